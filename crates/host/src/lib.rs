@@ -1,0 +1,1 @@
+//! The operating system: backends, driver loop, clock, outer terminal, recorder.

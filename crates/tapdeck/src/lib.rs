@@ -1,0 +1,1 @@
+//! Run, record, replay, share and test terminal programs.

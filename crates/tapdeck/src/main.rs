@@ -1,0 +1,2 @@
+//! The `tapdeck` command.
+fn main() {}

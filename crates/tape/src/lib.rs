@@ -1,0 +1,1 @@
+//! Recordings: events to bytes and back.

@@ -1,0 +1,1 @@
+//! Terminal model: bytes to a grid of cells, and back to bytes that redraw it.
