@@ -1,1 +1,19 @@
-//! The operating system: backends, driver loop, clock, outer terminal, recorder.
+//! The operating system side of a session: where programs run, the loop that drives them, the user's terminal,
+//! the clock and the recorder.
+
+pub mod backend;
+mod clock;
+mod driver;
+mod inbox;
+mod launch;
+mod outer;
+mod shared;
+mod sys;
+
+pub use clock::Clock;
+pub use driver::{Config, Driver, Ended, Outcome};
+pub use inbox::{Handle, SessionOver};
+pub use launch::{Launch, LaunchError};
+pub use outer::{Outer, Signals, restore_terminal_on_panic};
+pub use shared::{SharedLog, Woken};
+pub use sys::{InheritedSignals, die_by};
