@@ -137,14 +137,11 @@ pub struct Driver<B> {
 }
 
 impl<B: Backend> Driver<B> {
-    /// A session around a backend, as yet without a user's terminal.
-    pub fn new(backend: B, clock: Clock, config: Config) -> io::Result<Self> {
+    /// A session around a backend, as yet without a user's terminal. The log must begin with the size.
+    pub fn new(backend: B, clock: Clock, config: Config, log: SharedLog) -> io::Result<Self> {
         let lease_ns = u64::try_from(config.lease.as_nanos()).unwrap_or(u64::MAX);
         let mut gate = Gate::new(lease_ns, INPUT_LIMIT);
         let local = gate.join("local", Role::Human);
-        let log = SharedLog::new(config.log);
-        // The first event of every session is its true size.
-        log.append(Event::Resize(config.size), clock.now());
         Ok(Self {
             backend,
             clock,

@@ -7,13 +7,15 @@ mod driver;
 mod inbox;
 mod launch;
 mod outer;
+mod recorder;
 mod shared;
 mod sys;
 
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
 pub use inbox::{Handle, SessionOver};
-pub use launch::{Launch, LaunchError};
+pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Outer, Signals, restore_terminal_on_panic};
+pub use recorder::{CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, default_path, sidecar};
 pub use shared::{SharedLog, Woken};
 pub use sys::{InheritedSignals, die_by};

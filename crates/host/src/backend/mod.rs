@@ -110,3 +110,39 @@ pub trait Backend: Send {
         None
     }
 }
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn watch(&self) -> Watch<'_> {
+        (**self).watch()
+    }
+    fn read(&mut self, buf: &mut [u8], now: Stamp) -> io::Result<Got> {
+        (**self).read(buf, now)
+    }
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (**self).write(bytes)
+    }
+    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput> {
+        (**self).end_input(line_open)
+    }
+    fn resize(&mut self, size: WinSize) -> io::Result<()> {
+        (**self).resize(size)
+    }
+    fn signal(&mut self, signal: i32) -> io::Result<()> {
+        (**self).signal(signal)
+    }
+    fn stop(&mut self, how: Stop) -> io::Result<()> {
+        (**self).stop(how)
+    }
+    fn freeze(&mut self, frozen: bool) -> io::Result<()> {
+        (**self).freeze(frozen)
+    }
+    fn stopped(&mut self) -> bool {
+        (**self).stopped()
+    }
+    fn exited(&mut self) -> io::Result<Option<Exit>> {
+        (**self).exited()
+    }
+    fn pid(&self) -> Option<i32> {
+        (**self).pid()
+    }
+}

@@ -1,0 +1,361 @@
+//! Blocks from a stream, whatever happened to it. The reader believes as little as it can: a header is
+//! taken at its word only when what follows agrees, and after damage it looks for the next magic that can
+//! be a header. Memory is bounded by the largest block allowed, whatever the file claims.
+//!
+//! Resynchronising has one hazard: a program may have printed a recording, so that the payload of a stored
+//! block holds whole blocks of another file. A damaged block whose end is in order is therefore skipped as
+//! one piece, and only a header that cannot be trusted makes the search start inside it.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use memchr::memmem;
+
+use super::codec::{self, Decoded};
+use super::damage::{Damage, DamageKind};
+use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
+use super::record::{Records, Walk, walk};
+use super::window::Window;
+use crate::{Error, Place, Result};
+
+/// Look at this much at a time when searching.
+const SEARCH_STEP: usize = 64 * 1024;
+
+/// A block that could be read, at least in part.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// Where its header begins in the file.
+    pub offset: u64,
+    /// How many bytes of the file it takes.
+    pub len: u64,
+    /// What its header says.
+    pub header: Header,
+    /// Its records, decompressed: whole ones only.
+    pub bytes: Bytes,
+    /// How many records these are.
+    pub record_count: u64,
+    /// Offset in the output behind the last DATA, if there is one.
+    pub end_off: Option<u64>,
+    /// Time of the last record, if there is one.
+    pub last_ts: Option<u64>,
+    /// Whether the block held more than could be read.
+    pub partial: bool,
+}
+
+impl Block {
+    /// The records, in order.
+    pub fn records(&self) -> Records {
+        Records::new(self.bytes.clone())
+    }
+}
+
+/// What a [`BlockReader`] finds.
+#[derive(Debug, Clone)]
+pub enum BlockItem {
+    /// A block.
+    Block(Block),
+    /// A range that could not be read, or only in part; in that case it follows the block that it is about.
+    Damage(Damage),
+}
+
+/// Reads blocks one after another.
+#[derive(Debug)]
+pub struct BlockReader<R> {
+    window: Window<R>,
+    pool: BytesMut,
+    ready: VecDeque<BlockItem>,
+    /// Damage that waits to learn what the next good block begins with.
+    open: Option<Damage>,
+    next_off: Option<u64>,
+    last_ts: Option<u64>,
+    good: u64,
+    foreign: Option<(u64, u16)>,
+    /// The position was found by searching, not by following a block.
+    searched: bool,
+}
+
+/// What was found at the reader's position.
+enum Found {
+    Block { block: Block, len: usize, about: Option<DamageKind>, lost: Option<u64> },
+    Damage { kind: DamageKind, skip: Skip, records: Option<u64> },
+    End,
+}
+
+/// How to go on behind damage.
+enum Skip {
+    Exactly(usize),
+    ToNextMagic,
+}
+
+impl<R: Read> BlockReader<R> {
+    /// From the start of a recording.
+    pub fn new(inner: R) -> Self {
+        Self::starting_at(inner, 0)
+    }
+
+    /// From a reader that stands at `offset`, so that places in the file are reported as they are.
+    pub fn starting_at(inner: R, offset: u64) -> Self {
+        Self {
+            window: Window::new(inner, offset),
+            pool: BytesMut::new(),
+            ready: VecDeque::new(),
+            open: None,
+            next_off: (offset == 0).then_some(0),
+            last_ts: None,
+            good: 0,
+            foreign: None,
+            searched: offset != 0,
+        }
+    }
+
+    /// Where in the file the reader stands: behind the block or damage that was read last.
+    pub fn offset(&self) -> u64 {
+        self.window.offset()
+    }
+
+    /// Gives the underlying reader back; it stands at [`Self::offset`] or somewhere behind.
+    pub fn into_inner(self) -> R {
+        self.window.into_inner()
+    }
+
+    /// The next block or damage; `None` at the end.
+    ///
+    /// # Errors
+    /// When the underlying reader fails, and when the recording was written for a later version.
+    pub fn next_item(&mut self) -> Result<Option<BlockItem>> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(Some(item));
+            }
+            let offset = self.window.offset();
+            match self.look()? {
+                Found::Block { block, len, about, lost } => {
+                    self.window.consume(len);
+                    self.good += 1;
+                    self.searched = false;
+                    self.close_damage(Some(&block.header));
+                    self.next_off = block.end_off.or(Some(block.header.start_byte_off));
+                    self.last_ts = block.last_ts.or(self.last_ts);
+                    self.ready.push_back(BlockItem::Block(block));
+                    if let Some(kind) = about {
+                        let mut damage = self.damage(offset, len as u64, kind);
+                        damage.lost_records = lost;
+                        if kind.is_loss() {
+                            self.open = Some(damage);
+                        } else {
+                            self.ready.push_back(BlockItem::Damage(damage));
+                        }
+                    }
+                }
+                Found::Damage { kind, skip, records } => {
+                    match skip {
+                        Skip::Exactly(n) => self.window.consume(n),
+                        Skip::ToNextMagic => self.search()?,
+                    }
+                    let mut damage = self.damage(offset, self.window.offset() - offset, kind);
+                    damage.lost_records = records;
+                    if let Some(earlier) = self.open.replace(damage) {
+                        self.ready.push_back(BlockItem::Damage(earlier));
+                    }
+                }
+                Found::End => {
+                    if let (0, Some((at, found))) = (self.good, self.foreign) {
+                        return Err(Error::Version {
+                            at: Place::Byte(at),
+                            format: "ahr",
+                            found: u64::from(found),
+                            known: u64::from(VERSION),
+                        });
+                    }
+                    self.close_damage(None);
+                    if self.ready.is_empty() {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn damage(&self, offset: u64, len: u64, kind: DamageKind) -> Damage {
+        let after_ts = self.last_ts;
+        Damage { offset, len, kind, lost_records: None, lost_bytes: None, after_ts, before_ts: None }
+    }
+
+    /// Completes the damage in hand with what the next good block tells.
+    fn close_damage(&mut self, next: Option<&Header>) {
+        let Some(mut damage) = self.open.take() else { return };
+        if let Some(next) = next {
+            damage.before_ts = Some(next.start_ts_ns);
+            damage.lost_bytes = self.next_off.and_then(|off| next.start_byte_off.checked_sub(off));
+        }
+        self.ready.push_back(BlockItem::Damage(damage));
+    }
+
+    /// Looks at what is at the current position, without moving.
+    fn look(&mut self) -> Result<Found> {
+        let have = self.window.fill(HEADER_LEN)?;
+        if have == 0 {
+            return Ok(Found::End);
+        }
+        let data = self.window.data();
+        let search = |kind| Found::Damage { kind, skip: Skip::ToNextMagic, records: None };
+        if !is_boundary(data, 0) {
+            return Ok(search(DamageKind::Garbage));
+        }
+        let Some(header) = Header::from_bytes(data) else {
+            let kind = DamageKind::TornHeader;
+            return Ok(Found::Damage { kind, skip: Skip::Exactly(have), records: None });
+        };
+        if header.version != VERSION {
+            if header.version > VERSION && self.window.offset() == 0 {
+                self.foreign = Some((self.window.offset(), header.version));
+            }
+            return Ok(search(DamageKind::OtherVersion(header.version)));
+        }
+        if let Some(what) = header.fault() {
+            return Ok(search(DamageKind::BadHeader(what)));
+        }
+        self.look_at_payload(&header)
+    }
+
+    fn look_at_payload(&mut self, header: &Header) -> Result<Found> {
+        let declared = usize::from(header.header_len);
+        let payload_len = header.compressed_len as usize;
+        let have = self.window.fill(declared + payload_len + HEADER_LEN)?;
+        let offset = self.window.offset();
+        let data = self.window.data();
+
+        // The original writer says 48 where 44 is true. What lies behind the payload tells which it is, and
+        // where that was damaged too, the payload itself does.
+        let starts = if declared == HEADER_LEN {
+            [Some(HEADER_LEN), None]
+        } else if is_boundary(data, declared + payload_len) && !is_boundary(data, HEADER_LEN + payload_len) {
+            [Some(declared), Some(HEADER_LEN)]
+        } else {
+            [Some(HEADER_LEN), Some(declared)]
+        };
+
+        let mut torn = None;
+        for start in starts.into_iter().flatten().filter(|&start| start <= have) {
+            let input = &data[start..have.min(start + payload_len)];
+            let out = &mut self.pool;
+            let decoded = codec::decompress(input, header.uncompressed_len as usize, out);
+            let found = walk(out);
+            // The pool gets the memory back by itself once nobody holds the block any more.
+            let bytes = out.split().freeze();
+            let block = |len: usize, partial: bool| Block {
+                offset,
+                len: len as u64,
+                header: *header,
+                bytes: bytes.slice(..found.len),
+                record_count: found.count,
+                end_off: found.end_off,
+                last_ts: found.last_ts,
+                partial,
+            };
+            match decoded {
+                Decoded::Whole { read, written } => {
+                    let Ok(about) = judge(header, read, written, &found) else { continue };
+                    // Where bytes are missing from a block, its stream may run on into the next one and
+                    // still come out right. So a block must end where something begins, or at least hold
+                    // nothing that looks like the next one.
+                    if !is_boundary(data, start + read)
+                        && (read != payload_len || holds_header(data, start..start + read))
+                    {
+                        continue;
+                    }
+                    let lost = u64::from(header.record_count).saturating_sub(found.count);
+                    let partial = about.is_some_and(|kind| kind.is_loss());
+                    let (len, lost) = (start + read, partial.then_some(lost));
+                    return Ok(Found::Block { block: block(len, partial), len, about, lost });
+                }
+                Decoded::Short { .. } if start + payload_len > have && torn.is_none() => {
+                    torn =
+                        Some((block(have, true), u64::from(header.record_count).saturating_sub(found.count)));
+                }
+                Decoded::Short { .. } | Decoded::Broken => {}
+            }
+        }
+
+        if let Some((block, lost)) = torn
+            && !holds_header(data, HEADER_LEN..have)
+        {
+            // The file ends here. What could be decompressed is a true beginning of the block.
+            let (kind, lost) = (DamageKind::TornPayload, Some(lost));
+            return Ok(match block.record_count {
+                0 => Found::Damage { kind, skip: Skip::Exactly(have), records: lost },
+                _ => Found::Block { block, len: have, about: Some(kind), lost },
+            });
+        }
+        let end =
+            starts.into_iter().flatten().map(|start| start + payload_len).find(|&end| is_boundary(data, end));
+        Ok(match end {
+            Some(end) if !self.searched => Found::Damage {
+                kind: DamageKind::BadPayload,
+                skip: Skip::Exactly(end),
+                records: Some(u64::from(header.record_count)),
+            },
+            _ => Found::Damage { kind: DamageKind::BadPayload, skip: Skip::ToNextMagic, records: None },
+        })
+    }
+
+    /// Moves to the next thing that can be a header, at least one byte on, or to the end.
+    fn search(&mut self) -> Result<()> {
+        self.searched = true;
+        self.window.consume(1);
+        loop {
+            let have = self.window.fill(SEARCH_STEP)?;
+            match memmem::find(self.window.data(), &MAGIC) {
+                Some(at) => {
+                    self.window.consume(at);
+                    // A header cut by the end of the file is still worth naming.
+                    let cut = self.window.fill(HEADER_LEN)? < HEADER_LEN;
+                    if cut || Header::from_bytes(self.window.data()).is_some_and(|h| h.is_plausible()) {
+                        return Ok(());
+                    }
+                    self.window.consume(1);
+                }
+                None if have < SEARCH_STEP => {
+                    self.window.consume(have);
+                    return Ok(());
+                }
+                // The last bytes may be the beginning of a magic.
+                None => self.window.consume(have - (MAGIC.len() - 1)),
+            }
+        }
+    }
+}
+
+/// Whether the header and the payload agree. A header may be wrong in one thing that the payload itself
+/// tells; when it is wrong in more, the payload cannot be believed either.
+fn judge(header: &Header, read: usize, written: usize, found: &Walk) -> Result<Option<DamageKind>, ()> {
+    let faults = [
+        (read != header.compressed_len as usize, "length of the payload"),
+        (written != header.uncompressed_len as usize, "length of the records"),
+        (found.error.is_none() && found.count != u64::from(header.record_count), "number of records"),
+    ];
+    let mut faults = faults.iter().filter(|(wrong, _)| *wrong).map(|(_, what)| *what);
+    match (faults.next(), faults.next(), found.error) {
+        (None, _, None) => Ok(None),
+        (None, _, Some(e)) => Ok(Some(DamageKind::BadRecord { at: e.at, what: e.what })),
+        (Some(what), None, None) => Ok(Some(DamageKind::Mismatch(what))),
+        _ => Err(()),
+    }
+}
+
+/// Whether a block may begin at `at`, or the file end there; `data` goes to the file's end if it is short.
+fn is_boundary(data: &[u8], at: usize) -> bool {
+    match data.get(at..) {
+        Some(rest) => rest.starts_with(&MAGIC) || (rest.len() < MAGIC.len() && MAGIC.starts_with(rest)),
+        None => false,
+    }
+}
+
+/// Whether something that can be a header begins within `range`.
+fn holds_header(data: &[u8], range: Range<usize>) -> bool {
+    let end = data.len().min(range.end + MAGIC.len() - 1);
+    memmem::find_iter(&data[range.start..end], &MAGIC)
+        .any(|at| Header::from_bytes(&data[range.start + at..]).is_some_and(|header| header.is_plausible()))
+}

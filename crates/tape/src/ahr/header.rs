@@ -1,0 +1,125 @@
+//! The block header: 44 bytes, little-endian, no padding. Parsing answers only whether the bytes can be a
+//! header; whether the block that follows is whole is for [`super::BlockReader`] to find out.
+
+/// The four bytes that open every block.
+pub const MAGIC: [u8; 4] = *b"AHRC";
+/// The version that is written, and the highest that is read.
+pub const VERSION: u16 = 1;
+/// The length of a header as written.
+pub const HEADER_LEN: usize = 44;
+/// A block that claims to hold more than this is taken for damaged, before any memory is taken for it.
+pub const MAX_UNCOMPRESSED: u32 = 64 << 20;
+/// A payload that claims to be longer than this is taken for damaged. Brotli never needs more than a few
+/// bytes a megabyte beyond the input.
+pub const MAX_COMPRESSED: u32 = MAX_UNCOMPRESSED + (1 << 16);
+
+/// Longest header that a later writer of version 1 might use; what lies beyond the known 44 is skipped.
+const MAX_HEADER_LEN: u16 = 1024;
+/// The shortest record is a RESIZE.
+const MIN_RECORD: u32 = 16;
+const FLAG_LAST: u8 = 1;
+
+/// What a block says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Format version.
+    pub version: u16,
+    /// Length of the header as it claims; the original writer says 48 and means 44.
+    pub header_len: u16,
+    /// Wall clock of the first record, in nanoseconds.
+    pub start_ts_ns: u64,
+    /// Offset in the program's output just before the first DATA record.
+    pub start_byte_off: u64,
+    /// Length of the records once decompressed.
+    pub uncompressed_len: u32,
+    /// Length of the brotli stream that follows.
+    pub compressed_len: u32,
+    /// Number of records.
+    pub record_count: u32,
+    /// Bit 0: last block of the recording.
+    pub flags: u8,
+    /// Seven bytes kept for later; zero.
+    pub reserved: [u8; 7],
+}
+
+impl Header {
+    /// Whether the writer meant this block to be the last one.
+    pub fn is_last(&self) -> bool {
+        self.flags & FLAG_LAST != 0
+    }
+
+    /// The flags of a block.
+    pub(crate) fn flags(last: bool) -> u8 {
+        if last { FLAG_LAST } else { 0 }
+    }
+
+    /// The header as it stands in the file.
+    pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
+        out[0..4].copy_from_slice(&MAGIC);
+        out[4..6].copy_from_slice(&self.version.to_le_bytes());
+        out[6..8].copy_from_slice(&self.header_len.to_le_bytes());
+        out[8..16].copy_from_slice(&self.start_ts_ns.to_le_bytes());
+        out[16..24].copy_from_slice(&self.start_byte_off.to_le_bytes());
+        out[24..28].copy_from_slice(&self.uncompressed_len.to_le_bytes());
+        out[28..32].copy_from_slice(&self.compressed_len.to_le_bytes());
+        out[32..36].copy_from_slice(&self.record_count.to_le_bytes());
+        out[36] = self.flags;
+        out[37..44].copy_from_slice(&self.reserved);
+        out
+    }
+
+    /// Reads the fields of a header; `None` when the bytes are too few or lack the magic.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let b: &[u8; HEADER_LEN] = bytes.first_chunk()?;
+        if b[0..4] != MAGIC {
+            return None;
+        }
+        Some(Self {
+            version: u16_at(b, 4),
+            header_len: u16_at(b, 6),
+            start_ts_ns: u64_at(b, 8),
+            start_byte_off: u64_at(b, 16),
+            uncompressed_len: u32_at(b, 24),
+            compressed_len: u32_at(b, 28),
+            record_count: u32_at(b, 32),
+            flags: b[36],
+            reserved: [b[37], b[38], b[39], b[40], b[41], b[42], b[43]],
+        })
+    }
+
+    /// Says what is impossible in this header, if anything is. The version is not looked at.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if self.header_len < HEADER_LEN as u16 || self.header_len > MAX_HEADER_LEN {
+            Some("impossible header length")
+        } else if self.uncompressed_len > MAX_UNCOMPRESSED {
+            Some("impossible length of records")
+        } else if self.compressed_len == 0 || self.compressed_len > MAX_COMPRESSED {
+            Some("impossible length of payload")
+        } else if self.record_count > self.uncompressed_len / MIN_RECORD {
+            Some("more records than the block can hold")
+        } else {
+            None
+        }
+    }
+
+    /// Whether a magic met while looking for the next block is likely to be one.
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.version == VERSION
+            && self.fault().is_none()
+            && self.reserved == [0; 7]
+            && self.flags <= FLAG_LAST
+    }
+}
+
+fn u16_at(b: &[u8], i: usize) -> u16 {
+    u16::from_le_bytes([b[i], b[i + 1]])
+}
+
+fn u32_at(b: &[u8], i: usize) -> u32 {
+    u32::from_le_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]])
+}
+
+fn u64_at(b: &[u8], i: usize) -> u64 {
+    u64::from(u32_at(b, i)) | u64::from(u32_at(b, i + 4)) << 32
+}

@@ -1,0 +1,111 @@
+//! The meaning of MARK records: a code and a value of 32 bits each. The list is this project's own; a code
+//! that is not in it is kept as it is, so that a file written by a later version passes through unharmed.
+
+/// What a MARK record says.
+///
+/// | code | meaning | value |
+/// | --- | --- | --- |
+/// | 1 | session ended | exit code |
+/// | 2 | session ended by a signal | signal number |
+/// | 3 | output was lost before it could be recorded | bytes |
+/// | 4 | a turn started | number of the turn |
+/// | 5 | a turn ended | number of the turn |
+/// | 6 | the talking stick changed hands | fencing number, low 32 bits |
+/// | 7 | recording paused | 0 |
+/// | 8 | recording resumed | 0 |
+/// | 9 | the DATA that follow come from another stream | 1 stdout, 2 stderr |
+/// | 10 | the program was suspended | 0 |
+/// | 11 | the program was resumed | 0 |
+/// | 12 | input was delivered but not recorded | bytes |
+/// | 13 | recorded output could not be written to disk | bytes |
+///
+/// A loss of more than 32 bits' worth is written as several marks; losses of one kind add up. Offsets of
+/// DATA count what the program wrote, so they jump over what was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mark {
+    /// The program ended with this exit code.
+    Exit(u32),
+    /// The program was ended by this signal.
+    Signal(u32),
+    /// So many bytes of output passed before the recorder could take them.
+    OutputLag(u32),
+    /// A turn of a conversation started.
+    TurnStart(u32),
+    /// A turn of a conversation ended.
+    TurnEnd(u32),
+    /// The right to write went to another party; the value is the low half of its fencing number.
+    Stick(u32),
+    /// Recording was paused on purpose.
+    Paused,
+    /// Recording went on.
+    Resumed,
+    /// The DATA that follow come from this stream: 1 is stdout, 2 is stderr.
+    Stream(u32),
+    /// The program was stopped (job control).
+    ChildSuspended,
+    /// The program was continued.
+    ChildResumed,
+    /// So many bytes of input were delivered without being recorded.
+    InputLag(u32),
+    /// So many bytes of output were lost because the disk refused them.
+    DiskLoss(u32),
+    /// A code that this version does not know.
+    Other {
+        /// The code.
+        code: u32,
+        /// Its value.
+        val: u32,
+    },
+}
+
+impl Mark {
+    /// The pair as it stands in the record.
+    pub fn to_raw(self) -> (u32, u32) {
+        match self {
+            Self::Exit(v) => (1, v),
+            Self::Signal(v) => (2, v),
+            Self::OutputLag(v) => (3, v),
+            Self::TurnStart(v) => (4, v),
+            Self::TurnEnd(v) => (5, v),
+            Self::Stick(v) => (6, v),
+            Self::Paused => (7, 0),
+            Self::Resumed => (8, 0),
+            Self::Stream(v) => (9, v),
+            Self::ChildSuspended => (10, 0),
+            Self::ChildResumed => (11, 0),
+            Self::InputLag(v) => (12, v),
+            Self::DiskLoss(v) => (13, v),
+            Self::Other { code, val } => (code, val),
+        }
+    }
+
+    /// The meaning of a pair. A value where none belongs makes the mark unknown rather than lost.
+    pub fn from_raw(code: u32, val: u32) -> Self {
+        match (code, val) {
+            (1, v) => Self::Exit(v),
+            (2, v) => Self::Signal(v),
+            (3, v) => Self::OutputLag(v),
+            (4, v) => Self::TurnStart(v),
+            (5, v) => Self::TurnEnd(v),
+            (6, v) => Self::Stick(v),
+            (7, 0) => Self::Paused,
+            (8, 0) => Self::Resumed,
+            (9, v) => Self::Stream(v),
+            (10, 0) => Self::ChildSuspended,
+            (11, 0) => Self::ChildResumed,
+            (12, v) => Self::InputLag(v),
+            (13, v) => Self::DiskLoss(v),
+            (code, val) => Self::Other { code, val },
+        }
+    }
+
+    /// Splits a loss of any size into values that fit a mark: `Mark::pieces(n).map(Mark::OutputLag)`.
+    pub fn pieces(mut bytes: u64) -> impl Iterator<Item = u32> {
+        std::iter::from_fn(move || {
+            let piece = u32::try_from(bytes).unwrap_or(u32::MAX);
+            bytes -= u64::from(piece);
+            (piece > 0).then_some(piece)
+        })
+    }
+}

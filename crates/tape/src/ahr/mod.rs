@@ -1,0 +1,38 @@
+//! `.ahr`, the native recording: an append-only row of self-describing blocks.
+//!
+//! A block is a header of 44 bytes and a brotli stream of records. Each stands on its own, so a recorder
+//! that dies loses the block in progress and nothing else, a damaged block costs only itself, and a reader
+//! can start at any of them. The byte stream inside is what the program wrote, exact.
+//!
+//! Writing: push [`Record`]s into a [`BlockBuilder`] and write what [`BlockBuilder::finish`] returns.
+//! Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for headers only.
+//! [`Summary`] counts what passes and [`tail`] tells where an existing file can be continued.
+
+mod block;
+mod build;
+mod codec;
+mod damage;
+mod header;
+mod mark;
+mod reader;
+mod record;
+mod scan;
+mod summary;
+mod window;
+
+pub use block::{Block, BlockItem, BlockReader};
+pub use build::BlockBuilder;
+pub use codec::Quality;
+pub use damage::{Damage, DamageKind};
+pub use header::{HEADER_LEN, Header, MAGIC, MAX_COMPRESSED, MAX_UNCOMPRESSED, VERSION};
+pub use mark::Mark;
+pub use reader::{Item, Reader};
+pub use record::{Body, Record, RecordError, Records};
+pub use scan::{BlockInfo, Scan, ScanItem, Tail, tail};
+pub use summary::{Ending, Summary};
+
+/// The records of a block come to at most this many bytes when this crate writes them.
+pub const BLOCK_LIMIT: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Records from a stream: the [`BlockReader`] with its blocks opened.
+
+use std::io::Read;
+
+use super::block::{Block, BlockItem, BlockReader};
+use super::damage::Damage;
+use super::header::Header;
+use super::record::{Record, Records};
+use crate::Result;
+
+/// What a [`Reader`] gives.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// A record.
+    Record(Record),
+    /// A range of the file that could not be read.
+    Damage(Damage),
+}
+
+/// Reads the records of a recording in order, past whatever is damaged. Its memory does not depend on the
+/// recording's length.
+#[derive(Debug)]
+pub struct Reader<R> {
+    blocks: BlockReader<R>,
+    block: Option<Block>,
+    records: Option<Records>,
+    failed: bool,
+}
+
+impl<R: Read> Reader<R> {
+    /// From the start of a recording.
+    pub fn new(inner: R) -> Self {
+        Self::over(BlockReader::new(inner))
+    }
+
+    /// From wherever `blocks` stands.
+    pub fn over(blocks: BlockReader<R>) -> Self {
+        Self { blocks, block: None, records: None, failed: false }
+    }
+
+    /// The block that the last record came from: where it lies and what its header says.
+    pub fn block(&self) -> Option<(u64, &Header)> {
+        self.block.as_ref().map(|b| (b.offset, &b.header))
+    }
+
+    /// The next record or damage; `None` at the end.
+    ///
+    /// # Errors
+    /// When the underlying reader fails, and when the recording was written for a later version.
+    pub fn next_item(&mut self) -> Result<Option<Item>> {
+        loop {
+            if let Some(Ok(record)) = self.records.as_mut().and_then(Iterator::next) {
+                return Ok(Some(Item::Record(record)));
+            }
+            // Lets go of the buffer before the next block wants it.
+            (self.records, self.block) = (None, None);
+            match self.blocks.next_item()? {
+                Some(BlockItem::Block(block)) => {
+                    self.records = Some(block.records());
+                    self.block = Some(block);
+                }
+                Some(BlockItem::Damage(damage)) => return Ok(Some(Item::Damage(damage))),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = Result<Item>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // An error ends the iteration; it would come again for ever.
+        if self.failed {
+            return None;
+        }
+        let next = self.next_item().transpose();
+        self.failed = matches!(next, Some(Err(_)));
+        next
+    }
+}

@@ -1,0 +1,285 @@
+//! Records: what a block holds once decompressed. Payloads are slices of the block's buffer, so reading a
+//! record copies nothing, and writing one takes whatever buffer the recorder already has.
+
+use bytes::Bytes;
+
+use super::mark::Mark;
+
+/// Bytes of a DATA record before its payload.
+pub(crate) const DATA_HEAD: usize = 24;
+/// Bytes of an INPUT record before its payload.
+pub(crate) const INPUT_HEAD: usize = 16;
+const PREFIX: usize = 12;
+
+/// One event of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Wall clock in nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// What happened.
+    pub body: Body,
+}
+
+/// What a record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Body {
+    /// Bytes that the program wrote.
+    Data {
+        /// Offset of the first of them in all that the program wrote.
+        off: u64,
+        /// The bytes, exact.
+        bytes: Bytes,
+    },
+    /// The terminal took this size.
+    Resize {
+        /// Columns.
+        cols: u16,
+        /// Rows.
+        rows: u16,
+    },
+    /// Bytes that were delivered to the program.
+    Input {
+        /// The bytes, exact.
+        bytes: Bytes,
+    },
+    /// Something of the recorder's own; see [`Mark`].
+    Mark {
+        /// What it is.
+        code: u32,
+        /// A value to go with it.
+        val: u32,
+    },
+    /// A file-system snapshot was taken at this point.
+    Snapshot {
+        /// The snapshot's id, given by whoever took it.
+        id: u64,
+        /// Offset in the output at which it was taken.
+        anchor: u64,
+        /// Its label; bytes that are not UTF-8 were replaced on reading.
+        label: String,
+    },
+}
+
+impl Record {
+    /// Bytes that the program wrote, the first of them at `off`.
+    pub fn data(ts_ns: u64, off: u64, bytes: impl Into<Bytes>) -> Self {
+        Self { ts_ns, body: Body::Data { off, bytes: bytes.into() } }
+    }
+
+    /// A new size of the terminal.
+    pub fn resize(ts_ns: u64, cols: u16, rows: u16) -> Self {
+        Self { ts_ns, body: Body::Resize { cols, rows } }
+    }
+
+    /// Bytes that were delivered to the program.
+    pub fn input(ts_ns: u64, bytes: impl Into<Bytes>) -> Self {
+        Self { ts_ns, body: Body::Input { bytes: bytes.into() } }
+    }
+
+    /// Something of the recorder's own.
+    pub fn mark(ts_ns: u64, mark: Mark) -> Self {
+        let (code, val) = mark.to_raw();
+        Self { ts_ns, body: Body::Mark { code, val } }
+    }
+
+    /// A file-system snapshot.
+    pub fn snapshot(ts_ns: u64, id: u64, anchor: u64, label: impl Into<String>) -> Self {
+        Self { ts_ns, body: Body::Snapshot { id, anchor, label: label.into() } }
+    }
+
+    /// Length of the record in a block.
+    pub fn encoded_len(&self) -> usize {
+        match &self.body {
+            Body::Data { bytes, .. } => DATA_HEAD + bytes.len(),
+            Body::Resize { .. } => PREFIX + 4,
+            Body::Input { bytes } => INPUT_HEAD + bytes.len(),
+            Body::Mark { .. } => PREFIX + 8,
+            Body::Snapshot { label, .. } => PREFIX + 18 + fitting_label(label).len(),
+        }
+    }
+
+    /// Appends the record as it stands in a block. Payloads are shorter than 4 GiB: the builder splits them.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let tag: u8 = match &self.body {
+            Body::Data { .. } => 0,
+            Body::Resize { .. } => 1,
+            Body::Input { .. } => 2,
+            Body::Mark { .. } => 3,
+            Body::Snapshot { .. } => 4,
+        };
+        out.extend_from_slice(&[tag, 0, 0, 0]);
+        out.extend_from_slice(&self.ts_ns.to_le_bytes());
+        match &self.body {
+            Body::Data { off, bytes } => {
+                out.extend_from_slice(&off.to_le_bytes());
+                out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                out.extend_from_slice(bytes);
+            }
+            Body::Resize { cols, rows } => {
+                out.extend_from_slice(&cols.to_le_bytes());
+                out.extend_from_slice(&rows.to_le_bytes());
+            }
+            Body::Input { bytes } => {
+                out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                out.extend_from_slice(bytes);
+            }
+            Body::Mark { code, val } => {
+                out.extend_from_slice(&code.to_le_bytes());
+                out.extend_from_slice(&val.to_le_bytes());
+            }
+            Body::Snapshot { id, anchor, label } => {
+                let label = fitting_label(label);
+                out.extend_from_slice(&id.to_le_bytes());
+                out.extend_from_slice(&anchor.to_le_bytes());
+                out.extend_from_slice(&(label.len() as u16).to_le_bytes());
+                out.extend_from_slice(label.as_bytes());
+            }
+        }
+    }
+}
+
+/// A label has 16 bits of length; what is beyond is cut between two characters.
+fn fitting_label(label: &str) -> &str {
+    let mut end = label.len().min(usize::from(u16::MAX));
+    while !label.is_char_boundary(end) {
+        end -= 1;
+    }
+    &label[..end]
+}
+
+/// What a walk over the records of a block finds, without touching their payloads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Walk {
+    /// Records that are whole.
+    pub(crate) count: u64,
+    /// Where the last whole one ends.
+    pub(crate) len: usize,
+    /// Offset in the output behind the last DATA.
+    pub(crate) end_off: Option<u64>,
+    /// Time of the last record.
+    pub(crate) last_ts: Option<u64>,
+    /// Why the walk ended early.
+    pub(crate) error: Option<RecordError>,
+}
+
+/// Steps from record to record. Readers do this once for every block, so that what they hand out is known
+/// to be whole.
+pub(crate) fn walk(bytes: &[u8]) -> Walk {
+    let mut walk = Walk::default();
+    let u32_at = |i: usize| bytes.get(i..)?.first_chunk().map(|b| u32::from_le_bytes(*b));
+    let u64_at = |i: usize| bytes.get(i..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
+    while walk.len < bytes.len() {
+        let at = walk.len;
+        let mut what = "record is cut short";
+        let end = match bytes[at] {
+            0 => u32_at(at + 20).map(|n| at + DATA_HEAD + n as usize),
+            1 => Some(at + PREFIX + 4),
+            2 => u32_at(at + 12).map(|n| at + INPUT_HEAD + n as usize),
+            3 => Some(at + PREFIX + 8),
+            4 => bytes.get(at + 28..at + 30).map(|b| at + 30 + usize::from(u16::from_le_bytes([b[0], b[1]]))),
+            _ => {
+                what = "unknown kind of record";
+                None
+            }
+        };
+        let Some(end) = end.filter(|&end| end <= bytes.len()) else {
+            walk.error = Some(RecordError { at, what });
+            break;
+        };
+        if let (0, Some(off)) = (bytes[at], u64_at(at + 12)) {
+            walk.end_off = Some(off.saturating_add((end - at - DATA_HEAD) as u64));
+        }
+        walk.last_ts = u64_at(at + 4);
+        walk.count += 1;
+        walk.len = end;
+    }
+    walk
+}
+
+/// The records of a block, in order. Ends after the first error: without knowing a record's length nothing
+/// behind it can be found.
+#[derive(Debug, Clone)]
+pub struct Records {
+    bytes: Bytes,
+    pos: usize,
+    broken: bool,
+}
+
+/// Why the rest of a block could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordError {
+    /// Offset in the decompressed block.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+impl Records {
+    /// Over the decompressed bytes of a block.
+    pub fn new(bytes: Bytes) -> Self {
+        Self { bytes, pos: 0, broken: false }
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let got = *self.bytes.get(self.pos..)?.first_chunk::<N>()?;
+        self.pos += N;
+        Some(got)
+    }
+
+    fn take_bytes(&mut self, len: usize) -> Option<Bytes> {
+        let end = self.pos.checked_add(len).filter(|&end| end <= self.bytes.len())?;
+        let got = self.bytes.slice(self.pos..end);
+        self.pos = end;
+        Some(got)
+    }
+
+    fn record(&mut self) -> Result<Record, &'static str> {
+        const SHORT: &str = "record is cut short";
+        let [tag, _, _, _] = self.take().ok_or(SHORT)?;
+        let ts_ns = u64::from_le_bytes(self.take().ok_or(SHORT)?);
+        let body = match tag {
+            0 => {
+                let off = u64::from_le_bytes(self.take().ok_or(SHORT)?);
+                let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
+                Body::Data { off, bytes: self.take_bytes(len as usize).ok_or(SHORT)? }
+            }
+            1 => Body::Resize {
+                cols: u16::from_le_bytes(self.take().ok_or(SHORT)?),
+                rows: u16::from_le_bytes(self.take().ok_or(SHORT)?),
+            },
+            2 => {
+                let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
+                Body::Input { bytes: self.take_bytes(len as usize).ok_or(SHORT)? }
+            }
+            3 => Body::Mark {
+                code: u32::from_le_bytes(self.take().ok_or(SHORT)?),
+                val: u32::from_le_bytes(self.take().ok_or(SHORT)?),
+            },
+            4 => {
+                let id = u64::from_le_bytes(self.take().ok_or(SHORT)?);
+                let anchor = u64::from_le_bytes(self.take().ok_or(SHORT)?);
+                let len = u16::from_le_bytes(self.take().ok_or(SHORT)?);
+                let label = self.take_bytes(usize::from(len)).ok_or(SHORT)?;
+                Body::Snapshot { id, anchor, label: String::from_utf8_lossy(&label).into_owned() }
+            }
+            _ => return Err("unknown kind of record"),
+        };
+        Ok(Record { ts_ns, body })
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken || self.pos == self.bytes.len() {
+            return None;
+        }
+        let at = self.pos;
+        Some(self.record().map_err(|what| {
+            self.broken = true;
+            RecordError { at, what }
+        }))
+    }
+}

@@ -1,0 +1,159 @@
+//! What a recording comes to: the counts that `verify` and `info` print.
+
+use std::io::Read;
+
+use super::block::{Block, BlockItem, BlockReader};
+use super::damage::Damage;
+use super::mark::Mark;
+use super::record::{Body, Record};
+use crate::Result;
+
+/// How the recorded program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// With an exit code.
+    Exit(u32),
+    /// By a signal.
+    Signal(u32),
+}
+
+/// Counts over a recording, or over as much of it as was added.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Blocks that could be read.
+    pub blocks: u64,
+    /// Bytes of the file in these blocks.
+    pub file_bytes: u64,
+    /// Bytes of records in these blocks, decompressed.
+    pub record_bytes: u64,
+    /// Records.
+    pub records: u64,
+    /// DATA records.
+    pub outputs: u64,
+    /// Bytes of output.
+    pub output_bytes: u64,
+    /// INPUT records.
+    pub inputs: u64,
+    /// Bytes of input.
+    pub input_bytes: u64,
+    /// RESIZE records.
+    pub resizes: u64,
+    /// MARK records.
+    pub marks: u64,
+    /// SNAPSHOT records.
+    pub snapshots: u64,
+    /// The first size: columns and rows.
+    pub first_size: Option<(u16, u16)>,
+    /// The last size: columns and rows.
+    pub last_size: Option<(u16, u16)>,
+    /// Time of the first record.
+    pub first_ts: Option<u64>,
+    /// Time of the last record.
+    pub last_ts: Option<u64>,
+    /// Records whose time is before that of their predecessor: the wall clock was set back.
+    pub backward_steps: u64,
+    /// Offset behind the last byte of output.
+    pub end_off: u64,
+    /// Bytes of output that the recorder itself says it lost (lag, disk).
+    pub declared_loss: u64,
+    /// Bytes of output missing between one DATA and the next, for whatever reason.
+    pub missing_bytes: u64,
+    /// DATA records that begin before the end of the one before.
+    pub overlaps: u64,
+    /// How the program ended, if the recording says so.
+    pub ending: Option<Ending>,
+    /// Whether the last block read says that it is the last.
+    pub has_last_block: bool,
+    /// Damaged ranges.
+    pub damages: Vec<Damage>,
+    /// Damaged ranges beyond the first [`Summary::MAX_DAMAGES`].
+    pub more_damages: u64,
+}
+
+impl Summary {
+    /// So many damaged ranges are kept; a file of nothing but damage must not fill memory.
+    pub const MAX_DAMAGES: usize = 10_000;
+
+    /// Reads a whole recording.
+    ///
+    /// # Errors
+    /// When the reader fails, and when the recording was written for a later version.
+    pub fn of(reader: impl Read) -> Result<Self> {
+        let mut summary = Self::default();
+        let mut blocks = BlockReader::new(reader);
+        while let Some(item) = blocks.next_item()? {
+            match item {
+                BlockItem::Block(block) => summary.add_block(&block),
+                BlockItem::Damage(damage) => summary.add_damage(damage),
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Whether nothing is damaged. A recording that its program survived (no ending) is whole too.
+    pub fn is_whole(&self) -> bool {
+        self.damages.is_empty() && self.overlaps == 0 && self.missing_bytes <= self.declared_loss
+    }
+
+    /// From the first record to the last, in nanoseconds.
+    pub fn duration_ns(&self) -> u64 {
+        self.last_ts.unwrap_or(0).saturating_sub(self.first_ts.unwrap_or(0))
+    }
+
+    /// Adds a block and its records.
+    pub fn add_block(&mut self, block: &Block) {
+        self.blocks += 1;
+        self.file_bytes += block.len;
+        self.record_bytes += block.bytes.len() as u64;
+        self.has_last_block = block.header.is_last();
+        for record in block.records().flatten() {
+            self.add_record(&record);
+        }
+    }
+
+    /// Adds a damaged range.
+    pub fn add_damage(&mut self, damage: Damage) {
+        if self.damages.len() < Self::MAX_DAMAGES {
+            self.damages.push(damage);
+        } else {
+            self.more_damages += 1;
+        }
+    }
+
+    fn add_record(&mut self, record: &Record) {
+        self.records += 1;
+        self.first_ts.get_or_insert(record.ts_ns);
+        if self.last_ts.is_some_and(|last| record.ts_ns < last) {
+            self.backward_steps += 1;
+        }
+        self.last_ts = Some(record.ts_ns);
+        match &record.body {
+            Body::Data { off, bytes } => {
+                self.outputs += 1;
+                self.output_bytes += bytes.len() as u64;
+                self.missing_bytes += off.saturating_sub(self.end_off);
+                self.overlaps += u64::from(*off < self.end_off);
+                self.end_off = off.saturating_add(bytes.len() as u64);
+            }
+            Body::Resize { cols, rows } => {
+                self.resizes += 1;
+                self.first_size.get_or_insert((*cols, *rows));
+                self.last_size = Some((*cols, *rows));
+            }
+            Body::Input { bytes } => {
+                self.inputs += 1;
+                self.input_bytes += bytes.len() as u64;
+            }
+            Body::Mark { code, val } => {
+                self.marks += 1;
+                match Mark::from_raw(*code, *val) {
+                    Mark::Exit(code) => self.ending = Some(Ending::Exit(code)),
+                    Mark::Signal(number) => self.ending = Some(Ending::Signal(number)),
+                    Mark::OutputLag(n) | Mark::DiskLoss(n) => self.declared_loss += u64::from(n),
+                    _ => {}
+                }
+            }
+            Body::Snapshot { .. } => self.snapshots += 1,
+        }
+    }
+}

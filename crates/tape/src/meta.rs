@@ -1,0 +1,180 @@
+//! `NAME.meta.json`, the sidecar with what is known of a session as a whole. These are the file's own
+//! types: keys as they stand in the file, unknown ones kept, so that a later version's sidecar survives
+//! being rewritten by this one.
+//!
+//! A command line on Unix is bytes, not text. `cmd` holds each argument as text with anything that is not
+//! UTF-8 replaced, for people and for tools that know only that key; when that lost something, `cmdB64`
+//! holds all arguments exactly, in base64, and wins.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::base64;
+use crate::{Error, Place, Result};
+
+/// The version written, and the highest read.
+pub const VERSION: u64 = 1;
+
+/// A session's facts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// Version of the sidecar's format.
+    pub version: u64,
+    /// Wall clock at the start, in nanoseconds since 1970.
+    #[serde(default)]
+    pub started_at_ns: u64,
+    /// The command line as text; see [`Meta::argv`].
+    #[serde(default)]
+    pub cmd: Vec<String>,
+    /// The command line exactly, when text cannot carry it.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "cmdB64")]
+    pub cmd_b64: Option<Vec<String>>,
+    /// Working folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Columns at the start.
+    #[serde(default)]
+    pub cols: u16,
+    /// Rows at the start.
+    #[serde(default)]
+    pub rows: u16,
+    /// Brotli quality asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brotli_q: Option<u8>,
+    /// The machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+    /// The value of TERM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub term: Option<String>,
+    /// A title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Version of the program that recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tapdeck: Option<String>,
+    /// How the program ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// Wall clock at the end, in nanoseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at_ns: Option<u64>,
+    /// SHA-256 of the finished recording, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The machine that a session ran on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Operating system, as Rust names it.
+    pub os: String,
+    /// Processor, as Rust names it.
+    pub arch: String,
+}
+
+/// How a program ended: one of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Exit {
+    /// With an exit code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+impl Meta {
+    /// A sidecar of the current version, otherwise empty.
+    pub fn new() -> Self {
+        Self { version: VERSION, ..Self::default() }
+    }
+
+    /// Sets the command line, exactly even where it is not text.
+    pub fn set_argv<A: AsRef<[u8]>>(&mut self, argv: impl IntoIterator<Item = A>) {
+        let argv: Vec<A> = argv.into_iter().collect();
+        self.cmd = argv.iter().map(|a| String::from_utf8_lossy(a.as_ref()).into_owned()).collect();
+        let exact = argv.iter().zip(&self.cmd).all(|(a, text)| a.as_ref() == text.as_bytes());
+        self.cmd_b64 = (!exact).then(|| argv.iter().map(|a| base64::encode(a.as_ref())).collect());
+    }
+
+    /// The command line, exactly.
+    pub fn argv(&self) -> Vec<Vec<u8>> {
+        let exact = self.cmd_b64.iter().flatten().map(|a| base64::decode(a)).collect::<Option<Vec<_>>>();
+        match exact {
+            Some(argv) if self.cmd_b64.is_some() => argv,
+            _ => self.cmd.iter().map(|a| a.clone().into_bytes()).collect(),
+        }
+    }
+
+    /// The file's content.
+    ///
+    /// # Errors
+    /// None in practice: all of it can be written as JSON.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = serde_json::to_vec_pretty(self)
+            .map_err(|e| Error::malformed(Place::Line(e.line() as u64), e.to_string()))?;
+        out.push(b'\n');
+        Ok(out)
+    }
+
+    /// Reads the file's content.
+    ///
+    /// # Errors
+    /// When it is not such a file, or one of a later version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let meta: Self = serde_json::from_slice(bytes)
+            .map_err(|e| Error::malformed(Place::Line(e.line() as u64), e.to_string()))?;
+        if meta.version > VERSION {
+            return Err(Error::Version {
+                at: Place::Line(1),
+                format: "meta.json",
+                found: meta.version,
+                known: VERSION,
+            });
+        }
+        Ok(meta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_that_is_not_text_survives() {
+        // A file name in Latin-1 would come back as question marks, and the session could not be run again.
+        let argv: [&[u8]; 3] = [b"cat", b"caf\xe9.txt", "\u{fffd}".as_bytes()];
+        let mut meta = Meta::new();
+        meta.set_argv(argv);
+        assert_eq!(meta.cmd[1], "caf\u{fffd}.txt");
+        let back = Meta::from_bytes(&meta.to_bytes().unwrap()).unwrap();
+        assert_eq!(back.argv(), argv);
+        meta.set_argv(["ls", "-l"]);
+        assert_eq!(meta.cmd_b64, None);
+        assert_eq!(meta.argv(), [b"ls".to_vec(), b"-l".to_vec()]);
+    }
+
+    #[test]
+    fn the_original_writers_sidecar_is_read_and_kept() {
+        let text = r#"{"version":1,"startedAtNs":1710000000000000000,"cmd":["a","b"],"cols":120,"rows":40,
+            "brotliQ":4,"host":{"os":"linux","arch":"x86_64"},"future":{"x":1}}"#;
+        let mut meta = Meta::from_bytes(text.as_bytes()).unwrap();
+        assert_eq!((meta.cols, meta.rows, meta.brotli_q), (120, 40, Some(4)));
+        meta.exit = Some(Exit::Signal(9));
+        let out: Value = serde_json::from_slice(&meta.to_bytes().unwrap()).unwrap();
+        assert_eq!(out["future"]["x"], 1);
+        assert_eq!(out["exit"]["signal"], 9);
+        assert_eq!(out["startedAtNs"], 1_710_000_000_000_000_000_u64);
+    }
+
+    #[test]
+    fn a_later_version_is_refused_and_garbage_is_named() {
+        assert!(matches!(Meta::from_bytes(b"{\"version\":2}"), Err(Error::Version { found: 2, .. })));
+        let e = Meta::from_bytes(b"{\n\"version\": oops").unwrap_err();
+        assert!(e.to_string().starts_with("line 2: "), "{e}");
+    }
+}
