@@ -16,6 +16,6 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use inbox::{Handle, SessionOver};
 pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Outer, Signals, restore_terminal_on_panic};
-pub use recorder::{CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, default_path, sidecar};
+pub use recorder::{CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, calendar, default_path, file_digest, sidecar};
 pub use shared::{SharedLog, Woken};
 pub use sys::{InheritedSignals, die_by};

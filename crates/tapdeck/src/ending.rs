@@ -69,3 +69,19 @@ impl Ending {
 pub(crate) fn say(message: impl std::fmt::Display) {
     eprintln!("tapdeck: {message}");
 }
+
+/// Prints an answer on standard output. A reader that has had enough ends the process quietly.
+pub(crate) fn print(text: std::fmt::Arguments<'_>) {
+    if let Err(e) = std::io::stdout().write_fmt(text) {
+        output_failed(&e);
+    }
+}
+
+/// Ends the process over output that cannot be written.
+pub(crate) fn output_failed(e: &std::io::Error) -> ! {
+    if e.kind() == std::io::ErrorKind::BrokenPipe {
+        Ending::Signal(rustix::process::Signal::PIPE.as_raw()).end()
+    }
+    say(format_args!("cannot write the output: {e}"));
+    exit(code::IO)
+}

@@ -4,6 +4,7 @@ use clap::Parser;
 
 mod cmd;
 mod ending;
+mod human;
 mod parse;
 
 use cmd::Command;

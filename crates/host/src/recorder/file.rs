@@ -149,8 +149,7 @@ impl RecordingFile {
 
     /// SHA-256 of the file so far.
     pub(super) fn digest(&self) -> String {
-        let digest = self.sha256.clone().finalize();
-        digest.iter().map(|b| format!("{b:02x}")).collect()
+        hex(self.sha256.clone())
     }
 
     /// What has happened to the file behind the recorder's back, if anything.
@@ -192,6 +191,17 @@ fn not_a_file(kind: fs::FileType) -> Option<&'static str> {
         k if k.is_socket() => Some("a socket"),
         _ => Some("a device"),
     }
+}
+
+/// SHA-256 of a file, in hexadecimal, as a sidecar states it.
+pub fn file_digest(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(hex(hash))
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The path of a file that goes with a recording: `demo.ahr` → `demo.meta.json`.

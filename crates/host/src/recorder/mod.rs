@@ -24,7 +24,7 @@ use crate::shared::{SharedLog, Woken};
 mod file;
 
 use file::replace_file;
-pub use file::{CreateError, IfExists, RecordingFile, sidecar};
+pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
@@ -442,7 +442,7 @@ pub fn default_path(clock: Clock, program: &Path) -> PathBuf {
 }
 
 /// A moment as `20260304-050607`, in UTC.
-fn calendar(wall_ns: u64) -> String {
+pub fn calendar(wall_ns: u64) -> String {
     let secs = wall_ns / 1_000_000_000;
     let (days, rest) = (secs / 86_400, secs % 86_400);
     // Days to a date in the Gregorian calendar, counted in 400-year eras that begin on 1 March.

@@ -78,7 +78,7 @@ impl SessionArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Ending {
-    match args.session.launch(&args.command).run() {
+    match args.session.launch(&args.command).run(None).outcome {
         Ok(outcome) => {
             args.session.comment_on(outcome.ended);
             Ending::of(&outcome)
