@@ -13,10 +13,12 @@ use rustix::termios::{Termios, isatty};
 use tapdeck_core::{Stream, WinSize};
 
 mod channel;
+mod keyboard;
 mod signals;
 mod tty;
 
 use channel::{Channel, Sink};
+pub use keyboard::{Keyboard, Pressed};
 pub use signals::Signals;
 use tty::{Take, Tty};
 pub use tty::restore_terminal_on_panic;
