@@ -333,7 +333,7 @@ impl<B: Backend> Driver<B> {
                     self.closed = false;
                     let bytes = self.buf.split_to(n).freeze();
                     self.serve_user(|outer| outer.write(stream, &bytes));
-                    self.modes.watch(&bytes);
+                    self.modes.feed(&bytes);
                     self.last_output_ns = now.mono_ns;
                     self.log.append(Event::Output { stream, bytes }, now);
                     if n < BURST_GOES_ON {
@@ -561,7 +561,7 @@ impl<B: Backend> Driver<B> {
         let _ = self.backend.freeze(false);
         self.forward(libc::SIGCONT);
         // Whatever was on the screen has scrolled or been painted over: ask for a new picture.
-        if self.modes.is_full_screen() {
+        if self.modes.alternate() {
             self.forward(libc::SIGWINCH);
         }
         Ok(())

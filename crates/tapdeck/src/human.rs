@@ -24,6 +24,15 @@ pub(crate) fn duration(d: Duration) -> String {
     }
 }
 
+/// A place in a recording: `0:07`, `1:02:03`.
+pub(crate) fn clock(d: Duration) -> String {
+    let secs = d.as_secs();
+    match secs {
+        0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
+        _ => format!("{}:{:02}:{:02}", secs / 3_600, secs / 60 % 60, secs % 60),
+    }
+}
+
 /// A moment as `2026-03-04 05:06:07 UTC`.
 pub(crate) fn moment(wall_ns: u64) -> String {
     let compact = tapdeck_host::calendar(wall_ns);

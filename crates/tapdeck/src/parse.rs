@@ -39,6 +39,30 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(n * scale).map_err(|_| wrong())
 }
 
+/// A place in a recording: a time from its start, or a share of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Place {
+    Time(Duration),
+    Share(f64),
+}
+
+impl Place {
+    /// The place as nanoseconds in a recording of this length.
+    pub(crate) fn in_ns(self, length_ns: u64) -> u64 {
+        match self {
+            Place::Time(t) => u64::try_from(t.as_nanos()).unwrap_or(u64::MAX).min(length_ns),
+            Place::Share(share) => (length_ns as f64 * share) as u64,
+        }
+    }
+}
+
+/// A place such as `1:23:45`, `90s` or `50%`.
+pub(crate) fn place(text: &str) -> Result<Place, String> {
+    let Some(number) = text.strip_suffix('%') else { return duration(text).map(Place::Time) };
+    let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+    percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| format!("{text:?} is no share: write 0% to 100%"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +72,16 @@ mod tests {
         assert_eq!(size("120x40"), Ok(WinSize::cells(120, 40)));
         for bad in ["", "x", "0x0", "-1x0", "99999x99999", "80", "80x", "80x24x1"] {
             assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn places() {
+        assert_eq!(place("50%").map(|p| p.in_ns(1_000)), Ok(500));
+        assert_eq!(place("1:00").map(|p| p.in_ns(u64::MAX)), Ok(60_000_000_000));
+        assert_eq!(place("1:00").map(|p| p.in_ns(7)), Ok(7));
+        for bad in ["%", "101%", "-1%", "nan%", "x"] {
+            assert!(place(bad).is_err(), "{bad}");
         }
     }
 
