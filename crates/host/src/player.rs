@@ -99,8 +99,8 @@ impl Player {
             path: path.to_owned(),
             file,
             reader,
+            term: Term::new(Size { cols: 80, rows: 24 }, settings.clone()),
             settings,
-            term: Term::new(Size { cols: 80, rows: 24 }, settings),
             first_ts: 0,
             last_ns: 0,
             next: None,
@@ -205,13 +205,13 @@ impl Player {
         match self.keyframes.iter().rev().find(|k| fits(k)) {
             Some(k) => {
                 self.reader = reader_at(&self.file, k.block).map_err(open)?;
-                self.term = Term::new(k.size, self.settings);
+                self.term = Term::new(k.size, self.settings.clone());
                 self.term.feed(&k.picture, k.offset);
                 (self.at_ns, self.ordinal, self.offset) = (k.at_ns, k.ordinal, k.offset);
             }
             None => {
                 self.reader = reader_at(&self.file, 0).map_err(open)?;
-                self.term = Term::new(Size { cols: 80, rows: 24 }, self.settings);
+                self.term = Term::new(Size { cols: 80, rows: 24 }, self.settings.clone());
                 (self.at_ns, self.ordinal, self.offset) = (0, 0, 0);
             }
         }
