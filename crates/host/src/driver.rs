@@ -304,7 +304,8 @@ impl<B: Backend> Driver<B> {
         if ready.typed {
             self.pump_typed(now)?;
         }
-        if ready.input {
+        // A backend without a descriptor to wait for is asked on every turn.
+        if ready.input || (self.gate.waiting() > 0 && self.backend.watch().writable.is_none()) {
             self.deliver(now)?;
         }
         if ready.inbox {

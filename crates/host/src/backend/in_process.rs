@@ -85,6 +85,8 @@ impl Console {
             if let Some(end) = state.input.iter().position(|b| *b == b'\n' || *b == b'\r') {
                 let line = state.input.drain(..end).collect();
                 state.input.pop_front();
+                // There is room again for input that had to wait.
+                self.shared.wake_driver();
                 return Ok(Some(line));
             }
             if state.input_ended || state.input.len() >= QUEUE_LIMIT {

@@ -252,8 +252,9 @@ fn living(session: Pid, but_in: &[char]) -> Vec<Pid> {
     };
     let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
-        session_and_state(*pid)
-            .is_some_and(|(sid, state)| sid == number(session) && !matches!(state, 'Z' | 'X') && !but_in.contains(&state))
+        session_and_state(*pid).is_some_and(|(sid, state)| {
+            sid == number(session) && !matches!(state, 'Z' | 'X') && !but_in.contains(&state)
+        })
     })
     .filter_map(Pid::from_raw)
     .collect()
