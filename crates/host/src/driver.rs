@@ -691,6 +691,7 @@ impl<B: Backend> Driver<B> {
 impl<B> Drop for Driver<B> {
     fn drop(&mut self) {
         self.log.close();
+        self.handle.close();
         if std::thread::panicking()
             && let Some(outer) = &mut self.outer
             && outer.shows_on_terminal()

@@ -3,7 +3,6 @@
 #![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
-mod cancel;
 mod faulty;
 mod in_process;
 mod replay;

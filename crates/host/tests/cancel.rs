@@ -1,4 +1,7 @@
-//! Cancelling at any moment leaves no process and no descriptor behind.
+//! Cancelling at any moment leaves no process and no descriptor behind. A test program of its own, because it
+//! counts the descriptors of the whole process.
+
+#![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
 use std::time::Duration;
 
