@@ -53,6 +53,7 @@ impl Sink for Machine {
         self.now = end;
         self.joiner = Joiner::NONE;
         self.escape(inter, last);
+        self.check_pending();
         std::mem::take(&mut self.parser_reset)
     }
 
@@ -61,6 +62,7 @@ impl Sink for Machine {
         self.now = end;
         self.joiner = Joiner::NONE;
         self.control_sequence(csi);
+        self.check_pending();
         std::mem::take(&mut self.parser_reset)
     }
 
@@ -88,6 +90,14 @@ impl Machine {
     pub(super) fn line_feed(&mut self) {
         self.pos.pending = false;
         self.index();
+    }
+
+    /// A wrap can only be pending after a character that is still there.
+    #[inline]
+    fn check_pending(&mut self) {
+        if self.pos.pending {
+            self.pos.pending = !self.grid.cell(self.pos.y, self.pos.x).is_empty();
+        }
     }
 
     fn rare_control(&mut self, byte: u8) {

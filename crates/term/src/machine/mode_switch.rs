@@ -117,6 +117,7 @@ impl Machine {
         if self.pos.x > end {
             self.pos.x = end;
         }
+        self.pos.pending &= !self.grid.cell(self.pos.y, self.pos.x).is_empty();
         self.signal(Signal::Alternate(alternate));
     }
 
@@ -176,8 +177,7 @@ impl Machine {
         let which = usize::from(p.get(0));
         if which == 4 {
             self.modes.modify_other_keys = p.get(1).min(3) as u8;
-        }
-        if let Some(r) = self.modifier_resources.get_mut(which) {
+        } else if let Some(r) = self.modifier_resources.get_mut(which) {
             *r = p.opt(1);
         }
     }

@@ -32,8 +32,12 @@ impl Machine {
 
     /// Goes to the next line because the row is full.
     pub(super) fn wrap(&mut self) {
-        let y = self.pos.y;
-        self.grid.meta_mut(y).wrapped = true;
+        let (x, y) = (self.pos.x, self.pos.y);
+        // Only text that reaches the edge goes on in the next row; a wrap at a margin is none that could be undone.
+        let moves = y == self.bottom || y + 1 < self.rows();
+        if moves && x == self.row_end() && self.grid.cell(y, x).text != 0 {
+            self.grid.meta_mut(y).wrapped = true;
+        }
         self.pos.pending = false;
         self.carriage_return();
         self.index();
@@ -64,6 +68,7 @@ impl Machine {
             }
             let n = run.len().min(last + 1 - x);
             let (now, rest) = run.split_at(n);
+            let edge = if x + n > last { self.grid.cell(y, last) } else { Cell::BLANK };
             self.grid.split_wide(y, x, x + n);
             let (row, meta) = self.grid.span(y, x, x + n);
             for (cell, &b) in row[x..x + n].iter_mut().zip(now) {
@@ -73,7 +78,10 @@ impl Machine {
             self.damage.insert(y);
             if x + n > last {
                 self.pos.x = last;
-                self.grid.meta_mut(y).wrapped = false;
+                if edge != (Cell { text: u32::from(now[n - 1]), style }) {
+                    // Other text at the edge: it does not go on in the next row as the old one did.
+                    self.grid.meta_mut(y).wrapped = false;
+                }
                 self.pos.pending = true;
                 if !rest.is_empty() && !self.modes.has(Mode::Wrap) {
                     // All that is left overwrites the last column; only the final one stays.
@@ -92,7 +100,7 @@ impl Machine {
         if !self.modes.has(Mode::Wrap) && self.pos.pending {
             self.last_cell = (self.pos.y, self.pos.x);
         }
-        self.joiner = Joiner::NONE;
+        self.joiner = Joiner::PLAIN;
     }
 
     #[cold]
@@ -165,6 +173,7 @@ impl Machine {
         self.grid.split_wide(y, x, x + width);
         let now = self.now;
         let (row, meta) = self.grid.span(y, x, x + width);
+        let before = row[x];
         if width == 2 {
             row[x] = Cell { text: text | WIDE, style };
             row[x + 1] = Cell { text: TAIL, style };
@@ -173,12 +182,15 @@ impl Machine {
             row[x] = Cell { text: text & !WIDE, style };
         }
         meta.written = now;
+        if row[x] != before {
+            // Other text at the edge: it does not go on in the next row as the old one did.
+            meta.wrapped &= x + width <= last;
+        }
         self.damage.insert(y);
         self.last_cell = (y, x);
         if x + width > last {
             self.pos.x = last;
             self.pos.pending = true;
-            self.grid.meta_mut(y).wrapped = false;
         } else {
             self.pos.x = x + width;
         }
@@ -248,6 +260,17 @@ impl Machine {
         if self.pos.pending && at_cursor {
             // It was in the last column: it moves to the next line as a wide character would have.
             let wraps = self.modes.has(Mode::Wrap);
+            if !wraps && x > 0 {
+                // It takes the column before it as well, where a wide character would have been put.
+                self.grid.split_wide(y, x - 1, x + 1);
+                let (row, meta) = self.grid.span(y, x - 1, x + 1);
+                row[x - 1] = Cell { text: text | WIDE, style };
+                row[x] = Cell { text: TAIL, style };
+                meta.wide = true;
+                meta.written = now;
+                self.last_cell = (y, x - 1);
+                return;
+            }
             if !wraps || self.right_limit() == self.wrap_column() {
                 let (row, meta) = self.grid.real(y, x + 1);
                 meta.written = now;

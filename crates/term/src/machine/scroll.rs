@@ -127,6 +127,7 @@ impl Machine {
                 self.grid.erase(y, left, right + 1, style, now);
             }
             self.grid.meta_mut(y).wrapped = false;
+            self.grid.trim_double(y);
         }
     }
 
@@ -155,6 +156,7 @@ impl Machine {
             } else {
                 self.grid.insert_cells(y, from, self.right, n, style, self.now);
             }
+            self.grid.trim_double(y);
             self.dirty(y);
         }
         self.pos.pending = false;
