@@ -68,9 +68,7 @@ impl<'a> Painter<'a> {
             self.joiner = Joiner::NONE;
             self.joiner.push(props.of(first));
         }
-        // Marks alone can be kept narrow by the older rule; what joined by the newer one needs that again.
-        let marks = chars.clone().all(|c| props.of(c).width() == 0);
-        let clusters = !marks || text_width(text).max(1) == width;
+        let clusters = wants_clusters(text, width);
         if clusters != self.clusters && chars.clone().next().is_some() {
             self.clusters = clusters;
             self.put(if clusters { "\x1b[?2027h" } else { "\x1b[?2027l" });
@@ -197,6 +195,14 @@ fn ends_padded(line: Line<'_>, m: &Machine) -> Option<Style> {
     padding
 }
 
+/// Which cluster mode makes this text as wide as it is. Marks alone can be kept narrow by the older rule; what joined by
+/// the newer one needs that again.
+fn wants_clusters(text: &str, width: usize) -> bool {
+    let props = Props::new();
+    let marks = text.chars().skip(1).all(|c| props.of(c).width() == 0);
+    !marks || text_width(text).max(1) == width
+}
+
 /// Puts the cursor somewhere, with pending wrap by writing the cell before it again.
 pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: Pos, origin: bool) {
     let (top, left) = if origin { (m.top, m.left) } else { (0, 0) };
@@ -220,7 +226,11 @@ pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: P
     let style = m.styles.get(cell.style);
     p.pen(style);
     if cell.is_cluster() {
-        p.put(m.clusters.get(cell.value()));
+        let text = m.clusters.get(cell.value());
+        let on = |on: bool| if on { "\x1b[?2027h" } else { "\x1b[?2027l" };
+        p.put(on(wants_clusters(text, if cell.is_wide() { 2 } else { 1 })));
+        p.put(text);
+        p.put(on(m.modes.clusters()));
     } else {
         p.put(cell.char().unwrap_or(' ').encode_utf8(&mut [0; 4]));
     }
@@ -363,6 +373,9 @@ impl Term {
     /// Everything that has no picture, then saved cursors, position and pen.
     fn settle(&self, mut p: Painter<'_>, full: bool) -> Vec<u8> {
         let m = &self.m;
+        if !p.clusters {
+            p.put("\x1b[?2027h");
+        }
         if !m.title.is_empty() || !m.title_stack.is_empty() {
             p.put(&format!("\x1b]2;{}\x1b\\", m.title));
         }

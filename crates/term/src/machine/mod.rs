@@ -127,8 +127,6 @@ pub(crate) struct Machine {
     pub(crate) links: Links,
     props: Props,
     joiner: Joiner,
-    /// The cell that the next joining character belongs to.
-    last_cell: (usize, usize),
     /// What REP repeats.
     last_char: Option<char>,
     /// End offset of the token being carried out.
@@ -187,7 +185,6 @@ impl Machine {
             links: Links::new(),
             props: Props::new(),
             joiner: Joiner::NONE,
-            last_cell: (0, 0),
             last_char: None,
             now: 0,
             damage: RowSet::default(),

@@ -152,6 +152,9 @@ impl Machine {
         } else {
             stack.truncate(stack.len() - n);
         }
+        if *stack == [0] {
+            stack.clear();
+        }
         self.modes.kitty = stack.last().copied().unwrap_or(0);
     }
 

@@ -93,12 +93,8 @@ impl Machine {
             } else {
                 self.pos.x = x + n;
             }
-            self.last_cell = (self.pos.y, x + n - 1);
             self.last_char = Some(char::from(now[n - 1]));
             run = rest;
-        }
-        if !self.modes.has(Mode::Wrap) && self.pos.pending {
-            self.last_cell = (self.pos.y, self.pos.x);
         }
         self.joiner = Joiner::PLAIN;
     }
@@ -187,7 +183,6 @@ impl Machine {
             meta.wrapped &= x + width <= last;
         }
         self.damage.insert(y);
-        self.last_cell = (y, x);
         if x + width > last {
             self.pos.x = last;
             self.pos.pending = true;
@@ -236,7 +231,7 @@ impl Machine {
         true
     }
 
-    /// Gives the cell a new text, which may be wider or narrower than what it held.
+    /// Gives the cell before the cursor a new text, which may be wider or narrower than what it held.
     fn rewrite(&mut self, y: usize, x: usize, text: u32, before: usize, width: usize) {
         let now = self.now;
         let style = self.grid.cell(y, x).style;
@@ -247,17 +242,13 @@ impl Machine {
             row[x].text = if width == 2 { text | WIDE } else { text };
             if before == 2 && width == 1 {
                 row[x + 1].text = 0;
-                if self.pos.y == y && self.last_cell == (y, x) {
-                    let was_pending = std::mem::take(&mut self.pos.pending);
-                    self.pos.x = if was_pending { self.pos.x } else { self.pos.x - 1 };
-                }
+                let was_pending = std::mem::take(&mut self.pos.pending);
+                self.pos.x = if was_pending { self.pos.x } else { self.pos.x - 1 };
             }
             return;
         }
         // From one column to two.
-        let at_cursor =
-            self.pos.y == y && (self.pos.pending || self.pos.x == x + 1) && self.last_cell == (y, x);
-        if self.pos.pending && at_cursor {
+        if self.pos.pending {
             // It was in the last column: it moves to the next line as a wide character would have.
             let wraps = self.modes.has(Mode::Wrap);
             if !wraps && x > 0 {
@@ -268,7 +259,6 @@ impl Machine {
                 row[x] = Cell { text: TAIL, style };
                 meta.wide = true;
                 meta.written = now;
-                self.last_cell = (y, x - 1);
                 return;
             }
             if !wraps || self.right_limit() == self.wrap_column() {
@@ -300,14 +290,12 @@ impl Machine {
         row[x + 1] = Cell { text: TAIL, style };
         meta.wide = true;
         meta.written = now;
-        if at_cursor {
-            let last = self.right_limit();
-            if self.pos.x >= last {
-                self.pos.pending = true;
-                self.grid.meta_mut(y).wrapped = false;
-            } else {
-                self.pos.x += 1;
-            }
+        let last = self.right_limit();
+        if self.pos.x >= last {
+            self.pos.pending = true;
+            self.grid.meta_mut(y).wrapped = false;
+        } else {
+            self.pos.x += 1;
         }
     }
 

@@ -210,6 +210,9 @@ fn toggled(style: Style, p: &Params) -> Style {
         flip(Attrs(Attrs::BOLD.0 | Attrs::BLINK.0 | Attrs::INVERSE.0));
         underline = true;
     }
+    if !s.attrs.contains(Attrs::BLINK) {
+        s.attrs.set(Attrs::RAPID, false);
+    }
     if underline {
         s.underline = if s.underline == Underline::None { Underline::Single } else { Underline::None };
     }

@@ -56,7 +56,6 @@ impl Machine {
         self.size = size;
         self.resize_tabs(cols);
         self.reset_margins();
-        self.last_cell = (self.pos.y, self.pos.x);
         self.joiner = crate::unicode::Joiner::NONE;
         let end = self.row_end();
         self.pos.x = self.pos.x.min(end);

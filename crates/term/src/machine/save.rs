@@ -20,7 +20,7 @@ impl Machine {
         let saved = Saved {
             pos: self.pos,
             pen: Style { link: 0, ..self.pen },
-            charsets: self.charsets,
+            charsets: Charsets { single: None, ..self.charsets },
             origin: self.modes.origin(),
             wrap: self.modes.wrap(),
         };

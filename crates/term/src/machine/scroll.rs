@@ -84,9 +84,6 @@ impl Machine {
         if bottom + 1 < self.rows() && n <= bottom {
             self.grid.meta_mut(bottom).wrapped = false;
         }
-        if self.last_cell.0 >= top && self.last_cell.0 <= bottom {
-            self.last_cell.0 = self.last_cell.0.saturating_sub(n).max(top);
-        }
     }
 
     #[inline]
