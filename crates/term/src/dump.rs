@@ -215,7 +215,9 @@ pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: P
         out.extend_from_slice(format!("\x1b[{row};{col}H").as_bytes());
     };
     let cell = grid.cell(pos.y, pos.x);
-    if !pos.pending || cell.is_empty() {
+    // Writing a cluster again would end a row that goes on; that is worth more than a wrap saved there.
+    let risky = grid.meta(pos.y).wrapped && cell.is_cluster();
+    if !pos.pending || cell.is_empty() || risky {
         return go(out, pos.x);
     }
     let x = if cell.is_tail() { pos.x - 1 } else { pos.x };
