@@ -32,6 +32,11 @@ impl Sink for Machine {
     }
 
     #[inline]
+    fn characters(&mut self, bytes: &[u8], base: u64) -> usize {
+        self.print_utf8(bytes, base)
+    }
+
+    #[inline]
     fn execute(&mut self, byte: u8, end: u64) {
         self.now = end;
         self.joiner = Joiner::NONE;

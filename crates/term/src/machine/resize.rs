@@ -61,7 +61,6 @@ impl Machine {
         self.pos.x = self.pos.x.min(end);
         self.dirty_all();
         if self.styles.wants_sweep() {
-            self.pen_changed = true;
             self.sweep_styles();
         }
         if self.modes.resize_reports() {
@@ -160,7 +159,6 @@ impl Machine {
                     .push(&cells, &packed.meta, width, &mut |c, m| scrollback.push(c, &m, styles, clusters));
             }
             if self.styles.wants_sweep() && !rewrap.is_open() {
-                self.pen_changed = true;
                 self.sweep_styles();
             }
         }

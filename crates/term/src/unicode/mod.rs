@@ -136,6 +136,16 @@ impl Joiner {
         self.class != PREPEND
     }
 
+    /// Takes an ordinary character, which neither joins nor is joined. False: it may not be one.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, p: Prop) -> bool {
+        let plain = p.class() == 0 && self.class != PREPEND;
+        if plain {
+            *self = Self::PLAIN;
+        }
+        plain
+    }
+
     /// Whether `p` joins the running cluster; either way it is now the latest character.
     #[inline]
     pub(crate) fn push(&mut self, p: Prop) -> bool {
