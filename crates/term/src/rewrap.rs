@@ -121,9 +121,9 @@ impl Rewrap {
             padded = true;
         } else if n > 0 && self.cells[n - 1].is_wide() {
             // A single column cannot hold it.
-            self.cells[n - 1].text = 0;
+            self.cells[n - 1] = self.cells[n - 1].torn();
             if let Some(tail) = self.cells.get_mut(n) {
-                tail.text = 0;
+                *tail = tail.torn();
             }
         }
         let (mut written, mut marks, mut left) = (0, 0, n);

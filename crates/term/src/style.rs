@@ -117,25 +117,17 @@ impl Style {
         Self { bg: self.bg, ..Self::default() }
     }
 
-    fn words(self) -> [u64; 2] {
+    #[inline]
+    fn hash(self) -> u64 {
         let colour = |c: Colour| match c {
             Colour::Default => 0u64,
             Colour::Indexed(i) => 0x100_0000 | u64::from(i),
             Colour::Rgb(r, g, b) => 0x200_0000 | u64::from(r) << 16 | u64::from(g) << 8 | u64::from(b),
         };
-        let rest = u64::from(self.attrs.0) | (self.underline as u64) << 16;
-        [
-            colour(self.fg) | colour(self.bg) << 32,
-            colour(self.underline_colour) ^ rest << 28 ^ u64::from(self.link) << 47,
-        ]
-    }
-
-    #[inline]
-    fn hash(self) -> u64 {
-        let [a, b] = self.words();
-        let h = (a ^ b.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let h = (h ^ (h >> 29) ^ b).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        h ^ (h >> 32)
+        let a = colour(self.fg) | colour(self.bg) << 32;
+        let b = u64::from(self.attrs.0) | (self.underline as u64) << 16 | u64::from(self.link) << 24;
+        let h = (a ^ b.rotate_left(40) ^ colour(self.underline_colour)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h ^ (h >> 29)
     }
 }
 

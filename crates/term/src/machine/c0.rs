@@ -32,6 +32,11 @@ impl Sink for Machine {
     }
 
     #[inline]
+    fn characters(&mut self, bytes: &[u8], base: u64) -> usize {
+        self.print_utf8(bytes, base)
+    }
+
+    #[inline]
     fn execute(&mut self, byte: u8, end: u64) {
         self.now = end;
         self.joiner = Joiner::NONE;
@@ -53,6 +58,7 @@ impl Sink for Machine {
         self.now = end;
         self.joiner = Joiner::NONE;
         self.escape(inter, last);
+        self.check_pending();
         std::mem::take(&mut self.parser_reset)
     }
 
@@ -61,6 +67,7 @@ impl Sink for Machine {
         self.now = end;
         self.joiner = Joiner::NONE;
         self.control_sequence(csi);
+        self.check_pending();
         std::mem::take(&mut self.parser_reset)
     }
 
@@ -88,6 +95,14 @@ impl Machine {
     pub(super) fn line_feed(&mut self) {
         self.pos.pending = false;
         self.index();
+    }
+
+    /// A wrap can only be pending after a character that is still there.
+    #[inline]
+    fn check_pending(&mut self) {
+        if self.pos.pending {
+            self.pos.pending = !self.grid.cell(self.pos.y, self.pos.x).is_empty();
+        }
     }
 
     fn rare_control(&mut self, byte: u8) {

@@ -32,7 +32,7 @@ use crate::modes::{Mode, Modes};
 use crate::palette::Palette;
 use crate::scrollback::Scrollback;
 use crate::size::{Settings, Size};
-use crate::style::{Style, StyleId, Styles};
+use crate::style::{Colour, Style, StyleId, Styles};
 use crate::unicode::{Joiner, Props};
 
 pub(crate) use save::Saved;
@@ -84,10 +84,11 @@ pub(crate) struct Machine {
     pub(crate) hidden: Grid,
     pub(crate) pos: Pos,
     pub(crate) pen: Style,
-    /// The pen's number, and that of what erasing leaves; both stale while `pen_changed`.
+    /// The pen's number, stale while `pen_changed`, and that of what erasing leaves, stale while `erase_changed`.
     pen_id: StyleId,
     erase_id: StyleId,
     pen_changed: bool,
+    erase_changed: bool,
     pub(crate) protection: Protection,
     /// Saved cursors of the main and the alternate screen.
     pub(crate) saved: [Option<Saved>; 2],
@@ -127,8 +128,6 @@ pub(crate) struct Machine {
     pub(crate) links: Links,
     props: Props,
     joiner: Joiner,
-    /// The cell that the next joining character belongs to.
-    last_cell: (usize, usize),
     /// What REP repeats.
     last_char: Option<char>,
     /// End offset of the token being carried out.
@@ -153,6 +152,7 @@ impl Machine {
             pen_id: StyleId(0),
             erase_id: StyleId(0),
             pen_changed: false,
+            erase_changed: false,
             protection: Protection::Off,
             saved: [None, None],
             top: 0,
@@ -187,7 +187,6 @@ impl Machine {
             links: Links::new(),
             props: Props::new(),
             joiner: Joiner::NONE,
-            last_cell: (0, 0),
             last_char: None,
             now: 0,
             damage: RowSet::default(),
@@ -250,8 +249,11 @@ impl Machine {
     /// The number of the style that erased cells get: the pen's background.
     #[inline]
     fn erase_id(&mut self) -> StyleId {
-        if self.pen_changed {
-            self.intern_pen();
+        if self.erase_changed {
+            self.erase_changed = false;
+            let erased = self.pen.erased();
+            self.erase_id =
+                if erased.bg == Colour::Default { StyleId(0) } else { self.styles.intern(erased) };
         }
         self.erase_id
     }
@@ -259,8 +261,6 @@ impl Machine {
     fn intern_pen(&mut self) {
         self.pen_changed = false;
         self.pen_id = self.styles.intern(self.pen);
-        let erased = self.pen.erased();
-        self.erase_id = if erased == Style::default() { StyleId(0) } else { self.styles.intern(erased) };
         if self.styles.wants_sweep() {
             self.sweep_styles();
         }
@@ -270,6 +270,7 @@ impl Machine {
     #[inline]
     pub(crate) fn touch_pen(&mut self) {
         self.pen_changed = true;
+        self.erase_changed = true;
     }
 
     #[cold]

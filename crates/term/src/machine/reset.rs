@@ -30,6 +30,7 @@ impl Machine {
             (Mode::KeypadApplication, false),
             (Mode::KeyboardLocked, false),
             (Mode::National, false),
+            (Mode::BlinkCursor, false),
             (Mode::Margins, false),
         ] {
             self.modes.set(mode, on);
@@ -46,6 +47,7 @@ impl Machine {
         self.kitty_stacks = [Vec::new(), Vec::new()];
         self.modes.kitty = 0;
         self.modes.modify_other_keys = 0;
+        self.modifier_resources[4] = None;
         self.rect_exact = false;
         self.pos.pending = false;
     }

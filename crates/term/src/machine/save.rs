@@ -20,7 +20,7 @@ impl Machine {
         let saved = Saved {
             pos: self.pos,
             pen: Style { link: 0, ..self.pen },
-            charsets: self.charsets,
+            charsets: Charsets { single: None, ..self.charsets },
             origin: self.modes.origin(),
             wrap: self.modes.wrap(),
         };
@@ -46,10 +46,12 @@ impl Machine {
         self.charsets = saved.charsets;
         self.update_print_path();
         self.go(saved.pos.x, saved.pos.y);
-        self.pos.pending = saved.pos.pending && self.pos.x == self.right_limit();
         if self.modes.origin() {
             self.pos.x = self.pos.x.clamp(self.left, self.right);
             self.pos.y = self.pos.y.clamp(self.top, self.bottom);
         }
+        // A wrap can only be pending after a character that is still there.
+        let written = !self.grid.cell(self.pos.y, self.pos.x).is_empty();
+        self.pos.pending = saved.pos.pending && written && self.pos.x == self.right_limit();
     }
 }

@@ -7,9 +7,7 @@ use crate::style::{Attrs, Colour, Style, Underline};
 impl Machine {
     #[inline]
     pub(super) fn sgr(&mut self, params: &Params) {
-        let link = self.pen.link;
         apply(&mut self.pen, params, 0);
-        self.pen.link = link;
         self.touch_pen();
     }
 }
