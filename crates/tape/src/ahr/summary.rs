@@ -105,7 +105,7 @@ impl Summary {
         self.blocks += 1;
         self.file_bytes += block.len;
         self.record_bytes += block.bytes.len() as u64;
-        self.has_last_block = block.header.is_last();
+        self.has_last_block = block.header.is_last() && !block.partial;
         for record in block.records().flatten() {
             self.add_record(&record);
         }

@@ -266,11 +266,12 @@ fn a_recording_can_be_continued() {
 
 #[test]
 fn marks_keep_their_meaning_and_unknown_ones_their_value() {
-    for code in 0..20 {
+    for code in 0..300 {
         for val in [0, 1, u32::MAX] {
             assert_eq!(Mark::from_raw(code, val).to_raw(), (code, val));
         }
     }
+    assert_eq!(Mark::from_raw(1, 2), Mark::Other { code: 1, val: 2 }, "the original writer's own");
     let parts: Vec<u32> = Mark::pieces(10_000_000_000).collect();
     assert_eq!(parts.iter().map(|&p| u64::from(p)).sum::<u64>(), 10_000_000_000);
     assert_eq!(Mark::pieces(0).count(), 0);
