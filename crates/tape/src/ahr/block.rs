@@ -17,7 +17,7 @@ use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
 use super::record::{Records, Walk, walk};
-use super::window::Window;
+use crate::window::Window;
 use crate::{Error, Place, Result};
 
 /// Look at this much at a time when searching.

@@ -18,7 +18,6 @@ mod reader;
 mod record;
 mod scan;
 mod summary;
-mod window;
 
 pub use block::{Block, BlockItem, BlockReader};
 pub use build::BlockBuilder;
