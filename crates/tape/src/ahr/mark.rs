@@ -21,6 +21,8 @@ const BASE: u32 = 256;
 /// | 267 | the program was resumed | 0 |
 /// | 268 | input was delivered but not recorded | bytes |
 /// | 269 | recorded output could not be written to disk | bytes |
+/// | 270 | a marker with a label, which stands in `NAME.events.jsonl` | number of the label, from 1 |
+/// | 271 | output was lost to damage of the file, which a repair cut out | bytes |
 ///
 /// A loss of more than 32 bits' worth is written as several marks; losses of one kind add up. Offsets of
 /// DATA count what the program wrote, so they jump over what was lost.
@@ -53,6 +55,10 @@ pub enum Mark {
     InputLag(u32),
     /// So many bytes of output were lost because the disk refused them.
     DiskLoss(u32),
+    /// A moment that was marked; its label has this number in the sidecar of events.
+    Label(u32),
+    /// So many bytes of output were in a damaged part of the file that a repair cut out.
+    Repaired(u32),
     /// A code that this version does not know.
     Other {
         /// The code.
@@ -79,6 +85,8 @@ impl Mark {
             Self::ChildResumed => (BASE + 11, 0),
             Self::InputLag(v) => (BASE + 12, v),
             Self::DiskLoss(v) => (BASE + 13, v),
+            Self::Label(v) => (BASE + 14, v),
+            Self::Repaired(v) => (BASE + 15, v),
             Self::Other { code, val } => (code, val),
         }
     }
@@ -99,6 +107,8 @@ impl Mark {
             (11, 0) => Self::ChildResumed,
             (12, v) => Self::InputLag(v),
             (13, v) => Self::DiskLoss(v),
+            (14, v) => Self::Label(v),
+            (15, v) => Self::Repaired(v),
             _ => Self::Other { code, val },
         }
     }

@@ -294,6 +294,49 @@ fn every_truncation_keeps_the_whole_blocks() {
     }
 }
 
+fn repaired(file: &[u8]) -> Vec<u8> {
+    let mut repair = Repair::new(file);
+    let mut out = Vec::new();
+    while let Some(piece) = repair.next_piece().unwrap() {
+        out.extend_from_slice(piece);
+    }
+    out
+}
+
+#[test]
+fn a_repair_loses_nothing_and_explains_the_rest() {
+    let blocks = sample();
+    let file = file_of(&blocks);
+    assert!(repaired(&file) == file, "a whole file is copied as it is");
+
+    let mut quirky = file.clone();
+    let mut at = 0;
+    for (bytes, _) in &blocks {
+        quirky[at + 6] = 48;
+        at += bytes.len();
+    }
+    assert!(repaired(&quirky) == file, "the original writer's headers are put right");
+
+    let start: usize = blocks[..5].iter().map(|(b, _)| b.len()).sum();
+    for (at, len) in [(start + 50, 20), (start, 4), (start + 24, 8), (start + 32, 1), (file.len() - 20, 20)] {
+        let mut damaged = file.clone();
+        damaged[at..at + len].fill(0xee);
+        let before = read(&damaged);
+        let copy = repaired(&damaged);
+        let summary = Summary::of(&copy[..]).unwrap();
+        assert!(summary.is_whole(), "{at}+{len}: {:?} missing {}", summary.damages, summary.missing_bytes);
+        let kept: Vec<Record> = read(&copy).0.into_iter().filter(|r| !is_repair_mark(r)).collect();
+        assert_eq!(kept, before.0);
+        assert!(repaired(&copy) == copy);
+    }
+    let torn = repaired(&file[..file.len() - 3]);
+    assert!(Summary::of(&torn[..]).unwrap().is_whole());
+}
+
+fn is_repair_mark(record: &Record) -> bool {
+    matches!(record.body, Body::Mark { code, val } if matches!(Mark::from_raw(code, val), Mark::Repaired(_)))
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         4 => (any::<u64>(), vec(any::<u8>(), 0..300))

@@ -94,7 +94,6 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                 Ok(Some(item)) => return Ok(Some(item)),
                 Ok(None) => {}
                 Err(Error::Malformed { .. }) if !ended => {
-                    self.done = true;
                     return Ok(Some(Note::item(at, "the timing file ends within this line")));
                 }
                 Err(e) => {
