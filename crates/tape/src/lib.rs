@@ -9,20 +9,27 @@
 //! one writer interface over common events, so that any format converts into any other.
 
 pub mod ahr;
+pub mod ans;
 mod base64;
 pub mod cast;
+mod convert;
 mod error;
 pub mod event;
+mod format;
 mod lines;
 pub mod meta;
 pub mod raw;
+pub mod three_a;
 pub mod ttyrec;
 pub mod typescript;
 mod utf8;
 mod window;
+pub mod zst;
 
 #[cfg(test)]
 mod testing;
 
+pub use convert::{Report, convert, convert_to_parts};
 pub use error::{Error, Place, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
+pub use format::{Beside, Container, Format, open, writer};
