@@ -1,1 +1,25 @@
-fn main() {}
+//! The project's own chores. `cargo xtask ci` is the test command of the README; `cargo xtask tidy` checks the
+//! rules of the house that no lint knows.
+
+mod ci;
+mod tidy;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+fn main() -> Result<()> {
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["ci"] => ci::run(),
+        ["tidy"] => tidy::run(),
+        _ => bail!("usage: cargo xtask ci | tidy"),
+    }
+}
+
+/// The workspace's folder.
+fn root() -> Result<PathBuf> {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.parent().context("xtask lies in the workspace")?.to_owned())
+}

@@ -1,1 +1,18 @@
-//! The session as a state machine without I/O: event log, readers, talking stick, text decoding.
+//! The session as a state machine without I/O.
+//!
+//! A program's output is a [`Log`] of bytes with offsets and times, read by any number of readers that each
+//! keep a cursor. What is typed to it passes one [`Gate`], where the talking [`Stick`] says who may. Nothing
+//! here reads a clock, opens a file or starts a thread: time comes in as a [`Stamp`], bytes come in and go out
+//! as values. So all of it can be tested, and replayed, on virtual time.
+
+mod decode;
+mod event;
+mod gate;
+mod log;
+mod stick;
+
+pub use decode::{TextDecoder, UnknownEncoding};
+pub use event::{Author, Event, Exit, Stamp, Stream, WinSize};
+pub use gate::{Delivered, Gate, Refused};
+pub use log::{Entry, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq};
+pub use stick::{Change, Fence, Party, PartyId, Role, Stick, StickError, Why};

@@ -1,1 +1,23 @@
-//! The operating system: backends, driver loop, clock, outer terminal, recorder.
+//! The operating system side of a session: where programs run, the loop that drives them, the user's terminal,
+//! the clock and the recorder.
+
+pub mod backend;
+mod clock;
+mod driver;
+mod inbox;
+mod launch;
+mod outer;
+mod player;
+mod recorder;
+mod shared;
+mod sys;
+
+pub use clock::Clock;
+pub use driver::{Config, Driver, Ended, Outcome};
+pub use inbox::{Handle, SessionOver};
+pub use launch::{Finished, Launch, LaunchError, Recording};
+pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
+pub use player::{PlayError, Played, Player};
+pub use recorder::{CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, calendar, default_path, file_digest, sidecar};
+pub use shared::{SharedLog, Woken};
+pub use sys::{InheritedSignals, die_by};

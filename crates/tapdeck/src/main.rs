@@ -1,2 +1,39 @@
-//! The `tapdeck` command.
-fn main() {}
+//! The `tapdeck` command: parses what was typed, runs one subcommand, and ends as it says.
+
+use clap::Parser;
+
+mod cmd;
+mod ending;
+mod human;
+mod parse;
+
+use cmd::Command;
+use ending::Ending;
+
+/// Run a program on a terminal, and make the session something to record, replay, share and test.
+#[derive(Parser)]
+#[command(name = "tapdeck", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tapdeck run -- vim notes.txt          run a program that cannot tell it is watched
+  tapdeck rec demo.ahr -- bash          record a session, byte for byte
+  tapdeck play demo.ahr                 watch it again, in its own time
+  tapdeck play --fast demo.ahr          print everything it left on the screen and above
+  tapdeck verify demo.ahr               check that every block is whole";
+
+fn main() {
+    tapdeck_host::restore_terminal_on_panic();
+    let ending = match Cli::try_parse() {
+        Ok(cli) => cmd::run(cli.command),
+        Err(e) => {
+            let _ = e.print();
+            Ending::Code(e.exit_code())
+        }
+    };
+    ending.end()
+}

@@ -1,1 +1,49 @@
 //! Terminal model: bytes to a grid of cells, and back to bytes that redraw it.
+//!
+//! [`Term`] is fed with what a program writes and keeps what a terminal would show: the screen, the rows that scrolled
+//! off it, and the modes. Each row knows the last byte that wrote to it. What the terminal would answer comes back as a
+//! value, as does everything that is meant for its owner. There is no clock, no I/O and no thread in here.
+//!
+//! Beside the model: [`ModeWatch`] follows only the modes that must be undone when a program dies, [`Scanner`] and
+//! [`ReplayFilter`] cut a stream into tokens and take out what would make a terminal answer, and [`keys`] writes
+//! keystrokes as the modes in force want them.
+
+mod cell;
+mod changes;
+mod charset;
+mod clusters;
+mod dump;
+mod filter;
+mod grid;
+mod lines;
+mod links;
+mod machine;
+mod modes;
+mod pack;
+mod paint;
+mod palette;
+mod parser;
+mod restore;
+mod rewrap;
+mod scan;
+mod scrollback;
+mod size;
+mod style;
+mod term;
+mod unicode;
+mod watch;
+
+pub use changes::{Changes, Graphics, Mark, Progress, RowSet, Signal};
+pub use filter::{FilterOptions, ReplayFilter};
+pub use grid::LineSize;
+pub use lines::{Line, Run};
+pub use links::Link;
+pub use machine::CursorShape;
+pub use modes::{Modes, MouseEncoding, MouseTracking};
+pub use palette::{Palette, Rgb};
+pub use scan::{Kind, Scanner, Token};
+pub use size::{Settings, Size};
+pub use style::{Attrs, Colour, Style, Underline};
+pub use term::{Cursor, Diff, Generation, RowDiff, Term};
+pub use unicode::{char_width, text_width};
+pub use watch::ModeWatch;

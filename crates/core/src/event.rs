@@ -1,0 +1,124 @@
+//! What happens in a session: the vocabulary that the log stores and every reader understands.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::stick::Change;
+
+/// A moment, read once a loop turn by whoever owns the clock and passed on from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Stamp {
+    /// Nanoseconds since the session started, on a clock that never goes back.
+    pub mono_ns: u64,
+    /// Nanoseconds since 1970. Derived from the wall clock at the session's start plus `mono_ns`, so that a
+    /// step of the wall clock cannot reorder a recording.
+    pub wall_ns: u64,
+}
+
+impl Stamp {
+    /// The stamp `ns` nanoseconds later.
+    pub fn plus_ns(self, ns: u64) -> Self {
+        Self { mono_ns: self.mono_ns.saturating_add(ns), wall_ns: self.wall_ns.saturating_add(ns) }
+    }
+}
+
+/// A terminal's size as the kernel keeps it. Zero means unknown and is passed on as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct WinSize {
+    /// Columns of characters.
+    pub cols: u16,
+    /// Rows of characters.
+    pub rows: u16,
+    /// Width in pixels, or 0.
+    pub x_pixels: u16,
+    /// Height in pixels, or 0.
+    pub y_pixels: u16,
+}
+
+impl WinSize {
+    /// A size in characters, pixels unknown.
+    pub const fn cells(cols: u16, rows: u16) -> Self {
+        Self { cols, rows, x_pixels: 0, y_pixels: 0 }
+    }
+
+    /// The size with the customary 80x24 in place of what is unknown, for those who need a real grid.
+    pub fn or_default(self) -> Self {
+        Self {
+            cols: if self.cols == 0 { 80 } else { self.cols },
+            rows: if self.rows == 0 { 24 } else { self.rows },
+            ..self
+        }
+    }
+}
+
+/// Which of the program's outputs a byte came from. A terminal has only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// The terminal, or standard output on pipes.
+    Out,
+    /// Standard error on pipes.
+    Err,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// It was killed by this signal.
+    Signal(i32),
+}
+
+/// Who wrote a piece of input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Author {
+    /// A party at the gate, by its unique name.
+    Party(Arc<str>),
+    /// The terminal model, answering a query of the program.
+    Reply,
+    /// The end of input, as the terminal spells it.
+    EndOfInput,
+}
+
+/// One thing that happened. Bytes are shared, not copied: a reader holds the log's own memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The program wrote these bytes.
+    Output {
+        /// Where it wrote them.
+        stream: Stream,
+        /// The bytes, exactly.
+        bytes: Bytes,
+    },
+    /// These bytes were really delivered to the program.
+    Input {
+        /// Who wrote them.
+        by: Author,
+        /// The bytes, exactly.
+        bytes: Bytes,
+    },
+    /// The terminal's size was set.
+    Resize(WinSize),
+    /// The talking stick changed hands.
+    Driver(Change),
+    /// The program waits for a line ("your turn"). Only in-process programs can say so.
+    Wait,
+    /// Program and host were suspended together.
+    Suspended,
+    /// Program and host go on.
+    Resumed,
+    /// The program ended.
+    Exit(Exit),
+}
+
+impl Event {
+    /// Payload bytes that the event carries.
+    pub fn payload_len(&self) -> usize {
+        match self {
+            Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+}

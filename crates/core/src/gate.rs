@@ -1,0 +1,285 @@
+//! The gate: the one way in.
+//!
+//! Every writer offers its bytes here. The stick admits or refuses them, and what is admitted stands in one
+//! bounded queue until the program takes it. When the stick changes hands, what the former driver had not yet
+//! delivered is dropped: no key reaches the program under a driver who no longer holds the stick. What was
+//! really delivered comes back out, for the log.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::event::{Author, Stamp};
+use crate::stick::{Change, Fence, PartyId, Role, Stick, StickError};
+
+/// Bytes that were delivered to the program, and whose they were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// Who wrote them.
+    pub by: Author,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// An offer that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The stick refuses.
+    #[error(transparent)]
+    Stick(#[from] StickError),
+    /// The program is not taking input, and enough is waiting already.
+    #[error("the program is not reading: {waiting} bytes are waiting")]
+    Full {
+        /// How many.
+        waiting: usize,
+    },
+}
+
+#[derive(Debug)]
+struct Pending {
+    /// The party whose stick admitted it; `None` for replies and the end of input, which are always admitted.
+    party: Option<PartyId>,
+    by: Author,
+    bytes: Bytes,
+}
+
+/// The gate of one session.
+#[derive(Debug)]
+pub struct Gate {
+    stick: Stick,
+    queue: VecDeque<Pending>,
+    waiting: usize,
+    limit: usize,
+    /// The last byte delivered, so that the end of input knows whether a line is open.
+    last_byte: Option<u8>,
+    changes: VecDeque<Change>,
+}
+
+impl Gate {
+    /// A gate that lets at most about `limit` bytes wait.
+    pub fn new(lease_ns: u64, limit: usize) -> Self {
+        Self {
+            stick: Stick::new(lease_ns),
+            queue: VecDeque::new(),
+            waiting: 0,
+            limit,
+            last_byte: None,
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// Lets somebody in.
+    pub fn join(&mut self, name: &str, role: Role) -> PartyId {
+        self.stick.join(name, role)
+    }
+
+    /// Lets somebody out; the stick is released and undelivered input of theirs dropped.
+    pub fn leave(&mut self, id: PartyId) {
+        let change = self.stick.leave(id);
+        self.drop_undelivered(id);
+        self.changes.extend(change);
+    }
+
+    /// Claims the stick politely.
+    pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Fence, StickError> {
+        let before = self.stick.driver();
+        let change = self.stick.claim(id, now)?;
+        Ok(self.note(before, change))
+    }
+
+    /// Takes the stick, where the rules allow it.
+    pub fn take(&mut self, id: PartyId, now: Stamp) -> Result<Fence, StickError> {
+        let before = self.stick.driver();
+        let change = self.stick.take(id, now)?;
+        Ok(self.note(before, change))
+    }
+
+    /// Gives the stick up.
+    pub fn release(&mut self, id: PartyId) -> Result<Fence, StickError> {
+        let change = self.stick.release(id)?;
+        Ok(self.note(Some(id), Some(change)))
+    }
+
+    /// Ends a lease that has run out.
+    pub fn expire(&mut self, now: Stamp) {
+        let before = self.stick.driver();
+        let change = self.stick.expire(now);
+        self.note(before, change);
+    }
+
+    /// The stick, to look at.
+    pub fn stick(&self) -> &Stick {
+        &self.stick
+    }
+
+    /// The next change of hands that nobody has been told of.
+    pub fn poll_change(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    /// Whether an offer of any size would find room.
+    pub fn has_room(&self) -> bool {
+        self.waiting < self.limit
+    }
+
+    /// Bytes that wait for the program.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Offers input on behalf of a party.
+    pub fn offer(
+        &mut self,
+        id: PartyId,
+        fence: Option<Fence>,
+        bytes: Bytes,
+        now: Stamp,
+    ) -> Result<(), Refused> {
+        self.stick.admit(id, fence, now)?;
+        if !self.has_room() {
+            return Err(Refused::Full { waiting: self.waiting });
+        }
+        let name: Arc<str> = match self.stick.party(id) {
+            Some(party) => party.name.clone(),
+            None => return Err(StickError::Unknown.into()),
+        };
+        self.push(Some(id), Author::Party(name), bytes);
+        Ok(())
+    }
+
+    /// Queues an answer to the program's query. Always admitted; bounded, because a program that asks without
+    /// ever reading must not fill the memory: past the limit the answer is dropped, as a terminal would.
+    pub fn reply(&mut self, bytes: Bytes) {
+        if self.has_room() {
+            self.push(None, Author::Reply, bytes);
+        }
+    }
+
+    /// Queues the terminal's spelling of the end of input.
+    pub fn end_of_input(&mut self, bytes: Bytes) {
+        self.push(None, Author::EndOfInput, bytes);
+    }
+
+    /// Whether the last byte delivered left a line open.
+    pub fn line_open(&self) -> bool {
+        self.last_byte.is_some_and(|b| b != b'\n' && b != b'\r')
+    }
+
+    /// What to write to the program next.
+    pub fn poll_write(&self) -> Option<&[u8]> {
+        self.queue.front().map(|p| &p.bytes[..])
+    }
+
+    /// Says that the program took `n` bytes of what [`Gate::poll_write`] gave.
+    pub fn wrote(&mut self, n: usize) -> Option<Delivered> {
+        let front = self.queue.front_mut()?;
+        let bytes = front.bytes.split_to(n.min(front.bytes.len()));
+        self.waiting -= bytes.len();
+        self.last_byte = bytes.last().copied().or(self.last_byte);
+        let by = front.by.clone();
+        if front.bytes.is_empty() {
+            self.queue.pop_front();
+        }
+        (!bytes.is_empty()).then_some(Delivered { by, bytes })
+    }
+
+    /// Drops everything that waits: the program can take no more.
+    pub fn close(&mut self) {
+        self.queue.clear();
+        self.waiting = 0;
+    }
+
+    fn push(&mut self, party: Option<PartyId>, by: Author, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.waiting += bytes.len();
+            self.queue.push_back(Pending { party, by, bytes });
+        }
+    }
+
+    fn note(&mut self, before: Option<PartyId>, change: Option<Change>) -> Fence {
+        if change.is_some()
+            && let Some(former) = before
+        {
+            self.drop_undelivered(former);
+        }
+        self.changes.extend(change);
+        self.stick.fence()
+    }
+
+    fn drop_undelivered(&mut self, id: PartyId) {
+        self.queue.retain(|p| p.party != Some(id));
+        self.waiting = self.queue.iter().map(|p| p.bytes.len()).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Stamp {
+        Stamp { mono_ns: ns, wall_ns: ns }
+    }
+
+    fn drain(gate: &mut Gate, step: usize) -> Vec<(Author, Vec<u8>)> {
+        let mut all = Vec::new();
+        while let Some(next) = gate.poll_write() {
+            let n = next.len().min(step);
+            all.extend(gate.wrote(n).map(|d| (d.by, d.bytes.to_vec())));
+        }
+        all
+    }
+
+    #[test]
+    fn short_writes_deliver_every_byte_in_order() {
+        let mut gate = Gate::new(1_000, 1 << 20);
+        let h = gate.join("me", Role::Human);
+        gate.take(h, at(0)).expect("free");
+        gate.offer(h, None, Bytes::from_static(b"hello "), at(0)).expect("drives");
+        gate.reply(Bytes::from_static(b"\x1b[0n"));
+        gate.offer(h, None, Bytes::from_static(b"world"), at(0)).expect("drives");
+        let got = drain(&mut gate, 1);
+        let bytes: Vec<u8> = got.iter().flat_map(|(_, b)| b.clone()).collect();
+        assert_eq!(bytes, b"hello \x1b[0nworld");
+        assert_eq!(got.iter().filter(|(by, _)| *by == Author::Reply).count(), 4);
+        assert_eq!((gate.waiting(), gate.line_open()), (0, true));
+    }
+
+    #[test]
+    fn a_hand_over_drops_what_the_former_driver_had_not_delivered() {
+        let mut gate = Gate::new(1_000, 1 << 20);
+        let (b, h) = (gate.join("bot", Role::Bot), gate.join("me", Role::Human));
+        gate.take(b, at(0)).expect("free");
+        gate.offer(b, None, Bytes::from_static(b"rm -rf /"), at(0)).expect("drives");
+        gate.wrote(3);
+        gate.take(h, at(1)).expect("human");
+        gate.offer(h, None, Bytes::from_static(b"\x03"), at(1)).expect("drives");
+        assert_eq!(gate.poll_write(), Some(&b"\x03"[..]));
+        assert!(gate.offer(b, None, Bytes::from_static(b"x"), at(1)).is_err());
+        let names: Vec<_> = std::iter::from_fn(|| gate.poll_change()).map(|c| c.to).collect();
+        assert_eq!(names, [Some("bot".into()), Some("me".into())]);
+    }
+
+    #[test]
+    fn a_program_that_does_not_read_cannot_fill_the_memory() {
+        let mut gate = Gate::new(1_000, 10);
+        let h = gate.join("me", Role::Human);
+        gate.take(h, at(0)).expect("free");
+        gate.offer(h, None, Bytes::from_static(b"0123456789"), at(0)).expect("room");
+        let refused = gate.offer(h, None, Bytes::from_static(b"x"), at(0));
+        assert_eq!(refused, Err(Refused::Full { waiting: 10 }));
+        gate.reply(Bytes::from_static(b"dropped"));
+        assert_eq!(gate.waiting(), 10);
+    }
+
+    #[test]
+    fn a_lease_that_ran_out_drops_the_bots_input() {
+        let mut gate = Gate::new(100, 1 << 10);
+        let b = gate.join("bot", Role::Bot);
+        gate.take(b, at(0)).expect("free");
+        gate.offer(b, None, Bytes::from_static(b"late"), at(0)).expect("drives");
+        gate.expire(at(100));
+        assert_eq!((gate.poll_write(), gate.stick().driver()), (None, None));
+    }
+}

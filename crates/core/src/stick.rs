@@ -1,0 +1,370 @@
+//! The talking stick: exactly one party drives at a time.
+//!
+//! The first claim drives, later claims wait. A human can always take the stick; a bot only from nobody or
+//! from another bot. A bot holds it under a lease that its own writing renews, and every hand-over raises the
+//! fencing number, so that a write prepared under an older hold can be refused. A refusal says who drives, not
+//! how to take over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::event::Stamp;
+
+/// What a party may do. Granted by a credential or by the operator, never by what the party says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A person; may always take the stick.
+    Human,
+    /// A program; may take it from nobody or from another program.
+    Bot,
+    /// Watches only.
+    Observer,
+}
+
+/// A party's number at its stick; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartyId(u64);
+
+/// A fencing number: grows with every change of hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fence(pub u64);
+
+/// Somebody at the stick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Party {
+    /// Unique among those present.
+    pub name: Arc<str>,
+    /// What it may do.
+    pub role: Role,
+}
+
+/// Why the stick changed hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It was free and somebody claimed it.
+    Claimed,
+    /// Somebody who may took it.
+    Taken,
+    /// The driver gave it up.
+    Released,
+    /// The driver left.
+    Left,
+    /// The driver's lease ran out.
+    Expired,
+}
+
+/// A change of hands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Who drove.
+    pub from: Option<Arc<str>>,
+    /// Who drives now.
+    pub to: Option<Arc<str>>,
+    /// Why.
+    pub why: Why,
+    /// The fencing number from here on.
+    pub fence: Fence,
+}
+
+/// A request that the stick's rules refuse.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StickError {
+    /// Somebody else drives.
+    #[error("{driver} drives")]
+    Driven {
+        /// Who.
+        driver: Arc<str>,
+    },
+    /// Nobody drives; the party must claim the stick first.
+    #[error("nobody drives: claim the stick first")]
+    NotDriving,
+    /// The write was prepared under an older hold.
+    #[error("stale: the stick has changed hands since")]
+    Stale,
+    /// Observers do not write.
+    #[error("an observer cannot drive")]
+    Observer,
+    /// No such party.
+    #[error("not at this session")]
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Hold {
+    party: PartyId,
+    /// When a bot's lease ends.
+    until_ns: Option<u64>,
+}
+
+/// The stick of one session.
+#[derive(Debug)]
+pub struct Stick {
+    parties: BTreeMap<PartyId, Party>,
+    next_id: u64,
+    hold: Option<Hold>,
+    fence: Fence,
+    lease_ns: u64,
+}
+
+impl Stick {
+    /// A stick that nobody holds. A bot's lease lasts `lease_ns` from its last write.
+    pub fn new(lease_ns: u64) -> Self {
+        Self { parties: BTreeMap::new(), next_id: 0, hold: None, fence: Fence(0), lease_ns }
+    }
+
+    /// Adds a party. A name that is taken gets a number behind it.
+    pub fn join(&mut self, name: &str, role: Role) -> PartyId {
+        let id = PartyId(self.next_id);
+        self.next_id += 1;
+        let base = if name.is_empty() { "anonymous" } else { name };
+        let mut unique = base.to_owned();
+        let mut n = 2u64;
+        while self.parties.values().any(|p| *p.name == *unique) {
+            unique = format!("{base}-{n}");
+            n += 1;
+        }
+        self.parties.insert(id, Party { name: unique.into(), role });
+        id
+    }
+
+    /// Removes a party, which releases the stick if it drove.
+    pub fn leave(&mut self, id: PartyId) -> Option<Change> {
+        let change = if self.drives(id) { Some(self.hand_over(None, Why::Left)) } else { None };
+        self.parties.remove(&id);
+        change
+    }
+
+    /// The party with this number, while present.
+    pub fn party(&self, id: PartyId) -> Option<&Party> {
+        self.parties.get(&id)
+    }
+
+    /// Who drives.
+    pub fn driver(&self) -> Option<PartyId> {
+        self.hold.as_ref().map(|h| h.party)
+    }
+
+    /// The current fencing number.
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
+    /// Asks politely: granted when nobody drives, or to who drives already.
+    pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
+        self.check_may_drive(id)?;
+        match self.driver() {
+            Some(d) if d == id => {
+                self.renew(now);
+                Ok(None)
+            }
+            Some(d) => Err(self.driven_by(d)),
+            None => Ok(Some(self.hand_to(id, Why::Claimed, now))),
+        }
+    }
+
+    /// Takes the stick, where the rules allow it.
+    pub fn take(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
+        let role = self.check_may_drive(id)?;
+        match self.driver() {
+            Some(d) if d == id => {
+                self.renew(now);
+                Ok(None)
+            }
+            Some(d) if role != Role::Human && self.role(d) == Some(Role::Human) => Err(self.driven_by(d)),
+            Some(_) => Ok(Some(self.hand_to(id, Why::Taken, now))),
+            None => Ok(Some(self.hand_to(id, Why::Claimed, now))),
+        }
+    }
+
+    /// Gives the stick up.
+    pub fn release(&mut self, id: PartyId) -> Result<Change, StickError> {
+        match self.driver() {
+            Some(d) if d == id => Ok(self.hand_over(None, Why::Released)),
+            Some(d) => Err(self.driven_by(d)),
+            None => Err(StickError::NotDriving),
+        }
+    }
+
+    /// Whether `id` may write now. With a fencing number, only if nothing has changed hands since.
+    pub fn admit(&mut self, id: PartyId, fence: Option<Fence>, now: Stamp) -> Result<(), StickError> {
+        match self.driver() {
+            Some(d) if d == id => {
+                if fence.is_some_and(|f| f != self.fence) {
+                    return Err(StickError::Stale);
+                }
+                self.renew(now);
+                Ok(())
+            }
+            Some(d) => Err(self.driven_by(d)),
+            None => {
+                self.check_may_drive(id)?;
+                Err(StickError::NotDriving)
+            }
+        }
+    }
+
+    /// When the current lease ends, for whoever keeps the timer.
+    pub fn lease_ends_ns(&self) -> Option<u64> {
+        self.hold.as_ref().and_then(|h| h.until_ns)
+    }
+
+    /// Ends a lease that has run out.
+    pub fn expire(&mut self, now: Stamp) -> Option<Change> {
+        let over = self.lease_ends_ns().is_some_and(|until| now.mono_ns >= until);
+        over.then(|| self.hand_over(None, Why::Expired))
+    }
+
+    fn drives(&self, id: PartyId) -> bool {
+        self.driver() == Some(id)
+    }
+
+    fn role(&self, id: PartyId) -> Option<Role> {
+        self.parties.get(&id).map(|p| p.role)
+    }
+
+    fn check_may_drive(&self, id: PartyId) -> Result<Role, StickError> {
+        match self.role(id) {
+            None => Err(StickError::Unknown),
+            Some(Role::Observer) => Err(StickError::Observer),
+            Some(role) => Ok(role),
+        }
+    }
+
+    fn driven_by(&self, id: PartyId) -> StickError {
+        self.parties
+            .get(&id)
+            .map_or(StickError::NotDriving, |p| StickError::Driven { driver: p.name.clone() })
+    }
+
+    fn hand_to(&mut self, id: PartyId, why: Why, now: Stamp) -> Change {
+        let change = self.hand_over(Some(id), why);
+        self.renew(now);
+        change
+    }
+
+    fn hand_over(&mut self, to: Option<PartyId>, why: Why) -> Change {
+        let name =
+            |stick: &Self, id: Option<PartyId>| id.and_then(|i| stick.party(i)).map(|p| p.name.clone());
+        let from = name(self, self.driver());
+        self.fence = Fence(self.fence.0 + 1);
+        self.hold = to.map(|party| Hold { party, until_ns: None });
+        Change { from, to: name(self, to), why, fence: self.fence }
+    }
+
+    fn renew(&mut self, now: Stamp) {
+        let Some(party) = self.driver() else { return };
+        let bot = self.role(party) == Some(Role::Bot);
+        let until_ns = bot.then(|| now.mono_ns.saturating_add(self.lease_ns));
+        self.hold = Some(Hold { party, until_ns });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(ns: u64) -> Stamp {
+        Stamp { mono_ns: ns, wall_ns: ns }
+    }
+
+    fn name_of_driver(s: &Stick) -> Option<String> {
+        s.driver().and_then(|d| s.party(d)).map(|p| p.name.to_string())
+    }
+
+    #[test]
+    fn first_claim_drives_and_later_claims_wait() {
+        let mut s = Stick::new(100);
+        let (a, b) = (s.join("a", Role::Bot), s.join("b", Role::Human));
+        assert!(s.claim(a, at(0)).is_ok_and(|c| c.is_some()));
+        assert_eq!(s.claim(b, at(0)), Err(StickError::Driven { driver: "a".into() }));
+        assert_eq!(s.admit(b, None, at(0)), Err(StickError::Driven { driver: "a".into() }));
+        assert_eq!(s.admit(a, None, at(0)), Ok(()));
+    }
+
+    #[test]
+    fn a_human_takes_from_anyone_and_a_bot_never_from_a_human() {
+        let mut s = Stick::new(100);
+        let (h, h2) = (s.join("h", Role::Human), s.join("h2", Role::Human));
+        let (b, b2) = (s.join("b", Role::Bot), s.join("b2", Role::Bot));
+        assert!(s.take(b, at(0)).is_ok());
+        assert!(s.take(b2, at(0)).is_ok(), "bot from bot");
+        assert!(s.take(h, at(0)).is_ok());
+        assert!(s.take(b, at(0)).is_err());
+        assert!(s.take(h2, at(0)).is_ok(), "human from human");
+        assert_eq!(name_of_driver(&s).as_deref(), Some("h2"));
+    }
+
+    #[test]
+    fn a_lease_ends_unless_renewed_by_writing_and_humans_have_none() {
+        let mut s = Stick::new(100);
+        let (b, h) = (s.join("b", Role::Bot), s.join("h", Role::Human));
+        s.take(b, at(0)).expect("free");
+        assert_eq!(s.admit(b, None, at(90)), Ok(()));
+        assert_eq!(s.expire(at(150)), None);
+        let change = s.expire(at(190)).expect("lease is over");
+        assert_eq!((change.why, change.to), (Why::Expired, None));
+        assert_eq!(s.admit(b, None, at(191)), Err(StickError::NotDriving));
+        s.take(h, at(200)).expect("free");
+        assert_eq!(s.lease_ends_ns(), None);
+    }
+
+    #[test]
+    fn a_write_prepared_under_an_older_hold_is_refused() {
+        let mut s = Stick::new(100);
+        let (b, h) = (s.join("b", Role::Bot), s.join("h", Role::Human));
+        s.take(b, at(0)).expect("free");
+        let fence = s.fence();
+        s.take(h, at(1)).expect("human");
+        s.release(h).expect("held");
+        s.take(b, at(2)).expect("free");
+        assert_eq!(s.admit(b, Some(fence), at(3)), Err(StickError::Stale));
+        assert_eq!(s.admit(b, Some(s.fence()), at(3)), Ok(()));
+    }
+
+    #[test]
+    fn names_are_unique_and_leaving_releases() {
+        let mut s = Stick::new(100);
+        let (a, b) = (s.join("x", Role::Bot), s.join("x", Role::Bot));
+        let name = |s: &Stick, id| s.party(id).map(|p| p.name.to_string());
+        assert_eq!((name(&s, a), name(&s, b)), (Some("x".into()), Some("x-2".into())));
+        s.take(a, at(0)).expect("free");
+        assert_eq!(s.leave(a).map(|c| c.why), Some(Why::Left));
+        assert_eq!((s.driver(), s.party(a)), (None, None));
+        let o = s.join("eye", Role::Observer);
+        assert_eq!(s.take(o, at(0)), Err(StickError::Observer));
+    }
+
+    proptest! {
+        /// Any sequence of requests: the fence grows exactly with the changes of hands, a human who takes
+        /// always drives, and a bot never drives right after taking from a human.
+        #[test]
+        fn rules_hold_for_any_history(ops in prop::collection::vec((0usize..4, 0usize..5), 1..200)) {
+            let mut s = Stick::new(50);
+            let ids = [s.join("h", Role::Human), s.join("i", Role::Human), s.join("b", Role::Bot), s.join("c", Role::Bot)];
+            let is_human = |s: &Stick, id| s.party(id).is_some_and(|p| p.role == Role::Human);
+            let mut now = 0;
+            for (who, op) in ops {
+                now += 7;
+                let (id, before, fence) = (ids[who], s.driver(), s.fence());
+                let changed = match op {
+                    0 => s.claim(id, at(now)).is_ok_and(|c| c.is_some()),
+                    1 => {
+                        let took = s.take(id, at(now));
+                        let allowed = is_human(&s, id) || before.is_none_or(|d| d == id || !is_human(&s, d));
+                        prop_assert_eq!(took.is_ok(), allowed);
+                        prop_assert_eq!(s.driver(), if allowed { Some(id) } else { before });
+                        took.is_ok_and(|c| c.is_some())
+                    }
+                    2 => s.release(id).is_ok(),
+                    3 => s.expire(at(now)).is_some(),
+                    _ => { prop_assert_eq!(s.admit(id, None, at(now)).is_ok(), before == Some(id)); false }
+                };
+                prop_assert_eq!(s.fence().0 - fence.0, u64::from(changed));
+                prop_assert_eq!(changed, before != s.driver());
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The local backend: a program on a pseudo-terminal of its own.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetpgrp,
+    tcgetwinsize, tcsetattr, tcsetwinsize,
+};
+use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+
+use super::spawn::Leader;
+use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, Watch};
+use crate::sys::InheritedSignals;
+
+/// How long to leave a closed terminal alone before looking whether somebody has opened it again.
+const REOPEN_CHECK_NS: u64 = 50_000_000;
+
+/// How the new terminal begins.
+#[derive(Default)]
+pub struct TerminalSetup {
+    /// Its size.
+    pub size: WinSize,
+    /// Its settings; the system's own when there is no terminal to take them from.
+    pub termios: Option<Termios>,
+    /// Whether to echo input. Off where nobody types, or piped input would be shown twice.
+    pub no_echo: bool,
+}
+
+/// A program on a pseudo-terminal.
+pub struct LocalPty {
+    leader: Leader,
+    master: OwnedFd,
+    /// When to look at a terminal again that everybody has closed.
+    closed_until_ns: Option<u64>,
+    /// Whether the end of input was typed since the program left line mode.
+    end_sent_raw: bool,
+}
+
+impl LocalPty {
+    /// Starts a program on a new terminal, which becomes the controlling one of a new session.
+    pub fn spawn(
+        spec: &CommandSpec,
+        signals: InheritedSignals,
+        setup: &TerminalSetup,
+    ) -> Result<Self, SpawnError> {
+        let (master, slave) = open_pair(setup).map_err(SpawnError::Terminal)?;
+        let stdio = || slave.try_clone().map(Stdio::from).map_err(SpawnError::Terminal);
+        let stdio = [stdio()?, stdio()?, stdio()?];
+        let leader = Leader::spawn(spec, signals, true, stdio)?;
+        Ok(Self { leader, master, closed_until_ns: None, end_sent_raw: false })
+    }
+
+    fn foreground(&self) -> Option<rustix::process::Pid> {
+        tcgetpgrp(&self.master).ok()
+    }
+
+    /// Whether everything that was written to the program has been read by it, the end of input included.
+    fn input_taken(&self) -> io::Result<bool> {
+        let slave = ioctl_tiocgptpeer(&self.master, PEER)?;
+        let mut fds = [rustix::event::PollFd::new(&slave, rustix::event::PollFlags::IN)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        rustix::event::poll(&mut fds, Some(&now))?;
+        Ok(!fds[0].revents().contains(rustix::event::PollFlags::IN))
+    }
+}
+
+const PEER: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY).union(OpenptFlags::CLOEXEC);
+
+fn open_pair(setup: &TerminalSetup) -> io::Result<(OwnedFd, OwnedFd)> {
+    let master = openpt(PEER)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let slave = ioctl_tiocgptpeer(&master, PEER)?;
+    let mut termios = match &setup.termios {
+        Some(outer) => outer.clone(),
+        None => {
+            let mut own = tcgetattr(&slave)?;
+            own.input_modes |= InputModes::IUTF8;
+            own
+        }
+    };
+    if setup.no_echo {
+        termios.local_modes -= LocalModes::ECHO;
+    }
+    tcsetattr(&slave, OptionalActions::Now, &termios)?;
+    tcsetwinsize(&master, winsize(setup.size))?;
+    fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
+    Ok((master, slave))
+}
+
+fn winsize(size: WinSize) -> Winsize {
+    Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: size.x_pixels, ws_ypixel: size.y_pixels }
+}
+
+impl Backend for LocalPty {
+    fn watch(&self) -> Watch<'_> {
+        let master = self.master.as_fd();
+        Watch {
+            readable: [self.closed_until_ns.is_none().then_some(master), None],
+            writable: Some(master),
+            exit: Some(self.leader.exit_fd()),
+            read_at_ns: self.closed_until_ns,
+        }
+    }
+
+    fn read(&mut self, buf: &mut [u8], now: Stamp) -> io::Result<Got> {
+        match rustix::io::read(&self.master, buf) {
+            Ok(0) => Ok(Got::Nothing),
+            Ok(n) => {
+                self.closed_until_ns = None;
+                Ok(Got::Bytes(Stream::Out, n))
+            }
+            // Nobody has the terminal open. That can change while the program lives, and cannot be waited for.
+            Err(rustix::io::Errno::IO) => {
+                self.closed_until_ns = Some(now.mono_ns.saturating_add(REOPEN_CHECK_NS));
+                Ok(Got::Closed)
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                self.closed_until_ns = None;
+                Ok(Got::Nothing)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.master, bytes)?)
+    }
+
+    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput> {
+        // Before the program has read what is there, the end of input would be lost if it then left the
+        // line mode; and two ends in a row would be two ends.
+        if !self.input_taken()? {
+            return Ok(EndOfInput::NotYet);
+        }
+        let termios = tcgetattr(&self.master)?;
+        let eof = termios.special_codes[SpecialCodeIndex::VEOF];
+        if eof == 0 {
+            return Ok(EndOfInput::NotYet);
+        }
+        if termios.local_modes.contains(LocalModes::ICANON) {
+            self.end_sent_raw = false;
+            // The first one after an open line only hands that line over.
+            return Ok(EndOfInput::Send(eof, if line_open { 2 } else { 1 }));
+        }
+        // Outside line mode it is a key like any other, which line editors take for the end: type it once.
+        if std::mem::replace(&mut self.end_sent_raw, true) {
+            return Ok(EndOfInput::NotYet);
+        }
+        Ok(EndOfInput::Send(eof, 1))
+    }
+
+    fn resize(&mut self, size: WinSize) -> io::Result<()> {
+        let new = winsize(size);
+        let old = tcgetwinsize(&self.master)?;
+        if (old.ws_row, old.ws_col, old.ws_xpixel, old.ws_ypixel)
+            != (new.ws_row, new.ws_col, new.ws_xpixel, new.ws_ypixel)
+        {
+            tcsetwinsize(&self.master, new)?;
+        }
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: i32) -> io::Result<()> {
+        self.leader.signal_group(self.foreground(), signal)
+    }
+
+    fn stop(&mut self, how: Stop) -> io::Result<()> {
+        self.leader.stop(how);
+        Ok(())
+    }
+
+    fn freeze(&mut self, frozen: bool) -> io::Result<()> {
+        self.leader.freeze(frozen);
+        Ok(())
+    }
+
+    fn stopped(&mut self) -> bool {
+        self.leader.stopped()
+    }
+
+    fn exited(&mut self) -> io::Result<Option<Exit>> {
+        self.leader.exited()
+    }
+
+    fn pid(&self) -> Option<i32> {
+        Some(self.leader.pid().as_raw_nonzero().get())
+    }
+}

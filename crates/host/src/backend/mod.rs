@@ -1,0 +1,148 @@
+//! Backends: where a program runs.
+//!
+//! A backend gives bytes, takes bytes, and can be resized, signalled and stopped. The trait is what the driver
+//! loop needs and nothing more, so a backend that injects faults, or one with no process behind it at all,
+//! is a few lines in a test.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+
+mod in_process;
+mod local;
+mod pipes;
+mod replay;
+mod spawn;
+
+pub use in_process::{Console, InProcess};
+pub use local::{LocalPty, TerminalSetup};
+pub use pipes::Pipes;
+pub use replay::{Pace, Recorded, RecordedEvent, Replay};
+pub use spawn::{CommandSpec, SpawnError};
+
+/// What a read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Got {
+    /// This many bytes, from this stream.
+    Bytes(Stream, usize),
+    /// The recorded terminal had this size from here on (replay only).
+    Resized(WinSize),
+    /// The program waits for a line ("your turn"; in-process only).
+    Turn,
+    /// Nothing now.
+    Nothing,
+    /// Nothing now, and nothing before somebody opens the terminal again, if ever.
+    Closed,
+}
+
+/// What to do about the end of input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndOfInput {
+    /// Deliver this byte so many times: the terminal's own spelling.
+    Send(u8, usize),
+    /// The program has been told.
+    Told,
+    /// Not now; ask again.
+    NotYet,
+}
+
+/// How hard to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// As a terminal that goes away: SIGHUP, then SIGCONT.
+    HangUp,
+    /// SIGTERM, then SIGCONT.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+}
+
+/// What a driver waits for on a backend's behalf.
+#[derive(Debug, Default)]
+pub struct Watch<'a> {
+    /// Readable means: call [`Backend::read`].
+    pub readable: [Option<BorrowedFd<'a>>; 2],
+    /// Writable means: [`Backend::write`] can take more.
+    pub writable: Option<BorrowedFd<'a>>,
+    /// Readable means: call [`Backend::exited`].
+    pub exit: Option<BorrowedFd<'a>>,
+    /// Call [`Backend::read`] at this time, in nanoseconds of the session's clock.
+    pub read_at_ns: Option<u64>,
+}
+
+/// A place where a program runs.
+pub trait Backend: Send {
+    /// What to wait for.
+    fn watch(&self) -> Watch<'_>;
+
+    /// Reads what is there, without waiting.
+    fn read(&mut self, buf: &mut [u8], now: Stamp) -> io::Result<Got>;
+
+    /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Says that no more input will come. `line_open` tells whether the last line lacks its end.
+    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput>;
+
+    /// Sets the terminal's size.
+    fn resize(&mut self, size: WinSize) -> io::Result<()>;
+
+    /// Sends a signal to whoever has the terminal's foreground.
+    fn signal(&mut self, signal: i32) -> io::Result<()>;
+
+    /// Stops the program and everything it started in its session.
+    fn stop(&mut self, how: Stop) -> io::Result<()>;
+
+    /// Freezes (`true`) or continues (`false`) the program and everything it started in its session.
+    fn freeze(&mut self, frozen: bool) -> io::Result<()>;
+
+    /// How the program ended, once it has.
+    fn exited(&mut self) -> io::Result<Option<Exit>>;
+
+    /// Whether the program has stopped itself or been stopped, said once for each stop.
+    fn stopped(&mut self) -> bool {
+        false
+    }
+
+    /// The program's process, where there is one.
+    fn pid(&self) -> Option<i32> {
+        None
+    }
+}
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn watch(&self) -> Watch<'_> {
+        (**self).watch()
+    }
+    fn read(&mut self, buf: &mut [u8], now: Stamp) -> io::Result<Got> {
+        (**self).read(buf, now)
+    }
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (**self).write(bytes)
+    }
+    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput> {
+        (**self).end_input(line_open)
+    }
+    fn resize(&mut self, size: WinSize) -> io::Result<()> {
+        (**self).resize(size)
+    }
+    fn signal(&mut self, signal: i32) -> io::Result<()> {
+        (**self).signal(signal)
+    }
+    fn stop(&mut self, how: Stop) -> io::Result<()> {
+        (**self).stop(how)
+    }
+    fn freeze(&mut self, frozen: bool) -> io::Result<()> {
+        (**self).freeze(frozen)
+    }
+    fn stopped(&mut self) -> bool {
+        (**self).stopped()
+    }
+    fn exited(&mut self) -> io::Result<Option<Exit>> {
+        (**self).exited()
+    }
+    fn pid(&self) -> Option<i32> {
+        (**self).pid()
+    }
+}

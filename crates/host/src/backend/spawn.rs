@@ -1,0 +1,310 @@
+//! Starting a program, and finding what it started in turn.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tapdeck_core::Exit;
+
+use super::Stop;
+use crate::sys::{ChildSetup, InheritedSignals, kill, prepare_child};
+
+/// What to run. The environment is this process's own, byte for byte, unless changed here.
+#[derive(Debug, Clone)]
+pub struct CommandSpec {
+    /// Program and arguments; the program is looked up in PATH as a shell would.
+    pub argv: Vec<OsString>,
+    /// Folder to run in.
+    pub cwd: Option<PathBuf>,
+    /// Variables to set, or with `None` to remove.
+    pub env: Vec<(OsString, Option<OsString>)>,
+}
+
+impl CommandSpec {
+    /// A command in the present folder and environment.
+    pub fn new(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { argv: argv.into_iter().map(Into::into).collect(), cwd: None, env: Vec::new() }
+    }
+
+    fn program(&self) -> &OsStr {
+        self.argv.first().map_or(OsStr::new(""), OsString::as_os_str)
+    }
+}
+
+/// A program that could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// There is no such program.
+    #[error("{program}: command not found")]
+    NotFound {
+        /// As it was named.
+        program: String,
+    },
+    /// The program is there, what its first line names is not.
+    #[error("{program}: its interpreter {interpreter} does not exist")]
+    NoInterpreter {
+        /// As it was named.
+        program: String,
+        /// As its first line names it.
+        interpreter: String,
+    },
+    /// It may not be executed, or is no program.
+    #[error("{program}: cannot be executed: {why}")]
+    NotExecutable {
+        /// As it was named.
+        program: String,
+        /// The system's reason.
+        why: io::Error,
+    },
+    /// The folder to run in cannot be entered.
+    #[error("cannot run in {}: {why}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's reason.
+        why: io::Error,
+    },
+    /// No terminal could be had.
+    #[error("no pseudo-terminal: {0}")]
+    Terminal(#[source] io::Error),
+    /// Something else that the system refused.
+    #[error("{program}: could not be started: {why}")]
+    System {
+        /// As it was named.
+        program: String,
+        /// The system's reason.
+        why: io::Error,
+    },
+}
+
+impl SpawnError {
+    /// The exit code that a shell would give.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => 127,
+            SpawnError::NotExecutable { .. } => 126,
+            SpawnError::Folder { .. } | SpawnError::Terminal(_) | SpawnError::System { .. } => 125,
+        }
+    }
+}
+
+/// A running child, leader of a session of its own. Dropping it kills the session, so that no way out of this
+/// process, a panic included, leaves anything behind.
+pub(super) struct Leader {
+    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    exit: Option<Exit>,
+    /// Whom [`Leader::freeze`] stopped; only they are continued, not jobs that were stopped before.
+    frozen: Vec<Pid>,
+}
+
+impl Leader {
+    /// Starts the program. On error nothing is left running: exec itself has been seen to work.
+    pub(super) fn spawn(
+        spec: &CommandSpec,
+        signals: InheritedSignals,
+        controlling_terminal: bool,
+        stdio: [Stdio; 3],
+    ) -> Result<Self, SpawnError> {
+        #[expect(clippy::disallowed_methods, reason = "this is the backend that starts programs")]
+        let mut command = Command::new(spec.program());
+        let [stdin, stdout, stderr] = stdio;
+        command.args(spec.argv.iter().skip(1)).stdin(stdin).stdout(stdout).stderr(stderr);
+        if let Some(cwd) = &spec.cwd {
+            command.current_dir(cwd);
+        }
+        for (key, value) in &spec.env {
+            match value {
+                Some(value) => command.env(key, value),
+                None => command.env_remove(key),
+            };
+        }
+        prepare_child(&mut command, ChildSetup { signals, controlling_terminal });
+        let mut child = command.spawn().map_err(|e| explain(spec, e))?;
+        let system = |why| SpawnError::System { program: spec.program().to_string_lossy().into(), why };
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let opened = pid.ok_or_else(|| io::Error::other("no process number")).and_then(|pid| {
+            let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+            Ok((pid, pidfd))
+        });
+        match opened {
+            Ok((pid, pidfd)) => Ok(Self { child, pid, pidfd, exit: None, frozen: Vec::new() }),
+            Err(why) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(system(why))
+            }
+        }
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Readable once the leader has ended.
+    pub(super) fn exit_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    pub(super) fn exited(&mut self) -> io::Result<Option<Exit>> {
+        if self.exit.is_none()
+            && let Some(status) = self.child.try_wait()?
+        {
+            let signal = status.signal().map(Exit::Signal);
+            self.exit = Some(signal.unwrap_or(Exit::Code(status.code().unwrap_or(1))));
+        }
+        Ok(self.exit)
+    }
+
+    /// Sends a signal to a process group, or to the leader's where that one is gone.
+    pub(super) fn signal_group(&self, group: Option<Pid>, signal: i32) -> io::Result<()> {
+        if let Some(group) = group
+            && kill(-number(group), signal).is_ok()
+        {
+            return Ok(());
+        }
+        if self.exit.is_some() {
+            return Ok(());
+        }
+        kill(-number(self.pid), signal).or_else(|_| kill(number(self.pid), signal))
+    }
+
+    /// Stops the whole session.
+    pub(super) fn stop(&self, how: Stop) {
+        match how {
+            Stop::HangUp => signal_all(&self.members(), &[libc::SIGHUP, libc::SIGCONT]),
+            Stop::Terminate => signal_all(&self.members(), &[libc::SIGTERM, libc::SIGCONT]),
+            Stop::Kill => {
+                // A member may fork while the list is read, so look again until nobody is left. A process
+                // that was killed stays listed until its parent reaps it; it is not counted.
+                for _ in 0..50 {
+                    let members = self.members();
+                    if members.is_empty() {
+                        break;
+                    }
+                    signal_all(&members, &[libc::SIGKILL]);
+                }
+            }
+        }
+    }
+
+    /// Freezes or continues the whole session. The leader is the first to stop and the last to go on: a shell
+    /// must not see its job stop, or it would take the terminal for itself.
+    pub(super) fn freeze(&mut self, frozen: bool) {
+        if frozen {
+            let mut members = living(self.pid, &['T', 't']);
+            members.sort_by_key(|pid| *pid != self.pid);
+            signal_all(&members, &[libc::SIGSTOP]);
+            self.frozen = members;
+        } else {
+            let mut members = std::mem::take(&mut self.frozen);
+            members.reverse();
+            signal_all(&members, &[libc::SIGCONT]);
+        }
+    }
+
+    /// Whether the leader is stopped, said once for each stop.
+    pub(super) fn stopped(&self) -> bool {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        self.exit.is_none() && waitid(WaitId::Pid(self.pid), options).is_ok_and(|status| status.is_some())
+    }
+
+    fn members(&self) -> Vec<Pid> {
+        living(self.pid, &[])
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        if self.exit.is_none() {
+            self.stop(Stop::Kill);
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn number(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
+}
+
+fn signal_all(members: &[Pid], signals: &[i32]) {
+    for member in members {
+        for signal in signals {
+            // Gone already is as good as signalled.
+            let _ = kill(number(*member), *signal);
+        }
+    }
+}
+
+/// The living processes of a session, its leader included, but for those in one of these states.
+fn living(session: Pid, but_in: &[char]) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return vec![session];
+    };
+    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        session_and_state(*pid)
+            .is_some_and(|(sid, state)| sid == number(session) && !matches!(state, 'Z' | 'X') && !but_in.contains(&state))
+    })
+    .filter_map(Pid::from_raw)
+    .collect()
+}
+
+fn session_and_state(pid: i32) -> Option<(i32, char)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in brackets and may hold anything, brackets and spaces included.
+    let end = stat.iter().rposition(|b| *b == b')')?;
+    let rest = String::from_utf8_lossy(&stat[end + 1..]);
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let session = fields.nth(2)?.parse().ok()?;
+    Some((session, state))
+}
+
+/// Turns a failed exec into what a person needs to know.
+fn explain(spec: &CommandSpec, why: io::Error) -> SpawnError {
+    let program = spec.program().to_string_lossy().into_owned();
+    if let Some(folder) = &spec.cwd
+        && let Err(why) = fs::read_dir(folder)
+        && why.kind() != io::ErrorKind::PermissionDenied
+    {
+        return SpawnError::Folder { folder: folder.clone(), why };
+    }
+    match why.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => match missing_interpreter(spec) {
+            Some(interpreter) => SpawnError::NoInterpreter { program, interpreter },
+            None => SpawnError::NotFound { program },
+        },
+        Some(libc::EACCES | libc::EPERM | libc::ENOEXEC | libc::EISDIR | libc::ELIBBAD | libc::ETXTBSY) => {
+            SpawnError::NotExecutable { program, why }
+        }
+        _ if spec.argv.is_empty() || program.is_empty() => SpawnError::NotFound { program },
+        _ => SpawnError::System { program, why },
+    }
+}
+
+/// The interpreter that a script asks for, if the script is there and the interpreter is not.
+fn missing_interpreter(spec: &CommandSpec) -> Option<String> {
+    use std::io::Read;
+    use std::os::unix::ffi::OsStrExt;
+    let program = spec.program();
+    if !program.as_bytes().contains(&b'/') {
+        return None;
+    }
+    let path = spec.cwd.as_deref().unwrap_or(Path::new("")).join(program);
+    let mut head = [0; 256];
+    let n = fs::File::open(path).ok()?.read(&mut head).ok()?;
+    let line = head[..n].strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let interpreter = line.split_whitespace().next()?;
+    (!Path::new(interpreter).exists()).then(|| interpreter.to_owned())
+}

@@ -1,0 +1,126 @@
+//! The driver's one inbox: how other threads act on a session.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use rustix::event::{EventfdFlags, eventfd};
+use tapdeck_core::{Fence, PartyId, Refused, Role, StickError, WinSize};
+
+/// A request to the driver. Those that can be refused carry the way back.
+pub(crate) enum Request {
+    Cancel,
+    Signal(i32),
+    Resize(WinSize),
+    Join(String, Role, Sender<PartyId>),
+    Leave(PartyId),
+    Claim(PartyId, Sender<Result<Fence, StickError>>),
+    Take(PartyId, Sender<Result<Fence, StickError>>),
+    Release(PartyId, Sender<Result<Fence, StickError>>),
+    Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
+}
+
+struct Inner {
+    queue: Mutex<VecDeque<Request>>,
+    wake: OwnedFd,
+}
+
+/// A handle to a running session; any thread may hold one.
+#[derive(Clone)]
+pub struct Handle(Arc<Inner>);
+
+/// The session is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the session is over")]
+pub struct SessionOver;
+
+impl Handle {
+    pub(crate) fn new() -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(Inner { queue: Mutex::default(), wake })))
+    }
+
+    /// Ends the program: asks first, then insists, over its whole session of processes.
+    pub fn cancel(&self) {
+        self.post(Request::Cancel);
+    }
+
+    /// Sends a signal to the terminal's foreground.
+    pub fn signal(&self, signal: i32) {
+        self.post(Request::Signal(signal));
+    }
+
+    /// Sets the terminal's size.
+    pub fn resize(&self, size: WinSize) {
+        self.post(Request::Resize(size));
+    }
+
+    /// Joins the session under a name, which may get a number to be unique.
+    pub fn join(&self, name: &str, role: Role) -> Result<PartyId, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Join(name.to_owned(), role, tx));
+        answer(&rx)
+    }
+
+    /// Leaves it; the stick is released.
+    pub fn leave(&self, id: PartyId) {
+        self.post(Request::Leave(id));
+    }
+
+    /// Claims the stick politely.
+    pub fn claim(&self, id: PartyId) -> Result<Result<Fence, StickError>, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Claim(id, tx));
+        answer(&rx)
+    }
+
+    /// Takes the stick, where the rules allow it.
+    pub fn take(&self, id: PartyId) -> Result<Result<Fence, StickError>, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Take(id, tx));
+        answer(&rx)
+    }
+
+    /// Gives the stick up.
+    pub fn release(&self, id: PartyId) -> Result<Result<Fence, StickError>, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Release(id, tx));
+        answer(&rx)
+    }
+
+    /// Offers input; says whether the gate took it.
+    pub fn input(
+        &self,
+        id: PartyId,
+        fence: Option<Fence>,
+        bytes: Bytes,
+    ) -> Result<Result<(), Refused>, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Input(id, fence, bytes, tx));
+        answer(&rx)
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.wake.as_fd()
+    }
+
+    /// Takes what has been posted.
+    pub(crate) fn drain(&self) -> VecDeque<Request> {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.0.wake, &mut count);
+        std::mem::take(&mut *self.0.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn post(&self, request: Request) {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(request);
+        // A full counter means that the driver is awake already.
+        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+    }
+}
+
+fn answer<T>(rx: &Receiver<T>) -> Result<T, SessionOver> {
+    rx.recv().map_err(|_| SessionOver)
+}

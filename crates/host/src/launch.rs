@@ -1,0 +1,123 @@
+//! Starting a session from a description of it: signals, user's terminal, backend, recorder and driver, wired
+//! in the one order that works.
+
+use std::io;
+use std::time::Duration;
+
+use tapdeck_core::{Event, Exit, WinSize};
+
+use crate::backend::{Backend, CommandSpec, LocalPty, Pipes, SpawnError, TerminalSetup};
+use crate::clock::Clock;
+use crate::driver::{Config, Driver, Outcome};
+use crate::outer::{Outer, Signals};
+use crate::shared::SharedLog;
+use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
+
+/// A session to start in the foreground of this process.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// What to run.
+    pub command: CommandSpec,
+    /// Run on pipes instead of a terminal.
+    pub no_pty: bool,
+    /// Leave this process's terminal alone: no input, no output.
+    pub headless: bool,
+    /// The terminal's size, if not the user's.
+    pub size: Option<WinSize>,
+    /// End the program after this long.
+    pub timeout: Option<Duration>,
+}
+
+/// A recording to make of it.
+pub struct Recording {
+    /// Where.
+    pub file: RecordingFile,
+    /// What, and what to say about it.
+    pub options: RecordOptions,
+}
+
+/// A session that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub outcome: Result<Outcome, LaunchError>,
+    /// What became of its recording.
+    pub report: Option<Report>,
+}
+
+/// A session that could not be started or driven.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The program did not start.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The terminal or the signals of this process could not be set up.
+    #[error("cannot set up this terminal: {0}")]
+    Setup(#[source] io::Error),
+    /// The session broke down.
+    #[error("the session broke down: {0}")]
+    Drive(#[source] io::Error),
+}
+
+impl Launch {
+    /// A session for this command, with everything else as usual.
+    pub fn new(command: CommandSpec) -> Self {
+        Self { command, no_pty: false, headless: false, size: None, timeout: None }
+    }
+
+    /// Runs the session to its end. Call before starting any thread: the signals of this process become the
+    /// session's. A recording is whole however the session ends, a program that could not be started included.
+    pub fn run(&self, recording: Option<Recording>) -> Finished {
+        let clock = Clock::start();
+        let signals = match Signals::install() {
+            Ok(signals) => signals,
+            Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
+        };
+        let outer = match (!self.headless).then(|| Outer::from_stdio(!self.no_pty)).transpose() {
+            Ok(outer) => outer,
+            Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
+        };
+        let outer_size = outer.as_ref().and_then(Outer::size);
+        let size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
+        let config = Config { size, timeout: self.timeout, ..Config::default() };
+        let log = SharedLog::new(config.log);
+        let backend = self.start_backend(&signals, outer.as_ref(), size);
+        // The first event of every session is its true size.
+        log.append(Event::Resize(size), clock.now());
+        let recorder = match recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose() {
+            Ok(recorder) => recorder,
+            Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
+        };
+        let outcome = backend.and_then(|backend| {
+            let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
+            let driver = match outer {
+                Some(outer) => driver.with_outer(outer, signals),
+                None => driver.with_signals(signals),
+            };
+            driver.run().map_err(LaunchError::Drive)
+        });
+        if let Err(LaunchError::Spawn(e)) = &outcome {
+            log.append(Event::Exit(Exit::Code(e.exit_code())), clock.now());
+        }
+        log.close();
+        Finished { outcome, report: recorder.map(Recorder::finish) }
+    }
+
+    fn start_backend(
+        &self,
+        signals: &Signals,
+        outer: Option<&Outer>,
+        size: WinSize,
+    ) -> Result<Box<dyn Backend>, LaunchError> {
+        if self.no_pty {
+            return Ok(Box::new(Pipes::spawn(&self.command, signals.inherited())?));
+        }
+        let setup = TerminalSetup {
+            size,
+            termios: outer.and_then(Outer::termios),
+            no_echo: outer.is_some_and(|o| !o.is_interactive()),
+        };
+        Ok(Box::new(LocalPty::spawn(&self.command, signals.inherited(), &setup)?))
+    }
+}

@@ -1,0 +1,110 @@
+//! The user's side of the bytes: standard input and output without waiting on either.
+//!
+//! The descriptors may be shared with the shell and with siblings, so they are not made non-blocking in place:
+//! that would outlive this process. They are opened anew instead, where the system can, and otherwise changed
+//! and put back.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use bytes::Bytes;
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
+use rustix::io::Errno;
+
+/// A descriptor that can be used without waiting.
+pub(crate) struct Channel {
+    fd: OwnedFd,
+    /// Flags to put back on a description that is shared.
+    put_back: Option<OFlags>,
+}
+
+impl Channel {
+    pub(crate) fn open(fd: BorrowedFd<'_>, mode: OFlags) -> io::Result<Self> {
+        let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
+        let can_reopen = matches!(kind, FileType::CharacterDevice | FileType::Fifo);
+        if can_reopen {
+            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            let flags = mode | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            if let Ok(fd) = open(path, flags, Mode::empty()) {
+                return Ok(Self { fd, put_back: None });
+            }
+        }
+        let own = fd.try_clone_to_owned()?;
+        // Regular files never make anybody wait long, and have no readiness to ask for.
+        let flags = fcntl_getfl(&own)?;
+        let put_back = (kind != FileType::RegularFile && !flags.contains(OFlags::NONBLOCK)).then_some(flags);
+        if put_back.is_some() {
+            fcntl_setfl(&own, flags | OFlags::NONBLOCK)?;
+        }
+        Ok(Self { fd: own, put_back })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        if let Some(flags) = self.put_back {
+            let _ = fcntl_setfl(&self.fd, flags);
+        }
+    }
+}
+
+/// Where output goes, with what it has not taken yet.
+pub(crate) struct Sink {
+    channel: Channel,
+    pending: Bytes,
+}
+
+impl Sink {
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self { channel, pending: Bytes::new() }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.channel.fd()
+    }
+
+    /// Whether earlier bytes still wait.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Writes what can be taken now and keeps the rest. Call only when nothing waits.
+    pub(crate) fn write(&mut self, bytes: &Bytes) -> io::Result<()> {
+        debug_assert!(self.pending.is_empty());
+        let n = self.write_some(bytes)?;
+        if n < bytes.len() {
+            self.pending = bytes.slice(n..);
+        }
+        Ok(())
+    }
+
+    /// Tries again with what waits.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let n = self.write_some(&self.pending)?;
+        let _ = self.pending.split_to(n);
+        Ok(())
+    }
+
+    /// Gives up on what waits.
+    pub(crate) fn abandon(&mut self) {
+        self.pending = Bytes::new();
+    }
+
+    fn write_some(&self, mut bytes: &[u8]) -> io::Result<usize> {
+        let all = bytes.len();
+        while !bytes.is_empty() {
+            match rustix::io::write(&self.channel.fd, bytes) {
+                Ok(0) => break,
+                Ok(n) => bytes = &bytes[n..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(all - bytes.len())
+    }
+}

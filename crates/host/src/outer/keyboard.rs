@@ -1,0 +1,110 @@
+//! The user's keyboard, for commands that show something and obey keys: raw keys, signals and time in one wait.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::isatty;
+use tapdeck_core::WinSize;
+
+use super::signals::Signals;
+use super::tty::{Take, Tty, window_size};
+use crate::sys;
+
+/// What ended a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pressed {
+    /// These bytes were typed.
+    Keys(Vec<u8>),
+    /// This process is asked to end.
+    Signal(i32),
+    /// The terminal has another size, or this process was stopped meanwhile: paint again.
+    Repaint,
+    /// Nothing within the time.
+    Nothing,
+}
+
+/// The user's keyboard in raw mode, or the lack of one.
+pub struct Keyboard {
+    tty: Option<Tty>,
+    signals: Signals,
+}
+
+impl Keyboard {
+    /// Takes the keyboard, if standard input and output are a terminal.
+    pub fn take() -> io::Result<Self> {
+        let signals = Signals::install()?;
+        let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
+        let tty = if isatty(stdin) && isatty(stdout) {
+            let mut tty = Tty::new(stdin.try_clone_to_owned()?, Take::Raw)?;
+            tty.take()?;
+            Some(tty)
+        } else {
+            None
+        };
+        Ok(Self { tty, signals })
+    }
+
+    /// Whether there is somebody to press keys.
+    pub fn is_there(&self) -> bool {
+        self.tty.is_some()
+    }
+
+    /// The size of the terminal that shows the output, if one does.
+    pub fn screen_size(&self) -> Option<WinSize> {
+        window_size(rustix::stdio::stdout()).ok()
+    }
+
+    /// Waits for a key or a signal, at most so long; without a limit, until one comes.
+    pub fn wait(&mut self, at_most: Option<Duration>) -> io::Result<Pressed> {
+        let stdin = rustix::stdio::stdin();
+        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN)];
+        if self.tty.as_ref().is_some_and(Tty::is_taken) {
+            fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
+        }
+        let limit = at_most.map(|d| Timespec {
+            tv_sec: d.as_secs().cast_signed(),
+            tv_nsec: i64::from(d.subsec_nanos()),
+        });
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let typed = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        drop(fds);
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                libc::SIGWINCH => return Ok(Pressed::Repaint),
+                libc::SIGTSTP => return self.suspend(),
+                libc::SIGCONT => {
+                    self.tty.as_mut().map_or(Ok(()), Tty::take)?;
+                    return Ok(Pressed::Repaint);
+                }
+                libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT => {
+                    return Ok(Pressed::Signal(signal));
+                }
+                _ => {}
+            }
+        }
+        if typed {
+            let mut buf = [0; 1024];
+            return Ok(match rustix::io::read(stdin, &mut buf) {
+                Ok(0) | Err(rustix::io::Errno::IO) => Pressed::Signal(libc::SIGHUP),
+                Ok(n) => Pressed::Keys(buf[..n].to_vec()),
+                Err(_) => Pressed::Nothing,
+            });
+        }
+        Ok(Pressed::Nothing)
+    }
+
+    /// Stops this process with the terminal given back meanwhile.
+    pub fn suspend(&mut self) -> io::Result<Pressed> {
+        if let Some(tty) = &mut self.tty {
+            tty.give_back()?;
+            sys::stop_self()?;
+            tty.take()?;
+        }
+        Ok(Pressed::Repaint)
+    }
+}

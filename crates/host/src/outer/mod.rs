@@ -1,0 +1,157 @@
+//! The outer terminal: the one that the user sits at, or what stands in for it.
+//!
+//! It may be a terminal on both sides, on one side, or no terminal at all; whatever it is, bytes pass through
+//! unchanged and without one direction waiting for the other.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use bytes::{Bytes, BytesMut};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::termios::{Termios, isatty};
+use tapdeck_core::{Stream, WinSize};
+
+mod channel;
+mod keyboard;
+mod signals;
+mod tty;
+
+use channel::{Channel, Sink};
+pub use keyboard::{Keyboard, Pressed};
+pub use signals::Signals;
+use tty::{Take, Tty};
+pub use tty::restore_terminal_on_panic;
+
+/// What a read from the user gave.
+pub(crate) enum Typed {
+    Bytes(Bytes),
+    Nothing,
+    End,
+}
+
+/// The user's side of a session.
+pub struct Outer {
+    stdin: Option<Channel>,
+    stdout: Sink,
+    stderr: Sink,
+    tty: Option<Tty>,
+    stdin_is_tty: bool,
+    buf: BytesMut,
+}
+
+const READ_SIZE: usize = 64 * 1024;
+
+impl Outer {
+    /// The outer side made of this process's standard input, output and error. `terminal` says whether the
+    /// program gets a terminal too: only then is the user's taken.
+    pub fn from_stdio(terminal: bool) -> io::Result<Self> {
+        let (stdin, stdout, stderr) = (rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr());
+        let (stdin_is_tty, stdout_is_tty) = (isatty(stdin), isatty(stdout));
+        // With output going elsewhere (`tapdeck run -- ls | less`), the terminal is somebody else's to set.
+        let tty = match (stdin_is_tty, stdout_is_tty) {
+            _ if !terminal => None,
+            (true, true) => Some(Tty::new(stdin.try_clone_to_owned()?, Take::Raw)?),
+            (false, true) => Some(Tty::new(stdout.try_clone_to_owned()?, Take::OutputOnly)?),
+            _ => None,
+        };
+        Ok(Self {
+            stdin: Some(Channel::open(stdin, OFlags::RDONLY)?),
+            stdout: Sink::new(Channel::open(stdout, OFlags::WRONLY)?),
+            stderr: Sink::new(Channel::open(stderr, OFlags::WRONLY)?),
+            tty,
+            stdin_is_tty,
+            buf: BytesMut::new(),
+        })
+    }
+
+    /// Settings for the program's terminal, taken from the user's.
+    pub fn termios(&self) -> Option<Termios> {
+        self.tty.as_ref().map(|tty| tty.original().clone())
+    }
+
+    /// Whether the user's keys arrive as they are typed.
+    pub fn is_interactive(&self) -> bool {
+        self.stdin_is_tty && self.tty.is_some()
+    }
+
+    /// The size of the first terminal found on standard input, output or error.
+    pub fn size(&self) -> Option<WinSize> {
+        if let Some(tty) = &self.tty {
+            return tty.size().ok();
+        }
+        let candidates = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+        candidates.into_iter().find_map(|fd| tty::window_size(fd).ok())
+    }
+
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        self.tty.as_mut().map_or(Ok(()), Tty::take)
+    }
+
+    pub(crate) fn give_back(&mut self) -> io::Result<()> {
+        self.tty.as_mut().map_or(Ok(()), Tty::give_back)
+    }
+
+    /// Whether there is a terminal that is not ours yet because this process is in the background.
+    pub(crate) fn waits_for_foreground(&self) -> bool {
+        self.tty.as_ref().is_some_and(|tty| !tty.is_taken())
+    }
+
+    /// Whether a terminal shows the output, so that modes left behind matter.
+    pub(crate) fn shows_on_terminal(&self) -> bool {
+        self.tty.is_some()
+    }
+
+    pub(crate) fn stdin_fd(&self) -> Option<BorrowedFd<'_>> {
+        if self.stdin_is_tty && self.waits_for_foreground() {
+            return None;
+        }
+        self.stdin.as_ref().map(Channel::fd)
+    }
+
+    pub(crate) fn blocked_fd(&self) -> Option<BorrowedFd<'_>> {
+        [&self.stdout, &self.stderr].into_iter().find(|s| s.is_blocked()).map(Sink::fd)
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.stdout.is_blocked() || self.stderr.is_blocked()
+    }
+
+    pub(crate) fn read(&mut self) -> io::Result<Typed> {
+        let Some(stdin) = &self.stdin else { return Ok(Typed::Nothing) };
+        if self.buf.len() < READ_SIZE / 2 {
+            self.buf = BytesMut::zeroed(READ_SIZE);
+        }
+        match rustix::io::read(stdin.fd(), &mut self.buf[..]) {
+            Ok(0) => {
+                self.stdin = None;
+                Ok(Typed::End)
+            }
+            Ok(n) => Ok(Typed::Bytes(self.buf.split_to(n).freeze())),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Typed::Nothing),
+            // A terminal that has hung up; its SIGHUP says the rest.
+            Err(Errno::IO) => {
+                self.stdin = None;
+                Ok(Typed::End)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    pub(crate) fn write(&mut self, stream: Stream, bytes: &Bytes) -> io::Result<()> {
+        match stream {
+            Stream::Out => self.stdout.write(bytes),
+            Stream::Err => self.stderr.write(bytes),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.stdout.flush()?;
+        self.stderr.flush()
+    }
+
+    pub(crate) fn abandon(&mut self) {
+        self.stdout.abandon();
+        self.stderr.abandon();
+    }
+}

@@ -1,0 +1,79 @@
+//! The signals sent to this process, as events that the driver loop reads.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::sys::{Disposition, InheritedSignals, SignalFd, SignalSet, disposition, set_disposition};
+
+/// Signals that are left alone: those that cannot be caught, those that report a fault of this very process,
+/// and those by which the terminal stops a background job.
+const LEFT_ALONE: [i32; 14] = [
+    libc::SIGKILL,
+    libc::SIGSTOP,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGABRT,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGPIPE,
+    libc::SIGXFSZ,
+    libc::SIGXCPU,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
+
+/// Signals with a meaning of their own here, caught even where the user ignores them.
+const ALWAYS: [i32; 4] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT, libc::SIGTSTP];
+
+/// The process's signals, blocked and readable. Install before any thread is started, so that all have them
+/// blocked.
+pub struct Signals {
+    fd: SignalFd,
+    inherited: InheritedSignals,
+    old_mask: SignalSet,
+}
+
+impl Signals {
+    /// Takes over the signals of this process.
+    pub fn install() -> io::Result<Self> {
+        let inherited = InheritedSignals::note();
+        // A parent that ignores SIGCHLD would make the kernel throw the child's exit status away.
+        set_disposition(libc::SIGCHLD, false)?;
+        // A file size limit is an error of the recording, not the end of the session.
+        set_disposition(libc::SIGXFSZ, true)?;
+        let wanted = (1..=libc::SIGRTMAX()).filter(|signal| {
+            if ALWAYS.contains(signal) {
+                return true;
+            }
+            // What the user ignores (nohup) stays ignored, here and in the child.
+            let threading = (32..libc::SIGRTMIN()).contains(signal);
+            !threading
+                && !LEFT_ALONE.contains(signal)
+                && disposition(*signal).is_ok_and(|d| d != Disposition::Ignore)
+        });
+        let set = SignalSet::of(wanted);
+        let old_mask = set.block()?;
+        Ok(Self { fd: SignalFd::open(&set)?, inherited, old_mask })
+    }
+
+    /// The signal state that a child is to have.
+    pub fn inherited(&self) -> InheritedSignals {
+        self.inherited
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(crate) fn next(&self) -> Option<i32> {
+        self.fd.next()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        let _ = self.old_mask.install();
+    }
+}

@@ -1,0 +1,118 @@
+//! The user's terminal settings: taken, and given back on every way out.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::getpgrp;
+use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+use tapdeck_core::WinSize;
+
+/// What a panic must put back, wherever it happens.
+static RESTORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
+
+/// How much of the terminal is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// Everything: keys come as they are typed, output goes as it is written.
+    Raw,
+    /// Output only, because somebody else gives the input.
+    OutputOnly,
+}
+
+/// The user's terminal.
+pub(crate) struct Tty {
+    fd: OwnedFd,
+    original: Termios,
+    take: Take,
+    taken: bool,
+}
+
+impl Tty {
+    /// Notes the settings of a terminal.
+    pub(crate) fn new(fd: OwnedFd, take: Take) -> io::Result<Self> {
+        let original = tcgetattr(&fd)?;
+        Ok(Self { fd, original, take, taken: false })
+    }
+
+    /// The settings as they were found.
+    pub(crate) fn original(&self) -> &Termios {
+        &self.original
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken
+    }
+
+    /// The terminal's size.
+    pub(crate) fn size(&self) -> io::Result<WinSize> {
+        window_size(&self.fd)
+    }
+
+    /// Takes the terminal, if this process is in its foreground: from the background it would be stopped, or
+    /// would change the settings under another program's feet.
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        if !self.in_foreground() {
+            return Ok(());
+        }
+        // A shell may have changed the settings while this process was stopped.
+        let found = tcgetattr(&self.fd)?;
+        if !self.taken {
+            self.original = found.clone();
+        }
+        let mut settings = found;
+        match self.take {
+            Take::Raw => settings.make_raw(),
+            Take::OutputOnly => settings.output_modes -= OutputModes::OPOST,
+        }
+        *RESTORE.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((self.fd.try_clone()?, self.original.clone()));
+        // At once: waiting for output to drain could hang on a terminal that nobody reads.
+        tcsetattr(&self.fd, OptionalActions::Now, &settings)?;
+        self.taken = true;
+        Ok(())
+    }
+
+    /// Gives the terminal back as it was.
+    pub(crate) fn give_back(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.taken) {
+            return Ok(());
+        }
+        RESTORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+        tcsetattr(&self.fd, OptionalActions::Now, &self.original)?;
+        Ok(())
+    }
+
+    /// Whether this process may change the terminal. A terminal that controls no session of ours says nothing
+    /// about foreground, and stops nobody.
+    pub(crate) fn in_foreground(&self) -> bool {
+        tcgetpgrp(&self.fd).map_or(true, |foreground| foreground == getpgrp())
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        // On the way out with nobody left to tell; the ordinary way reports it.
+        let _ = self.give_back();
+    }
+}
+
+/// The size of a terminal.
+pub(crate) fn window_size(fd: impl AsFd) -> io::Result<WinSize> {
+    let size = tcgetwinsize(fd)?;
+    Ok(WinSize { cols: size.ws_col, rows: size.ws_row, x_pixels: size.ws_xpixel, y_pixels: size.ws_ypixel })
+}
+
+/// Gives the terminal back before a panic's message is printed, so that it can be read.
+pub fn restore_terminal_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        // A thread that panics while it holds the lock must not wait for itself.
+        if let Ok(mut slot) = RESTORE.try_lock()
+            && let Some((fd, original)) = slot.take()
+        {
+            let _ = tcsetattr(&fd, OptionalActions::Now, &original);
+        }
+        print(info);
+    }));
+}

@@ -1,0 +1,244 @@
+//! The recording's file: created so that nothing is lost, written so that it is whole after every accident.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+use tapdeck_tape::ahr;
+
+/// What to do when the file is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IfExists {
+    /// Refuse.
+    #[default]
+    Refuse,
+    /// Begin it anew.
+    Overwrite,
+    /// Go on where it ends.
+    Append,
+}
+
+/// A recording that could not be begun.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// It is there already.
+    #[error("{} exists: give another name, or --append or --overwrite", .0.display())]
+    Exists(PathBuf),
+    /// Somebody else is writing it.
+    #[error("{} is being recorded by another process", .0.display())]
+    Busy(PathBuf),
+    /// It is not a file.
+    #[error("{} is {what}: a recording needs a regular file", path.display())]
+    NotAFile {
+        /// Where.
+        path: PathBuf,
+        /// What it is instead.
+        what: &'static str,
+    },
+    /// It cannot be continued.
+    #[error("{} cannot be continued: {why}", path.display())]
+    CannotAppend {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: tapdeck_tape::Error,
+    },
+    /// The system refused.
+    #[error("cannot write {}: {why}", path.display())]
+    System {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+}
+
+impl CreateError {
+    /// Whether the fault lies in what was asked for, rather than in the system.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, CreateError::System { .. })
+    }
+}
+
+/// A recording's file, locked for this process.
+pub struct RecordingFile {
+    file: File,
+    path: PathBuf,
+    /// Length of what is whole.
+    good_len: u64,
+    start_off: u64,
+    sha256: Sha256,
+}
+
+impl RecordingFile {
+    /// Creates, overwrites or continues a file. Folders are created; the file is private and locked.
+    pub fn open(path: &Path, if_exists: IfExists) -> Result<Self, CreateError> {
+        let system = |why| CreateError::System { path: path.to_owned(), why };
+        if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            fs::DirBuilder::new().recursive(true).create(parent).map_err(system)?;
+        }
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
+        if let Some(what) = fs::symlink_metadata(path).ok().and_then(|m| not_a_file(m.file_type())) {
+            return Err(CreateError::NotAFile { path: path.to_owned(), what });
+        }
+        let created = options.clone().create_new(true).open(path);
+        let (file, is_new) = match created {
+            Ok(file) => (file, true),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                if if_exists == IfExists::Refuse {
+                    return Err(CreateError::Exists(path.to_owned()));
+                }
+                (options.open(path).map_err(system)?, false)
+            }
+            Err(e) => return Err(system(e)),
+        };
+        if let Some(what) = not_a_file(file.metadata().map_err(system)?.file_type()) {
+            return Err(CreateError::NotAFile { path: path.to_owned(), what });
+        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| CreateError::Busy(path.to_owned()))?;
+        file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(system)?;
+        let mut this =
+            Self { file, path: path.to_owned(), good_len: 0, start_off: 0, sha256: Sha256::new() };
+        if is_new {
+            sync_folder(path);
+        } else if if_exists == IfExists::Overwrite {
+            this.file.set_len(0).map_err(system)?;
+        } else {
+            this.continue_behind_the_end()?;
+        }
+        Ok(this)
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of output that the file holds already.
+    pub fn start_off(&self) -> u64 {
+        self.start_off
+    }
+
+    /// Length of what is whole.
+    pub fn len(&self) -> u64 {
+        self.good_len
+    }
+
+    /// Appends a block, wholly or not at all.
+    pub(super) fn write_block(&mut self, block: &[u8]) -> io::Result<()> {
+        if let Err(e) = self.file.write_all_at(block, self.good_len) {
+            // Cut off what was half written, so that the file ends with a whole block.
+            let _ = self.file.set_len(self.good_len);
+            return Err(e);
+        }
+        self.good_len += block.len() as u64;
+        self.sha256.update(block);
+        Ok(())
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// SHA-256 of the file so far.
+    pub(super) fn digest(&self) -> String {
+        hex(self.sha256.clone())
+    }
+
+    /// What has happened to the file behind the recorder's back, if anything.
+    pub(super) fn tampering(&self) -> Option<&'static str> {
+        let own = self.file.metadata().ok()?;
+        if own.nlink() == 0 {
+            return Some("was deleted while it was recorded");
+        }
+        if own.len() < self.good_len {
+            return Some("was cut while it was recorded");
+        }
+        match fs::symlink_metadata(&self.path) {
+            Ok(there) if (there.dev(), there.ino()) == (own.dev(), own.ino()) => None,
+            _ => Some("was moved or replaced while it was recorded"),
+        }
+    }
+
+    fn continue_behind_the_end(&mut self) -> Result<(), CreateError> {
+        let system = |why| CreateError::System { path: self.path.clone(), why };
+        let cannot = |why| CreateError::CannotAppend { path: self.path.clone(), why };
+        let tail = ahr::tail(&self.file).map_err(cannot)?;
+        self.start_off = tail.next_off;
+        // Nothing is cut off: what follows the last whole block may still be worth something to somebody,
+        // and a reader finds the next block behind it.
+        self.good_len = self.file.metadata().map_err(system)?.len();
+        let mut whole = &self.file;
+        io::Seek::rewind(&mut whole).map_err(system)?;
+        io::copy(&mut whole, &mut self.sha256).map_err(system)?;
+        Ok(())
+    }
+}
+
+fn not_a_file(kind: fs::FileType) -> Option<&'static str> {
+    match kind {
+        k if k.is_file() => None,
+        k if k.is_dir() => Some("a folder"),
+        k if k.is_symlink() => Some("a symbolic link"),
+        k if k.is_fifo() => Some("a pipe"),
+        k if k.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+/// SHA-256 of a file, in hexadecimal, as a sidecar states it.
+pub fn file_digest(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(hex(hash))
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The path of a file that goes with a recording: `demo.ahr` → `demo.meta.json`.
+pub fn sidecar(recording: &Path, suffix: &str) -> PathBuf {
+    if recording.extension().is_some_and(|e| e == "ahr") {
+        return recording.with_extension(suffix);
+    }
+    let mut name = recording.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(suffix);
+    recording.with_file_name(name)
+}
+
+/// Writes a small file so that either the old or the new content is there, never half of one.
+pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let written = (|| {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let mut file = options.open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// A name is on disk only once its folder is.
+fn sync_folder(path: &Path) {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Some file systems cannot; the file's own sync at the end is what counts then.
+    if let Ok(folder) = File::open(parent) {
+        let _ = folder.sync_all();
+    }
+}

@@ -1,0 +1,483 @@
+//! The recorder: a reader of the log, on a thread of its own, that turns events into blocks on disk.
+//!
+//! It is the one lossless reader. It sleeps until a block's worth is pending or the block in hand is old
+//! enough, so the path between program and terminal never pays for compression or disk. When the program
+//! writes faster than the compressor likes, blocks are compressed less; when the disk refuses, the session goes
+//! on, the loss is counted, written down where it can be, and reported once at the end.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, WinSize, Why};
+use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Quality, Record};
+use tapdeck_tape::meta::{self, Meta};
+
+use crate::clock::Clock;
+use crate::shared::{SharedLog, Woken};
+
+mod file;
+
+use file::replace_file;
+pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
+
+/// A block is closed this long after its first record, so that it is on disk within 250 ms.
+const BLOCK_AGE_NS: u64 = 180_000_000;
+/// A block that fills up faster than this comes from a program in a hurry, and is compressed less.
+const HURRY_NS: u64 = 100_000_000;
+const HURRIED: Quality = Quality::Brotli(1);
+/// With this much pending even that is too slow, and blocks are stored as they are.
+const STORE_PENDING: usize = 6 << 20;
+/// After the disk was full, how long before it is tried again.
+const RETRY_NS: u64 = 1_000_000_000;
+
+/// What to record, and what to say about it.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// Brotli quality, 0 to 11.
+    pub quality: u8,
+    /// Record what is typed as well.
+    pub input: bool,
+    /// The command line.
+    pub argv: Vec<OsString>,
+    /// The folder that it runs in.
+    pub cwd: Option<PathBuf>,
+    /// A title for people.
+    pub title: Option<String>,
+}
+
+/// What became of a recording.
+#[derive(Debug)]
+pub struct Report {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length on disk.
+    pub file_bytes: u64,
+    /// Bytes of output in this session.
+    pub output_bytes: u64,
+    /// How long the session lasted.
+    pub duration: Duration,
+    /// Bytes of output that are not in the file.
+    pub lost_bytes: u64,
+    /// What went wrong, in a sentence; `None` when all is well.
+    pub trouble: Option<String>,
+}
+
+/// A recorder at work.
+pub struct Recorder {
+    thread: JoinHandle<Report>,
+    path: PathBuf,
+}
+
+impl Recorder {
+    /// Starts recording what the log holds and will hold.
+    pub fn start(
+        file: RecordingFile,
+        log: SharedLog,
+        clock: Clock,
+        options: RecordOptions,
+        size: WinSize,
+    ) -> io::Result<Self> {
+        let path = file.path().to_owned();
+        let reader = log.reader_from_start(ReaderKind::Lossless);
+        let meta = first_meta(&options, clock, size);
+        let task = Task::new(file, log, reader, clock, options, meta);
+        let thread =
+            std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
+        Ok(Self { thread, path })
+    }
+
+    /// Waits until everything is on disk. The log must have been closed.
+    pub fn finish(self) -> Report {
+        self.thread.join().unwrap_or_else(|_| Report {
+            path: self.path,
+            file_bytes: 0,
+            output_bytes: 0,
+            duration: Duration::ZERO,
+            lost_bytes: 0,
+            trouble: Some("the recorder broke down; what it had written is whole".into()),
+        })
+    }
+}
+
+fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
+    let mut meta = Meta::new();
+    meta.set_argv(options.argv.iter().map(|a| a.as_bytes()));
+    meta.started_at_ns = clock.wall_start_ns();
+    meta.cwd = options.cwd.as_ref().map(|p| p.to_string_lossy().into_owned());
+    let size = size.or_default();
+    (meta.cols, meta.rows) = (size.cols, size.rows);
+    meta.brotli_q = Some(options.quality);
+    meta.host =
+        Some(meta::Host { os: std::env::consts::OS.into(), arch: std::env::consts::ARCH.into() });
+    meta.term = std::env::var("TERM").ok();
+    meta.title.clone_from(&options.title);
+    meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
+    meta
+}
+
+/// The state of the disk.
+enum Disk {
+    Fine,
+    /// Full; to be tried again at this time.
+    Full(u64),
+    /// Not to be trusted again.
+    Broken,
+}
+
+struct Task {
+    file: RecordingFile,
+    log: SharedLog,
+    reader: ReaderId,
+    clock: Clock,
+    options: RecordOptions,
+    meta: Meta,
+    builder: BlockBuilder,
+    base_off: u64,
+    stream: Stream,
+    size: WinSize,
+    disk: Disk,
+    /// Output in the block in hand, and output that the disk refused since it last took something.
+    in_block: u64,
+    refused: u64,
+    lost: u64,
+    output_bytes: u64,
+    trouble: Option<String>,
+    events: Option<std::fs::File>,
+}
+
+impl Task {
+    fn new(
+        file: RecordingFile,
+        log: SharedLog,
+        reader: ReaderId,
+        clock: Clock,
+        options: RecordOptions,
+        meta: Meta,
+    ) -> Self {
+        let base_off = file.start_off();
+        Self {
+            file,
+            log,
+            reader,
+            clock,
+            options,
+            meta,
+            builder: BlockBuilder::new(base_off),
+            base_off,
+            stream: Stream::Out,
+            size: WinSize::default(),
+            disk: Disk::Fine,
+            in_block: 0,
+            refused: 0,
+            lost: 0,
+            output_bytes: 0,
+            trouble: None,
+            events: None,
+        }
+    }
+
+    fn run(mut self) -> Report {
+        self.write_meta();
+        loop {
+            let woken = self.sleep();
+            self.take_entries();
+            let now = self.clock.now().wall_ns;
+            let old = self.builder.first_ts().is_some_and(|first| now >= first + BLOCK_AGE_NS);
+            if old || woken == Woken::Flush {
+                self.write_block(false);
+            }
+            match woken {
+                Woken::Ready => {}
+                Woken::Flush => {
+                    self.sync();
+                    self.log.flushed();
+                }
+                Woken::Closed => break,
+            }
+        }
+        self.finish()
+    }
+
+    /// Sleeps until there is enough to do, or the block in hand is old enough.
+    fn sleep(&self) -> Woken {
+        let Some(first) = self.builder.first_ts() else {
+            return self.log.wait(self.reader, 1, None);
+        };
+        let due = (first + BLOCK_AGE_NS).saturating_sub(self.clock.now().wall_ns);
+        let room = BLOCK_LIMIT.saturating_sub(self.builder.len()).max(1);
+        self.log.wait(self.reader, room, Some(Duration::from_nanos(due)))
+    }
+
+    fn take_entries(&mut self) {
+        let mut entries = Vec::new();
+        loop {
+            if let Some(lag) = self.log.read(self.reader, BLOCK_LIMIT, &mut entries) {
+                self.note_lag(&lag);
+            }
+            if entries.is_empty() {
+                return;
+            }
+            for entry in entries.drain(..) {
+                self.take(entry);
+            }
+        }
+    }
+
+    fn take(&mut self, entry: Entry) {
+        let ts = entry.at.wall_ns;
+        match entry.event {
+            Event::Output { stream, bytes } => {
+                if stream != self.stream {
+                    self.stream = stream;
+                    self.push(Record::mark(ts, Mark::Stream(if stream == Stream::Out { 1 } else { 2 })));
+                }
+                self.output_bytes += bytes.len() as u64;
+                self.push(Record::data(ts, self.base_off + entry.offset, bytes));
+            }
+            Event::Input { bytes, .. } => {
+                if self.options.input {
+                    self.push(Record::input(ts, bytes));
+                }
+            }
+            Event::Resize(size) => {
+                self.size = size;
+                let size = size.or_default();
+                self.push(Record::resize(ts, size.cols, size.rows));
+            }
+            Event::Driver(change) => {
+                self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
+                self.write_event(&driver_event(ts, &change));
+            }
+            Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
+            Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
+            Event::Exit(exit) => {
+                let mark = match exit {
+                    Exit::Code(code) => Mark::Exit(code.cast_unsigned()),
+                    Exit::Signal(signal) => Mark::Signal(signal.cast_unsigned()),
+                };
+                self.push(Record::mark(ts, mark));
+                self.meta.exit = Some(match exit {
+                    Exit::Code(code) => meta::Exit::Code(code),
+                    Exit::Signal(signal) => meta::Exit::Signal(signal),
+                });
+                self.meta.ended_at_ns = Some(ts);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_lag(&mut self, lag: &Lag) {
+        let lost = lag.offsets.end - lag.offsets.start;
+        self.lost += lost;
+        self.output_bytes += lost;
+        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        let ts = self.clock.now().wall_ns;
+        for piece in Mark::pieces(lost) {
+            self.push(Record::mark(ts, Mark::OutputLag(piece)));
+        }
+    }
+
+    fn push(&mut self, record: Record) {
+        let mut rest = Some(record);
+        while let Some(record) = rest {
+            let before = self.builder.byte_off();
+            rest = self.builder.push(record);
+            self.in_block += self.builder.byte_off() - before;
+            if self.builder.is_full() {
+                self.write_block(false);
+            }
+        }
+    }
+
+    /// How hard to compress the block in hand.
+    fn quality(&self) -> Quality {
+        let asked = Quality::Brotli(self.options.quality);
+        let age = self.builder.first_ts().map_or(0, |first| self.clock.now().wall_ns.saturating_sub(first));
+        if !self.builder.is_full() || age >= HURRY_NS {
+            asked
+        } else if self.log.pending(self.reader) >= STORE_PENDING {
+            Quality::Stored
+        } else if self.options.quality > 1 {
+            HURRIED
+        } else {
+            asked
+        }
+    }
+
+    fn write_block(&mut self, last: bool) {
+        if self.builder.is_empty() && !last {
+            return;
+        }
+        let now = self.clock.now().wall_ns;
+        let output = std::mem::take(&mut self.in_block);
+        let try_it = match self.disk {
+            Disk::Fine => true,
+            Disk::Full(retry_at) => last || now >= retry_at,
+            Disk::Broken => false,
+        };
+        let quality = self.quality();
+        let block = self.builder.finish(quality, last);
+        let written = if try_it { self.file.write_block(block) } else { Err(io::ErrorKind::StorageFull.into()) };
+        match written {
+            Ok(()) => {
+                if matches!(self.disk, Disk::Full(_)) {
+                    self.disk = Disk::Fine;
+                    self.go_on_after_loss(now);
+                }
+            }
+            Err(e) => {
+                self.lost += output;
+                self.refused += output;
+                if try_it {
+                    self.note_refusal(&e, now);
+                }
+            }
+        }
+    }
+
+    fn note_refusal(&mut self, e: &io::Error, now: u64) {
+        let may_pass = matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        self.disk = if may_pass { Disk::Full(now + RETRY_NS) } else { Disk::Broken };
+        self.trouble.get_or_insert_with(|| e.to_string());
+    }
+
+    /// Writes down what was lost, and the size that a reader could not know of.
+    fn go_on_after_loss(&mut self, now: u64) {
+        let refused = std::mem::take(&mut self.refused);
+        for piece in Mark::pieces(refused) {
+            self.push(Record::mark(now, Mark::DiskLoss(piece)));
+        }
+        let size = self.size.or_default();
+        self.push(Record::resize(now, size.cols, size.rows));
+    }
+
+    fn sync(&mut self) {
+        if let Err(e) = self.file.sync() {
+            // What a failed sync left behind is unknown, and asking again would say that all is well.
+            self.disk = Disk::Broken;
+            self.trouble.get_or_insert_with(|| e.to_string());
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        if matches!(self.disk, Disk::Full(_)) {
+            // One more try, first with the loss alone.
+            self.write_block(true);
+        }
+        self.write_block(true);
+        self.sync();
+        if self.trouble.is_none() {
+            self.trouble = self.file.tampering().map(Into::into);
+        }
+        self.meta.sha256 = Some(self.file.digest());
+        self.write_meta();
+        self.log.remove_reader(self.reader);
+        Report {
+            path: self.file.path().to_owned(),
+            file_bytes: self.file.len(),
+            output_bytes: self.output_bytes,
+            duration: Duration::from_nanos(self.clock.now().mono_ns),
+            lost_bytes: self.lost,
+            trouble: self.trouble,
+        }
+    }
+
+    fn write_meta(&mut self) {
+        let path = sidecar(self.file.path(), "meta.json");
+        let written = self.meta.to_bytes().map_err(io::Error::other).and_then(|b| replace_file(&path, &b));
+        if let Err(e) = written {
+            self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+        }
+    }
+
+    fn write_event(&mut self, line: &str) {
+        if self.events.is_none() {
+            let path = sidecar(self.file.path(), "events.jsonl");
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            self.events = options.open(path).ok();
+        }
+        let written = self.events.as_mut().map(|f| f.write_all(line.as_bytes()));
+        if !matches!(written, Some(Ok(()))) {
+            self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
+        }
+    }
+}
+
+fn driver_event(ts: u64, change: &tapdeck_core::Change) -> String {
+    let why = match change.why {
+        Why::Claimed => "claimed",
+        Why::Taken => "taken",
+        Why::Released => "released",
+        Why::Left => "left",
+        Why::Expired => "expired",
+    };
+    let name = |n: &Option<std::sync::Arc<str>>| n.as_deref().map(str::to_owned);
+    let line = serde_json::json!({
+        "ts_ns": ts,
+        "kind": "driver",
+        "from": name(&change.from),
+        "to": name(&change.to),
+        "why": why,
+        "fence": change.fence.0,
+    });
+    format!("{line}\n")
+}
+
+/// Where recordings go that are given no name, and the name of this one.
+pub fn default_path(clock: Clock, program: &Path) -> PathBuf {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = || std::env::var_os("HOME").map_or_else(|| "/tmp".into(), PathBuf::from).join(".local/state");
+    let folder = state.unwrap_or_else(home).join("tapdeck/recordings");
+    let program = program.file_name().unwrap_or_default().to_string_lossy();
+    let program: String =
+        program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
+    folder.join(format!("{}-{program}-{}.ahr", calendar(clock.wall_start_ns()), std::process::id()))
+}
+
+/// A moment as `20260304-050607`, in UTC.
+pub fn calendar(wall_ns: u64) -> String {
+    let secs = wall_ns / 1_000_000_000;
+    let (days, rest) = (secs / 86_400, secs % 86_400);
+    // Days to a date in the Gregorian calendar, counted in 400-year eras that begin on 1 March.
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (h, m, s) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (secs, date) in [
+            (0, "19700101-000000"),
+            (951_782_400, "20000229-000000"),
+            (1_709_251_199, "20240229-235959"),
+            (2_147_483_648, "20380119-031408"),
+            (4_102_444_800, "21000101-000000"),
+        ] {
+            assert_eq!(calendar(secs * 1_000_000_000), date);
+        }
+    }
+
+    #[test]
+    fn sidecars_stand_beside_the_recording() {
+        assert_eq!(sidecar(Path::new("a/demo.ahr"), "meta.json"), Path::new("a/demo.meta.json"));
+        assert_eq!(sidecar(Path::new("demo"), "meta.json"), Path::new("demo.meta.json"));
+    }
+}

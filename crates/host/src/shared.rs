@@ -1,0 +1,138 @@
+//! The log as threads share it: the driver appends, readers wait.
+//!
+//! Appending takes one uncontended lock and, most of the time, wakes nobody: a reader says how much must be
+//! pending before it wants to be woken, and sleeps on its own deadline otherwise. That keeps the path between
+//! program and terminal free of work that is not its own.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq, Stamp};
+
+struct Inner {
+    log: Log,
+    /// Pending weight at which the sleeping reader wants to be woken.
+    wake_at: Option<(ReaderId, usize)>,
+    closed: bool,
+    /// Requests to have everything so far on disk, and the last one done.
+    flush_wanted: u64,
+    flush_done: u64,
+}
+
+/// A log shared between the driver and its readers.
+#[derive(Clone)]
+pub struct SharedLog(Arc<(Mutex<Inner>, Condvar)>);
+
+/// Why a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// Enough is pending, or the time is over.
+    Ready,
+    /// Somebody wants everything so far to be on disk.
+    Flush,
+    /// The session is over; read what is left.
+    Closed,
+}
+
+impl SharedLog {
+    /// An empty log.
+    pub fn new(limits: LogLimits) -> Self {
+        let inner = Inner {
+            log: Log::new(limits),
+            wake_at: None,
+            closed: false,
+            flush_wanted: 0,
+            flush_done: 0,
+        };
+        Self(Arc::new((Mutex::new(inner), Condvar::new())))
+    }
+
+    /// Appends an event; never waits for a reader.
+    pub fn append(&self, event: Event, at: Stamp) -> Seq {
+        let mut inner = self.lock();
+        let seq = inner.log.append(event, at);
+        let due = inner.wake_at.is_some_and(|(reader, weight)| inner.log.pending(reader) >= weight);
+        if due {
+            inner.wake_at = None;
+            drop(inner);
+            self.0.1.notify_all();
+        }
+        seq
+    }
+
+    /// Adds a reader that starts at the oldest entry kept.
+    pub fn reader_from_start(&self, kind: ReaderKind) -> ReaderId {
+        self.lock().log.reader_from_start(kind)
+    }
+
+    /// Removes a reader; what only it held is let go.
+    pub fn remove_reader(&self, id: ReaderId) {
+        self.lock().log.remove_reader(id);
+    }
+
+    /// Reads on; see [`Log::read`].
+    pub fn read(&self, id: ReaderId, max_weight: usize, into: &mut Vec<Entry>) -> Option<Lag> {
+        self.lock().log.read(id, max_weight, into)
+    }
+
+    /// Weight that the reader has not read yet.
+    pub fn pending(&self, id: ReaderId) -> usize {
+        self.lock().log.pending(id)
+    }
+
+    /// Bytes of output so far.
+    pub fn offset(&self) -> u64 {
+        self.lock().log.offset()
+    }
+
+    /// Waits until `weight` is pending for the reader, something else wants its attention, or `at_most` is over.
+    pub fn wait(&self, id: ReaderId, weight: usize, at_most: Option<Duration>) -> Woken {
+        let mut inner = self.lock();
+        inner.wake_at = Some((id, weight));
+        let asleep = |i: &mut Inner| {
+            !i.closed && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
+        };
+        let condvar = &self.0.1;
+        let mut inner = match at_most {
+            Some(limit) => {
+                condvar.wait_timeout_while(inner, limit, asleep).unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => condvar.wait_while(inner, asleep).unwrap_or_else(PoisonError::into_inner),
+        };
+        inner.wake_at = None;
+        if inner.flush_wanted != inner.flush_done {
+            Woken::Flush
+        } else if inner.closed {
+            Woken::Closed
+        } else {
+            Woken::Ready
+        }
+    }
+
+    /// Asks the recorder to put everything so far on disk, and waits for it, but not for ever.
+    pub fn flush(&self, at_most: Duration) -> bool {
+        let mut inner = self.lock();
+        inner.flush_wanted += 1;
+        let wanted = inner.flush_wanted;
+        self.0.1.notify_all();
+        let waited = self.0.1.wait_timeout_while(inner, at_most, |i| i.flush_done < wanted);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// The recorder's answer to [`SharedLog::flush`].
+    pub fn flushed(&self) {
+        let mut inner = self.lock();
+        inner.flush_done = inner.flush_wanted;
+        self.0.1.notify_all();
+    }
+
+    /// Says that nothing more will be appended.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.0.1.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

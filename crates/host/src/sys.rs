@@ -1,0 +1,266 @@
+//! The calls that have no safe wrapper: signal masks and dispositions, a signal file descriptor, and what runs
+//! between fork and exec. Everything unsafe in this crate is in this file.
+
+#![expect(unsafe_code, reason = "system calls without a safe wrapper; each block says why it is sound")]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use libc::{c_int, sigset_t};
+
+/// A set of signals.
+#[derive(Clone, Copy)]
+pub(crate) struct SignalSet(sigset_t);
+
+impl SignalSet {
+    /// The set of these signals; numbers that are none are left out.
+    pub(crate) fn of(signals: impl IntoIterator<Item = c_int>) -> Self {
+        let mut set = MaybeUninit::<sigset_t>::uninit();
+        // SAFETY: sigemptyset initialises the set that it is given.
+        let mut set = unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            set.assume_init()
+        };
+        for signal in signals {
+            // SAFETY: the set is initialised; a bad number makes sigaddset fail without effect.
+            unsafe { libc::sigaddset(&mut set, signal) };
+        }
+        Self(set)
+    }
+
+    /// Blocks these signals for the calling thread and those it starts, and returns what was blocked before.
+    pub(crate) fn block(&self) -> io::Result<SignalSet> {
+        self.change_mask(libc::SIG_BLOCK)
+    }
+
+    /// Unblocks these signals for the calling thread.
+    pub(crate) fn unblock(&self) -> io::Result<SignalSet> {
+        self.change_mask(libc::SIG_UNBLOCK)
+    }
+
+    /// Makes this the calling thread's mask.
+    pub(crate) fn install(&self) -> io::Result<SignalSet> {
+        self.change_mask(libc::SIG_SETMASK)
+    }
+
+    fn change_mask(&self, how: c_int) -> io::Result<SignalSet> {
+        let mut old = SignalSet::of([]);
+        // SAFETY: both sets are initialised and outlive the call.
+        match unsafe { libc::pthread_sigmask(how, &self.0, &mut old.0) } {
+            0 => Ok(old),
+            e => Err(io::Error::from_raw_os_error(e)),
+        }
+    }
+}
+
+/// A file descriptor that is readable when one of the (blocked) signals is pending.
+pub(crate) struct SignalFd(OwnedFd);
+
+impl SignalFd {
+    /// Opens one for these signals.
+    pub(crate) fn open(set: &SignalSet) -> io::Result<Self> {
+        // SAFETY: the set is initialised; -1 asks for a new descriptor.
+        let fd = unsafe { libc::signalfd(-1, &set.0, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The next pending signal.
+    pub(crate) fn next(&self) -> Option<c_int> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: the buffer has room for `size` bytes.
+        let n = unsafe { libc::read(self.0.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+        if usize::try_from(n) != Ok(size) {
+            return None;
+        }
+        // SAFETY: zeroed above, and wholly written by the read; every bit pattern is a valid value.
+        let info = unsafe { info.assume_init() };
+        c_int::try_from(info.ssi_signo).ok()
+    }
+}
+
+impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What a signal does by default or by choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disposition {
+    /// The system's own action.
+    Default,
+    /// Nothing.
+    Ignore,
+    /// A handler of the program.
+    Handled,
+}
+
+/// The present disposition of a signal.
+pub(crate) fn disposition(signal: c_int) -> io::Result<Disposition> {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a null new action only reads the old one into the buffer given.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: zeroed, then written by sigaction.
+    let handler = unsafe { action.assume_init() }.sa_sigaction;
+    Ok(match handler {
+        libc::SIG_DFL => Disposition::Default,
+        libc::SIG_IGN => Disposition::Ignore,
+        _ => Disposition::Handled,
+    })
+}
+
+/// Sets a signal to its default action or to being ignored. Async-signal-safe.
+pub(crate) fn set_disposition(signal: c_int, ignore: bool) -> io::Result<()> {
+    let handler = if ignore { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: SIG_DFL and SIG_IGN are not handlers of ours, so no code of ours runs in signal context.
+    if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Whether SIGPIPE was ignored when the process started. The standard library ignores it before `main`, so
+/// this must be noted earlier or the child could not be given what the user had.
+static SIGPIPE_IGNORED_AT_START: OnceLock<bool> = OnceLock::new();
+
+extern "C" fn note_sigpipe() {
+    let ignored = disposition(libc::SIGPIPE).is_ok_and(|d| d == Disposition::Ignore);
+    let _ = SIGPIPE_IGNORED_AT_START.set(ignored);
+}
+
+// SAFETY: the loader calls each pointer in this section once, before `main`, with arguments that a function
+// without parameters ignores under the C calling convention. The function only reads a disposition.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
+
+/// The signal state that the child is to have: what this process had when it started.
+#[derive(Clone, Copy)]
+pub struct InheritedSignals {
+    mask: SignalSet,
+    ignored: [(c_int, bool); 3],
+}
+
+impl InheritedSignals {
+    /// Notes the present state. Call before changing anything.
+    pub fn note() -> Self {
+        let ignored = |signal| disposition(signal).is_ok_and(|d| d == Disposition::Ignore);
+        let pipe = SIGPIPE_IGNORED_AT_START.get().copied().unwrap_or(false);
+        Self {
+            mask: SignalSet::of([]).block().unwrap_or(SignalSet::of([])),
+            ignored: [
+                (libc::SIGPIPE, pipe),
+                (libc::SIGCHLD, ignored(libc::SIGCHLD)),
+                (libc::SIGXFSZ, ignored(libc::SIGXFSZ)),
+            ],
+        }
+    }
+}
+
+/// What the child does between fork and exec.
+pub(crate) struct ChildSetup {
+    /// Signals as the user had them.
+    pub signals: InheritedSignals,
+    /// Whether standard input is the terminal that is to control the new session.
+    pub controlling_terminal: bool,
+}
+
+/// Arranges for `setup` to happen in the child: a session of its own, the terminal as its controlling one, no
+/// descriptor above 2, signals as the user had them.
+pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
+    let between_fork_and_exec = move || {
+        rustix::process::setsid()?;
+        if setup.controlling_terminal {
+            // SAFETY: standard input is open; the caller wired the terminal to it.
+            let terminal = unsafe { BorrowedFd::borrow_raw(0) };
+            rustix::process::ioctl_tiocsctty(terminal)?;
+        }
+        close_above_stderr_on_exec()?;
+        for (signal, ignore) in setup.signals.ignored {
+            set_disposition(signal, ignore)?;
+        }
+        setup.signals.mask.install()?;
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing, takes no lock and makes only async-signal-safe system calls.
+    unsafe { command.pre_exec(between_fork_and_exec) };
+}
+
+/// Marks every descriptor above 2 close-on-exec. Not closed at once: the standard library reports a failed
+/// exec through one of them.
+fn close_above_stderr_on_exec() -> io::Result<()> {
+    let (first, flags): (u32, u32) = (3, libc::CLOSE_RANGE_CLOEXEC);
+    // SAFETY: takes three integers; only changes flags of this process's own descriptors.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) };
+    if done == 0 {
+        return Ok(());
+    }
+    // A kernel without close_range: one by one, up to the limit.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = c_int::try_from(limit.unwrap_or(1 << 20).min(1 << 20)).unwrap_or(1 << 20);
+    for fd in 3..limit {
+        // SAFETY: sets a flag; a number that is no descriptor fails without effect.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok(())
+}
+
+/// Sends a signal to a process, or with a negative number to a process group.
+pub(crate) fn kill(pid: i32, signal: c_int) -> io::Result<()> {
+    // SAFETY: takes two integers; a bad one makes it fail without effect.
+    if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reaps every child that has ended, other than `own`. Only process 1 is given children it did not start.
+pub(crate) fn reap_adopted(own: Option<i32>) {
+    loop {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let look = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: the buffer is valid for a siginfo_t; WNOWAIT leaves the child to be waited for.
+        let found = unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), look) } == 0;
+        // SAFETY: zeroed, then written; si_pid is 0 when no child has ended.
+        let pid = unsafe { info.assume_init().si_pid() };
+        if !found || pid == 0 || Some(pid) == own {
+            return;
+        }
+        // SAFETY: reaps exactly that child, whose status nobody else wants.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+    }
+}
+
+/// Ends this process by `signal`, so that a parent sees the same death as the child's. Returns only if the
+/// signal could not do it (process 1).
+pub fn die_by(signal: c_int) {
+    let _ = set_disposition(signal, false);
+    let _ = SignalSet::of([signal]).unblock();
+    // SAFETY: sends a signal to the calling process.
+    unsafe { libc::kill(libc::getpid(), signal) };
+}
+
+/// Stops this process with SIGTSTP's own action and returns when it is continued.
+pub(crate) fn stop_self() -> io::Result<()> {
+    let set = SignalSet::of([libc::SIGTSTP]);
+    let handled = disposition(libc::SIGTSTP)?;
+    set_disposition(libc::SIGTSTP, false)?;
+    // The stop happens when the signal is unblocked with one pending, and only for a thread that has it open:
+    // so raise it first, then open the mask.
+    // SAFETY: sends a signal to the calling thread.
+    unsafe { libc::raise(libc::SIGTSTP) };
+    let old = set.unblock()?;
+    old.install()?;
+    if handled == Disposition::Ignore {
+        set_disposition(libc::SIGTSTP, true)?;
+    }
+    Ok(())
+}

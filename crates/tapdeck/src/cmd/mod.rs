@@ -1,0 +1,52 @@
+//! The subcommands, one file each.
+
+use clap::Subcommand;
+
+use crate::ending::{Ending, code, output_failed, say};
+
+mod info;
+mod play;
+mod rec;
+mod render;
+mod run;
+mod verify;
+
+/// What to do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Run(run::RunArgs),
+    Rec(rec::RecArgs),
+    Play(play::PlayArgs),
+    Verify(verify::VerifyArgs),
+    Info(info::InfoArgs),
+    /// Feed bytes to the terminal model and print the final screen
+    Render(render::RenderArgs),
+}
+
+/// Runs a subcommand.
+pub(crate) fn run(command: Command) -> Ending {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Rec(args) => rec::run(&args),
+        Command::Play(args) => play::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Render(args) => outcome(render::run(&args)),
+    }
+}
+
+/// The ending of a command that reports its errors as a chain of causes.
+fn outcome(result: anyhow::Result<()>) -> Ending {
+    let Err(e) = result else { return Ending::Code(0) };
+    match e.root_cause().downcast_ref::<std::io::Error>() {
+        Some(io) if io.kind() == std::io::ErrorKind::BrokenPipe => output_failed(io),
+        Some(io) if io.kind() == std::io::ErrorKind::NotFound => {
+            say(format_args!("{e:#}"));
+            Ending::Code(code::NOT_FOUND)
+        }
+        _ => {
+            say(format_args!("{e:#}"));
+            Ending::Code(code::IO)
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! `tapdeck play`: a recording on the terminal, in its own time or all at once.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tapdeck_host::backend::Pace;
+use tapdeck_host::{Clock, Keyboard, PlayError, Played, Player, Pressed};
+use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
+
+use super::info;
+use crate::ending::{Ending, code, output_failed, say};
+use crate::{human, parse};
+
+/// Replay a recording.
+#[derive(Args)]
+#[command(visible_alias = "replay", after_help = "\
+Keys: space pauses; . and , step forth and back; → and ← skip 5 seconds, ↑ and ↓ a minute; 0-9 jump to
+tenths; q quits. Nothing in a recording can act on your terminal or make it answer. Where standard output
+is not a terminal, it gets the program's bytes, exactly.
+
+Examples:
+  tapdeck play demo.ahr
+  tapdeck play --speed 2 --idle-time-limit 1s demo.ahr
+  tapdeck play --at 50% demo.ahr
+  tapdeck play --fast --no-colors demo.ahr | less")]
+pub(crate) struct PlayArgs {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// So many times as fast
+    #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+    /// Make pauses no longer than this
+    #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
+    idle_time_limit: Option<Duration>,
+    /// Begin again at the end, until stopped
+    #[arg(short, long)]
+    r#loop: bool,
+    /// Start at a time (1:23:45, 90s) or a share (50%)
+    #[arg(long, value_name = "TIME", value_parser = parse::place)]
+    at: Option<parse::Place>,
+    /// Print what is left at the end at once: all of the scrollback and the screen
+    #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
+    fast: bool,
+    /// Leave colours and styles out
+    #[arg(long)]
+    no_colors: bool,
+    /// Print what is known about the recording instead
+    #[arg(long)]
+    print_meta: bool,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.trim_end_matches('x').parse().map_err(|_| format!("{text:?} is no number"))?;
+    if factor.is_finite() && (0.001..=1e6).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err("the speed must be between 0.001 and 1000000".into())
+    }
+}
+
+/// The final lines come with this much scrollback.
+const ALL_ROWS: usize = 1_000_000;
+const SKIP: u64 = 5_000_000_000;
+const LONG_SKIP: u64 = 60_000_000_000;
+const TICK: Duration = Duration::from_millis(250);
+
+pub(crate) fn run(args: &PlayArgs) -> Ending {
+    if args.print_meta {
+        return Ending::Code(info::show(&args.file, false));
+    }
+    let scrollback = if args.fast { ALL_ROWS } else { 0 };
+    let player = match Player::open(&args.file, Settings { scrollback, ..Settings::default() }) {
+        Ok(player) => player,
+        Err(e) => return failed(&e),
+    };
+    let result = if args.fast { fast(player, !args.no_colors) } else { Screening::new(args, player).run() };
+    match result {
+        Ok(ending) => ending,
+        Err(Trouble::Play(e)) => failed(&e),
+        Err(Trouble::Output(e)) => output_failed(&e),
+    }
+}
+
+enum Trouble {
+    Play(PlayError),
+    Output(io::Error),
+}
+
+impl From<PlayError> for Trouble {
+    fn from(e: PlayError) -> Self {
+        Trouble::Play(e)
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(e: io::Error) -> Self {
+        Trouble::Output(e)
+    }
+}
+
+fn failed(e: &PlayError) -> Ending {
+    say(e);
+    Ending::Code(match e {
+        PlayError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => code::NOT_FOUND,
+        _ => code::IO,
+    })
+}
+
+/// Says what was passed over, and ends.
+fn ended(player: &Player) -> Ending {
+    if player.damages() > 0 {
+        say(format_args!("{} damaged ranges were passed over: see tapdeck verify", player.damages()));
+    }
+    Ending::Code(0)
+}
+
+/// Prints everything that the recording leaves behind.
+fn fast(mut player: Player, colours: bool) -> Result<Ending, Trouble> {
+    while player.advance()?.is_some() {}
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let colours = colours && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let mut line = Vec::new();
+    // Blank rows at the end are the empty part of the screen.
+    let mut blank = 0usize;
+    for row in player.term().lines() {
+        if row.is_blank() {
+            blank += 1;
+            continue;
+        }
+        for _ in 0..std::mem::take(&mut blank) {
+            out.write_all(b"\n")?;
+        }
+        line.clear();
+        row.write_ansi(&mut line, colours);
+        line.push(b'\n');
+        out.write_all(&line)?;
+    }
+    out.flush()?;
+    drop(out);
+    Ok(ended(&player))
+}
+
+/// A recording being shown.
+struct Screening<'a> {
+    args: &'a PlayArgs,
+    player: Player,
+    pace: Pace,
+    clock: Clock,
+    filter: ReplayFilter,
+    out: Vec<u8>,
+    paused: bool,
+    /// When the next event is due, on our clock.
+    due_ns: u64,
+    /// Whether the progress line covers a row of the picture.
+    covered: bool,
+    /// Show the progress until then even where it covers something.
+    announce_until_ns: u64,
+}
+
+enum Go {
+    On,
+    Quit(Ending),
+}
+
+impl<'a> Screening<'a> {
+    fn new(args: &'a PlayArgs, player: Player) -> Self {
+        let idle_limit_ns = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        Self {
+            args,
+            player,
+            pace: Pace { speed: args.speed, idle_limit_ns },
+            clock: Clock::start(),
+            filter: filter(args),
+            out: Vec::new(),
+            paused: false,
+            due_ns: 0,
+            covered: false,
+            announce_until_ns: 0,
+        }
+    }
+
+    fn run(mut self) -> Result<Ending, Trouble> {
+        let mut keyboard = Keyboard::take()?;
+        let on_terminal = keyboard.screen_size().is_some();
+        if on_terminal {
+            self.open_curtain(&keyboard)?;
+        }
+        if let Some(place) = self.args.at {
+            let to = place.in_ns(self.player.duration_ns());
+            self.player.seek(to)?;
+            self.picture();
+            self.flush()?;
+        }
+        self.schedule()?;
+        let ending = loop {
+            match self.turn(&mut keyboard)? {
+                Go::On => {}
+                Go::Quit(ending) => break ending,
+            }
+        };
+        if on_terminal {
+            self.close_curtain(&keyboard)?;
+        }
+        drop(keyboard);
+        if ending == Ending::Code(0) {
+            return Ok(ended(&self.player));
+        }
+        Ok(ending)
+    }
+
+    /// Makes room: what the user has on the screen goes up into the scrollback, whole.
+    fn open_curtain(&mut self, keyboard: &Keyboard) -> Result<(), Trouble> {
+        let screen = keyboard.screen_size().unwrap_or_default().or_default();
+        let recorded = self.player.term().size();
+        if recorded.cols > screen.cols || recorded.rows > screen.rows {
+            say(format_args!(
+                "recorded on {}x{}, this terminal is {}x{}: make it larger to see it right",
+                recorded.cols, recorded.rows, screen.cols, screen.rows
+            ));
+        }
+        self.out.extend(std::iter::repeat_n(b'\n', usize::from(screen.rows)));
+        self.out.extend_from_slice(b"\x1b[H\x1b[2J");
+        self.flush()
+    }
+
+    /// Leaves the last picture, sane modes, and the cursor on a free line.
+    fn close_curtain(&mut self, keyboard: &Keyboard) -> Result<(), Trouble> {
+        if self.covered {
+            self.picture();
+        }
+        let rows = keyboard.screen_size().unwrap_or_default().or_default().rows;
+        let used = self.player.term().size().rows.min(rows);
+        let undo = self.player.term().undo_modes();
+        let alternate = self.player.term().modes().alternate();
+        self.out.extend_from_slice(&undo);
+        if !alternate {
+            self.out.extend_from_slice(format!("\x1b[{rows};1H\x1b[m\x1b[K\x1b[{used};1H\r\n").as_bytes());
+        }
+        self.flush()
+    }
+
+    fn turn(&mut self, keyboard: &mut Keyboard) -> Result<Go, Trouble> {
+        let now = self.clock.now().mono_ns;
+        let has_next = self.player.peek()?.is_some();
+        let mut limit = None;
+        if !self.paused && has_next {
+            limit = Some(Duration::from_nanos(self.due_ns.saturating_sub(now)));
+        }
+        if !has_next && !self.paused {
+            if !self.args.r#loop {
+                return Ok(Go::Quit(Ending::Code(0)));
+            }
+            self.player.rewind()?;
+            self.filter = filter(self.args);
+            self.picture();
+            self.schedule()?;
+            limit = Some(Duration::ZERO);
+        }
+        if keyboard.is_there() && !self.paused {
+            limit = limit.map(|l| l.min(TICK));
+        }
+        match keyboard.wait(limit)? {
+            Pressed::Signal(signal) => return Ok(Go::Quit(Ending::Signal(signal))),
+            Pressed::Keys(keys) => {
+                for key in keys_of(&keys) {
+                    if let Go::Quit(ending) = self.obey(key, keyboard)? {
+                        return Ok(Go::Quit(ending));
+                    }
+                }
+            }
+            Pressed::Repaint => self.picture(),
+            Pressed::Nothing => {}
+        }
+        self.show_what_is_due()?;
+        self.progress(keyboard);
+        self.flush()?;
+        Ok(Go::On)
+    }
+
+    fn show_what_is_due(&mut self) -> Result<(), Trouble> {
+        while !self.paused && self.due_ns <= self.clock.now().mono_ns {
+            if self.player.peek()?.is_none() {
+                break;
+            }
+            self.uncover();
+            self.show_next()?;
+            self.schedule()?;
+            if self.out.len() > 1 << 16 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes one event and shows it.
+    fn show_next(&mut self) -> Result<(), Trouble> {
+        if let Some(Played::Output(bytes)) = self.player.advance()? {
+            if is_terminal() {
+                self.filter.filter(&bytes, &mut self.out);
+            } else if self.args.no_colors {
+                self.filter.filter(&bytes, &mut self.out);
+            } else {
+                self.out.extend_from_slice(&bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets when the next event is due, counted from now.
+    fn schedule(&mut self) -> Result<(), Trouble> {
+        let at = self.player.at_ns();
+        if let Some((next, _)) = self.player.peek()? {
+            let gap = self.pace.gap_ns(next.saturating_sub(at));
+            // Counted from when the last one was due, so that small delays do not add up.
+            let now = self.clock.now().mono_ns;
+            let from = if self.due_ns + 1_000_000_000 > now { self.due_ns.min(now) } else { now };
+            self.due_ns = from + gap;
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, key: Key, keyboard: &mut Keyboard) -> Result<Go, Trouble> {
+        let (at, end) = (self.player.at_ns(), self.player.duration_ns());
+        match key {
+            Key::Quit => return Ok(Go::Quit(Ending::Code(0))),
+            Key::Suspend => {
+                keyboard.suspend()?;
+                self.picture();
+            }
+            Key::Pause => self.paused = !self.paused,
+            Key::StepForth => {
+                self.paused = true;
+                self.uncover();
+                while let Some((_, event)) = self.player.peek()? {
+                    let shows = matches!(event, Played::Output(_));
+                    self.show_next()?;
+                    if shows {
+                        break;
+                    }
+                }
+            }
+            Key::StepBack => {
+                self.paused = true;
+                self.player.step_back()?;
+                self.picture();
+            }
+            Key::Skip(by) => self.jump(at.saturating_add_signed(by).min(end))?,
+            Key::Tenth(n) => self.jump(end / 10 * u64::from(n))?,
+        }
+        self.due_ns = self.clock.now().mono_ns;
+        self.schedule()?;
+        self.announce_until_ns = self.clock.now().mono_ns + 1_500_000_000;
+        Ok(Go::On)
+    }
+
+    fn jump(&mut self, to_ns: u64) -> Result<(), Trouble> {
+        self.player.seek(to_ns)?;
+        self.picture();
+        Ok(())
+    }
+
+    /// Paints the whole picture from the model.
+    fn picture(&mut self) {
+        if is_terminal() {
+            self.filter = filter(self.args);
+            let picture = self.player.term().dump_screen();
+            if self.player.term().modes().alternate() {
+                self.out.extend_from_slice(&picture);
+            } else {
+                // The recording may have left the other screen at an earlier place than the picture's.
+                self.out.extend_from_slice(b"\x1b[?1049l");
+                self.out.extend_from_slice(&picture);
+            }
+            self.covered = false;
+        }
+    }
+
+    fn uncover(&mut self) {
+        if std::mem::take(&mut self.covered) {
+            self.picture();
+        }
+    }
+
+    /// Draws the progress line: always where the picture leaves a row free, else while paused and after a key.
+    fn progress(&mut self, keyboard: &Keyboard) {
+        let Some(screen) = keyboard.screen_size().filter(|_| keyboard.is_there()) else { return };
+        let term = self.player.term();
+        let free = screen.rows > term.size().rows;
+        let announced = self.paused || self.clock.now().mono_ns < self.announce_until_ns;
+        if screen.rows == 0 || !(free || announced) {
+            self.uncover();
+            return;
+        }
+        self.covered |= !free;
+        let line = progress_line(self.player.at_ns(), self.player.duration_ns(), self.paused, self.pace.speed, screen.cols);
+        let head = format!("\x1b[?6l\x1b[r\x1b[{};1H\x1b[0;7m", screen.rows);
+        self.out.extend_from_slice(head.as_bytes());
+        self.out.extend_from_slice(line.as_bytes());
+        self.out.extend_from_slice(b"\x1b[m");
+        self.out.extend_from_slice(&restore(term));
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        if !self.out.is_empty() {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(&self.out)?;
+            stdout.flush()?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+}
+
+fn restore(term: &Term) -> Vec<u8> {
+    term.restore_cursor()
+}
+
+fn filter(args: &PlayArgs) -> ReplayFilter {
+    ReplayFilter::new(FilterOptions { strip_sgr: args.no_colors })
+}
+
+fn is_terminal() -> bool {
+    io::IsTerminal::is_terminal(&io::stdout())
+}
+
+fn progress_line(at_ns: u64, end_ns: u64, paused: bool, speed: f64, cols: u16) -> String {
+    let time = |ns: u64| human::clock(Duration::from_nanos(ns));
+    let sign = if paused { "❚❚" } else { "▶ " };
+    let speed = if (speed - 1.0).abs() < 1e-9 { String::new() } else { format!(" {speed}x") };
+    let left = format!(" {sign} {} / {}{speed} ", time(at_ns), time(end_ns));
+    let room = usize::from(cols).saturating_sub(left.chars().count() + 1);
+    let share = if end_ns == 0 { 1.0 } else { at_ns as f64 / end_ns as f64 };
+    let done = ((room as f64 * share) as usize).min(room);
+    let line = format!("{left}{}{}", "━".repeat(done), "╌".repeat(room - done));
+    line.chars().take(usize::from(cols)).collect()
+}
+
+/// What a key asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Quit,
+    Suspend,
+    Pause,
+    StepForth,
+    StepBack,
+    Skip(i64),
+    Tenth(u8),
+}
+
+/// The keys in what was typed. Sequences that are none of ours are passed over whole.
+fn keys_of(bytes: &[u8]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let mut rest = bytes;
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        match first {
+            b'q' | b'Q' | 3 | 4 => keys.push(Key::Quit),
+            26 => keys.push(Key::Suspend),
+            b' ' => keys.push(Key::Pause),
+            b'.' => keys.push(Key::StepForth),
+            b',' => keys.push(Key::StepBack),
+            b'0'..=b'9' => keys.push(Key::Tenth(first - b'0')),
+            0x1b => {
+                let introduced = matches!(rest.first(), Some(b'[' | b'O'));
+                let end = rest.iter().skip(1).position(|b| (0x40..=0x7e).contains(b)).map(|i| i + 1);
+                let Some(end) = end.filter(|_| introduced) else { continue };
+                keys.extend(match rest[end] {
+                    b'C' => Some(Key::Skip(SKIP.cast_signed())),
+                    b'D' => Some(Key::Skip(-SKIP.cast_signed())),
+                    b'A' => Some(Key::Skip(LONG_SKIP.cast_signed())),
+                    b'B' => Some(Key::Skip(-LONG_SKIP.cast_signed())),
+                    _ => None,
+                });
+                rest = &rest[end + 1..];
+            }
+            _ => {}
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_sequences_that_are_none() {
+        assert_eq!(keys_of(b" .,5q"), [Key::Pause, Key::StepForth, Key::StepBack, Key::Tenth(5), Key::Quit]);
+        assert_eq!(keys_of(b"\x1b[C\x1bOD"), [Key::Skip(5_000_000_000), Key::Skip(-5_000_000_000)]);
+        assert_eq!(keys_of(b"\x1b[?62;4c\x1b[5n"), [], "a terminal's answers are no keys");
+        assert_eq!(keys_of(b"\x1b"), []);
+    }
+
+    #[test]
+    fn the_progress_line_fits() {
+        for cols in [0, 1, 5, 80, 300] {
+            let line = progress_line(30_000_000_000, 60_000_000_000, true, 2.0, cols);
+            assert!(line.chars().count() <= usize::from(cols), "{cols}: {line:?}");
+        }
+        assert!(progress_line(0, 0, false, 1.0, 40).contains("0:00 / 0:00"));
+    }
+}

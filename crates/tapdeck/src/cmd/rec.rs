@@ -1,0 +1,120 @@
+//! `tapdeck rec`: a program on a terminal, recorded byte for byte.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tapdeck_host::{Clock, IfExists, Launch, Recording, RecordingFile, RecordOptions, Report, default_path};
+
+use super::run::SessionArgs;
+use crate::ending::{Ending, code, say};
+use crate::human;
+
+/// Record a session, byte for byte.
+#[derive(Args)]
+#[command(visible_alias = "record", after_help = "\
+Ends as the program ends. The recording is safe to read at any moment, also after a crash: what was on the
+screen for more than a quarter of a second is on disk.
+
+Examples:
+  tapdeck rec                            your shell, to the default folder
+  tapdeck rec demo.ahr -- claude
+  tapdeck rec -I demo.ahr -- bash        what is typed, too
+  tapdeck rec --append demo.ahr -- make  go on with a recording")]
+pub(crate) struct RecArgs {
+    /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Record what is typed as well
+    #[arg(short = 'I', long)]
+    input: bool,
+    /// Go on with an existing recording
+    #[arg(long, conflicts_with = "overwrite")]
+    append: bool,
+    /// Replace an existing recording
+    #[arg(long)]
+    overwrite: bool,
+    /// How hard to compress, from 0 to 11
+    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
+    brotli_q: u8,
+    /// A title for the recording
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Do not say at the end where the recording is
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    session: SessionArgs,
+    /// The program and its arguments, after `--`; your shell when left out
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &RecArgs) -> Ending {
+    let launch = args.session.launch(&args.command);
+    let file = match open(args, &launch) {
+        Ok(file) => file,
+        Err(ending) => return ending,
+    };
+    let options = RecordOptions {
+        quality: args.brotli_q,
+        input: args.input,
+        argv: launch.command.argv.clone(),
+        cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
+        title: args.title.clone(),
+    };
+    let finished = launch.run(Some(Recording { file, options }));
+    let mut ending = match &finished.outcome {
+        Ok(outcome) => {
+            args.session.comment_on(outcome.ended);
+            Ending::of(outcome)
+        }
+        Err(e) => {
+            say(e);
+            Ending::of_launch_error(e)
+        }
+    };
+    if let Some(report) = &finished.report {
+        if report.trouble.is_some() && ending == Ending::Code(0) {
+            ending = Ending::Code(code::IO);
+        }
+        comment_on(report, args.quiet);
+    }
+    ending
+}
+
+fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
+    let program = launch.command.argv.first().map(Path::new).unwrap_or(Path::new(""));
+    let path = args.file.clone().unwrap_or_else(|| default_path(Clock::start(), program));
+    if path.as_os_str() == "-" {
+        say("a recording cannot go to standard output, which shows the session: name a file");
+        return Err(Ending::Code(code::USAGE));
+    }
+    let if_exists = match (args.append, args.overwrite) {
+        (true, _) => IfExists::Append,
+        (_, true) => IfExists::Overwrite,
+        _ => IfExists::Refuse,
+    };
+    RecordingFile::open(&path, if_exists).map_err(|e| {
+        say(&e);
+        Ending::Code(if e.is_refusal() { code::USAGE } else { code::IO })
+    })
+}
+
+fn comment_on(report: &Report, quiet: bool) {
+    let path = report.path.display();
+    match &report.trouble {
+        Some(trouble) if report.lost_bytes > 0 => say(format_args!(
+            "recording {path}: {trouble}; {} of the output are missing from it, the rest is whole",
+            human::bytes(report.lost_bytes)
+        )),
+        Some(trouble) => say(format_args!("recording {path}: {trouble}")),
+        None if !quiet => say(format_args!(
+            "recorded {} ({} of output, {} on disk) in {path}",
+            human::duration(report.duration),
+            human::bytes(report.output_bytes),
+            human::bytes(report.file_bytes)
+        )),
+        None => {}
+    }
+}

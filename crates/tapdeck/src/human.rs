@@ -1,0 +1,68 @@
+//! Figures as people read them.
+
+use std::time::Duration;
+
+/// A count of bytes: `512 bytes`, `1.4 MB`.
+pub(crate) fn bytes(n: u64) -> String {
+    let scaled = n as f64;
+    match n {
+        0..1_000 => format!("{n} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", scaled / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", scaled / 1e6),
+        _ => format!("{:.2} GB", scaled / 1e9),
+    }
+}
+
+/// A duration: `0.42s`, `12.3s`, `3:07`, `1:02:03`.
+pub(crate) fn duration(d: Duration) -> String {
+    let secs = d.as_secs();
+    match secs {
+        0 => format!("{:.2}s", d.as_secs_f64()),
+        1..60 => format!("{:.1}s", d.as_secs_f64()),
+        60..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
+        _ => format!("{}:{:02}:{:02}", secs / 3_600, secs / 60 % 60, secs % 60),
+    }
+}
+
+/// A place in a recording: `0:07`, `1:02:03`.
+pub(crate) fn clock(d: Duration) -> String {
+    let secs = d.as_secs();
+    match secs {
+        0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
+        _ => format!("{}:{:02}:{:02}", secs / 3_600, secs / 60 % 60, secs % 60),
+    }
+}
+
+/// A moment as `2026-03-04 05:06:07 UTC`.
+pub(crate) fn moment(wall_ns: u64) -> String {
+    let compact = tapdeck_host::calendar(wall_ns);
+    let (date, time) = compact.split_once('-').unwrap_or((&compact, ""));
+    let part = |s: &str, at: std::ops::Range<usize>| s.get(at).unwrap_or_default().to_owned();
+    format!(
+        "{}-{}-{} {}:{}:{} UTC",
+        part(date, 0..4),
+        part(date, 4..6),
+        part(date, 6..8),
+        part(time, 0..2),
+        part(time, 2..4),
+        part(time, 4..6)
+    )
+}
+
+/// Text from outside with its control characters made visible, so that it cannot act on the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures() {
+        assert_eq!((bytes(0).as_str(), bytes(1_400_000).as_str()), ("0 bytes", "1.4 MB"));
+        assert_eq!(bytes(u64::MAX), "18446744073.71 GB");
+        assert_eq!(duration(Duration::from_millis(420)), "0.42s");
+        assert_eq!(duration(Duration::from_secs(3_723)), "1:02:03");
+    }
+}

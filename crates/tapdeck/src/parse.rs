@@ -1,0 +1,97 @@
+//! Values as people type them.
+
+use std::time::Duration;
+
+use tapdeck_core::WinSize;
+
+/// A size such as `120x40`.
+pub(crate) fn size(text: &str) -> Result<WinSize, String> {
+    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40");
+    let (cols, rows) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
+    let number = |s: &str| s.parse::<u16>().ok().filter(|n| (1..=10_000).contains(n)).ok_or_else(wrong);
+    Ok(WinSize::cells(number(cols)?, number(rows)?))
+}
+
+/// A duration such as `10`, `1.5s`, `200ms`, `2m`, `1h` or `1:23:45`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no duration: write 10s, 1.5m, 200ms or 1:23:45");
+    if text.contains(':') {
+        let mut secs = 0.0;
+        for part in text.split(':') {
+            let n: f64 = part.parse().map_err(|_| wrong())?;
+            if !(0.0..1e9).contains(&n) || text.split(':').count() > 3 {
+                return Err(wrong());
+            }
+            secs = secs * 60.0 + n;
+        }
+        return Duration::try_from_secs_f64(secs).map_err(|_| wrong());
+    }
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let n: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let scale = match unit {
+        "" | "s" | "sec" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    Duration::try_from_secs_f64(n * scale).map_err(|_| wrong())
+}
+
+/// A place in a recording: a time from its start, or a share of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Place {
+    Time(Duration),
+    Share(f64),
+}
+
+impl Place {
+    /// The place as nanoseconds in a recording of this length.
+    pub(crate) fn in_ns(self, length_ns: u64) -> u64 {
+        match self {
+            Place::Time(t) => u64::try_from(t.as_nanos()).unwrap_or(u64::MAX).min(length_ns),
+            Place::Share(share) => (length_ns as f64 * share) as u64,
+        }
+    }
+}
+
+/// A place such as `1:23:45`, `90s` or `50%`.
+pub(crate) fn place(text: &str) -> Result<Place, String> {
+    let Some(number) = text.strip_suffix('%') else { return duration(text).map(Place::Time) };
+    let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
+    percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| format!("{text:?} is no share: write 0% to 100%"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("120x40"), Ok(WinSize::cells(120, 40)));
+        for bad in ["", "x", "0x0", "-1x0", "99999x99999", "80", "80x", "80x24x1"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn places() {
+        assert_eq!(place("50%").map(|p| p.in_ns(1_000)), Ok(500));
+        assert_eq!(place("1:00").map(|p| p.in_ns(u64::MAX)), Ok(60_000_000_000));
+        assert_eq!(place("1:00").map(|p| p.in_ns(7)), Ok(7));
+        for bad in ["%", "101%", "-1%", "nan%", "x"] {
+            assert!(place(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [("10", 10_000), ("1.5s", 1_500), ("200ms", 200), ("2m", 120_000), ("1:02", 62_000), ("1:23:45", 5_025_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for bad in ["", "s", "-1", "nan", "inf", "1e308h", "1:2:3:4", "5 apples", "1:-2"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The command as its users meet it: real programs on real terminals.
+
+#![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
+#![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
+
+mod faults;
+mod plain;
+mod play;
+mod rec;
+mod signals;
+mod support;
+mod terminal;

@@ -1,0 +1,206 @@
+//! `tapdeck run` without a terminal: from pipes, from cron, in CI.
+
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use crate::support::{Home, PATIENCE, eventually, lives};
+
+#[test]
+fn ends_as_the_program_ends() {
+    let home = Home::new();
+    for (script, code, signal) in [
+        ("exit 0", Some(0), None),
+        ("exit 7", Some(7), None),
+        ("exit 255", Some(255), None),
+        ("kill -SEGV $$", None, Some(11)),
+        ("kill -TERM $$", None, Some(15)),
+        ("kill -KILL $$", None, Some(9)),
+        ("kill -INT $$", None, Some(2)),
+        ("kill -HUP $$", None, Some(1)),
+    ] {
+        for how in [&["run", "--"][..], &["run", "--no-pty", "--"], &["run", "--headless", "--"]] {
+            let status = home.run(how.iter().chain(&["sh", "-c", script])).status;
+            assert_eq!((status.code(), status.signal()), (code, signal), "{how:?} {script}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_one_sentence() {
+    let home = Home::new();
+    std::fs::write(home.path("data"), "not a program").expect("written");
+    std::fs::write(home.path("script"), "#!/no/such/interpreter\n").expect("written");
+    std::fs::set_permissions(home.path("script"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    for (program, code, says) in [
+        ("/nonexistent", 127, "/nonexistent: command not found"),
+        ("no-such-command-anywhere", 127, "no-such-command-anywhere: command not found"),
+        ("", 127, "command not found"),
+        ("./data", 126, "./data: cannot be executed"),
+        ("/", 126, "/: cannot be executed"),
+        ("./script", 127, "its interpreter /no/such/interpreter does not exist"),
+    ] {
+        let out = home.run(["run", "--", program]);
+        let message = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{program}: {message}");
+        assert!(message.contains(says), "{program}: {message}");
+        assert_eq!(message.lines().count(), 1, "{program}: {message}");
+    }
+    let out = home.run(["run", "--cwd", "/no/such/folder", "--", "true"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("cannot run in /no/such/folder"));
+}
+
+#[test]
+fn the_environment_is_the_users_own() {
+    let home = Home::new();
+    let odd = |command: &mut std::process::Command| {
+        command.env("EMPTY", "").env("LINES_AND", "a\nb=c").env("SPACE", " x ").stdin(Stdio::null());
+    };
+    let mut bare = home.command("env");
+    odd(&mut bare);
+    let mut wrapped = home.tapdeck(["run", "--no-pty", "--", "env", "-0"]);
+    odd(&mut wrapped);
+    let bare = bare.arg("-0").output().expect("env runs").stdout;
+    assert_eq!(wrapped.output().expect("tapdeck runs").stdout, bare);
+    let mut wrapped = home.tapdeck(["run", "--", "env", "-0"]);
+    odd(&mut wrapped);
+    let on_terminal = String::from_utf8(wrapped.output().expect("tapdeck runs").stdout).expect("text");
+    assert_eq!(on_terminal.replace("\r\n", "\n"), String::from_utf8(bare).expect("text"));
+}
+
+#[test]
+fn piped_input_reaches_the_program_once_and_then_ends() {
+    let home = Home::new();
+    for (input, script, output) in [
+        ("hi\n", "cat", "hi\r\n"),
+        ("no line end", "cat", "no line end"),
+        ("", "cat", ""),
+        ("a\nb\n", "read x; echo got $x; cat", "got a\r\nb\r\n"),
+        ("x\n", "cat; echo one; cat; echo two", "x\r\none\r\ntwo\r\n"),
+        ("5\n", "wc -l; exit 3", "1\r\n"),
+    ] {
+        let mut child = home.tapdeck(["run", "--", "sh", "-c", script])
+            .stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("tapdeck runs");
+        child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("taken");
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&out.stdout), output, "{input:?} into {script:?}");
+    }
+}
+
+#[test]
+fn an_interactive_shell_on_a_pipe_ends_with_its_input() {
+    let home = Home::new();
+    let mut child = home.tapdeck(["run", "--", "bash", "--norc"])
+        .stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("tapdeck runs");
+    child.stdin.take().expect("piped").write_all(b"echo 6 times 7 is $((6*7))\n").expect("taken");
+    let out = child.wait_with_output().expect("it ends");
+    assert!(String::from_utf8_lossy(&out.stdout).contains("6 times 7 is 42"));
+}
+
+#[test]
+fn a_reader_that_has_had_enough_ends_it_quietly() {
+    let home = Home::new();
+    let mut child = home.tapdeck(["run", "--", "sh", "-c", "echo $$; exec yes"])
+        .stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tapdeck runs");
+    let mut stdout = child.stdout.take().expect("piped");
+    let mut head = [0; 64];
+    let n = stdout.read(&mut head).expect("some output");
+    let pid: i32 = String::from_utf8_lossy(&head[..n]).lines().next().and_then(|l| l.trim().parse().ok()).expect("a pid");
+    drop(stdout);
+    let out = child.wait_with_output().expect("it ends");
+    assert_eq!((out.status.signal(), out.stderr.len()), (Some(13), 0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(!lives(pid), "the program is gone too");
+}
+
+#[test]
+fn pipes_keep_output_and_errors_apart() {
+    let home = Home::new();
+    let out = home.run(["run", "--no-pty", "--", "sh", "-c", "echo out; echo err >&2; tty"]);
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "out\nnot a tty\n");
+    assert_eq!(String::from_utf8_lossy(&out.stderr), "err\n");
+}
+
+/// Descriptors of whoever started us, above 1023 too, would keep files and sockets alive in the program.
+#[test]
+fn the_program_has_three_descriptors_and_no_more() {
+    let home = Home::new();
+    let script = format!(
+        "ulimit -n 4096; exec 5</dev/null 9</dev/null; exec 1200</dev/null; exec {} run --no-pty -- ls /proc/self/fd",
+        crate::support::TAPDECK
+    );
+    let out = home.command("bash").args(["-c", &script]).output().expect("bash runs");
+    // `ls` itself opens the folder, which gets the next free number.
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "0\n1\n2\n3\n", "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn the_signals_that_the_user_ignores_stay_ignored_and_no_others() {
+    let home = Home::new();
+    let masks = "grep -E 'Sig(Blk|Ign)' /proc/self/status";
+    let expected = |prefix: &str| {
+        let script = format!("{prefix} {masks}");
+        home.command("bash").args(["-c", &script]).output().expect("bash runs").stdout
+    };
+    let wrapped = |prefix: &str| {
+        let script = format!("{prefix} {} run --no-pty -- {masks}", crate::support::TAPDECK);
+        home.command("bash").args(["-c", &script]).output().expect("bash runs").stdout
+    };
+    for prefix in ["", "trap '' HUP;", "trap '' PIPE CHLD;", "trap '' INT QUIT XFSZ;"] {
+        let (bare, under) = (expected(prefix), wrapped(prefix));
+        assert_eq!(String::from_utf8_lossy(&under), String::from_utf8_lossy(&bare), "{prefix:?}");
+    }
+}
+
+/// A parent that ignores SIGCHLD makes the kernel throw exit statuses away.
+#[test]
+fn the_status_survives_a_parent_that_ignores_sigchld() {
+    let home = Home::new();
+    let script = format!("trap '' CHLD; {} run -- sh -c 'exit 9'; echo $?", crate::support::TAPDECK);
+    let out = home.command("bash").args(["-c", &script]).stdin(Stdio::null()).output().expect("bash runs");
+    assert_eq!(String::from_utf8_lossy(&out.stdout).trim(), "9");
+}
+
+#[test]
+fn a_grandchild_that_keeps_the_terminal_does_not_keep_us() {
+    let home = Home::new();
+    let script = "trap '' HUP; sleep 60 & echo $!; echo done";
+    let out = home.run(["run", "--", "sh", "-c", script]);
+    let text = String::from_utf8_lossy(&out.stdout).replace('\r', "");
+    assert!(text.ends_with("done\n"), "{text}");
+    let pid: i32 = text.lines().next().and_then(|l| l.parse().ok()).expect("a pid");
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).expect("a pid"), rustix::process::Signal::KILL).expect("killed");
+}
+
+#[test]
+fn output_written_just_before_the_end_is_not_lost() {
+    let home = Home::new();
+    for _ in 0..20 {
+        let out = home.run(["run", "--", "sh", "-c", "seq 1 3000; exit 4"]);
+        let lines = String::from_utf8_lossy(&out.stdout).lines().count();
+        assert_eq!((lines, out.status.code()), (3000, Some(4)));
+    }
+}
+
+#[test]
+fn a_time_limit_ends_the_whole_session_of_processes() {
+    let home = Home::new();
+    let out = home.run(["run", "--timeout", "300ms", "--", "sh", "-c", "sleep 300 & echo $!; wait"]);
+    assert_eq!(out.status.signal(), Some(15));
+    let pid = String::from_utf8_lossy(&out.stdout).trim().parse().expect("a pid");
+    eventually("the grandchild to end", || !lives(pid));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("time limit"));
+}
+
+#[test]
+fn a_program_that_ignores_the_polite_ways_is_killed() {
+    let home = Home::new();
+    let start = std::time::Instant::now();
+    let mut child = home.tapdeck(["run", "--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"])
+        .stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("tapdeck runs");
+    let mut up = [0; 4];
+    child.stdout.as_mut().expect("piped").read_exact(&mut up).expect("it is up");
+    crate::support::signal(child.id(), rustix::process::Signal::TERM);
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.signal(), Some(1), "the hang-up that follows is not ignored");
+    assert!(start.elapsed() < PATIENCE);
+}

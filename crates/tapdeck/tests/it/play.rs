@@ -1,0 +1,113 @@
+//! `tapdeck play`: in time, at a place, with keys, and harmless.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Home, Seat};
+
+fn record(home: &Home, name: &str, script: &str) {
+    let out = home.run(["rec", "-q", name, "--", "sh", "-c", script]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn bytes_come_exactly_and_not_early() {
+    let home = Home::new();
+    record(&home, "t.ahr", "echo one; sleep 0.6; echo two");
+    let start = Instant::now();
+    let out = home.run(["play", "t.ahr"]);
+    assert_eq!(out.stdout, b"one\r\ntwo\r\n");
+    assert!(start.elapsed() >= Duration::from_millis(550), "not before its time");
+    assert_eq!(home.run(["play", "--idle-time-limit", "1ms", "t.ahr"]).stdout, b"one\r\ntwo\r\n");
+    assert_eq!(home.run(["play", "--speed", "100", "t.ahr"]).stdout, b"one\r\ntwo\r\n");
+}
+
+#[test]
+fn fast_prints_all_lines_not_only_the_screen() {
+    let home = Home::new();
+    record(&home, "f.ahr", "seq 1 500; printf '\\033[31mred\\033[0m and \\rnot\\n'");
+    let out = home.run(["play", "--fast", "--no-colors", "f.ahr"]);
+    let text = String::from_utf8(out.stdout).expect("text");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[499], lines[500]), (501, "1", "500", "not and"));
+    let coloured = home.run(["play", "--fast", "f.ahr"]).stdout;
+    assert!(coloured.windows(5).any(|w| w == b"\x1b[31m" || w == b";31m "), "{}", String::from_utf8_lossy(&coloured));
+}
+
+#[test]
+fn meta_and_missing_files() {
+    let home = Home::new();
+    record(&home, "m.ahr", "echo hi");
+    let out = home.run(["play", "--print-meta", "m.ahr"]);
+    assert!(String::from_utf8_lossy(&out.stdout).contains("command    sh -c echo hi"));
+    assert_eq!(home.run(["play", "nothing.ahr"]).status.code(), Some(3));
+    std::fs::write(home.path("text.ahr"), "hello").expect("written");
+    assert_eq!(home.run(["play", "text.ahr"]).status.code(), Some(4));
+}
+
+#[test]
+fn keys_pause_step_jump_and_quit() {
+    let home = Home::new();
+    record(&home, "k.ahr", "for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.2; done");
+    let mut seat = Seat::with_size(home.tapdeck(["play", "k.ahr"]), 80, 30);
+    let before = format!("{:?}", seat.termios());
+    seat.wait_text("line 1");
+    seat.send(" ");
+    seat.wait_text("❚❚");
+    seat.send("9");
+    seat.wait_text("line 8");
+    seat.send("0");
+    seat.wait("the start again", |s| !s.screen().contains("line 2"));
+    seat.send(".");
+    seat.send(".");
+    seat.wait_text("line 2");
+    seat.send(",");
+    seat.wait("a step back", |s| !s.screen().contains("line 2"));
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    assert_eq!(format!("{:?}", seat.termios()), before);
+}
+
+#[test]
+fn it_plays_to_the_end_and_leaves_the_last_picture() {
+    let home = Home::new();
+    record(&home, "e.ahr", "echo first; printf '\\033[5;10Hplaced'; echo; echo last");
+    let mut seat = Seat::new(home.tapdeck(["play", "e.ahr"]));
+    assert_eq!(seat.end().code(), Some(0));
+    let screen = seat.screen();
+    assert!(screen.contains("first") && screen.contains("         placed") && screen.contains("last"), "{screen}");
+}
+
+#[test]
+fn it_starts_at_a_place() {
+    let home = Home::new();
+    record(&home, "a.ahr", "for i in 1 2 3 4; do echo line $i; sleep 0.3; done; printf '\\033[?1049hfull screen'; sleep 0.3");
+    let mut seat = Seat::new(home.tapdeck(["play", "--at", "50%", "a.ahr"]));
+    seat.wait_text("line 2");
+    assert!(seat.screen().contains("line 1"), "what came before is there: {}", seat.screen());
+    seat.end();
+    let modes = seat.term.modes();
+    assert!(!modes.alternate(), "the other screen is left at the end");
+}
+
+#[test]
+fn it_loops_until_stopped() {
+    let home = Home::new();
+    record(&home, "l.ahr", "echo again");
+    let mut seat = Seat::new(home.tapdeck(["play", "--loop", "l.ahr"]));
+    seat.wait("three rounds", |s| s.raw.windows(5).filter(|w| *w == b"again").count() >= 3);
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+}
+
+/// A recording must not make the terminal that plays it answer, or write to its clipboard.
+#[test]
+fn a_hostile_recording_cannot_act_on_the_terminal() {
+    let home = Home::new();
+    record(&home, "h.ahr", "printf 'a\\033[c\\033[6n\\033[>c\\033[?2026$p\\033]52;c;ZXZpbA==\\007\\033]11;?\\007\\033P+q544e\\033\\\\b\\n'");
+    let mut seat = Seat::new(home.tapdeck(["play", "h.ahr"]));
+    seat.end();
+    assert!(seat.screen().contains("ab"));
+    for bad in [&b"\x1b[c"[..], b"\x1b[6n", b"\x1b[>c", b"$p", b"]52;", b"]11;?", b"+q544e"] {
+        assert!(!seat.raw.windows(bad.len()).any(|w| w == bad), "{:?} got through", String::from_utf8_lossy(bad));
+    }
+}

@@ -1,0 +1,237 @@
+//! `tapdeck rec`: every byte, whole after every accident.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::{Home, Seat, eventually, lives, recorded_output, signal};
+
+#[test]
+fn every_byte_is_recorded_and_shown_as_it_is() {
+    let home = Home::new();
+    let mut state = 1u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let bytes: Vec<u8> = (0..=255).chain(std::iter::repeat_with(&mut noise).take(5 << 20)).collect();
+    std::fs::write(home.path("noise"), &bytes).expect("written");
+    let out = home.run(["rec", "-q", "noise.ahr", "--", "sh", "-c", "stty raw; exec cat noise"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(out.stdout == bytes, "what was shown is what was written");
+    assert!(recorded_output(&home.path("noise.ahr")) == bytes, "what was recorded is what was written");
+    assert_eq!(home.run(["verify", "noise.ahr"]).status.code(), Some(0));
+    let played = home.run(["play", "--speed", "1000", "noise.ahr"]);
+    assert!(played.stdout == bytes, "what is played is what was written");
+}
+
+#[test]
+fn a_recording_is_private_and_described() {
+    let home = Home::new();
+    let file = "deep/er/demo.ahr";
+    let out = home.run(["rec", "--title", "a demo", file, "--", "sh", "-c", "echo hi; exit 3"]);
+    assert_eq!(out.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("recorded"), "it says where the recording is");
+    for name in [file, "deep/er/demo.meta.json"] {
+        let mode = std::fs::metadata(home.path(name)).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let info = String::from_utf8(home.run(["info", "--json", file]).stdout).expect("text");
+    for part in [r#""title":"a demo""#, r#""exit":{"code":3}"#, r#""whole":true"#, r#""cmd":["sh","-c","echo hi; exit 3"]"#] {
+        assert!(info.contains(part), "{part} in {info}");
+    }
+}
+
+#[test]
+fn without_a_name_it_goes_to_the_state_folder() {
+    let home = Home::new();
+    assert_eq!(home.run(["rec", "--", "true"]).status.code(), Some(0));
+    let folder = home.path("state/tapdeck/recordings");
+    let names: Vec<_> = std::fs::read_dir(folder).expect("it is there").flatten().map(|e| e.file_name()).collect();
+    assert!(names.iter().any(|n| n.to_string_lossy().ends_with(".ahr")), "{names:?}");
+}
+
+#[test]
+fn input_is_recorded_only_when_asked_for() {
+    let home = Home::new();
+    for (flag, inputs) in [(&[][..], 0), (&["-I"][..], 1)] {
+        let mut args = vec!["rec", "-q", "--overwrite"];
+        args.extend(flag);
+        args.extend(["typed.ahr", "--", "sh", "-c", "stty -echo; echo ready; read x; echo got $x"]);
+        let mut seat = Seat::new(home.tapdeck(args));
+        seat.wait_text("ready");
+        seat.send("secret\r");
+        seat.wait_text("got secret");
+        seat.end();
+        let info = String::from_utf8(home.run(["info", "--json", "typed.ahr"]).stdout).expect("text");
+        assert!(info.contains(&format!(r#""inputs":{inputs}"#)), "{info}");
+        let events = std::fs::read_to_string(home.path("typed.events.jsonl")).expect("who drove");
+        assert!(events.contains(r#""to":"local""#), "{events}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_unless_told() {
+    let home = Home::new();
+    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "one"]).status.code(), Some(0));
+    let before = std::fs::read(home.path("a.ahr")).expect("it is there");
+    let out = home.run(["rec", "a.ahr", "--", "touch", "ran"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--append"), "it says what to do");
+    assert!(!home.path("ran").exists(), "the program was not run");
+    assert_eq!(std::fs::read(home.path("a.ahr")).expect("it is there"), before);
+    home.run(["rec", "-q", "--append", "a.ahr", "--", "echo", "two"]);
+    assert_eq!(recorded_output(&home.path("a.ahr")), b"one\r\ntwo\r\n");
+    assert_eq!(home.run(["verify", "a.ahr"]).status.code(), Some(0));
+    home.run(["rec", "-q", "--overwrite", "a.ahr", "--", "echo", "three"]);
+    assert_eq!(recorded_output(&home.path("a.ahr")), b"three\r\n");
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("folder")).expect("made");
+    std::os::unix::fs::symlink("elsewhere", home.path("link")).expect("made");
+    rustix::fs::mknodat(rustix::fs::CWD, home.path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("made");
+    for (path, says) in [
+        ("folder", "a folder"), ("link", "a symbolic link"), ("fifo", "a pipe"), ("/dev/full", "a device"), ("-", "standard output"),
+    ] {
+        for flag in ["--quiet", "--overwrite", "--append"] {
+            let out = home.run(["rec", flag, path, "--", "touch", "ran"]);
+            let message = String::from_utf8_lossy(&out.stderr);
+            assert_eq!(out.status.code(), Some(2), "{path}: {message}");
+            assert!(message.contains(says), "{path}: {message}");
+        }
+    }
+    assert!(!home.path("ran").exists() && !home.path("elsewhere").exists());
+}
+
+#[test]
+fn two_recorders_do_not_share_a_file() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.tapdeck(["rec", "-q", "one.ahr", "--", "sh", "-c", "echo up; read x"]));
+    seat.wait_text("up");
+    let out = home.run(["rec", "--append", "one.ahr", "--", "true"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("another process"));
+    seat.send("\r");
+    seat.end();
+}
+
+#[test]
+fn a_program_that_cannot_start_leaves_a_valid_recording() {
+    let home = Home::new();
+    assert_eq!(home.run(["rec", "-q", "no.ahr", "--", "/nonexistent"]).status.code(), Some(127));
+    let out = home.run(["verify", "no.ahr"]);
+    assert!(String::from_utf8_lossy(&out.stdout).contains("ended with exit code 127"));
+}
+
+#[test]
+fn pipes_are_recorded_with_their_stream() {
+    let home = Home::new();
+    home.run(["rec", "-q", "--no-pty", "p.ahr", "--", "sh", "-c", "echo out; sleep 0.1; echo err >&2"]);
+    assert_eq!(recorded_output(&home.path("p.ahr")), b"out\nerr\n");
+    let info = String::from_utf8(home.run(["info", "--json", "p.ahr"]).stdout).expect("text");
+    assert!(info.contains(r#""marks":2"#), "the switch of streams and the exit: {info}");
+}
+
+/// What was shown is lost if the recorder dies before it is on disk: at most a quarter of a second may be.
+#[test]
+fn a_killed_recorder_has_everything_older_than_a_quarter_of_a_second() {
+    let home = Home::new();
+    for round in 0..6u64 {
+        let name = format!("k{round}.ahr");
+        let script = "echo pid $$; n=0; while :; do n=$((n+1)); echo tick $n; sleep 0.01; done";
+        let mut child = home
+            .tapdeck(["rec", "-q", &name, "--", "sh", "-c", script])
+            .stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("tapdeck runs");
+        let mut stdout = child.stdout.take().expect("piped");
+        let start = Instant::now();
+        let mut shown: Vec<(Duration, usize)> = Vec::new();
+        let mut all = Vec::new();
+        let mut buf = [0; 4096];
+        while start.elapsed() < Duration::from_millis(500 + round * 37) {
+            let n = stdout.read(&mut buf).expect("output");
+            all.extend_from_slice(&buf[..n]);
+            shown.push((start.elapsed(), all.len()));
+        }
+        let died = start.elapsed();
+        child.kill().expect("killed");
+        child.wait().expect("it ends");
+        let due = shown.iter().rev().find(|(at, _)| *at + Duration::from_millis(250) < died).map_or(0, |(_, len)| *len);
+        let kept = recorded_output(&home.path(&name));
+        assert!(all.starts_with(&kept) || kept.starts_with(&all), "what is kept is what was written");
+        assert!(kept.len() >= due, "{} bytes kept, {due} were shown long enough ago", kept.len());
+        let verified = home.run(["verify", &name]);
+        assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
+        let pid = String::from_utf8_lossy(&all).lines().next().and_then(|l| l[4..].trim().parse().ok()).expect("a pid");
+        eventually("the program to be hung up on", || !lives(pid));
+    }
+}
+
+/// The recorder keeps a timer: an idle tail must not wait in memory for the next byte.
+#[test]
+fn an_idle_tail_is_on_disk_while_the_program_waits() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.tapdeck(["rec", "-q", "idle.ahr", "--", "sh", "-c", "echo the tail; read x"]));
+    seat.wait_text("the tail");
+    eventually("the tail to be on disk", || {
+        home.path("idle.ahr").exists() && recorded_output(&home.path("idle.ahr")) == b"the tail\r\n"
+    });
+    signal(seat.child.id(), rustix::process::Signal::TERM);
+    assert_eq!(seat.end().signal(), Some(15));
+    let verified = home.run(["verify", "idle.ahr"]);
+    assert!(String::from_utf8_lossy(&verified.stdout).contains("ended by signal 15"));
+}
+
+/// A limit on file sizes stands in for a full disk: writes fail in the middle of a block.
+#[test]
+fn a_disk_that_refuses_costs_the_recording_not_the_session() {
+    let home = Home::new();
+    let script = format!(
+        "ulimit -f 200; exec {} rec big.ahr -- sh -c 'head -c 3000000 /dev/urandom; echo; echo still here'",
+        crate::support::TAPDECK
+    );
+    let out = home.command("bash").args(["-c", &script]).stdin(Stdio::null()).output().expect("bash runs");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.stdout.len() >= 3_000_000 && out.stdout.ends_with(b"still here\r\n"), "the session goes on");
+    assert_eq!(out.status.code(), Some(4), "{message}");
+    assert_eq!(message.lines().count(), 1, "said once: {message}");
+    assert!(message.contains("missing"), "{message}");
+    let verified = home.run(["verify", "big.ahr"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
+    let kept = recorded_output(&home.path("big.ahr"));
+    assert!(!kept.is_empty() && out.stdout.starts_with(&kept), "what is kept is the beginning");
+}
+
+#[test]
+fn a_file_that_is_deleted_meanwhile_is_reported() {
+    let home = Home::new();
+    let out = home.run(["rec", "gone.ahr", "--", "rm", "gone.ahr"]);
+    assert_eq!(out.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("deleted"));
+}
+
+#[test]
+fn verify_names_what_is_damaged() {
+    let home = Home::new();
+    home.run(["rec", "-q", "v.ahr", "--", "sh", "-c", "for i in 1 2 3 4; do seq 1000; sleep 0.3; done"]);
+    let whole = std::fs::read(home.path("v.ahr")).expect("it is there");
+    let middle = whole.len() / 2;
+    for (name, bytes) in [
+        ("torn.ahr", whole[..whole.len() - 10].to_vec()),
+        ("zeroed.ahr", [&whole[..middle], &vec![0; 40][..], &whole[middle + 40..]].concat()),
+        ("garbage.ahr", [&whole[..], b"trailing garbage"].concat()),
+    ] {
+        std::fs::write(home.path(name), bytes).expect("written");
+        let out = home.run(["verify", name]);
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert_eq!(out.status.code(), Some(1), "{name}: {text}");
+        assert!(text.contains("damaged") && text.lines().count() >= 2, "{name}: {text}");
+    }
+    assert_eq!(home.run(["verify", "missing.ahr"]).status.code(), Some(3));
+    std::fs::write(home.path("not.ahr"), "plain text").expect("written");
+    assert_eq!(home.run(["verify", "not.ahr"]).status.code(), Some(1));
+}

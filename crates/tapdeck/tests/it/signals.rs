@@ -1,0 +1,174 @@
+//! Signals: passed on to whoever has the terminal, with the terminal given back on every way out.
+
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
+
+use crate::support::{Home, Seat, eventually, lives, signal, state_of};
+
+fn seat(home: &Home, script: &str) -> Seat {
+    Seat::new(home.tapdeck(["run", "--", "sh", "-c", script]))
+}
+
+#[test]
+fn signals_reach_the_foreground_group() {
+    let home = Home::new();
+    for (name, sig) in [
+        ("INT", Signal::INT), ("TERM", Signal::TERM), ("HUP", Signal::HUP), ("QUIT", Signal::QUIT),
+        ("USR1", Signal::USR1), ("USR2", Signal::USR2), ("ALARM", Signal::ALARM),
+    ] {
+        let trap = if name == "ALARM" { "ALRM" } else { name };
+        let script = format!("trap 'echo caught {trap}; exit 5' {trap}; echo ready; while :; do sleep 0.05; done");
+        let mut seat = seat(&home, &script);
+        let before = seat.termios();
+        seat.wait_text("ready");
+        signal(seat.child.id(), sig);
+        let status = seat.end();
+        assert!(seat.screen().contains(&format!("caught {trap}")), "{}", seat.screen());
+        assert_eq!(status.code(), Some(5), "{name}");
+        assert_eq!(format!("{:?}", seat.termios()), format!("{before:?}"), "{name}: the terminal is as it was");
+    }
+}
+
+#[test]
+fn a_job_of_a_shell_gets_the_signal_not_the_shell() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.tapdeck(["run", "--", "bash", "--norc", "-i"]));
+    seat.wait_text("$ ");
+    seat.send("sh -c 'trap \"echo job has it; exit\" INT; echo job runs; while :; do sleep 0.05; done'\r");
+    seat.wait("the job's own line", |s| s.screen().lines().any(|l| l == "job runs"));
+    signal(seat.child.id(), Signal::INT);
+    seat.wait("the job's answer", |s| s.screen().lines().any(|l| l == "job has it"));
+    seat.send("exit 6\r");
+    assert_eq!(seat.end().code(), Some(6));
+}
+
+#[test]
+fn the_terminal_is_given_back_however_it_ends() {
+    let home = Home::new();
+    // What the program does, the signal sent to us, and the signal that is to be seen.
+    for (script, send, seen) in [
+        ("echo ready; exec sleep 60", Some(Signal::TERM), Some(15)),
+        ("echo ready; exec sleep 60", Some(Signal::HUP), Some(1)),
+        ("echo ready; exec sleep 60", Some(Signal::QUIT), Some(3)),
+        ("echo ready; exec sleep 60", Some(Signal::INT), Some(2)),
+        ("echo ready; kill -SEGV $$", None, Some(11)),
+        ("echo ready; kill -KILL $$", None, Some(9)),
+        ("echo ready; stty raw -echo; kill -KILL $$", None, Some(9)),
+        ("echo ready", None, None),
+    ] {
+        let mut seat = seat(&home, script);
+        let before = format!("{:?}", seat.termios());
+        seat.wait_text("ready");
+        if let Some(sig) = send {
+            assert_ne!(format!("{:?}", seat.termios()), before, "raw while it runs");
+            signal(seat.child.id(), sig);
+        }
+        let status = seat.end();
+        assert_eq!(status.signal(), seen, "{script} {send:?}");
+        assert_eq!(format!("{:?}", seat.termios()), before, "{script} {send:?}");
+    }
+}
+
+#[test]
+fn a_failed_start_leaves_the_terminal_alone() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.tapdeck(["run", "--", "/nonexistent"]));
+    let before = format!("{:?}", seat.termios());
+    assert_eq!(seat.end().code(), Some(127));
+    assert!(seat.screen().contains("command not found"));
+    assert_eq!(format!("{:?}", seat.termios()), before);
+}
+
+/// A program that is killed in the middle of its picture leaves modes behind that a shell would suffer from.
+#[test]
+fn modes_of_a_killed_program_are_undone() {
+    let home = Home::new();
+    let script = "printf 'before\\033[?1049h\\033[?25l\\033[?1000h\\033[?2004hpicture'; kill -KILL $$";
+    let mut seat = seat(&home, script);
+    seat.end();
+    let modes = seat.term.modes();
+    assert!(!modes.alternate() && modes.cursor_visible(), "{:?}", seat.screen());
+    assert_eq!(seat.term.undo_modes(), b"", "nothing is left to undo");
+    assert!(seat.screen().contains("before"));
+}
+
+/// But one that ends by itself has its last word, whatever it is.
+#[test]
+fn modes_of_a_program_that_ended_by_itself_are_its_own() {
+    let home = Home::new();
+    let mut seat = seat(&home, "printf '\\033[?25l'; exit 3");
+    seat.end();
+    assert_eq!(seat.raw, b"\x1b[?25l");
+}
+
+#[test]
+fn suspended_and_continued_together() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$ ");
+    let before = format!("{:?}", seat.termios().local_modes);
+    let inner = "echo pid $$; n=0; while :; do n=$((n+1)); echo tick $n; sleep 0.05; done";
+    seat.send(format!("{} run -- sh -c '{inner}'\r", crate::support::TAPDECK));
+    seat.wait("the first tick", |s| s.screen().lines().any(|l| l.starts_with("tick ")));
+    let pid: i32 = text_after(&seat, "pid ");
+    let wrapper = parent_of(pid);
+    signal(wrapper.cast_unsigned(), Signal::TSTP);
+    seat.wait_text("Stopped");
+    eventually("the wrapper to stop", || state_of(wrapper) == Some('T'));
+    assert_eq!(state_of(pid), Some('T'), "the program is stopped too");
+    seat.wait("the shell's own settings", |s| format!("{:?}", s.termios().local_modes) != "" );
+    seat.send("stty -a | grep -c -- ' icanon'\r");
+    seat.wait("a line mode answer", |s| s.screen().lines().any(|l| l.trim() == "1"));
+    let ticks = count_ticks(&seat);
+    seat.send("fg\r");
+    seat.wait("more ticks", |s| count_ticks(s) > ticks + 3);
+    assert_ne!(state_of(pid), Some('T'));
+    signal(wrapper.cast_unsigned(), Signal::INT);
+    seat.wait("the shell again", |s| s.screen().trim_end().ends_with('$'));
+    seat.send("exit\r");
+    seat.end();
+    assert!(!lives(pid));
+    let _ = before;
+}
+
+/// The program stops itself: without us, the shell would get the terminal; so it must with us.
+#[test]
+fn a_program_that_stops_itself_hands_over_to_the_shell() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$ ");
+    seat.send(format!("{} run -- sh -c 'kill -STOP $$; echo went on; exit 3'\r", crate::support::TAPDECK));
+    seat.wait_text("Stopped");
+    seat.send("fg; echo code $?\r");
+    seat.wait("the program to go on", |s| s.screen().lines().any(|l| l == "went on"));
+    seat.wait("its code", |s| s.screen().lines().any(|l| l == "code 3"));
+    seat.send("exit\r");
+    seat.end();
+}
+
+fn count_ticks(seat: &Seat) -> usize {
+    seat.raw.windows(5).filter(|w| *w == b"tick ").count()
+}
+
+fn text_after<T: std::str::FromStr>(seat: &Seat, word: &str) -> T {
+    let text = seat.screen();
+    let line = text.lines().find(|l| l.starts_with(word)).expect("the line is there");
+    line[word.len()..].trim().parse().ok().expect("a number")
+}
+
+fn parent_of(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let rest = &stat[stat.rfind(')').expect("a name") + 2..];
+    rest.split(' ').nth(1).and_then(|p| p.parse().ok()).expect("a parent")
+}
+
+trait Owned {
+    fn to_owned_command(&mut self) -> std::process::Command;
+}
+
+impl Owned for std::process::Command {
+    fn to_owned_command(&mut self) -> std::process::Command {
+        std::mem::replace(self, std::process::Command::new("true"))
+    }
+}

@@ -1,0 +1,234 @@
+//! A person at a terminal, for tests: a pty, a program on it, and the terminal model as eyes.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use tapdeck_term::{Settings, Size, Term};
+
+/// Nothing here takes this long; a test that waits so long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The command under test.
+pub const TAPDECK: &str = env!("CARGO_BIN_EXE_tapdeck");
+
+/// A home of a test's own, gone with it.
+pub struct Home(tempfile::TempDir);
+
+impl Home {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// `tapdeck` with these arguments, in this home.
+    pub fn tapdeck<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.command(TAPDECK);
+        command.args(args);
+        command
+    }
+
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let home = self.0.path();
+        command.current_dir(home).env("HOME", home).env("TERM", "xterm-256color");
+        command.env("XDG_STATE_HOME", home.join("state")).env("XDG_RUNTIME_DIR", home.join("run"));
+        command.env_remove("NO_COLOR").env("PS1", "$ ").env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    /// Runs to the end without a terminal; nothing on standard input.
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> std::process::Output {
+        self.tapdeck(args).stdin(Stdio::null()).output().expect("tapdeck runs")
+    }
+}
+
+/// A program on a terminal that a test looks at and types to.
+pub struct Seat {
+    master: OwnedFd,
+    pub child: Child,
+    pub term: Term,
+    pub raw: Vec<u8>,
+}
+
+impl Seat {
+    pub fn new(command: Command) -> Self {
+        Self::with_size(command, 80, 24)
+    }
+
+    pub fn with_size(mut command: Command, cols: u16, rows: u16) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("a pty");
+        grantpt(&master).expect("granted");
+        unlockpt(&master).expect("unlocked");
+        let slave = ioctl_tiocgptpeer(&master, flags).expect("its other side");
+        set_size(&master, cols, rows);
+        let stdio = || Stdio::from(slave.try_clone().expect("a copy"));
+        command.stdin(stdio()).stdout(stdio()).stderr(stdio());
+        // SAFETY: two async-signal-safe system calls; standard input is the terminal.
+        #[expect(unsafe_code, reason = "the standard library has no safe way to give a child a terminal")]
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(BorrowedFd::borrow_raw(0))?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().expect("it starts");
+        let size = Size { cols: cols.max(1), rows: rows.max(1) };
+        Self { master, child, term: Term::new(size, Settings::default()), raw: Vec::new() }
+    }
+
+    pub fn send(&self, bytes: impl AsRef<[u8]>) {
+        let mut bytes = bytes.as_ref();
+        while !bytes.is_empty() {
+            let n = rustix::io::write(&self.master, bytes).expect("it takes input");
+            bytes = &bytes[n..];
+        }
+    }
+
+    pub fn resize(&mut self, cols: u16, rows: u16) {
+        set_size(&self.master, cols, rows);
+        self.term.resize(Size { cols, rows });
+    }
+
+    pub fn termios(&self) -> Termios {
+        tcgetattr(&self.master).expect("settings")
+    }
+
+    pub fn screen(&self) -> String {
+        let rows: Vec<String> = self.term.screen().map(|line| line.text()).collect();
+        rows.join("\n").trim_end().to_owned()
+    }
+
+    /// Reads until the condition holds.
+    #[track_caller]
+    pub fn wait(&mut self, what: &str, mut holds: impl FnMut(&mut Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds(self) {
+            if Instant::now() > deadline {
+                panic!("waited in vain for {what}; the screen:\n{}", self.screen());
+            }
+            self.read_some(Duration::from_millis(20));
+        }
+    }
+
+    #[track_caller]
+    pub fn wait_text(&mut self, text: &str) {
+        self.wait(text, |seat| seat.screen().contains(text));
+    }
+
+    /// Reads until the program has ended and nothing is left to read.
+    #[track_caller]
+    pub fn end(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.read_some(Duration::from_millis(20));
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                while self.read_some(Duration::from_millis(1)) {}
+                return status;
+            }
+            if Instant::now() > deadline {
+                panic!("it does not end; the screen:\n{}", self.screen());
+            }
+        }
+    }
+
+    /// Reads what is there within the time; says whether anything was.
+    pub fn read_some(&mut self, within: Duration) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)];
+        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(within.subsec_nanos()) };
+        if !matches!(poll(&mut fds, Some(&limit)), Ok(n) if n > 0) {
+            return false;
+        }
+        let mut buf = [0; 65536];
+        match rustix::io::read(&self.master, &mut buf) {
+            Ok(n) if n > 0 => {
+                self.term.feed(&buf[..n], self.raw.len() as u64);
+                self.raw.extend_from_slice(&buf[..n]);
+                true
+            }
+            // Nobody has the terminal open; do not spin on it.
+            _ => {
+                std::thread::park_timeout(within);
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn set_size(fd: &OwnedFd, cols: u16, rows: u16) {
+    let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(fd, size).expect("the size is set");
+}
+
+/// Waits for something that no descriptor announces.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is there and not a zombie.
+pub fn lives(pid: i32) -> bool {
+    state_of(pid).is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// A process's state letter.
+pub fn state_of(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat[stat.rfind(')')? + 1..].trim_start().chars().next()
+}
+
+pub fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a process");
+    rustix::process::kill_process(pid, signal).expect("it is signalled");
+}
+
+/// Whether a program is installed; a test without it says that it was skipped.
+pub fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !there {
+        #[expect(clippy::print_stderr, reason = "the test log is where it is looked for")]
+        {
+            eprintln!("skipped: {program} is not installed");
+        }
+    }
+    there
+}
+
+/// A recording's output, read by the library.
+pub fn recorded_output(path: &Path) -> Vec<u8> {
+    use tapdeck_tape::ahr::{Body, Item, Reader};
+    let reader = Reader::new(std::fs::File::open(path).expect("the recording is there"));
+    let mut bytes = Vec::new();
+    for item in reader {
+        if let Ok(Item::Record(record)) = item
+            && let Body::Data { bytes: piece, off } = record.body
+        {
+            assert_eq!(off, bytes.len() as u64, "offsets are contiguous");
+            bytes.extend_from_slice(&piece);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,183 @@
+//! Reading rows, wherever they are kept.
+
+use crate::cell::Cell;
+use crate::grid::{LineSize, RowMeta};
+use crate::machine::Machine;
+use crate::pack::Packed;
+use crate::paint;
+use crate::style::{Attrs, Style};
+
+/// A row of the screen or of scrollback.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    m: &'a Machine,
+    meta: RowMeta,
+    body: Body<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Live(&'a [Cell]),
+    Packed(Packed<'a>),
+}
+
+/// Neighbouring characters of one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The first column.
+    pub col: u16,
+    /// Columns taken.
+    pub width: u16,
+    /// The text; cells that nothing was written to are spaces.
+    pub text: String,
+    /// How it looks.
+    pub style: Style,
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn live(m: &'a Machine, y: usize) -> Self {
+        Self { m, meta: *m.grid.meta(y), body: Body::Live(m.grid.row(y)) }
+    }
+
+    pub(crate) fn packed(m: &'a Machine, p: Packed<'a>) -> Self {
+        Self { m, meta: p.meta, body: Body::Packed(p) }
+    }
+
+    pub(crate) fn of_grid(m: &'a Machine, grid: &'a crate::grid::Grid, y: usize) -> Self {
+        Self { m, meta: *grid.meta(y), body: Body::Live(grid.row(y)) }
+    }
+
+    /// Calls `f` with text (empty where nothing was written), columns and style of each character, from the left.
+    pub fn each(&self, mut f: impl FnMut(&str, usize, Style)) {
+        let cells = match &self.body {
+            Body::Packed(p) => return p.each(f),
+            Body::Live(cells) => *cells,
+        };
+        let mut last = (crate::style::StyleId(0), Style::default());
+        for c in cells {
+            if c.style != last.0 {
+                last = (c.style, self.m.styles.get(c.style));
+            }
+            let width = if c.is_wide() { 2 } else { 1 };
+            if c.is_cluster() {
+                f(self.m.clusters.get(c.value()), width, last.1);
+            } else if let Some(ch) = c.char() {
+                f(ch.encode_utf8(&mut [0; 4]), width, last.1);
+            } else if !c.is_tail() {
+                f("", 1, last.1);
+            }
+        }
+    }
+
+    /// The text without trailing blanks.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        if let Body::Packed(p) = &self.body
+            && let Some(text) = p.as_plain()
+        {
+            out.push_str(text);
+        } else {
+            self.each(|text, _, _| out.push_str(if text.is_empty() { " " } else { text }));
+        }
+        out.truncate(out.trim_end_matches(' ').len());
+        out
+    }
+
+    /// The text of each column: `None` for the second half of a wide character, empty where nothing was written. Ends
+    /// with the last column that is not blank by default.
+    pub fn cells(&self) -> Vec<Option<String>> {
+        let mut out = Vec::new();
+        self.each(|text, width, _| {
+            out.push(Some(text.to_owned()));
+            if width == 2 {
+                out.push(None);
+            }
+        });
+        out
+    }
+
+    /// Offset of the last byte that wrote to the row; 0 when none did (see [`Self::written`]).
+    pub fn last_write_byte(&self) -> u64 {
+        self.meta.written.saturating_sub(1)
+    }
+
+    /// Offset of the last byte that wrote to the row.
+    pub fn written(&self) -> Option<u64> {
+        self.meta.written.checked_sub(1)
+    }
+
+    /// Whether the text goes on in the next row.
+    pub fn wrapped(&self) -> bool {
+        self.meta.wrapped
+    }
+
+    /// Single or double size.
+    pub fn size(&self) -> LineSize {
+        self.meta.size
+    }
+
+    /// Shell marks on the row: bits for OSC 133 A (1), B (2), C (4) and D (8).
+    pub fn marks(&self) -> u8 {
+        self.meta.marks
+    }
+
+    /// Whether nothing is on the row, not even colour.
+    pub fn is_blank(&self) -> bool {
+        match &self.body {
+            Body::Live(cells) => cells.iter().all(|c| *c == Cell::BLANK),
+            Body::Packed(p) => p.cells == 0,
+        }
+    }
+
+    /// The row as runs of one style each; blanks of the default style at the end are left off.
+    pub fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut col = 0u16;
+        self.each(|text, width, style| {
+            let text = if text.is_empty() { " " } else { text };
+            match runs.last_mut() {
+                Some(r) if r.style == style => {
+                    r.text.push_str(text);
+                    r.width += width as u16;
+                }
+                _ => runs.push(Run { col, width: width as u16, text: text.to_owned(), style }),
+            }
+            col += width as u16;
+        });
+        if let Some(r) = runs.last_mut()
+            && r.style == Style::default()
+        {
+            let kept = r.text.trim_end_matches(' ').len();
+            r.width -= (r.text.len() - kept) as u16;
+            r.text.truncate(kept);
+            if kept == 0 {
+                runs.pop();
+            }
+        }
+        runs
+    }
+
+    /// Appends the row as text, with SGR sequences where `colours`; trailing blanks are left off, nothing moves the
+    /// cursor. Ends in the default style.
+    pub fn write_ansi(&self, out: &mut Vec<u8>, colours: bool) {
+        if !colours {
+            out.extend_from_slice(self.text().as_bytes());
+            return;
+        }
+        let mut styled = false;
+        for run in self.runs() {
+            let style = Style { link: 0, attrs: Attrs(run.style.attrs.0 & !Attrs::PROTECTED.0), ..run.style };
+            if style != Style::default() {
+                paint::sgr(out, &style);
+                styled = true;
+            } else if styled {
+                out.extend_from_slice(b"\x1b[m");
+                styled = false;
+            }
+            out.extend_from_slice(run.text.as_bytes());
+        }
+        if styled {
+            out.extend_from_slice(b"\x1b[m");
+        }
+    }
+}

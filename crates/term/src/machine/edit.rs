@@ -1,0 +1,46 @@
+//! Inserting and deleting characters and columns.
+
+use super::Machine;
+
+impl Machine {
+    /// ICH.
+    pub(super) fn insert_chars(&mut self, n: usize) {
+        self.pos.pending = false;
+        if !self.in_side_margins() {
+            return;
+        }
+        let style = self.erase_id();
+        let (x, y) = (self.pos.x, self.pos.y);
+        self.grid.insert_cells(y, x, self.right, n, style, self.now);
+        self.dirty(y);
+    }
+
+    /// DCH.
+    pub(super) fn delete_chars(&mut self, n: usize) {
+        self.pos.pending = false;
+        if !self.in_side_margins() {
+            return;
+        }
+        let style = self.erase_id();
+        let (x, y) = (self.pos.x, self.pos.y);
+        self.grid.delete_cells(y, x, self.right, n, style, self.now);
+        if self.right + 1 >= self.cols() {
+            self.grid.meta_mut(y).wrapped = false;
+        }
+        self.dirty(y);
+    }
+
+    /// DECIC.
+    pub(super) fn insert_columns(&mut self, n: usize) {
+        if self.in_margins() {
+            self.shift_columns(self.pos.x, n, false);
+        }
+    }
+
+    /// DECDC.
+    pub(super) fn delete_columns(&mut self, n: usize) {
+        if self.in_margins() {
+            self.shift_columns(self.pos.x, n, true);
+        }
+    }
+}

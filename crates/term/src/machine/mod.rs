@@ -1,0 +1,325 @@
+//! The terminal's state and what each token does to it.
+//!
+//! The parser calls [`Machine`] through the `Sink` trait; each family of functions has a file of its own. A token's end
+//! offset is kept in `now` while it is carried out, and every row it writes to takes that as its provenance.
+
+mod c0;
+mod csi;
+mod cursor;
+mod dcs;
+mod edit;
+mod erase;
+mod esc;
+mod mode_switch;
+mod osc;
+mod print;
+mod rect;
+mod reply;
+mod reset;
+mod resize;
+mod save;
+mod scroll;
+mod sgr;
+mod titles;
+mod vt52;
+
+use crate::changes::{RowSet, Signal};
+use crate::charset::Charsets;
+use crate::clusters::Clusters;
+use crate::grid::Grid;
+use crate::links::Links;
+use crate::modes::{Mode, Modes};
+use crate::palette::Palette;
+use crate::scrollback::Scrollback;
+use crate::size::{Settings, Size};
+use crate::style::{Style, StyleId, Styles};
+use crate::unicode::{Joiner, Props};
+
+pub(crate) use save::Saved;
+
+/// Signals kept for one call of feed; a flood beyond that is dropped.
+const MAX_SIGNALS: usize = 4096;
+/// Bytes of replies kept for one call of feed.
+const MAX_REPLIES: usize = 1 << 20;
+
+/// How the cursor is drawn (DECSCUSR).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum CursorShape {
+    /// Whatever the terminal's owner likes.
+    #[default]
+    Default,
+    /// A block.
+    Block,
+    /// A line below.
+    Underline,
+    /// A line before.
+    Bar,
+}
+
+/// Where the cursor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Pos {
+    pub(crate) x: usize,
+    pub(crate) y: usize,
+    /// The last column was written: the next character wraps first.
+    pub(crate) pending: bool,
+}
+
+/// Which protection selective and plain erasure honour, as the last of DECSCA and SPA/EPA used says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Protection {
+    #[default]
+    Off,
+    Dec,
+    Iso,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    pub(crate) size: Size,
+    pub(crate) settings: Settings,
+    /// The screen shown.
+    pub(crate) grid: Grid,
+    /// The screen not shown: the alternate one while the main one is shown, and the other way round.
+    pub(crate) hidden: Grid,
+    pub(crate) pos: Pos,
+    pub(crate) pen: Style,
+    /// The pen's number, and that of what erasing leaves; both stale while `pen_changed`.
+    pen_id: StyleId,
+    erase_id: StyleId,
+    pen_changed: bool,
+    pub(crate) protection: Protection,
+    /// Saved cursors of the main and the alternate screen.
+    pub(crate) saved: [Option<Saved>; 2],
+    pub(crate) top: usize,
+    pub(crate) bottom: usize,
+    pub(crate) left: usize,
+    pub(crate) right: usize,
+    pub(crate) modes: Modes,
+    pub(crate) saved_modes: Vec<(u16, bool)>,
+    pub(crate) tabs: Vec<bool>,
+    pub(crate) charsets: Charsets,
+    /// Whether the next ASCII bytes can be copied to the grid as they are.
+    plain_print: bool,
+    pub(crate) utf8: bool,
+    /// Replies use 8-bit controls (S8C1T).
+    pub(crate) eight_bit: bool,
+    /// 61–65: the conformance level set by DECSCL.
+    pub(crate) level: u8,
+    pub(crate) shape: CursorShape,
+    pub(crate) blink: bool,
+    pub(crate) title: String,
+    pub(crate) icon: String,
+    pub(crate) title_stack: Vec<(Option<String>, Option<String>)>,
+    pub(crate) palette: Palette,
+    pub(crate) palette_stack: Vec<Palette>,
+    pub(crate) pen_stack: Vec<Style>,
+    pub(crate) kitty_stacks: [Vec<u8>; 2],
+    /// DECSACE: rectangles change whole rectangles, not the stretch of text between two points.
+    pub(crate) rect_exact: bool,
+    pub(crate) status_display: u16,
+    pub(crate) format_other_keys: u8,
+    pub(crate) modifier_resources: [Option<u16>; 8],
+    pub(crate) directory: String,
+    pub(crate) scrollback: Scrollback,
+    pub(crate) styles: Styles,
+    pub(crate) clusters: Clusters,
+    pub(crate) links: Links,
+    props: Props,
+    joiner: Joiner,
+    /// The cell that the next joining character belongs to.
+    last_cell: (usize, usize),
+    /// What REP repeats.
+    last_char: Option<char>,
+    /// End offset of the token being carried out.
+    now: u64,
+    pub(crate) damage: RowSet,
+    pub(crate) replies: Vec<u8>,
+    pub(crate) signals: Vec<Signal>,
+    /// Set by the few tokens after which the parser has to change its ways.
+    pub(crate) parser_reset: bool,
+}
+
+impl Machine {
+    pub(crate) fn new(size: Size, settings: Settings) -> Self {
+        let size = size.clamped(settings.max_side);
+        let (cols, rows) = (usize::from(size.cols), usize::from(size.rows));
+        let mut m = Self {
+            size,
+            grid: Grid::new(cols, rows),
+            hidden: Grid::new(cols, rows),
+            pos: Pos::default(),
+            pen: Style::default(),
+            pen_id: StyleId(0),
+            erase_id: StyleId(0),
+            pen_changed: false,
+            protection: Protection::Off,
+            saved: [None, None],
+            top: 0,
+            bottom: rows - 1,
+            left: 0,
+            right: cols - 1,
+            modes: Modes::default(),
+            saved_modes: Vec::new(),
+            tabs: default_tabs(cols),
+            charsets: Charsets::new(),
+            plain_print: true,
+            utf8: true,
+            eight_bit: false,
+            level: 65,
+            shape: CursorShape::Default,
+            blink: false,
+            title: String::new(),
+            icon: String::new(),
+            title_stack: Vec::new(),
+            palette: Palette::default(),
+            palette_stack: Vec::new(),
+            pen_stack: Vec::new(),
+            kitty_stacks: [Vec::new(), Vec::new()],
+            rect_exact: false,
+            status_display: 0,
+            format_other_keys: 0,
+            modifier_resources: [None; 8],
+            directory: String::new(),
+            scrollback: Scrollback::new(settings.scrollback, settings.scrollback_bytes),
+            styles: Styles::new(),
+            clusters: Clusters::new(),
+            links: Links::new(),
+            props: Props::new(),
+            joiner: Joiner::NONE,
+            last_cell: (0, 0),
+            last_char: None,
+            now: 0,
+            damage: RowSet::default(),
+            replies: Vec::new(),
+            signals: Vec::new(),
+            parser_reset: false,
+            settings,
+        };
+        m.initial_modes();
+        m
+    }
+
+    fn initial_modes(&mut self) {
+        self.modes = Modes::default();
+        self.modes.set(Mode::Clusters, self.settings.clusters);
+        self.modes.set(Mode::Newline, self.settings.newline_mode);
+        self.modes.set(Mode::Vt52, self.settings.vt52);
+        self.update_print_path();
+    }
+
+    #[inline]
+    pub(crate) fn cols(&self) -> usize {
+        self.grid.cols
+    }
+
+    #[inline]
+    pub(crate) fn rows(&self) -> usize {
+        self.grid.rows
+    }
+
+    /// 0 for the main screen, 1 for the alternate.
+    pub(crate) fn screen_index(&self) -> usize {
+        usize::from(self.modes.alternate())
+    }
+
+    #[inline]
+    fn dirty(&mut self, y: usize) {
+        self.damage.insert(y);
+    }
+
+    fn dirty_all(&mut self) {
+        self.damage.insert_range(0..=self.rows() - 1);
+    }
+
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if self.signals.len() < MAX_SIGNALS {
+            self.signals.push(signal);
+        }
+    }
+
+    /// The number of the pen's style.
+    #[inline]
+    fn pen_id(&mut self) -> StyleId {
+        if self.pen_changed {
+            self.intern_pen();
+        }
+        self.pen_id
+    }
+
+    /// The number of the style that erased cells get: the pen's background.
+    #[inline]
+    fn erase_id(&mut self) -> StyleId {
+        if self.pen_changed {
+            self.intern_pen();
+        }
+        self.erase_id
+    }
+
+    fn intern_pen(&mut self) {
+        self.pen_changed = false;
+        self.pen_id = self.styles.intern(self.pen);
+        let erased = self.pen.erased();
+        self.erase_id = if erased == Style::default() { StyleId(0) } else { self.styles.intern(erased) };
+        if self.styles.wants_sweep() {
+            self.sweep_styles();
+        }
+    }
+
+    /// Marks the pen as changed, so that its number is looked up before it is next used.
+    #[inline]
+    pub(crate) fn touch_pen(&mut self) {
+        self.pen_changed = true;
+    }
+
+    #[cold]
+    fn sweep_styles(&mut self) {
+        let mut live = vec![false; self.styles.len()];
+        live[self.pen_id.0 as usize] = true;
+        live[self.erase_id.0 as usize] = true;
+        for grid in [&mut self.grid, &mut self.hidden] {
+            grid.each_mut(|c| live[c.style.0 as usize] = true);
+        }
+        let renumbered = self.styles.sweep(&live);
+        for grid in [&mut self.grid, &mut self.hidden] {
+            grid.each_mut(|c| c.style = renumbered[c.style.0 as usize]);
+        }
+        self.pen_id = renumbered[self.pen_id.0 as usize];
+        self.erase_id = renumbered[self.erase_id.0 as usize];
+    }
+
+    #[cold]
+    fn sweep_clusters(&mut self) {
+        let mut live = vec![false; self.clusters.len()];
+        for grid in [&mut self.grid, &mut self.hidden] {
+            grid.each_mut(|c| {
+                if c.is_cluster() {
+                    live[c.value() as usize] = true;
+                }
+            });
+        }
+        let renumbered = self.clusters.sweep(&live);
+        for grid in [&mut self.grid, &mut self.hidden] {
+            grid.each_mut(|c| {
+                if c.is_cluster() {
+                    c.text = c.text - c.value() + renumbered[c.value() as usize];
+                }
+            });
+        }
+    }
+
+    /// Works out again whether ASCII can go to the grid as it is.
+    pub(crate) fn update_print_path(&mut self) {
+        self.plain_print = self.charsets.is_plain() && !self.modes.insert();
+    }
+
+    /// The absolute number of a screen row: rows above it since the beginning.
+    pub(crate) fn absolute_row(&self, y: usize) -> u64 {
+        self.scrollback.evicted() + self.scrollback.len() as u64 + y as u64
+    }
+}
+
+/// Tab stops at every eighth column.
+pub(crate) fn default_tabs(cols: usize) -> Vec<bool> {
+    (0..cols).map(|x| x > 0 && x % 8 == 0).collect()
+}

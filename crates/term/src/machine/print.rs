@@ -1,0 +1,327 @@
+//! Putting characters on the grid.
+
+use super::Machine;
+use crate::cell::{CLUSTER, Cell, PAD, TAIL, WIDE};
+use crate::clusters::MAX_CLUSTER;
+use crate::grid::LineSize;
+use crate::modes::Mode;
+use crate::unicode::{Joiner, Prop, joined_width};
+
+impl Machine {
+    /// The last column that text may use on the cursor's row before it wraps.
+    #[inline]
+    pub(super) fn right_limit(&self) -> usize {
+        let mut last = self.cols() - 1;
+        if self.pos.x <= self.right {
+            last = self.right;
+        }
+        if self.grid.meta(self.pos.y).size != LineSize::Single {
+            last = last.min((self.cols() / 2).max(1) - 1);
+        }
+        last
+    }
+
+    /// The last column of the cursor's row.
+    pub(super) fn row_end(&self) -> usize {
+        if self.grid.meta(self.pos.y).size == LineSize::Single {
+            self.cols() - 1
+        } else {
+            (self.cols() / 2).max(1) - 1
+        }
+    }
+
+    /// Goes to the next line because the row is full.
+    pub(super) fn wrap(&mut self) {
+        let y = self.pos.y;
+        self.grid.meta_mut(y).wrapped = true;
+        self.pos.pending = false;
+        self.carriage_return();
+        self.index();
+    }
+
+    /// Printable ASCII, as many at a time as the row takes.
+    pub(super) fn print_ascii(&mut self, run: &[u8], end: u64) {
+        if !self.plain_print || !self.joiner.is_closed() {
+            return self.print_ascii_slow(run, end);
+        }
+        let style = self.pen_id();
+        let mut run = run;
+        while !run.is_empty() {
+            if self.pos.pending {
+                if self.modes.has(Mode::Wrap) {
+                    self.now = end - run.len() as u64 + 1;
+                    self.wrap();
+                } else {
+                    self.pos.pending = false;
+                }
+            }
+            let last = self.right_limit();
+            let (x, y) = (self.pos.x, self.pos.y);
+            if x > last {
+                // Only on a row that has just become double width.
+                self.pos.x = last;
+                continue;
+            }
+            let n = run.len().min(last + 1 - x);
+            let (now, rest) = run.split_at(n);
+            self.grid.split_wide(y, x, x + n);
+            let (row, meta) = self.grid.span(y, x, x + n);
+            for (cell, &b) in row[x..x + n].iter_mut().zip(now) {
+                *cell = Cell { text: u32::from(b), style };
+            }
+            meta.written = end - rest.len() as u64;
+            self.damage.insert(y);
+            if x + n > last {
+                self.pos.x = last;
+                self.grid.meta_mut(y).wrapped = false;
+                self.pos.pending = true;
+                if !rest.is_empty() && !self.modes.has(Mode::Wrap) {
+                    // All that is left overwrites the last column; only the final one stays.
+                    let (row, meta) = self.grid.span(y, last, last + 1);
+                    row[last] = Cell { text: u32::from(run[run.len() - 1]), style };
+                    meta.written = end;
+                    break;
+                }
+            } else {
+                self.pos.x = x + n;
+            }
+            self.last_cell = (self.pos.y, x + n - 1);
+            self.last_char = Some(char::from(now[n - 1]));
+            run = rest;
+        }
+        if !self.modes.has(Mode::Wrap) && self.pos.pending {
+            self.last_cell = (self.pos.y, self.pos.x);
+        }
+        self.joiner = Joiner::NONE;
+    }
+
+    #[cold]
+    fn print_ascii_slow(&mut self, run: &[u8], end: u64) {
+        let first = end - run.len() as u64;
+        for (i, &b) in run.iter().enumerate() {
+            self.now = first + i as u64 + 1;
+            let c = self.charsets.map(b);
+            self.update_print_path();
+            self.print_char(c);
+        }
+    }
+
+    /// One character of any kind.
+    pub(super) fn print_char(&mut self, c: char) {
+        let p = self.props.of(c);
+        let joins = self.joiner.push(p);
+        if p.width() == 0 || joins {
+            if self.modes.clusters() || p.width() == 0 {
+                let fresh = self.join(c, p);
+                if fresh {
+                    return;
+                }
+            }
+            if p.width() == 0 {
+                return;
+            }
+        }
+        self.place(c as u32, p.width());
+        self.last_char = Some(c);
+    }
+
+    /// Puts a text of one or two columns at the cursor and moves on.
+    pub(super) fn place(&mut self, text: u32, width: usize) {
+        let wraps = self.modes.has(Mode::Wrap);
+        if self.pos.pending {
+            if wraps {
+                self.wrap();
+            } else {
+                self.pos.pending = false;
+            }
+        }
+        let mut last = self.right_limit();
+        self.pos.x = self.pos.x.min(last);
+        let mut width = width;
+        if width == 2 && self.pos.x == last {
+            // The second half does not fit here.
+            if wraps && last > 0 && self.pos.x > self.wrap_column() {
+                let style = self.erase_id();
+                let (x, y) = (self.pos.x, self.pos.y);
+                self.grid.split_wide(y, x, x + 1);
+                self.grid.set(y, x, Cell { text: PAD, style });
+                self.grid.meta_mut(y).written = self.now;
+                self.dirty(y);
+                self.wrap();
+                last = self.right_limit();
+            } else if last > 0 && self.pos.x > 0 && !wraps {
+                self.pos.x = last - 1;
+            }
+            if self.pos.x == last {
+                width = 1;
+            }
+        }
+        let style = self.pen_id();
+        let (x, y) = (self.pos.x, self.pos.y);
+        if self.modes.insert() {
+            let erase = self.erase_id();
+            self.grid.insert_cells(y, x, last, width, erase, self.now);
+        }
+        self.grid.split_wide(y, x, x + width);
+        let now = self.now;
+        let (row, meta) = self.grid.span(y, x, x + width);
+        if width == 2 {
+            row[x] = Cell { text: text | WIDE, style };
+            row[x + 1] = Cell { text: TAIL, style };
+            meta.wide = true;
+        } else {
+            row[x] = Cell { text: text & !WIDE, style };
+        }
+        meta.written = now;
+        self.damage.insert(y);
+        self.last_cell = (y, x);
+        if x + width > last {
+            self.pos.x = last;
+            self.pos.pending = true;
+            self.grid.meta_mut(y).wrapped = false;
+        } else {
+            self.pos.x = x + width;
+        }
+    }
+
+    /// Where a wrap from the cursor's column goes.
+    fn wrap_column(&self) -> usize {
+        if self.pos.x >= self.left { self.left } else { 0 }
+    }
+
+    /// Adds a character to the cluster before the cursor. False: there is none, or it must stand alone.
+    fn join(&mut self, c: char, p: Prop) -> bool {
+        let Some((y, x)) = self.cell_before() else { return false };
+        let cell = self.grid.cell(y, x);
+        let mut text = String::with_capacity(16);
+        if cell.is_cluster() {
+            text.push_str(self.clusters.get(cell.value()));
+        } else if let Some(base) = cell.char() {
+            text.push(base);
+        } else if p.width() == 0 {
+            // A mark on a cell that nothing was written to makes it a space.
+            text.push(' ');
+        } else {
+            return false;
+        }
+        let Some(base) = text.chars().next() else { return false };
+        if text.len() + c.len_utf8() > MAX_CLUSTER {
+            return true;
+        }
+        text.push(c);
+        let before = if cell.is_wide() { 2 } else { 1 };
+        let width = if self.modes.clusters() {
+            joined_width(before, Some(self.props.of(base)), c, p).max(1)
+        } else {
+            before
+        };
+        if self.clusters.wants_sweep() {
+            self.sweep_clusters();
+        }
+        let id = self.clusters.intern(&text);
+        self.last_char = None;
+        self.rewrite(y, x, id | CLUSTER, before, width);
+        true
+    }
+
+    /// Gives the cell a new text, which may be wider or narrower than what it held.
+    fn rewrite(&mut self, y: usize, x: usize, text: u32, before: usize, width: usize) {
+        let now = self.now;
+        let style = self.grid.cell(y, x).style;
+        self.dirty(y);
+        if width <= before {
+            let (row, meta) = self.grid.real(y, x + before);
+            meta.written = now;
+            row[x].text = if width == 2 { text | WIDE } else { text };
+            if before == 2 && width == 1 {
+                row[x + 1].text = 0;
+                if self.pos.y == y && self.last_cell == (y, x) {
+                    let was_pending = std::mem::take(&mut self.pos.pending);
+                    self.pos.x = if was_pending { self.pos.x } else { self.pos.x - 1 };
+                }
+            }
+            return;
+        }
+        // From one column to two.
+        let at_cursor =
+            self.pos.y == y && (self.pos.pending || self.pos.x == x + 1) && self.last_cell == (y, x);
+        if self.pos.pending && at_cursor {
+            // It was in the last column: it moves to the next line as a wide character would have.
+            let wraps = self.modes.has(Mode::Wrap);
+            if !wraps || self.right_limit() == self.wrap_column() {
+                let (row, meta) = self.grid.real(y, x + 1);
+                meta.written = now;
+                row[x].text = text;
+                return;
+            }
+            let erase = self.erase_id();
+            self.grid.set(y, x, Cell { text: PAD, style: erase });
+            self.grid.meta_mut(y).written = now;
+            self.wrap();
+            let (keep, changed) = (self.pen_id, std::mem::replace(&mut self.pen_changed, false));
+            self.pen_id = style;
+            self.place(text, 2);
+            self.pen_id = keep;
+            self.pen_changed = changed;
+            return;
+        }
+        if x + 1 >= self.cols() {
+            let (row, meta) = self.grid.real(y, x + 1);
+            meta.written = now;
+            row[x].text = text;
+            return;
+        }
+        self.grid.split_wide(y, x + 1, x + 2);
+        let (row, meta) = self.grid.span(y, x, x + 2);
+        row[x] = Cell { text: text | WIDE, style };
+        row[x + 1] = Cell { text: TAIL, style };
+        meta.wide = true;
+        meta.written = now;
+        if at_cursor {
+            let last = self.right_limit();
+            if self.pos.x >= last {
+                self.pos.pending = true;
+                self.grid.meta_mut(y).wrapped = false;
+            } else {
+                self.pos.x += 1;
+            }
+        }
+    }
+
+    /// The cell that a joining character at the cursor belongs to.
+    fn cell_before(&self) -> Option<(usize, usize)> {
+        let y = self.pos.y;
+        let x = if self.pos.pending {
+            self.pos.x
+        } else if self.pos.x > 0 {
+            self.pos.x - 1
+        } else {
+            return None;
+        };
+        if self.grid.cell(y, x).is_tail() && x > 0 { Some((y, x - 1)) } else { Some((y, x)) }
+    }
+
+    /// REP: the last character again.
+    pub(super) fn repeat(&mut self, n: usize) {
+        let Some(c) = self.last_char else { return };
+        let n = n.min(self.cols() * self.rows());
+        if c.is_ascii() && self.plain_print {
+            let run = vec![c as u8; n];
+            let now = self.now;
+            // Each of them was written by this one sequence.
+            let mut left = &run[..];
+            while !left.is_empty() {
+                let (head, rest) = left.split_at(left.len().min(1));
+                self.print_ascii(head, now);
+                left = rest;
+            }
+        } else {
+            for _ in 0..n {
+                let width = self.props.of(c).width();
+                if width > 0 {
+                    self.place(c as u32, width);
+                }
+            }
+        }
+    }
+}

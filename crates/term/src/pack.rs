@@ -1,0 +1,329 @@
+//! Rows as bytes, for scrollback.
+//!
+//! A record is: a byte of flags, the row's provenance as a difference, its marks, the number of cells, its runs of style
+//! where there are any, and its text to the end of the record. Plain ASCII is one byte a cell; otherwise the text is
+//! UTF-8 in which C0 controls, which cells never hold, say what needs saying: [`WIDE_NEXT`], [`CLUSTER_NEXT`],
+//! [`EMPTY_RUN`].
+
+use crate::cell::{self, Cell};
+use crate::clusters::Clusters;
+use crate::grid::{LineSize, RowMeta};
+use crate::style::{Attrs, Colour, Style, StyleId, Styles, Underline};
+
+const WRAPPED: u8 = 1;
+const STYLED: u8 = 1 << 3;
+const RICH: u8 = 1 << 4;
+const MARKED: u8 = 1 << 5;
+
+/// The next character takes two columns.
+const WIDE_NEXT: u8 = 2;
+/// A cluster follows, up to a NUL.
+const CLUSTER_NEXT: u8 = 1;
+/// A number of cells that nothing was written to follows.
+const EMPTY_RUN: u8 = 3;
+/// An empty cell at the right edge, where a wide character did not fit.
+const PADDING: u8 = 4;
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut v: u64) {
+    while v >= 0x80 {
+        out.push(v as u8 | 0x80);
+        v >>= 7;
+    }
+    out.push(v as u8);
+}
+
+fn get_varint(bytes: &mut &[u8]) -> u64 {
+    let mut v = 0u64;
+    let mut shift = 0;
+    while let Some((&b, rest)) = bytes.split_first() {
+        *bytes = rest;
+        v |= u64::from(b & 0x7f) << shift;
+        if b < 0x80 || shift > 56 {
+            break;
+        }
+        shift += 7;
+    }
+    v
+}
+
+fn get_byte(bytes: &mut &[u8]) -> u8 {
+    bytes.split_off_first().copied().unwrap_or(0)
+}
+
+fn put_colour(out: &mut Vec<u8>, c: Colour) {
+    match c {
+        Colour::Default => {}
+        Colour::Indexed(i) => out.extend([0, i]),
+        Colour::Rgb(r, g, b) => out.extend([1, r, g, b]),
+    }
+}
+
+fn get_colour(bytes: &mut &[u8]) -> Colour {
+    if get_byte(bytes) == 0 {
+        Colour::Indexed(get_byte(bytes))
+    } else {
+        Colour::Rgb(get_byte(bytes), get_byte(bytes), get_byte(bytes))
+    }
+}
+
+fn put_style(out: &mut Vec<u8>, s: Style) {
+    let fields = u8::from(s.fg != Colour::Default)
+        | u8::from(s.bg != Colour::Default) << 1
+        | u8::from(s.underline_colour != Colour::Default) << 2
+        | u8::from(!s.attrs.is_empty()) << 3
+        | u8::from(s.underline != Underline::None) << 4
+        | u8::from(s.link != 0) << 5;
+    out.push(fields);
+    put_colour(out, s.fg);
+    put_colour(out, s.bg);
+    put_colour(out, s.underline_colour);
+    if !s.attrs.is_empty() {
+        put_varint(out, u64::from(s.attrs.0));
+    }
+    if s.underline != Underline::None {
+        out.push(s.underline as u8);
+    }
+    if s.link != 0 {
+        put_varint(out, u64::from(s.link));
+    }
+}
+
+fn get_style(bytes: &mut &[u8]) -> Style {
+    let fields = get_byte(bytes);
+    let mut s = Style::default();
+    if fields & 1 != 0 {
+        s.fg = get_colour(bytes);
+    }
+    if fields & 2 != 0 {
+        s.bg = get_colour(bytes);
+    }
+    if fields & 4 != 0 {
+        s.underline_colour = get_colour(bytes);
+    }
+    if fields & 8 != 0 {
+        s.attrs = Attrs(get_varint(bytes) as u16);
+    }
+    if fields & 16 != 0 {
+        s.underline = Underline::from_code(u16::from(get_byte(bytes)));
+    }
+    if fields & 32 != 0 {
+        s.link = get_varint(bytes) as u32;
+    }
+    s
+}
+
+/// Appends a row's record to `out`.
+pub(crate) fn pack(
+    out: &mut Vec<u8>,
+    base: u64,
+    cells: &[Cell],
+    meta: &RowMeta,
+    styles: &Styles,
+    clusters: &Clusters,
+) {
+    let mut cells = cells;
+    while let [rest @ .., Cell::BLANK] = cells {
+        cells = rest;
+    }
+    let (mut plain, mut style_bits) = (true, 0);
+    for c in cells {
+        plain &= c.text.wrapping_sub(0x20) < 0x5f;
+        style_bits |= c.style.0;
+    }
+    let styled = style_bits != 0;
+    let flags = (u8::from(meta.wrapped) * WRAPPED)
+        | ((meta.size as u8) << 1)
+        | (u8::from(styled) * STYLED)
+        | (u8::from(!plain) * RICH)
+        | (u8::from(meta.marks != 0) * MARKED);
+    out.push(flags);
+    let delta = meta.written.wrapping_sub(base) as i64;
+    put_varint(out, ((delta << 1) ^ (delta >> 63)) as u64);
+    if meta.marks != 0 {
+        out.push(meta.marks);
+    }
+    put_varint(out, cells.len() as u64);
+    if styled {
+        let runs = cells.chunk_by(|a, b| a.style == b.style);
+        put_varint(out, runs.clone().count() as u64);
+        for run in runs {
+            put_varint(out, run.len() as u64);
+            put_style(out, styles.get(run[0].style));
+        }
+    }
+    if plain {
+        out.extend(cells.iter().map(|c| c.text as u8));
+    } else {
+        pack_rich(out, cells, clusters);
+    }
+}
+
+fn pack_rich(out: &mut Vec<u8>, cells: &[Cell], clusters: &Clusters) {
+    let mut i = 0;
+    while i < cells.len() {
+        let c = cells[i];
+        i += 1;
+        if c.is_pad() {
+            out.push(PADDING);
+        } else if c.is_empty() {
+            let start = i;
+            while i < cells.len() && cells[i].text == 0 {
+                i += 1;
+            }
+            out.push(EMPTY_RUN);
+            put_varint(out, (i - start + 1) as u64);
+        } else if !c.is_tail() {
+            if c.is_wide() {
+                out.push(WIDE_NEXT);
+            }
+            if c.is_cluster() {
+                out.push(CLUSTER_NEXT);
+                out.extend_from_slice(clusters.get(c.value()).as_bytes());
+                out.push(0);
+            } else {
+                let ch = char::from_u32(c.value()).unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(ch.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+}
+
+/// A record opened for reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed<'a> {
+    pub(crate) meta: RowMeta,
+    pub(crate) cells: usize,
+    styled: bool,
+    rich: bool,
+    /// Runs of style, then text.
+    body: &'a [u8],
+}
+
+impl<'a> Packed<'a> {
+    pub(crate) fn open(mut bytes: &'a [u8], base: u64) -> Self {
+        let flags = get_byte(&mut bytes);
+        let z = get_varint(&mut bytes);
+        let delta = (z >> 1) as i64 ^ -((z & 1) as i64);
+        let marks = if flags & MARKED != 0 { get_byte(&mut bytes) } else { 0 };
+        let cells = get_varint(&mut bytes) as usize;
+        let meta = RowMeta {
+            written: base.wrapping_add(delta as u64),
+            len: cells as u16,
+            wrapped: flags & WRAPPED != 0,
+            wide: flags & RICH != 0,
+            size: LineSize::from_bits(flags >> 1),
+            marks,
+        };
+        Self { meta, cells, styled: flags & STYLED != 0, rich: flags & RICH != 0, body: bytes }
+    }
+
+    /// The text when every cell is plain ASCII of the default style.
+    pub(crate) fn as_plain(&self) -> Option<&'a str> {
+        if self.styled || self.rich { None } else { std::str::from_utf8(self.body).ok() }
+    }
+
+    /// Calls `f` with text (empty for a cell without any), columns and style of each character.
+    pub(crate) fn each(&self, mut f: impl FnMut(&str, usize, Style)) {
+        let mut body = self.body;
+        let mut runs: Vec<(usize, Style)> = Vec::new();
+        if self.styled {
+            let n = get_varint(&mut body);
+            for _ in 0..n {
+                let cells = get_varint(&mut body) as usize;
+                runs.push((cells, get_style(&mut body)));
+            }
+        } else {
+            runs.push((self.cells, Style::default()));
+        }
+        let mut runs = runs.into_iter();
+        let (mut left, mut style) = runs.next().unwrap_or_default();
+        let mut emit = |text: &str, width: usize| {
+            while left == 0 {
+                (left, style) = match runs.next() {
+                    Some(run) => run,
+                    None => (usize::MAX, Style::default()),
+                };
+            }
+            f(text, width, style);
+            // A wide character's halves have one style each in principle; the lead's counts.
+            let mut n = width;
+            while n > left {
+                n -= left;
+                (left, style) = runs.next().unwrap_or((usize::MAX, Style::default()));
+            }
+            left -= n;
+        };
+        if !self.rich {
+            let text = std::str::from_utf8(body).unwrap_or("");
+            for i in 0..text.len() {
+                emit(&text[i..=i], 1);
+            }
+            return;
+        }
+        let mut wide = 1;
+        while let Some(&b) = body.first() {
+            match b {
+                WIDE_NEXT => {
+                    wide = 2;
+                    body = &body[1..];
+                    continue;
+                }
+                CLUSTER_NEXT => {
+                    let end = memchr::memchr(0, body).unwrap_or(body.len());
+                    emit(std::str::from_utf8(&body[1..end]).unwrap_or("\u{fffd}"), wide);
+                    body = body.get(end + 1..).unwrap_or(&[]);
+                }
+                EMPTY_RUN => {
+                    body = &body[1..];
+                    for _ in 0..get_varint(&mut body) {
+                        emit("", 1);
+                    }
+                }
+                PADDING => {
+                    body = &body[1..];
+                    emit("", 1);
+                }
+                _ => {
+                    let n = match b {
+                        0..=0x7f => 1,
+                        0x80..=0xdf => 2,
+                        0xe0..=0xef => 3,
+                        _ => 4,
+                    };
+                    let (c, rest) = body.split_at(n.min(body.len()));
+                    emit(std::str::from_utf8(c).unwrap_or("\u{fffd}"), wide);
+                    body = rest;
+                }
+            }
+            wide = 1;
+        }
+    }
+
+    /// The cells, interned into a screen's tables.
+    pub(crate) fn unpack(&self, styles: &mut Styles, clusters: &mut Clusters, out: &mut Vec<Cell>) {
+        let mut last: (Style, StyleId) = (Style::default(), StyleId(0));
+        self.each(|text, width, style| {
+            if style != last.0 {
+                last = (style, styles.intern(style));
+            }
+            out.push(Cell { text: text_code(text, width, clusters), style: last.1 });
+            if width == 2 {
+                out.push(Cell { text: cell::TAIL, style: last.1 });
+            }
+        });
+        if self.rich
+            && self.body.last() == Some(&PADDING)
+            && let Some(c) = out.last_mut()
+        {
+            c.text |= cell::PAD;
+        }
+    }
+}
+
+/// The code of a cell's text.
+pub(crate) fn text_code(text: &str, width: usize, clusters: &mut Clusters) -> u32 {
+    let mut chars = text.chars();
+    let Some(first) = chars.next() else { return 0 };
+    let wide = if width == 2 { cell::WIDE } else { 0 };
+    if chars.next().is_none() { first as u32 | wide } else { clusters.intern(text) | cell::CLUSTER | wide }
+}

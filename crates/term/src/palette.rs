@@ -1,0 +1,152 @@
+//! The 256 colours and the dynamic ones, with what the program changed of them.
+
+use crate::style::Colour;
+
+/// A colour by its components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+/// Dynamic colours by their OSC number, less 10: text, background, cursor, pointer …
+pub(crate) const DYNAMIC: usize = 10;
+
+/// What palette numbers and default colours look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Palette {
+    /// Entries that the program changed.
+    pub(crate) changed: Vec<(u8, Rgb)>,
+    /// Special colours (OSC 5): bold, underline, blink, reverse, italic.
+    pub(crate) special: [Option<Rgb>; 5],
+    pub(crate) dynamic: [Option<Rgb>; DYNAMIC],
+    /// Text and background when the program set none.
+    pub(crate) base: (Rgb, Rgb),
+}
+
+impl Default for Palette {
+    fn default() -> Self {
+        Self {
+            changed: Vec::new(),
+            special: [None; 5],
+            dynamic: [None; DYNAMIC],
+            base: (Rgb(0xe5, 0xe5, 0xe5), Rgb(0, 0, 0)),
+        }
+    }
+}
+
+const BASIC: [Rgb; 16] = [
+    Rgb(0x00, 0x00, 0x00),
+    Rgb(0xcd, 0x00, 0x00),
+    Rgb(0x00, 0xcd, 0x00),
+    Rgb(0xcd, 0xcd, 0x00),
+    Rgb(0x00, 0x00, 0xee),
+    Rgb(0xcd, 0x00, 0xcd),
+    Rgb(0x00, 0xcd, 0xcd),
+    Rgb(0xe5, 0xe5, 0xe5),
+    Rgb(0x7f, 0x7f, 0x7f),
+    Rgb(0xff, 0x00, 0x00),
+    Rgb(0x00, 0xff, 0x00),
+    Rgb(0xff, 0xff, 0x00),
+    Rgb(0x5c, 0x5c, 0xff),
+    Rgb(0xff, 0x00, 0xff),
+    Rgb(0x00, 0xff, 0xff),
+    Rgb(0xff, 0xff, 0xff),
+];
+
+impl Palette {
+    /// A palette entry.
+    pub fn entry(&self, i: u8) -> Rgb {
+        if let Some((_, c)) = self.changed.iter().find(|(n, _)| *n == i) {
+            return *c;
+        }
+        match i {
+            0..=15 => BASIC[usize::from(i)],
+            16..=231 => {
+                let level = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+                let n = i - 16;
+                Rgb(level(n / 36), level(n / 6 % 6), level(n % 6))
+            }
+            _ => {
+                let grey = 8 + 10 * (i - 232);
+                Rgb(grey, grey, grey)
+            }
+        }
+    }
+
+    /// What a text colour looks like.
+    pub fn foreground(&self, c: Colour) -> Rgb {
+        self.resolve(c, self.dynamic(0))
+    }
+
+    /// What a background colour looks like.
+    pub fn background(&self, c: Colour) -> Rgb {
+        self.resolve(c, self.dynamic(1))
+    }
+
+    fn resolve(&self, c: Colour, default: Rgb) -> Rgb {
+        match c {
+            Colour::Default => default,
+            Colour::Indexed(i) => self.entry(i),
+            Colour::Rgb(r, g, b) => Rgb(r, g, b),
+        }
+    }
+
+    /// A dynamic colour: 0 text, 1 background, 2 cursor … 9.
+    pub fn dynamic(&self, n: usize) -> Rgb {
+        self.dynamic.get(n).copied().flatten().unwrap_or(match n {
+            1 | 4 | 6 => self.base.1,
+            _ => self.base.0,
+        })
+    }
+
+    pub(crate) fn set(&mut self, i: u8, c: Rgb) {
+        self.reset(i);
+        self.changed.push((i, c));
+    }
+
+    pub(crate) fn reset(&mut self, i: u8) {
+        self.changed.retain(|(n, _)| *n != i);
+    }
+
+    pub(crate) fn reset_all(&mut self) {
+        self.changed.clear();
+    }
+}
+
+/// A colour as X11 writes it: `rgb:r/g/b` with one to four digits each, `#rgb` to `#rrrrggggbbbb`, or a common name.
+pub(crate) fn parse_colour(s: &str) -> Option<Rgb> {
+    let scaled = |h: &str| {
+        let v = u32::from_str_radix(h, 16).ok()?;
+        let max = (1u32 << (4 * h.len())) - 1;
+        Some((v * 255 / max) as u8)
+    };
+    if let Some(rest) = s.strip_prefix("rgb:") {
+        let mut it = rest.split('/');
+        let mut part = || it.next().filter(|h| (1..=4).contains(&h.len()) && h.is_ascii()).and_then(scaled);
+        let c = Rgb(part()?, part()?, part()?);
+        return it.next().is_none().then_some(c);
+    }
+    if let Some(hex) = s.strip_prefix('#') {
+        if !hex.is_ascii() || hex.len() % 3 != 0 || !(3..=12).contains(&hex.len()) {
+            return None;
+        }
+        let n = hex.len() / 3;
+        // Here the digits are the upper ones: #fff is #f0f0f0.
+        let top = |h: &str| {
+            let v = u32::from_str_radix(h, 16).ok()?;
+            Some((if n == 1 { v << 4 } else { v >> (4 * (n - 2)) }) as u8)
+        };
+        return Some(Rgb(top(&hex[..n])?, top(&hex[n..2 * n])?, top(&hex[2 * n..])?));
+    }
+    Some(match s.to_ascii_lowercase().as_str() {
+        "black" => Rgb(0, 0, 0),
+        "red" => Rgb(255, 0, 0),
+        "green" => Rgb(0, 255, 0),
+        "yellow" => Rgb(255, 255, 0),
+        "blue" => Rgb(0, 0, 255),
+        "magenta" => Rgb(255, 0, 255),
+        "cyan" => Rgb(0, 255, 255),
+        "white" => Rgb(255, 255, 255),
+        "grey" | "gray" => Rgb(190, 190, 190),
+        "orange" => Rgb(255, 165, 0),
+        _ => return None,
+    })
+}

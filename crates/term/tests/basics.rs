@@ -1,0 +1,187 @@
+//! The model's promises, each on a small example.
+
+use tapdeck_term::{FilterOptions, ModeWatch, ReplayFilter, Settings, Signal, Size, Term};
+
+fn term(cols: u16, rows: u16) -> Term {
+    Term::new(Size::new(cols, rows), Settings::default())
+}
+
+fn rows(t: &Term) -> Vec<String> {
+    t.screen().map(|l| l.text()).collect()
+}
+
+#[test]
+fn provenance_is_exact_to_the_byte() {
+    let mut t = term(10, 3);
+    t.feed(b"ab\r\ncd\x1b[1;5Hx", 100);
+    let written: Vec<_> = t.screen().map(|l| l.written()).collect();
+    // `x` is byte 112; `d` is byte 105.
+    assert_eq!(written, [Some(112), Some(105), None]);
+    t.feed(b"\x1b[2K", 113);
+    assert_eq!(t.row(0).map(|l| l.last_write_byte()), Some(116));
+}
+
+#[test]
+fn provenance_survives_scrolling_and_reflow() {
+    let mut t = term(4, 2);
+    t.feed(b"abcdef\r\nxy\r\nz", 0);
+    let all: Vec<_> = t.lines().map(|l| (l.text(), l.written())).collect();
+    let want = [("abcd", 3), ("ef", 5), ("xy", 9), ("z", 12)];
+    assert_eq!(all, want.map(|(s, n)| (s.to_owned(), Some(n))));
+    t.resize(Size::new(8, 2));
+    let all: Vec<_> = t.lines().map(|l| (l.text(), l.written())).collect();
+    let want = [("abcdef", 5), ("xy", 9), ("z", 12)];
+    assert_eq!(all, want.map(|(s, n)| (s.to_owned(), Some(n))));
+}
+
+#[test]
+fn sizes_are_clamped() {
+    let t = term(0, 0);
+    assert_eq!(t.size(), Size::new(1, 1));
+    let t = term(65535, 65535);
+    assert_eq!(t.size(), Size::new(1000, 1000));
+}
+
+#[test]
+fn scrollback_has_a_limit_and_counts_what_went() {
+    let mut t = Term::new(Size::new(20, 2), Settings { scrollback: 5, ..Settings::default() });
+    for i in 0..20 {
+        t.feed(format!("line {i}\r\n").as_bytes(), 0);
+    }
+    assert_eq!(t.scrollback_len(), 5);
+    assert_eq!(t.evicted(), 14);
+    assert_eq!(t.scrollback().next().map(|l| l.text()), Some("line 14".to_owned()));
+}
+
+#[test]
+fn undo_is_empty_when_nothing_is_set() {
+    let mut t = term(80, 24);
+    t.feed(b"hello\r\n", 0);
+    assert!(t.undo_modes().is_empty());
+    let mut w = ModeWatch::new();
+    w.feed(b"hello\r\n\x1b[1mx\x1b[0m");
+    assert!(w.undo().is_empty());
+}
+
+#[test]
+fn model_and_watch_undo_the_same() {
+    let program = b"\x1b[?1049h\x1b[?25l\x1b[?1003h\x1b[?1006h\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?2026h\x1b[31m\x1b[5 q\x1b=\x1b[?1h";
+    let mut t = term(80, 24);
+    t.feed(program, 0);
+    let mut w = ModeWatch::new();
+    for b in program {
+        w.feed(&[*b]);
+    }
+    assert_eq!(t.undo_modes(), w.undo());
+    let undo = t.undo_modes();
+    t.feed(&undo, 0);
+    assert!(t.undo_modes().is_empty(), "{:?}", String::from_utf8_lossy(&t.undo_modes()));
+    w.feed(&undo);
+    assert!(w.undo().is_empty(), "{:?}", String::from_utf8_lossy(&w.undo()));
+}
+
+fn filtered(input: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    ReplayFilter::new(FilterOptions::default()).filter(input, &mut whole);
+    let mut split = Vec::new();
+    let mut f = ReplayFilter::new(FilterOptions::default());
+    for b in input {
+        f.filter(&[*b], &mut split);
+    }
+    assert_eq!(whole, split, "any split gives the same");
+    whole
+}
+
+#[test]
+fn replay_filter_takes_out_questions() {
+    for ask in [
+        "\x1b[c",
+        "\x1b[>c",
+        "\x1b[=c",
+        "\x1b[0c",
+        "\x1b[5n",
+        "\x1b[6n",
+        "\x1b[?6n",
+        "\x1b[?996n",
+        "\x1b[?2026$p",
+        "\x1b[4$p",
+        "\x1bP$qm\x1b\\",
+        "\x1bP+q544e\x1b\\",
+        "\x1b[>q",
+        "\x1b[>0q",
+        "\x1b[14t",
+        "\x1b[18t",
+        "\x1b[21t",
+        "\x1b]10;?\x07",
+        "\x1b]4;1;?\x1b\\",
+        "\x1b]52;c;Zm9v\x07",
+        "\x1b]52;c;?\x07",
+        "\x1b[?u",
+        "\x1b_Gi=1,a=q;AAAA\x1b\\",
+        "\x05",
+        "\x1b[1;1;1;1;1;1*y",
+        "\x1b]9;hello\x07",
+        "\x1b]777;notify;a;b\x07",
+        "\x1b]99;i=1;x\x1b\\",
+        "\x1b]1337;File=inline=1:AAAA\x07",
+        "\x1bZ",
+        "\u{9b}c",
+        "\u{9a}",
+        "\x1b[8;24;80t",
+        "\x1b[?2048h",
+        "\x1b[x",
+    ] {
+        assert_eq!(filtered(format!("a{ask}b").as_bytes()), b"ab", "{ask:?}");
+    }
+}
+
+#[test]
+fn replay_filter_passes_the_rest_byte_for_byte() {
+    let text = "plain é漢😀\r\n\x1b[1;31mred\x1b[0m\x1b[2J\x1b[?1049h\x1b]0;title\x07\x1b]8;;http://x\x1b\\l\x1b]8;;\x1b\\\
+                \x1b]11;#000000\x07\x1bPq#0;2;0;0;0~\x1b\\\x1b[22;0t\x1b(0qqq\x1b(B\x1b[>4;1m\x1b[=1u\x1b[?2004;1004h";
+    assert_eq!(filtered(text.as_bytes()), text.as_bytes());
+    let every: Vec<u8> = (0..=255).filter(|b| !matches!(b, 5 | 0x1b | 0x80..=0x9f | 0xc2)).collect();
+    assert_eq!(filtered(&every), every);
+}
+
+#[test]
+fn replay_filter_does_not_join_what_it_leaves() {
+    // What stands around a question must not become one when the question is gone.
+    let out = filtered(b"\x1b[6\x1b[cn");
+    assert!(!out.windows(4).any(|w| w == b"\x1b[6n"), "{out:?}");
+    let out = filtered(b"\xc2\x05\x9bc");
+    assert!(!out.windows(2).any(|w| w == b"\xc2\x9b"), "{out:?}");
+}
+
+#[test]
+fn signals_are_told_and_nothing_is_echoed() {
+    let mut t = term(80, 24);
+    let c = t.feed(b"\x1b]0;evil\ntitle\x07\x07\x1b[21t\x1b]52;c;aGk=\x07\x1b]9;4;1;50\x07\x1b]133;A\x07", 0);
+    assert!(c.replies.is_empty());
+    assert_eq!(t.title(), "eviltitle");
+    assert!(c.signals.contains(&Signal::Bell));
+    assert_eq!(c.signals.len(), 6, "{:?}", c.signals);
+    assert_eq!(rows(&t)[0], "");
+}
+
+#[test]
+fn agents_questions_are_answered() {
+    let mut t = term(80, 24);
+    let mut ask = |q: &str| String::from_utf8_lossy(&t.feed(q.as_bytes(), 0).replies).into_owned();
+    assert!(ask("\x1b[>0q").starts_with("\x1bP>|tapdeck "));
+    assert_eq!(ask("\x1b[?u"), "\x1b[?0u");
+    assert!(ask("\x1b[c").starts_with("\x1b[?64;"));
+    assert_eq!(ask("\x1b[?2026$p"), "\x1b[?2026;2$y");
+    assert_eq!(
+        ask("\x1b[?1016$p\x1b[?2031$p\x1b[?1004$p\x1b[?2004$p"),
+        "\x1b[?1016;2$y\x1b[?2031;2$y\x1b[?1004;2$y\x1b[?2004;2$y"
+    );
+    assert_eq!(ask("\x1b[?2027$p"), "\x1b[?2027;1$y");
+    assert_eq!(ask("\x1b[6n"), "\x1b[1;1R");
+    assert_eq!(ask("\x1b]11;?\x07"), "\x1b]11;rgb:0000/0000/0000\x07");
+    assert_eq!(ask("\x1b]4;1;?\x1b\\"), "\x1b]4;1;rgb:cdcd/0000/0000\x1b\\");
+    assert_eq!(ask("\x1bP+q544e\x1b\\"), "\x1bP1+r544E=787465726D2D323536636F6C6F72\x1b\\");
+    assert_eq!(ask("\x1b[14t\x1b[16t\x1b[18t"), "\x1b[4;480;800t\x1b[6;20;10t\x1b[8;24;80t");
+    assert_eq!(ask("\x1b[?996n"), "\x1b[?997;1n");
+    assert_eq!(ask("\x1b]99;i=q1:p=?;\x1b\\"), "\x1b]99;i=q1:p=?;p=title,body\x1b\\");
+}

@@ -1,0 +1,78 @@
+//! Everything that must hold before a change lands: installs what the tests need, formats, lints, checks the
+//! house, tests. What cannot run here is listed as skipped, by name.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+/// Programs that the tests drive, and the Debian package of each.
+const PROGRAMS: [(&str, &str); 8] = [
+    ("tmux", "tmux"),
+    ("vim", "vim"),
+    ("less", "less"),
+    ("top", "procps"),
+    ("htop", "htop"),
+    ("script", "bsdutils"),
+    ("stty", "coreutils"),
+    ("bash", "bash"),
+];
+
+pub(crate) fn run() -> Result<()> {
+    let mut skipped = install();
+    step("format", &["cargo", "fmt", "--all", "--check"])?;
+    step("lint", &["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    println!("== tidy");
+    crate::tidy::run()?;
+    if has("cargo-deny") {
+        step("dependencies", &["cargo", "deny", "check", "licenses", "bans", "sources"])?;
+    } else {
+        skipped.push("dependencies (cargo-deny is not installed)".into());
+    }
+    step("build", &["cargo", "build", "--workspace", "--all-targets", "--quiet"])?;
+    step("test", &["cargo", "test", "--workspace", "--no-fail-fast"])?;
+    for name in &skipped {
+        println!("skipped: {name}");
+    }
+    println!("all well");
+    Ok(())
+}
+
+/// Installs missing programs where that is possible, and returns what is missing still.
+fn install() -> Vec<String> {
+    let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| !has(program)).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    println!("== install {}", packages.join(" "));
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        command.status().is_ok_and(|s| s.success())
+    };
+    if has("apt-get") {
+        let mut args = vec!["install", "-y", "--no-install-recommends"];
+        args.extend(&packages);
+        let _ = apt(&["update"]) && apt(&args);
+    }
+    let still = PROGRAMS.iter().filter(|(program, _)| !has(program));
+    still.map(|(program, _)| format!("tests with {program} (it is not installed and could not be)")).collect()
+}
+
+fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn step(name: &str, command: &[&str]) -> Result<()> {
+    println!("== {name}");
+    let start = Instant::now();
+    let status = Command::new(command[0]).args(&command[1..]).current_dir(crate::root()?).status()?;
+    if !status.success() {
+        bail!("{name} failed: {}", command.join(" "));
+    }
+    println!("   {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
