@@ -200,7 +200,7 @@ impl Art {
                     out.push_str("\r\n");
                 }
             }
-            events.push(Event::new(time_ms * 1_000_000, Kind::Output(Bytes::from(out))));
+            events.push(Event::new(time_ms.saturating_mul(1_000_000), Kind::Output(Bytes::from(out))));
             let delay = self.frame_delays.get(&i).or(self.delay_ms.as_ref());
             time_ms = time_ms.saturating_add(delay.copied().unwrap_or(DEFAULT_DELAY_MS));
         }

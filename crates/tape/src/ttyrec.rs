@@ -71,7 +71,7 @@ impl<R: Read> TtyrecReader<R> {
 
         let us = u64::from(sec) * 1_000_000 + u64::from(usec);
         let last = self.last_us.replace(us).unwrap_or(us);
-        self.time_ns += us.saturating_sub(last) * 1000;
+        self.time_ns = self.time_ns.saturating_add(us.saturating_sub(last) * 1000);
         let event = Item::Event(Event::new(self.time_ns, Kind::Output(bytes)));
         if end < HEAD + len {
             self.done = true;

@@ -109,7 +109,7 @@ impl<R: Read> AhrEvents<R> {
             Some(AhrItem::Record(record)) => {
                 let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
                 self.header.started_ns.get_or_insert(record.ts_ns);
-                self.time_ns += record.ts_ns.saturating_sub(last);
+                self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
                 Some(Item::Event(Event::new(self.time_ns, self.kind(record.body))))
             }
         })
