@@ -19,6 +19,7 @@ mod format;
 mod lines;
 pub mod meta;
 pub mod raw;
+pub mod seal;
 pub mod three_a;
 pub mod ttyrec;
 pub mod typescript;
