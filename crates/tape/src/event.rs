@@ -85,6 +85,8 @@ pub enum Kind {
         /// Its label.
         label: String,
     },
+    /// So many bytes of output are missing here: offsets in the output jump.
+    Lost(u64),
     /// An event of an asciicast that this version does not know.
     Other {
         /// Its one-letter code.
@@ -305,7 +307,7 @@ impl Losses {
             Kind::Resize { .. } => self.add(Loss::Resize, 0),
             Kind::Marker(label) => self.add(Loss::Marker, label.len()),
             Kind::Exit(_) | Kind::Signal(_) => self.add(Loss::Exit, 0),
-            Kind::Mark { .. } => self.add(Loss::Mark, 0),
+            Kind::Mark { .. } | Kind::Lost(_) => self.add(Loss::Mark, 0),
             Kind::Snapshot { .. } => self.add(Loss::Snapshot, 0),
             Kind::Other { .. } => self.add(Loss::Other, 0),
         }

@@ -58,6 +58,9 @@ pub struct AhrEvents<R> {
     ready: VecDeque<Item>,
     last_ts: Option<u64>,
     time_ns: u64,
+    next_off: u64,
+    /// An event whose gap was given first.
+    behind: Option<Item>,
 }
 
 impl<R: Read> AhrEvents<R> {
@@ -73,6 +76,8 @@ impl<R: Read> AhrEvents<R> {
             ready: VecDeque::new(),
             last_ts: None,
             time_ns: 0,
+            next_off: 0,
+            behind: None,
         };
         if let Some(meta) = meta {
             events.header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
@@ -100,6 +105,9 @@ impl<R: Read> AhrEvents<R> {
     }
 
     fn read(&mut self) -> Result<Option<Item>> {
+        if let Some(item) = self.behind.take() {
+            return Ok(Some(item));
+        }
         Ok(match self.reader.next_item()? {
             None => None,
             Some(AhrItem::Damage(damage)) => Some(Note::item(
@@ -110,9 +118,22 @@ impl<R: Read> AhrEvents<R> {
                 let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
                 self.header.started_ns.get_or_insert(record.ts_ns);
                 self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
-                Some(Item::Event(Event::new(self.time_ns, self.kind(record.body))))
+                let gap = self.gap(&record.body);
+                let event = Item::Event(Event::new(self.time_ns, self.kind(record.body)));
+                if gap == 0 {
+                    return Ok(Some(event));
+                }
+                self.behind = Some(event);
+                Some(Item::Event(Event::new(self.time_ns, Kind::Lost(gap))))
             }
         })
+    }
+
+    /// How many bytes of output are missing before this record.
+    fn gap(&mut self, body: &Body) -> u64 {
+        let Body::Data { off, bytes } = body else { return 0 };
+        let expected = std::mem::replace(&mut self.next_off, off.saturating_add(bytes.len() as u64));
+        off.saturating_sub(expected)
     }
 
     fn kind(&self, body: Body) -> Kind {
@@ -160,6 +181,8 @@ pub struct AhrWriter {
     last_ns: u64,
     byte_off: u64,
     labels: u32,
+    /// Lost bytes that a mark spoke of and no gap has used up.
+    declared: u64,
     losses: Losses,
 }
 
@@ -173,6 +196,7 @@ impl AhrWriter {
             last_ns: 0,
             byte_off: 0,
             labels: 0,
+            declared: 0,
             losses: Losses::default(),
         }
     }
@@ -216,7 +240,7 @@ impl EventWriter for AhrWriter {
         let record = match &event.kind {
             Kind::Output(bytes) => {
                 let off = self.byte_off;
-                self.byte_off += bytes.len() as u64;
+                self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
                 Record::data(ts, off, bytes.clone())
             }
             Kind::Input(bytes) => Record::input(ts, bytes.clone()),
@@ -236,7 +260,23 @@ impl EventWriter for AhrWriter {
             }
             Kind::Exit(code) => Record::mark(ts, Mark::Exit(*code as u32)),
             Kind::Signal(number) => Record::mark(ts, Mark::Signal(*number as u32)),
-            Kind::Mark { code, val } => Record::mark(ts, Mark::Other { code: *code, val: *val }),
+            Kind::Mark { code, val } => {
+                if let Mark::OutputLag(n) | Mark::DiskLoss(n) | Mark::Repaired(n) =
+                    Mark::from_raw(*code, *val)
+                {
+                    self.declared += u64::from(n);
+                }
+                Record::mark(ts, Mark::Other { code: *code, val: *val })
+            }
+            Kind::Lost(bytes) => {
+                // What no mark explains was damage in the source.
+                let unexplained = bytes.saturating_sub(std::mem::take(&mut self.declared));
+                self.byte_off = self.byte_off.saturating_add(*bytes);
+                for n in Mark::pieces(unexplained) {
+                    self.push(Record::mark(ts, Mark::Repaired(n)), out);
+                }
+                return;
+            }
             Kind::Snapshot { id, anchor, label } => Record::snapshot(ts, *id, *anchor, label.clone()),
             Kind::Other { .. } => return self.losses.drop_event(&event.kind),
         };
@@ -285,6 +325,32 @@ mod tests {
         assert_eq!(got, events);
         assert_eq!((back.size, back.started_ns), (header.size, header.started_ns));
         assert_eq!(back.title, header.title);
+    }
+
+    #[test]
+    fn a_gap_in_the_output_keeps_its_length() {
+        // Anchors of snapshots count from the start; closing a gap would move them all.
+        let mut builder = BlockBuilder::new(0);
+        let records = [
+            Record::resize(1, 80, 24),
+            Record::data(2, 0, &b"abc"[..]),
+            Record::mark(3, Mark::OutputLag(100)),
+            Record::data(4, 103, &b"def"[..]),
+            Record::data(5, 206, &b"ghi"[..]),
+            Record::data(6, u64::MAX - 10, &b"end"[..]),
+        ];
+        for record in records {
+            assert_eq!(builder.push(record), None);
+        }
+        let file = builder.finish(Quality::Stored, true).to_vec();
+        let (header, events, _) = read_all(AhrEvents::new(&file[..], None, BTreeMap::new()).unwrap());
+        let lost: Vec<u64> =
+            events.iter().filter_map(|e| if let Kind::Lost(n) = e.kind { Some(n) } else { None }).collect();
+        assert_eq!(lost[..2], [100, 100]);
+        let again = write_all(&mut AhrWriter::new(Quality::Stored), &header, &events).main;
+        let summary = crate::ahr::Summary::of(&again[..]).unwrap();
+        assert_eq!(summary.end_off, u64::MAX - 7);
+        assert_eq!(summary.output_bytes, 12);
     }
 
     #[test]

@@ -113,12 +113,14 @@ impl Mark {
         }
     }
 
-    /// Splits a loss of any size into values that fit a mark: `Mark::pieces(n).map(Mark::OutputLag)`.
+    /// Splits a loss into values that fit a mark: `Mark::pieces(n).map(Mark::OutputLag)`. At most 256 come,
+    /// a tebibyte: beyond that, an offset was damaged, and nobody wants a billion marks of it.
     pub fn pieces(mut bytes: u64) -> impl Iterator<Item = u32> {
         std::iter::from_fn(move || {
             let piece = u32::try_from(bytes).unwrap_or(u32::MAX);
             bytes -= u64::from(piece);
             (piece > 0).then_some(piece)
         })
+        .take(256)
     }
 }

@@ -148,7 +148,7 @@ impl EventWriter for CastWriter {
                 self.line(us, "x", &(128 + number).to_string().into(), out);
             }
             Kind::Other { code, data } => self.line(us, code, data, out),
-            Kind::Mark { .. } => self.losses.drop_event(&event.kind),
+            Kind::Mark { .. } | Kind::Lost(_) => self.losses.drop_event(&event.kind),
         }
     }
 
