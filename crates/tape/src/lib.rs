@@ -17,6 +17,7 @@ mod error;
 pub mod event;
 pub mod export;
 mod format;
+pub mod index;
 mod lines;
 pub mod meta;
 pub mod raw;

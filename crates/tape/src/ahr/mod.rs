@@ -24,6 +24,7 @@ mod summary;
 pub use block::{Block, BlockItem, BlockReader};
 pub use build::BlockBuilder;
 pub use codec::Quality;
+pub(crate) use codec::{compress as compress_into, decompress_exact};
 pub use damage::{Damage, DamageKind};
 pub use events::{AhrEvents, AhrWriter, EventLine, labels_of};
 pub use header::{HEADER_LEN, Header, MAGIC, MAX_COMPRESSED, MAX_UNCOMPRESSED, VERSION};

@@ -137,7 +137,12 @@ impl Frames {
                             fresh.push(style(term, &run.style));
                             next
                         });
-                        json!([run.col, id, super::tame(&run.text)])
+                        let text = super::tame(&run.text);
+                        // The width is only told where it is not the number of characters.
+                        match usize::from(run.width) == text.chars().count() {
+                            true => json!([run.col, id, text]),
+                            false => json!([run.col, id, text, run.width]),
+                        }
                     })
                     .collect();
                 json!([row.row, runs])

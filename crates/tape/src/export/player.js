@@ -34,8 +34,11 @@
     return lo - 1;
   };
   const rowText = (runs) => {
-    let text = "";
-    for (const [x, , t] of runs) text = text.padEnd(x) + t;
+    let text = "", at = 0;
+    for (const [x, , t, width] of runs) {
+      text += " ".repeat(Math.max(0, x - at)) + t;
+      at = x + (width || [...t].length);
+    }
     return text;
   };
 
@@ -72,7 +75,7 @@
       const row = make("div", { className: "row" });
       let x = 0;
       const lit = needle && rowText(runs).toLowerCase().includes(needle);
-      for (const [col, id, text] of runs) {
+      for (const [col, id, text, width] of runs) {
         if (col > x) row.append(" ".repeat(col - x));
         const [fg, bg, at] = styles[id];
         const el = make("span", { textContent: text });
@@ -88,7 +91,7 @@
         if (line.length) el.style.textDecoration = line.join(" ");
         if (lit && text.toLowerCase().includes(needle)) el.className = "hit";
         row.append(el);
-        x = col + [...text].length;
+        x = col + (width || [...text].length);
       }
       if (s.cursor[2] && s.cursor[0] === y && !runs.length) row.append(make("span", { className: "cursor", textContent: " " }));
       return row;
