@@ -4,10 +4,37 @@
 //! clock is read, nothing is paced and nothing is decided. A codec returns bytes and others write them.
 //! What a file says is never trusted: every length is bounded before memory is taken for it, a damaged
 //! part costs what it covers, and every message names the position that it speaks of.
+//!
+//! [`ahr`] is the native recording in all its detail. The other formats meet in [`event`]: one reader and
+//! one writer interface over common events, so that any format converts into any other.
 
 pub mod ahr;
+pub mod ans;
 mod base64;
+pub mod cast;
+mod convert;
 mod error;
+pub mod event;
+pub mod export;
+mod format;
+pub mod index;
+mod lines;
 pub mod meta;
+pub mod raw;
+mod replay;
+pub mod seal;
+pub mod three_a;
+pub mod ttyrec;
+pub mod typescript;
+mod utf8;
+mod window;
+pub mod zst;
 
+#[cfg(test)]
+mod testing;
+
+pub use convert::{Report, convert, convert_to_parts};
 pub use error::{Error, Place, Result};
+pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
+pub use format::{Beside, Container, Format, open, writer};
+pub use replay::{Moment, MomentKind, Replay, snapshots_of};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::base64;
+use crate::seal::Seal;
 use crate::{Error, Place, Result};
 
 /// The version written, and the highest read.
@@ -63,6 +64,9 @@ pub struct Meta {
     /// SHA-256 of the finished recording, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// Proof that nothing was changed since; see [`crate::seal`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<Seal>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -17,7 +17,7 @@ use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
 use super::record::{Records, Walk, walk};
-use super::window::Window;
+use crate::window::Window;
 use crate::{Error, Place, Result};
 
 /// Look at this much at a time when searching.
@@ -42,6 +42,8 @@ pub struct Block {
     pub last_ts: Option<u64>,
     /// Whether the block held more than could be read.
     pub partial: bool,
+    /// The block as it stands in the file, if the reader was asked to keep that.
+    pub raw: Option<Bytes>,
 }
 
 impl Block {
@@ -74,6 +76,7 @@ pub struct BlockReader<R> {
     foreign: Option<(u64, u16)>,
     /// The position was found by searching, not by following a block.
     searched: bool,
+    keep_raw: bool,
 }
 
 /// What was found at the reader's position.
@@ -107,7 +110,15 @@ impl<R: Read> BlockReader<R> {
             good: 0,
             foreign: None,
             searched: offset != 0,
+            keep_raw: false,
         }
+    }
+
+    /// Keeps each block as it stands in the file, for copying.
+    #[must_use]
+    pub fn keeping_raw(mut self) -> Self {
+        self.keep_raw = true;
+        self
     }
 
     /// Where in the file the reader stands: behind the block or damage that was read last.
@@ -254,6 +265,7 @@ impl<R: Read> BlockReader<R> {
                 end_off: found.end_off,
                 last_ts: found.last_ts,
                 partial,
+                raw: self.keep_raw.then(|| Bytes::copy_from_slice(&data[..len])),
             };
             match decoded {
                 Decoded::Whole { read, written } => {

@@ -110,6 +110,11 @@ pub(crate) fn decompress(input: &[u8], limit: usize, out: &mut BytesMut) -> Deco
     decoded
 }
 
+/// Decompresses a whole stream of exactly `len` bytes; `None` when it is anything else.
+pub(crate) fn decompress_exact(input: &[u8], len: usize, out: &mut BytesMut) -> Option<()> {
+    (decompress(input, len, out) == Decoded::Whole { read: input.len(), written: len }).then_some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

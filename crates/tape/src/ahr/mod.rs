@@ -12,22 +12,26 @@ mod block;
 mod build;
 mod codec;
 mod damage;
+mod events;
 mod header;
 mod mark;
 mod reader;
 mod record;
+mod repair;
 mod scan;
 mod summary;
-mod window;
 
 pub use block::{Block, BlockItem, BlockReader};
 pub use build::BlockBuilder;
 pub use codec::Quality;
+pub(crate) use codec::{compress as compress_into, decompress_exact};
 pub use damage::{Damage, DamageKind};
+pub use events::{AhrEvents, AhrWriter, EventLine, labels_of};
 pub use header::{HEADER_LEN, Header, MAGIC, MAX_COMPRESSED, MAX_UNCOMPRESSED, VERSION};
 pub use mark::Mark;
 pub use reader::{Item, Reader};
 pub use record::{Body, Record, RecordError, Records};
+pub use repair::Repair;
 pub use scan::{BlockInfo, Scan, ScanItem, Tail, tail};
 pub use summary::{Ending, Summary};
 

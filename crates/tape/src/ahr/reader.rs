@@ -43,6 +43,11 @@ impl<R: Read> Reader<R> {
         self.block.as_ref().map(|b| (b.offset, &b.header))
     }
 
+    /// How far in the file the reader has come.
+    pub fn position(&self) -> u64 {
+        self.blocks.offset()
+    }
+
     /// The next record or damage; `None` at the end.
     ///
     /// # Errors

@@ -54,7 +54,7 @@ pub struct Summary {
     pub backward_steps: u64,
     /// Offset behind the last byte of output.
     pub end_off: u64,
-    /// Bytes of output that the recorder itself says it lost (lag, disk).
+    /// Bytes of output that the recorder itself says it lost (lag, disk, an earlier repair).
     pub declared_loss: u64,
     /// Bytes of output missing between one DATA and the next, for whatever reason.
     pub missing_bytes: u64,
@@ -105,7 +105,7 @@ impl Summary {
         self.blocks += 1;
         self.file_bytes += block.len;
         self.record_bytes += block.bytes.len() as u64;
-        self.has_last_block = block.header.is_last();
+        self.has_last_block = block.header.is_last() && !block.partial;
         for record in block.records().flatten() {
             self.add_record(&record);
         }
@@ -149,7 +149,9 @@ impl Summary {
                 match Mark::from_raw(*code, *val) {
                     Mark::Exit(code) => self.ending = Some(Ending::Exit(code)),
                     Mark::Signal(number) => self.ending = Some(Ending::Signal(number)),
-                    Mark::OutputLag(n) | Mark::DiskLoss(n) => self.declared_loss += u64::from(n),
+                    Mark::OutputLag(n) | Mark::DiskLoss(n) | Mark::Repaired(n) => {
+                        self.declared_loss += u64::from(n)
+                    }
                     _ => {}
                 }
             }

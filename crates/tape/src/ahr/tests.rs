@@ -266,11 +266,12 @@ fn a_recording_can_be_continued() {
 
 #[test]
 fn marks_keep_their_meaning_and_unknown_ones_their_value() {
-    for code in 0..20 {
+    for code in 0..300 {
         for val in [0, 1, u32::MAX] {
             assert_eq!(Mark::from_raw(code, val).to_raw(), (code, val));
         }
     }
+    assert_eq!(Mark::from_raw(1, 2), Mark::Other { code: 1, val: 2 }, "the original writer's own");
     let parts: Vec<u32> = Mark::pieces(10_000_000_000).collect();
     assert_eq!(parts.iter().map(|&p| u64::from(p)).sum::<u64>(), 10_000_000_000);
     assert_eq!(Mark::pieces(0).count(), 0);
@@ -291,6 +292,49 @@ fn every_truncation_keeps_the_whole_blocks() {
         let torn = tail(Cursor::new(&file[..cut])).unwrap();
         assert_eq!(torn.is_torn(), !damages.is_empty(), "cut at {cut}");
     }
+}
+
+fn repaired(file: &[u8]) -> Vec<u8> {
+    let mut repair = Repair::new(file);
+    let mut out = Vec::new();
+    while let Some(piece) = repair.next_piece().unwrap() {
+        out.extend_from_slice(piece);
+    }
+    out
+}
+
+#[test]
+fn a_repair_loses_nothing_and_explains_the_rest() {
+    let blocks = sample();
+    let file = file_of(&blocks);
+    assert!(repaired(&file) == file, "a whole file is copied as it is");
+
+    let mut quirky = file.clone();
+    let mut at = 0;
+    for (bytes, _) in &blocks {
+        quirky[at + 6] = 48;
+        at += bytes.len();
+    }
+    assert!(repaired(&quirky) == file, "the original writer's headers are put right");
+
+    let start: usize = blocks[..5].iter().map(|(b, _)| b.len()).sum();
+    for (at, len) in [(start + 50, 20), (start, 4), (start + 24, 8), (start + 32, 1), (file.len() - 20, 20)] {
+        let mut damaged = file.clone();
+        damaged[at..at + len].fill(0xee);
+        let before = read(&damaged);
+        let copy = repaired(&damaged);
+        let summary = Summary::of(&copy[..]).unwrap();
+        assert!(summary.is_whole(), "{at}+{len}: {:?} missing {}", summary.damages, summary.missing_bytes);
+        let kept: Vec<Record> = read(&copy).0.into_iter().filter(|r| !is_repair_mark(r)).collect();
+        assert_eq!(kept, before.0);
+        assert!(repaired(&copy) == copy);
+    }
+    let torn = repaired(&file[..file.len() - 3]);
+    assert!(Summary::of(&torn[..]).unwrap().is_whole());
+}
+
+fn is_repair_mark(record: &Record) -> bool {
+    matches!(record.body, Body::Mark { code, val } if matches!(Mark::from_raw(code, val), Mark::Repaired(_)))
 }
 
 fn body() -> impl Strategy<Value = Body> {

@@ -1,0 +1,367 @@
+//! The native recording in the common language: its records as events and back. Wall-clock times become
+//! times since the start; where the wall clock was set back, time stands still instead. Labels of markers
+//! have no room in a record, so they travel in `NAME.events.jsonl`, numbered by MARK records.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+use super::build::BlockBuilder;
+use super::codec::Quality;
+use super::mark::Mark;
+use super::reader::{Item as AhrItem, Reader};
+use super::record::{Body, Record};
+use crate::event::{
+    Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts, clamp_size,
+};
+use crate::lines::Lines;
+use crate::meta::Meta;
+use crate::{Place, Result};
+
+/// A line of `NAME.events.jsonl` that this crate writes or understands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventLine {
+    /// Wall clock in nanoseconds.
+    pub ts_ns: u64,
+    /// What it is; `marker` is the kind that this crate writes.
+    pub kind: String,
+    /// Number of the marker in the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<u32>,
+    /// Its label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// The labels in a sidecar of events, by number. Lines of other kinds are passed over.
+///
+/// # Errors
+/// When the reader fails.
+pub fn labels_of(sidecar: impl Read) -> Result<BTreeMap<u32, String>> {
+    let mut lines = Lines::new(sidecar);
+    let mut labels = BTreeMap::new();
+    while let Some(line) = lines.next_line()? {
+        if let Ok(EventLine { n: Some(n), label: Some(label), .. }) = serde_json::from_slice(line.text) {
+            labels.insert(n, label);
+        }
+    }
+    Ok(labels)
+}
+
+/// Reads a native recording as events.
+#[derive(Debug)]
+pub struct AhrEvents<R> {
+    reader: Reader<R>,
+    header: Header,
+    labels: BTreeMap<u32, String>,
+    ready: VecDeque<Item>,
+    last_ts: Option<u64>,
+    time_ns: u64,
+    next_off: u64,
+    /// An event whose gap was given first.
+    behind: Option<Item>,
+}
+
+impl<R: Read> AhrEvents<R> {
+    /// With what the sidecars say, if there are any.
+    ///
+    /// # Errors
+    /// When the reader fails, or the recording is of a later version.
+    pub fn new(inner: R, meta: Option<&Meta>, labels: BTreeMap<u32, String>) -> Result<Self> {
+        let mut events = Self {
+            reader: Reader::new(inner),
+            header: Header::default(),
+            labels,
+            ready: VecDeque::new(),
+            last_ts: None,
+            time_ns: 0,
+            next_off: 0,
+            behind: None,
+        };
+        if let Some(meta) = meta {
+            events.header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
+            events.header.title.clone_from(&meta.title);
+            events.header.term.clone_from(&meta.term);
+            if meta.cols > 0 && meta.rows > 0 {
+                events.header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
+            }
+        }
+        // The first record tells the start, and the first RESIZE the true size.
+        while let Some(item) = events.read()? {
+            if let (Item::Event(Event { kind: Kind::Resize { cols, rows }, time_ns: 0 }), true) =
+                (&item, events.ready.iter().all(|i| matches!(i, Item::Note(_))))
+            {
+                events.header.size = Some((*cols, *rows));
+                break;
+            }
+            let is_event = matches!(item, Item::Event(_));
+            events.ready.push_back(item);
+            if is_event || events.ready.len() > 100 {
+                break;
+            }
+        }
+        Ok(events)
+    }
+
+    fn read(&mut self) -> Result<Option<Item>> {
+        if let Some(item) = self.behind.take() {
+            return Ok(Some(item));
+        }
+        Ok(match self.reader.next_item()? {
+            None => None,
+            Some(AhrItem::Damage(damage)) => Some(Note::item(
+                Place::Byte(damage.offset),
+                format!("{} ({} bytes)", damage.kind, damage.len),
+            )),
+            Some(AhrItem::Record(record)) => {
+                let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
+                self.header.started_ns.get_or_insert(record.ts_ns);
+                self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+                let gap = self.gap(&record.body);
+                let event = Item::Event(Event::new(self.time_ns, self.kind(record.body)));
+                if gap == 0 {
+                    return Ok(Some(event));
+                }
+                self.behind = Some(event);
+                Some(Item::Event(Event::new(self.time_ns, Kind::Lost(gap))))
+            }
+        })
+    }
+
+    /// How many bytes of output are missing before this record.
+    fn gap(&mut self, body: &Body) -> u64 {
+        let Body::Data { off, bytes } = body else { return 0 };
+        let expected = std::mem::replace(&mut self.next_off, off.saturating_add(bytes.len() as u64));
+        off.saturating_sub(expected)
+    }
+
+    fn kind(&self, body: Body) -> Kind {
+        match body {
+            Body::Data { bytes, .. } => Kind::Output(bytes),
+            Body::Input { bytes } => Kind::Input(bytes),
+            Body::Resize { cols, rows } => {
+                let (cols, rows) = clamp_size(cols.into(), rows.into());
+                Kind::Resize { cols, rows }
+            }
+            Body::Snapshot { id, anchor, label } => Kind::Snapshot { id, anchor, label },
+            Body::Mark { code, val } => match Mark::from_raw(code, val) {
+                Mark::Exit(code) => Kind::Exit(code as i32),
+                Mark::Signal(number) => Kind::Signal(number as i32),
+                Mark::Label(n) => Kind::Marker(self.labels.get(&n).cloned().unwrap_or_default()),
+                _ => Kind::Mark { code, val },
+            },
+        }
+    }
+}
+
+impl<R: Read> EventReader for AhrEvents<R> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        match self.ready.pop_front() {
+            Some(item) => Ok(Some(item)),
+            None => self.read(),
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.reader.position()
+    }
+}
+
+/// Writes a native recording.
+#[derive(Debug)]
+pub struct AhrWriter {
+    builder: BlockBuilder,
+    quality: Quality,
+    start_ns: u64,
+    last_ns: u64,
+    byte_off: u64,
+    labels: u32,
+    /// Lost bytes that a mark spoke of and no gap has used up.
+    declared: u64,
+    losses: Losses,
+}
+
+impl AhrWriter {
+    /// With blocks compressed so.
+    pub fn new(quality: Quality) -> Self {
+        Self {
+            builder: BlockBuilder::new(0),
+            quality,
+            start_ns: 0,
+            last_ns: 0,
+            byte_off: 0,
+            labels: 0,
+            declared: 0,
+            losses: Losses::default(),
+        }
+    }
+
+    /// The sidecar that goes with a header.
+    pub fn meta(header: &Header) -> Meta {
+        let mut meta = Meta::new();
+        meta.started_at_ns = header.started_ns.unwrap_or(0);
+        meta.cmd = header.command.iter().cloned().collect();
+        meta.title.clone_from(&header.title);
+        meta.term.clone_from(&header.term);
+        (meta.cols, meta.rows) = header.size.unwrap_or((80, 24));
+        meta
+    }
+
+    fn push(&mut self, record: Record, out: &mut Parts) {
+        let mut rest = Some(record);
+        while let Some(record) = rest {
+            rest = self.builder.push(record);
+            if self.builder.is_full() {
+                out.main.extend_from_slice(self.builder.finish(self.quality, false));
+            }
+        }
+    }
+}
+
+impl EventWriter for AhrWriter {
+    fn begin(&mut self, header: &Header, out: &mut Parts) {
+        self.start_ns = header.started_ns.unwrap_or(0);
+        self.last_ns = self.start_ns;
+        let (cols, rows) = header.size.unwrap_or((80, 24));
+        self.push(Record::resize(self.start_ns, cols, rows), out);
+        if !header.extra.is_empty() || header.theme.is_some() || !header.env.is_empty() {
+            self.losses.add(Loss::Header, 0);
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Parts) {
+        let ts = self.start_ns.saturating_add(event.time_ns);
+        self.last_ns = ts;
+        let record = match &event.kind {
+            Kind::Output(bytes) => {
+                let off = self.byte_off;
+                self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
+                Record::data(ts, off, bytes.clone())
+            }
+            Kind::Input(bytes) => Record::input(ts, bytes.clone()),
+            Kind::Resize { cols, rows } => Record::resize(ts, *cols, *rows),
+            Kind::Marker(label) => {
+                self.labels += 1;
+                let line = EventLine {
+                    ts_ns: ts,
+                    kind: "marker".to_owned(),
+                    n: Some(self.labels),
+                    label: Some(label.clone()),
+                };
+                // Text and numbers always make JSON.
+                let _ = serde_json::to_writer(&mut out.events, &line);
+                out.events.push(b'\n');
+                Record::mark(ts, Mark::Label(self.labels))
+            }
+            Kind::Exit(code) => Record::mark(ts, Mark::Exit(*code as u32)),
+            Kind::Signal(number) => Record::mark(ts, Mark::Signal(*number as u32)),
+            Kind::Mark { code, val } => {
+                if let Mark::OutputLag(n) | Mark::DiskLoss(n) | Mark::Repaired(n) =
+                    Mark::from_raw(*code, *val)
+                {
+                    self.declared += u64::from(n);
+                }
+                Record::mark(ts, Mark::Other { code: *code, val: *val })
+            }
+            Kind::Lost(bytes) => {
+                // What no mark explains was damage in the source.
+                let unexplained = bytes.saturating_sub(std::mem::take(&mut self.declared));
+                self.byte_off = self.byte_off.saturating_add(*bytes);
+                for n in Mark::pieces(unexplained) {
+                    self.push(Record::mark(ts, Mark::Repaired(n)), out);
+                }
+                return;
+            }
+            Kind::Snapshot { id, anchor, label } => Record::snapshot(ts, *id, *anchor, label.clone()),
+            Kind::Other { .. } => return self.losses.drop_event(&event.kind),
+        };
+        self.push(record, out);
+    }
+
+    fn finish(&mut self, out: &mut Parts) {
+        out.main.extend_from_slice(self.builder.finish(self.quality, true));
+    }
+
+    fn losses(&self) -> &Losses {
+        &self.losses
+    }
+}
+
+/// A command line that a shell would split into these words again.
+fn shell_words(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c);
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| {
+            if !word.is_empty() && word.chars().all(plain) {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', "'\\''"))
+            }
+        })
+        .collect();
+    quoted.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{read_all, sample_events, write_all};
+
+    #[test]
+    fn every_event_comes_back_with_its_label() {
+        let (header, events) = sample_events();
+        let mut writer = AhrWriter::new(Quality::default());
+        let parts = write_all(&mut writer, &header, &events);
+        let labels = labels_of(&parts.events[..]).unwrap();
+        let meta = AhrWriter::meta(&header);
+        let (back, got, notes) = read_all(AhrEvents::new(&parts.main[..], Some(&meta), labels).unwrap());
+        assert_eq!(notes, []);
+        assert_eq!(got, events);
+        assert_eq!((back.size, back.started_ns), (header.size, header.started_ns));
+        assert_eq!(back.title, header.title);
+    }
+
+    #[test]
+    fn a_gap_in_the_output_keeps_its_length() {
+        // Anchors of snapshots count from the start; closing a gap would move them all.
+        let mut builder = BlockBuilder::new(0);
+        let records = [
+            Record::resize(1, 80, 24),
+            Record::data(2, 0, &b"abc"[..]),
+            Record::mark(3, Mark::OutputLag(100)),
+            Record::data(4, 103, &b"def"[..]),
+            Record::data(5, 206, &b"ghi"[..]),
+            Record::data(6, u64::MAX - 10, &b"end"[..]),
+        ];
+        for record in records {
+            assert_eq!(builder.push(record), None);
+        }
+        let file = builder.finish(Quality::Stored, true).to_vec();
+        let (header, events, _) = read_all(AhrEvents::new(&file[..], None, BTreeMap::new()).unwrap());
+        let lost: Vec<u64> =
+            events.iter().filter_map(|e| if let Kind::Lost(n) = e.kind { Some(n) } else { None }).collect();
+        assert_eq!(lost[..2], [100, 100]);
+        let again = write_all(&mut AhrWriter::new(Quality::Stored), &header, &events).main;
+        let summary = crate::ahr::Summary::of(&again[..]).unwrap();
+        assert_eq!(summary.end_off, u64::MAX - 7);
+        assert_eq!(summary.output_bytes, 12);
+    }
+
+    #[test]
+    fn a_clock_set_back_makes_no_negative_time() {
+        let mut builder = BlockBuilder::new(0);
+        for (ts, off) in [(5_000, 0), (6_000, 1), (1_000, 2), (1_500, 3)] {
+            assert_eq!(builder.push(Record::data(ts, off, &b"x"[..])), None);
+        }
+        let file = builder.finish(Quality::Stored, true).to_vec();
+        let (_, got, _) = read_all(AhrEvents::new(&file[..], None, BTreeMap::new()).unwrap());
+        let times: Vec<u64> = got.iter().map(|e| e.time_ns).collect();
+        assert_eq!(times, [0, 1_000, 1_000, 1_500]);
+    }
+}

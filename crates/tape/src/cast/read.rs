@@ -1,0 +1,233 @@
+//! Reading asciicast, all versions. Versions 2 and 3 are streamed line by line.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::v1;
+use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size, seconds};
+use crate::lines::Lines;
+use crate::{Error, Place, Result};
+
+/// The newest version that can be read.
+const NEWEST: u64 = 3;
+/// A version 1 file is one JSON object; larger ones than this were never made by anything.
+const MAX_V1: usize = 64 << 20;
+
+/// Reads an asciicast of any version.
+#[derive(Debug)]
+pub struct CastReader<R> {
+    lines: Lines<R>,
+    header: Header,
+    relative: bool,
+    time_ns: u64,
+    ready: VecDeque<Event>,
+    noted_order: bool,
+    done: bool,
+}
+
+#[derive(Deserialize)]
+struct HeadLine {
+    version: u64,
+    width: Option<u64>,
+    height: Option<u64>,
+    term: Option<Term>,
+    timestamp: Option<f64>,
+    idle_time_limit: Option<f64>,
+    command: Option<String>,
+    title: Option<String>,
+    env: Option<BTreeMap<String, Option<String>>>,
+    theme: Option<Value>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Term {
+    cols: Option<u64>,
+    rows: Option<u64>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    theme: Option<Value>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+/// The usual event; strings without escapes are not copied.
+#[derive(Deserialize)]
+struct Line<'a>(f64, #[serde(borrow)] Cow<'a, str>, #[serde(borrow)] Cow<'a, str>);
+
+impl<R: Read> CastReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When the reader fails, or the file is not an asciicast of a known version.
+    pub fn new(inner: R) -> Result<Self> {
+        let mut lines = Lines::new(inner);
+        let mut head = Vec::new();
+        let mut at = 1;
+        while let Some(line) = lines.next_line()? {
+            let text = line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text);
+            at = line.number;
+            if !text.trim_ascii().is_empty() && !text.starts_with(b"#") {
+                head = text.to_vec();
+                break;
+            }
+        }
+        let mut reader = Self {
+            lines,
+            header: Header::default(),
+            relative: false,
+            time_ns: 0,
+            ready: VecDeque::new(),
+            noted_order: false,
+            done: false,
+        };
+        match serde_json::from_slice::<HeadLine>(&head) {
+            Ok(head) if head.version > NEWEST => {
+                let (at, format) = (Place::Line(at), "asciicast");
+                return Err(Error::Version { at, format, found: head.version, known: NEWEST });
+            }
+            Ok(head) if head.version >= 2 => {
+                reader.relative = head.version == 3;
+                reader.header = head.into();
+            }
+            // Version 1 may be on one line or on many.
+            Ok(_) | Err(_) => {
+                if !head.trim_ascii_start().starts_with(b"{") {
+                    return Err(Error::malformed(Place::Line(at), "not an asciicast: no header"));
+                }
+                head.push(b'\n');
+                head.extend(reader.lines.rest(MAX_V1)?);
+                (reader.header, reader.ready) = v1::parse(&head)?;
+                reader.done = true;
+            }
+        }
+        Ok(reader)
+    }
+
+    fn event(&mut self, time: f64, code: &str, data: Value, at: Place) -> Result<Item> {
+        let Some(ns) = seconds(time.abs()) else {
+            return Err(Error::malformed(at, format!("impossible time {time}")));
+        };
+        let forward = if self.relative {
+            (time >= 0.0).then(|| self.time_ns.saturating_add(ns))
+        } else {
+            (time >= 0.0 && ns >= self.time_ns).then_some(ns)
+        };
+        if let Some(time_ns) = forward {
+            self.time_ns = time_ns;
+        }
+        let kind = match (code, data) {
+            ("o", Value::String(text)) => Kind::Output(Bytes::from(text)),
+            ("i", Value::String(text)) => Kind::Input(Bytes::from(text)),
+            ("m", Value::String(text)) => Kind::Marker(text),
+            ("r", Value::String(text)) => match parse_size(&text) {
+                Some((cols, rows)) => Kind::Resize { cols, rows },
+                None => return Ok(Note::item(at, format!("ignored an impossible size {text:?}"))),
+            },
+            ("x", Value::String(text)) if text.trim().parse::<i32>().is_ok() => {
+                Kind::Exit(text.trim().parse().unwrap_or_default())
+            }
+            ("o" | "i" | "m" | "r", _) => {
+                return Err(Error::malformed(at, format!("the data of event {code:?} is not text")));
+            }
+            (code, data) => Kind::Other { code: code.to_owned(), data },
+        };
+        let event = Event::new(self.time_ns, kind);
+        if forward.is_none() && !self.noted_order {
+            self.noted_order = true;
+            self.ready.push_back(event);
+            return Ok(Note::item(at, "time goes back here; such times were moved forward"));
+        }
+        Ok(Item::Event(event))
+    }
+}
+
+impl<R: Read> EventReader for CastReader<R> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        if let Some(event) = self.ready.pop_front() {
+            return Ok(Some(Item::Event(event)));
+        }
+        while !self.done {
+            let Some(line) = self.lines.next_line()? else {
+                self.done = true;
+                break;
+            };
+            let at = Place::Line(line.number);
+            let text = line.text.trim_ascii();
+            if text.is_empty() || text.starts_with(b"#") {
+                continue;
+            }
+            let parsed = match serde_json::from_slice::<Line<'_>>(text) {
+                Ok(Line(time, code, data)) => Ok((time, code.into_owned(), Value::String(data.into_owned()))),
+                // An unknown kind of event may carry anything.
+                Err(e) => serde_json::from_slice::<(f64, String, Value)>(text).map_err(|_| e),
+            };
+            let (time, code, data) = match parsed {
+                Ok(parsed) => parsed,
+                Err(_) if !line.ended => {
+                    self.done = true;
+                    return Ok(Some(Note::item(at, "the file ends within this line")));
+                }
+                Err(e) => {
+                    self.done = true;
+                    return Err(Error::malformed(at, format!("not an event: {e}")));
+                }
+            };
+            let item = self.event(time, &code, data, at);
+            self.done |= item.is_err();
+            return item.map(Some);
+        }
+        Ok(None)
+    }
+
+    fn position(&self) -> u64 {
+        self.lines.position()
+    }
+}
+
+impl From<HeadLine> for Header {
+    fn from(head: HeadLine) -> Self {
+        let mut extra = head.extra;
+        let (mut cols, mut rows, mut kind, mut theme) = (head.width, head.height, None, head.theme);
+        if let Some(term) = head.term {
+            (cols, rows, kind) = (term.cols, term.rows, term.kind);
+            theme = term.theme.or(theme);
+            if !term.extra.is_empty() {
+                extra.insert("term".to_owned(), Value::Object(term.extra));
+            }
+        }
+        // What only describes the events that follow would be wrong in a copy.
+        extra.remove("duration");
+        let env: BTreeMap<_, _> = head.env.into_iter().flatten().filter_map(|(k, v)| Some((k, v?))).collect();
+        Self {
+            size: cols.zip(rows).map(|(cols, rows)| clamp_size(cols, rows)),
+            started_ns: head.timestamp.filter(|t| (0.0..1e11).contains(t)).and_then(|t| {
+                let ns = t * 1e9;
+                (ns < u64::MAX as f64).then_some(ns as u64)
+            }),
+            command: head.command,
+            title: head.title,
+            term: kind.or_else(|| env.get("TERM").cloned()),
+            env,
+            idle_limit_ns: head.idle_time_limit.and_then(seconds),
+            theme,
+            extra,
+        }
+    }
+}
+
+/// `80x24`, brought into bounds; `None` when it is no size at all.
+fn parse_size(text: &str) -> Option<(u16, u16)> {
+    let (cols, rows) = text.split_once('x')?;
+    Some(clamp_size(cols.trim().parse().ok()?, rows.trim().parse().ok()?))
+}

@@ -1,0 +1,180 @@
+//! Writing asciicast 2 and 3.
+
+use std::io::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::CastVersion;
+use crate::event::{Event, EventWriter, Header, Kind, Loss, Losses, Parts};
+use crate::utf8::Utf8;
+
+/// Writes an asciicast.
+#[derive(Debug)]
+pub struct CastWriter {
+    version: CastVersion,
+    output: Utf8,
+    input: Utf8,
+    text: String,
+    /// Time of the event before, in microseconds: relative times must add up without drift.
+    last_us: u64,
+    losses: Losses,
+}
+
+impl CastWriter {
+    /// In the given version.
+    pub fn new(version: CastVersion) -> Self {
+        Self {
+            version,
+            output: Utf8::default(),
+            input: Utf8::default(),
+            text: String::new(),
+            last_us: 0,
+            losses: Losses::default(),
+        }
+    }
+
+    fn line(&mut self, time_us: u64, code: &str, data: &Value, out: &mut Vec<u8>) {
+        self.open_line(time_us, code, out);
+        put_json(out, data);
+        out.extend_from_slice(b"]\n");
+    }
+
+    fn open_line(&mut self, time_us: u64, code: &str, out: &mut Vec<u8>) {
+        let time_us = time_us.max(self.last_us);
+        let shown = match self.version {
+            CastVersion::V2 => time_us,
+            CastVersion::V3 => time_us - self.last_us,
+        };
+        self.last_us = time_us;
+        put(out, format_args!("[{}.{:06},", shown / 1_000_000, shown % 1_000_000));
+        put_json(out, code);
+        out.push(b',');
+    }
+
+    /// Output or input as text; nothing is written while only part of a character is there.
+    fn text(&mut self, time_us: u64, code: &str, bytes: &[u8], out: &mut Vec<u8>) {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let decoder = if code == "o" { &mut self.output } else { &mut self.input };
+        let lost = decoder.push(bytes, &mut text);
+        if lost > 0 {
+            self.losses.add(Loss::InvalidUtf8, lost);
+        }
+        if !text.is_empty() || bytes.is_empty() {
+            self.open_line(time_us, code, out);
+            put_json(out, &text);
+            out.extend_from_slice(b"]\n");
+        }
+        self.text = text;
+    }
+}
+
+impl EventWriter for CastWriter {
+    fn begin(&mut self, header: &Header, out: &mut Parts) {
+        let mut head = Map::new();
+        let (cols, rows) = header.size.unwrap_or((80, 24));
+        let mut extra = header.extra.clone();
+        let mut term = match extra.remove("term") {
+            Some(Value::Object(term)) => term,
+            _ => Map::new(),
+        };
+        let mut env = header.env.clone();
+        match self.version {
+            CastVersion::V2 => {
+                head.insert("version".into(), 2.into());
+                head.insert("width".into(), cols.into());
+                head.insert("height".into(), rows.into());
+                if let Some(theme) = &header.theme {
+                    head.insert("theme".into(), theme.clone());
+                }
+                if let Some(kind) = &header.term {
+                    env.entry("TERM".into()).or_insert_with(|| kind.clone());
+                }
+            }
+            CastVersion::V3 => {
+                head.insert("version".into(), 3.into());
+                term.insert("cols".into(), cols.into());
+                term.insert("rows".into(), rows.into());
+                if let Some(kind) = &header.term {
+                    term.insert("type".into(), kind.as_str().into());
+                }
+                if let Some(theme) = &header.theme {
+                    term.insert("theme".into(), theme.clone());
+                }
+                head.insert("term".into(), Value::Object(term));
+            }
+        }
+        if let Some(ns) = header.started_ns {
+            head.insert("timestamp".into(), (ns / 1_000_000_000).into());
+        }
+        if let Some(ns) = header.idle_limit_ns {
+            head.insert("idle_time_limit".into(), json!(ns as f64 / 1e9));
+        }
+        if let Some(command) = &header.command {
+            head.insert("command".into(), command.as_str().into());
+        }
+        if let Some(title) = &header.title {
+            head.insert("title".into(), title.as_str().into());
+        }
+        if !env.is_empty() {
+            head.insert("env".into(), json!(env));
+        }
+        for (key, value) in extra {
+            head.entry(key).or_insert(value);
+        }
+        put_json(&mut out.main, &head);
+        out.main.push(b'\n');
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Parts) {
+        let out = &mut out.main;
+        let us = event.time_ns / 1000;
+        match &event.kind {
+            Kind::Output(bytes) => self.text(us, "o", bytes, out),
+            Kind::Input(bytes) => self.text(us, "i", bytes, out),
+            Kind::Resize { cols, rows } => self.line(us, "r", &format!("{cols}x{rows}").into(), out),
+            Kind::Marker(label) => self.line(us, "m", &label.as_str().into(), out),
+            Kind::Snapshot { label, .. } => {
+                // A marker keeps the moment and the name; the id and the anchor have no place.
+                self.losses.drop_event(&event.kind);
+                self.line(us, "m", &label.as_str().into(), out);
+            }
+            Kind::Exit(_) | Kind::Signal(_) if self.version == CastVersion::V2 => {
+                self.losses.drop_event(&event.kind);
+            }
+            Kind::Exit(code) => self.line(us, "x", &code.to_string().into(), out),
+            Kind::Signal(number) => {
+                self.losses.add(Loss::Signal, 0);
+                self.line(us, "x", &(128 + number).to_string().into(), out);
+            }
+            Kind::Other { code, data } => self.line(us, code, data, out),
+            Kind::Mark { .. } | Kind::Lost(_) => self.losses.drop_event(&event.kind),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Parts) {
+        for code in ["o", "i"] {
+            let mut text = String::new();
+            let decoder = if code == "o" { &mut self.output } else { &mut self.input };
+            let lost = decoder.finish(&mut text);
+            if lost > 0 {
+                self.losses.add(Loss::InvalidUtf8, lost);
+                self.line(self.last_us, code, &text.into(), &mut out.main);
+            }
+        }
+    }
+
+    fn losses(&self) -> &Losses {
+        &self.losses
+    }
+}
+
+fn put(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {
+    // Writing to memory cannot fail.
+    let _ = out.write_fmt(args);
+}
+
+fn put_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // Neither can this: maps have string keys and numbers are finite.
+    let _ = serde_json::to_writer(out, value);
+}

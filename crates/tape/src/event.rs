@@ -1,0 +1,326 @@
+//! The common language of all formats: a header, then events in order, each with a time since the start.
+//! A format is read by an [`EventReader`] and written by an [`EventWriter`], so any can become any other,
+//! and what a target cannot carry is counted by its writer as it goes by.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::{Place, Result};
+
+/// Largest number of cells a side that a file may ask for.
+pub const MAX_SIDE: u16 = 1000;
+
+/// Times beyond this many seconds (some 31 years) are nonsense, not patience.
+pub(crate) const MAX_SECONDS: f64 = 1e9;
+
+/// What is known of a session before its first event.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Header {
+    /// Size at the start: columns, rows.
+    pub size: Option<(u16, u16)>,
+    /// Wall clock at the start, nanoseconds since 1970.
+    pub started_ns: Option<u64>,
+    /// The command line as text.
+    pub command: Option<String>,
+    /// A title for people.
+    pub title: Option<String>,
+    /// Kind of terminal, as in TERM.
+    pub term: Option<String>,
+    /// Environment variables that the file keeps.
+    pub env: BTreeMap<String, String>,
+    /// Longest pause that a player should make.
+    pub idle_limit_ns: Option<u64>,
+    /// Colours of the terminal, in asciicast's form.
+    pub theme: Option<Value>,
+    /// Fields of an asciicast header that have no place here; written again into another asciicast.
+    pub extra: Map<String, Value>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Nanoseconds since the start; never less than in the event before.
+    pub time_ns: u64,
+    /// What.
+    pub kind: Kind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The program wrote these bytes.
+    Output(Bytes),
+    /// The program was given these bytes.
+    Input(Bytes),
+    /// The terminal took this size.
+    Resize {
+        /// Columns.
+        cols: u16,
+        /// Rows.
+        rows: u16,
+    },
+    /// A person or a tool marked this moment.
+    Marker(String),
+    /// The program ended with this code.
+    Exit(i32),
+    /// The program was ended by this signal.
+    Signal(i32),
+    /// A MARK of a native recording that has no form of its own here.
+    Mark {
+        /// Its code.
+        code: u32,
+        /// Its value.
+        val: u32,
+    },
+    /// A file-system snapshot.
+    Snapshot {
+        /// Its id.
+        id: u64,
+        /// Offset in the output.
+        anchor: u64,
+        /// Its label.
+        label: String,
+    },
+    /// So many bytes of output are missing here: offsets in the output jump.
+    Lost(u64),
+    /// An event of an asciicast that this version does not know.
+    Other {
+        /// Its one-letter code.
+        code: String,
+        /// Its data.
+        data: Value,
+    },
+}
+
+impl Event {
+    /// An event at a time.
+    pub fn new(time_ns: u64, kind: Kind) -> Self {
+        Self { time_ns, kind }
+    }
+}
+
+/// What an [`EventReader`] gives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// An event.
+    Event(Event),
+    /// Something about the file that a person should hear of; reading goes on.
+    Note(Note),
+}
+
+/// A remark about a place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Where.
+    pub at: Place,
+    /// What.
+    pub what: String,
+}
+
+impl Note {
+    pub(crate) fn item(at: Place, what: impl Into<String>) -> Item {
+        Item::Note(Self { at, what: what.into() })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.at, self.what)
+    }
+}
+
+/// Reads events from a file of some format, in memory that does not grow with it.
+pub trait EventReader {
+    /// What was known at the start.
+    fn header(&self) -> &Header;
+
+    /// The next event or remark; `None` at the end.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is malformed in a way that hides what follows.
+    fn next_item(&mut self) -> Result<Option<Item>>;
+
+    /// How many bytes of the file have been dealt with, for a progress bar.
+    fn position(&self) -> u64;
+}
+
+impl<T: EventReader + ?Sized> EventReader for Box<T> {
+    fn header(&self) -> &Header {
+        (**self).header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        (**self).next_item()
+    }
+
+    fn position(&self) -> u64 {
+        (**self).position()
+    }
+}
+
+/// The bytes that a writer made, to be appended to its files by the caller, who clears them afterwards.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The recording itself.
+    pub main: Vec<u8>,
+    /// The timing file of a typescript; empty for every other format.
+    pub timing: Vec<u8>,
+    /// Lines of `NAME.events.jsonl` beside a native recording: what its records have no room for.
+    pub events: Vec<u8>,
+}
+
+impl Parts {
+    /// Forgets what was written and keeps the memory.
+    pub fn clear(&mut self) {
+        self.main.clear();
+        self.timing.clear();
+        self.events.clear();
+    }
+}
+
+/// Writes events in some format. Everything goes to memory, so nothing here can fail.
+pub trait EventWriter {
+    /// The head of the file. Called once, first.
+    fn begin(&mut self, header: &Header, out: &mut Parts);
+
+    /// One event.
+    fn event(&mut self, event: &Event, out: &mut Parts);
+
+    /// The end of the file. Called once, last.
+    fn finish(&mut self, out: &mut Parts);
+
+    /// What could not be carried so far.
+    fn losses(&self) -> &Losses;
+}
+
+impl<T: EventWriter + ?Sized> EventWriter for Box<T> {
+    fn begin(&mut self, header: &Header, out: &mut Parts) {
+        (**self).begin(header, out);
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Parts) {
+        (**self).event(event, out);
+    }
+
+    fn finish(&mut self, out: &mut Parts) {
+        (**self).finish(out);
+    }
+
+    fn losses(&self) -> &Losses {
+        (**self).losses()
+    }
+}
+
+/// A kind of thing that a format may be unable to carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Bytes that are not UTF-8, replaced.
+    InvalidUtf8,
+    /// Characters that the target's character set lacks, replaced.
+    Characters,
+    /// Input.
+    Input,
+    /// Changes of size.
+    Resize,
+    /// Markers.
+    Marker,
+    /// The exit code or signal.
+    Exit,
+    /// That a signal ended the program; its number became an exit code.
+    Signal,
+    /// The recorder's own marks.
+    Mark,
+    /// Snapshots.
+    Snapshot,
+    /// Events of kinds that only the source knows.
+    Other,
+    /// Times: the target has none.
+    Timing,
+    /// Fields of the header.
+    Header,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InvalidUtf8 => "bytes that are not UTF-8 (replaced)",
+            Self::Characters => "characters without an equivalent (replaced)",
+            Self::Input => "input",
+            Self::Resize => "changes of size",
+            Self::Marker => "markers",
+            Self::Exit => "how the program ended",
+            Self::Signal => "death by signal (written as exit code 128 + n)",
+            Self::Mark => "the recorder's own marks",
+            Self::Snapshot => "snapshots",
+            Self::Other => "events of unknown kinds",
+            Self::Timing => "times",
+            Self::Header => "fields of the header",
+        })
+    }
+}
+
+/// How often something could not be carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Events (or header fields) concerned.
+    pub events: u64,
+    /// Bytes concerned, where that means anything.
+    pub bytes: u64,
+}
+
+/// What a writer could not carry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses(BTreeMap<Loss, Count>);
+
+impl Losses {
+    /// Whether everything was carried.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each kind with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (Loss, Count)> {
+        self.0.iter().map(|(&loss, &count)| (loss, count))
+    }
+
+    /// The count of one kind.
+    pub fn of(&self, loss: Loss) -> Count {
+        self.0.get(&loss).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn add(&mut self, loss: Loss, bytes: usize) {
+        let count = self.0.entry(loss).or_default();
+        count.events += 1;
+        count.bytes += bytes as u64;
+    }
+
+    /// Counts an event that is dropped whole.
+    pub(crate) fn drop_event(&mut self, kind: &Kind) {
+        match kind {
+            Kind::Output(bytes) => self.add(Loss::Other, bytes.len()),
+            Kind::Input(bytes) => self.add(Loss::Input, bytes.len()),
+            Kind::Resize { .. } => self.add(Loss::Resize, 0),
+            Kind::Marker(label) => self.add(Loss::Marker, label.len()),
+            Kind::Exit(_) | Kind::Signal(_) => self.add(Loss::Exit, 0),
+            Kind::Mark { .. } | Kind::Lost(_) => self.add(Loss::Mark, 0),
+            Kind::Snapshot { .. } => self.add(Loss::Snapshot, 0),
+            Kind::Other { .. } => self.add(Loss::Other, 0),
+        }
+    }
+}
+
+/// A size that a file declared, brought into bounds.
+pub(crate) fn clamp_size(cols: u64, rows: u64) -> (u16, u16) {
+    let side = |n: u64| n.clamp(1, u64::from(MAX_SIDE)) as u16;
+    (side(cols), side(rows))
+}
+
+/// Seconds as a file gives them, in nanoseconds; `None` for what no clock can mean.
+pub(crate) fn seconds(value: f64) -> Option<u64> {
+    (0.0..=MAX_SECONDS).contains(&value).then(|| (value * 1e9).round() as u64)
+}

@@ -1,0 +1,225 @@
+//! The final lines of a session, and the points from which it could be branched: each line of scrollback
+//! and screen with the last byte that wrote to it, and each snapshot beside the line that was being written
+//! when it was taken.
+//!
+//! A snapshot with anchor A was taken when A bytes had been written. It belongs behind the line with the
+//! latest last write before A: in output that only scrolls that is plain order by position, and where a
+//! program moved the cursor about it is still the line that was in work.
+
+use std::io::Write;
+
+use serde::Serialize;
+use tapdeck_term::Term;
+
+use super::{Out, tame};
+use crate::Result;
+use crate::replay::{Moment, MomentKind};
+
+/// A line as it was at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FinalLine {
+    /// Number, from 0 at the oldest; lines that fell out of scrollback are counted.
+    pub idx: u64,
+    /// Its text, without trailing blanks.
+    pub text: String,
+    /// Offset of the last byte that wrote to it; `None` when none did.
+    pub last_write_byte: Option<u64>,
+}
+
+/// A row of the merged list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BranchRow<'a> {
+    /// A line.
+    Line(FinalLine),
+    /// A snapshot, or a marker.
+    Moment(&'a Moment),
+}
+
+/// All lines of scrollback and screen, without the blank ones at the end.
+pub fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
+    let first = term.evicted();
+    let count = shown_rows(term);
+    (first..).zip(term.lines().take(count)).map(|(idx, line)| FinalLine {
+        idx,
+        text: tame(&line.text()),
+        last_write_byte: line.written(),
+    })
+}
+
+/// How many rows there are up to the last that shows something.
+pub(crate) fn shown_rows(term: &Term) -> usize {
+    let blank = term.screen().rev().take_while(|line| line.text().is_empty()).count();
+    let rows = term.scrollback_len() + term.screen().len() - blank;
+    if blank < term.screen().len() {
+        return rows;
+    }
+    rows - term.scrollback().rev().take_while(|line| line.text().is_empty()).count()
+}
+
+/// The final lines with the moments between them. Moments at one place keep their order.
+pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator<Item = BranchRow<'a>> {
+    let mut placed = place(term, moments).into_iter().peekable();
+    let mut lines = final_lines(term).enumerate().peekable();
+    let mut row = 0;
+    std::iter::from_fn(move || {
+        // A moment placed at row n stands before the n-th line, so behind the one before it.
+        if let Some((at, moment)) = placed.peek()
+            && (*at <= row || lines.peek().is_none())
+        {
+            let moment = *moment;
+            placed.next();
+            return Some(BranchRow::Moment(moment));
+        }
+        let (i, line) = lines.next()?;
+        row = i + 1;
+        Some(BranchRow::Line(line))
+    })
+}
+
+/// For each moment the number of lines before it, sorted by that; equal ones in order of anchor, then as
+/// they came.
+fn place<'a>(term: &Term, moments: &'a [Moment]) -> Vec<(usize, &'a Moment)> {
+    let mut writes: Vec<(u64, usize)> = term
+        .lines()
+        .take(shown_rows(term))
+        .enumerate()
+        .filter_map(|(i, line)| Some((line.written()?, i)))
+        .collect();
+    writes.sort_unstable();
+    let mut placed: Vec<(usize, &Moment)> = moments
+        .iter()
+        .map(|moment| {
+            let before = writes.partition_point(|(byte, _)| *byte < moment.anchor);
+            let row = before.checked_sub(1).map_or(0, |i| writes[i].1 + 1);
+            (row, moment)
+        })
+        .collect();
+    placed.sort_by_key(|(row, moment)| (*row, moment.anchor));
+    placed
+}
+
+/// A moment in the words of the exports.
+fn describe(moment: &Moment) -> (&'static str, Option<u64>) {
+    match moment.kind {
+        MomentKind::Snapshot(id) => ("snapshot", Some(id)),
+        MomentKind::Marker => ("marker", None),
+    }
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    kind: &'static str,
+    idx: u64,
+    text: &'a str,
+    last_write_byte: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct JsonMoment<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    anchor_byte: u64,
+    ts_ns: Option<u64>,
+    label: &'a str,
+}
+
+/// The merged list as a JSON array, an object a line.
+///
+/// # Errors
+/// When the writer fails.
+pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
+    let mut out = Out::new(out);
+    let mut open = "[\n";
+    for row in branch_points(term, moments) {
+        out.put(open)?;
+        open = ",\n";
+        match row {
+            BranchRow::Line(FinalLine { idx, text, last_write_byte }) => {
+                out.json(&JsonLine { kind: "line", idx, text: &text, last_write_byte })?;
+            }
+            BranchRow::Moment(m) => {
+                let (kind, id) = describe(m);
+                let (anchor_byte, ts_ns, label) = (m.anchor, m.ts_ns, m.label.as_str());
+                out.json(&JsonMoment { kind, id, anchor_byte, ts_ns, label })?;
+            }
+        }
+    }
+    out.put(if open == "[\n" { "[]\n" } else { "\n]\n" })?;
+    out.flush()
+}
+
+/// The merged list as CSV: kind, index or id, position, time, text. A cell that a spreadsheet would take
+/// for a formula gets an apostrophe in front.
+///
+/// # Errors
+/// When the writer fails.
+pub fn branch_csv(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
+    let mut out = Out::new(out);
+    out.put("kind,index,position,ts_ns,text\r\n")?;
+    let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
+    for row in branch_points(term, moments) {
+        let line = match row {
+            BranchRow::Line(line) => {
+                format!("line,{},{},,{}\r\n", line.idx, number(line.last_write_byte), cell(&line.text))
+            }
+            BranchRow::Moment(m) => {
+                let (kind, id) = describe(m);
+                format!("{kind},{},{},{},{}\r\n", number(id), m.anchor, number(m.ts_ns), cell(&m.label))
+            }
+        };
+        out.put(line)?;
+    }
+    out.flush()
+}
+
+fn cell(text: &str) -> String {
+    let text = tame(text);
+    let guard = if text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']) { "'" } else { "" };
+    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+}
+
+/// The merged list as a Markdown table, with a badge on what is not a line.
+///
+/// # Errors
+/// When the writer fails.
+pub fn branch_md(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
+    let mut out = Out::new(out);
+    out.put("| line | byte | text |\n| ---: | ---: | --- |\n")?;
+    for row in branch_points(term, moments) {
+        let line = match row {
+            BranchRow::Line(line) => {
+                let byte = line.last_write_byte.map(|b| b.to_string()).unwrap_or_default();
+                format!("| {} | {byte} | {} |\n", line.idx, plain_md(&line.text))
+            }
+            BranchRow::Moment(m) => {
+                let badge = match describe(m) {
+                    (kind, Some(id)) => format!("📌 {kind} {id}"),
+                    (kind, None) => format!("🔖 {kind}"),
+                };
+                format!("| **{badge}** | **{}** | **{}** |\n", m.anchor, plain_md(&m.label))
+            }
+        };
+        out.put(line)?;
+    }
+    out.flush()
+}
+
+/// Text that Markdown shows as it is.
+pub(super) fn plain_md(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in tame(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '+' | '-' | '.' | '!'
+            | '|' | '~' | ':' | '@' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

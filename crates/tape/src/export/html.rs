@@ -1,0 +1,210 @@
+//! A recording as one HTML file that plays, seeks, searches and copies, with no network and nothing to
+//! install. The screen is rendered here, not in the page: the file holds the rows that changed in each
+//! frame, so the page has no parser that a recording could attack, and its text only ever becomes text
+//! nodes. A content policy forbids everything but the page's own script.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tapdeck_term::{Attrs, Colour, Generation, Style, Term, Underline};
+
+use super::branch::final_lines;
+use super::{Out, markup, script_json};
+use crate::event::{EventReader, Item, Kind};
+use crate::replay::Replay;
+use crate::{Result, base64};
+
+const SCRIPT: &str = include_str!("player.js");
+const STYLE: &str = include_str!("player.css");
+/// Frames in one element of the page.
+const CHUNK: usize = 500;
+
+/// How to make the page.
+#[derive(Debug, Clone, Copy)]
+pub struct HtmlOptions {
+    /// Frames a second at most: what changes in between is shown together.
+    pub fps: u32,
+    /// Rows of scrollback in the transcript below the player; 0 leaves the transcript out.
+    pub transcript: usize,
+}
+
+impl Default for HtmlOptions {
+    fn default() -> Self {
+        Self { fps: 30, transcript: 10_000 }
+    }
+}
+
+/// Writes the page, streaming: memory does not grow with the recording.
+///
+/// # Errors
+/// When the recording cannot be read on or the writer fails.
+pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write) -> Result<()> {
+    let mut out = Out::new(out);
+    let header = reader.header().clone();
+    let mut title = String::new();
+    markup(header.title.as_deref().or(header.command.as_deref()).unwrap_or("Recording"), &mut title);
+    let mut replay = Replay::new(&header, options.transcript);
+    let palette = replay.term().palette();
+    let colour = |c: tapdeck_term::Rgb| format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2);
+    let (fg, bg) = (colour(palette.dynamic(0)), colour(palette.dynamic(1)));
+    out.put(format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
+         style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<main id=\"player\"></main>\n",
+        digest(SCRIPT),
+        digest(STYLE),
+    ))?;
+    let size = replay.term().size();
+    let head = json!({"cols": size.cols, "rows": size.rows, "fg": fg, "bg": bg});
+    out.put(format!("<script type=\"application/json\" id=\"head\">{}</script>\n", script_json(&head)))?;
+
+    let mut frames = Frames::default();
+    let step = 1_000_000_000 / u64::from(options.fps.clamp(1, 120));
+    let mut due = None;
+    while let Some(item) = reader.next_item()? {
+        if let Item::Event(event) = &item {
+            if let Some((start, _)) = due
+                && event.time_ns >= start + step
+            {
+                frames.take(replay.term(), start, &mut out)?;
+                due = None;
+            }
+            let shows = matches!(event.kind, Kind::Output(_) | Kind::Resize { .. });
+            if shows && due.is_none() {
+                due = Some((event.time_ns, ()));
+            }
+        }
+        replay.item(item);
+    }
+    frames.take(replay.term(), due.map_or(replay.time_ns(), |(start, ())| start), &mut out)?;
+    frames.flush(&mut out)?;
+
+    let moments: Vec<Value> =
+        replay.moments().iter().map(|m| json!([m.time_ns / 1_000_000, m.label])).collect();
+    let tail = json!({"duration": replay.time_ns() / 1_000_000, "moments": moments});
+    out.put(format!("<script type=\"application/json\" id=\"tail\">{}</script>\n", script_json(&tail)))?;
+    if options.transcript > 0 {
+        out.put("<details><summary>Transcript</summary>\n<pre id=\"transcript\">")?;
+        for line in final_lines(replay.term()) {
+            let mut text = String::new();
+            markup(&line.text, &mut text);
+            text.push('\n');
+            out.put(text)?;
+        }
+        out.put("</pre>\n</details>\n")?;
+    }
+    out.put(format!("<script>{SCRIPT}</script>\n</body>\n</html>\n"))?;
+    out.flush()
+}
+
+/// For the content policy.
+fn digest(text: &str) -> String {
+    base64::encode(&Sha256::digest(text.as_bytes()))
+}
+
+/// Collects frames: time, rows that changed, cursor, size when it changed.
+#[derive(Default)]
+struct Frames {
+    since: Generation,
+    styles: HashMap<Style, usize>,
+    size: Option<(u16, u16)>,
+    chunk: Vec<Value>,
+}
+
+impl Frames {
+    fn take<W: Write>(&mut self, term: &Term, time_ns: u64, out: &mut Out<W>) -> Result<()> {
+        let size = (term.size().cols, term.size().rows);
+        if self.size.is_some_and(|before| before != size) {
+            self.since = Generation(0);
+        }
+        let diff = term.diff(self.since);
+        self.since = diff.generation;
+        let mut fresh = Vec::new();
+        let rows: Vec<Value> = diff
+            .rows
+            .iter()
+            .map(|row| {
+                let runs: Vec<Value> = row
+                    .runs
+                    .iter()
+                    .map(|run| {
+                        let next = self.styles.len();
+                        let id = *self.styles.entry(run.style).or_insert_with(|| {
+                            fresh.push(style(term, &run.style));
+                            next
+                        });
+                        let text = super::tame(&run.text);
+                        // The width is only told where it is not the number of characters.
+                        match usize::from(run.width) == text.chars().count() {
+                            true => json!([run.col, id, text]),
+                            false => json!([run.col, id, text, run.width]),
+                        }
+                    })
+                    .collect();
+                json!([row.row, runs])
+            })
+            .collect();
+        let cursor = diff.cursor;
+        let mut frame = json!({
+            "t": time_ns / 1_000_000,
+            "r": rows,
+            "c": [cursor.row, cursor.col, u8::from(cursor.visible)],
+        });
+        if !fresh.is_empty() {
+            frame["d"] = Value::Array(fresh);
+        }
+        if self.size != Some(size) {
+            frame["s"] = json!([size.0, size.1]);
+            self.size = Some(size);
+        }
+        self.chunk.push(frame);
+        if self.chunk.len() >= CHUNK {
+            self.flush(out)?;
+        }
+        Ok(())
+    }
+
+    fn flush<W: Write>(&mut self, out: &mut Out<W>) -> Result<()> {
+        let chunk = std::mem::take(&mut self.chunk);
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        out.put(format!(
+            "<script type=\"application/json\" class=\"frames\">{}</script>\n",
+            script_json(&chunk)
+        ))
+    }
+}
+
+/// Text colour, background, attributes as a string of letters.
+fn style(term: &Term, style: &Style) -> Value {
+    let hex = |c: Colour, back: bool| match c {
+        Colour::Default => String::new(),
+        c => {
+            let rgb = if back { term.palette().background(c) } else { term.palette().foreground(c) };
+            format!("#{:02x}{:02x}{:02x}", rgb.0, rgb.1, rgb.2)
+        }
+    };
+    let mut letters = String::new();
+    for (attr, letter) in [
+        (Attrs::BOLD, 'b'),
+        (Attrs::FAINT, 'f'),
+        (Attrs::ITALIC, 'i'),
+        (Attrs::INVERSE, 'v'),
+        (Attrs::CONCEAL, 'c'),
+        (Attrs::STRIKE, 's'),
+        (Attrs::OVERLINE, 'o'),
+    ] {
+        if style.attrs.contains(attr) {
+            letters.push(letter);
+        }
+    }
+    if style.underline != Underline::None {
+        letters.push('u');
+    }
+    json!([hex(style.fg, false), hex(style.bg, true), letters])
+}

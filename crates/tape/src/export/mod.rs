@@ -1,0 +1,89 @@
+//! Exports: what a recording shows, for people and tools that have no terminal. A recording is untrusted
+//! text, so each export makes sure that none of it can act: control and bidirectional characters are
+//! replaced, markup is escaped, and cells of a table cannot become formulas.
+
+mod branch;
+mod html;
+mod svg;
+mod text;
+
+use std::io::{self, Write};
+
+use crate::{Error, Place, Result};
+
+pub use branch::{BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines};
+pub use html::{HtmlOptions, html};
+pub use svg::{SvgOptions, svg_animated, svg_still};
+pub use text::{ansi, json, md, txt};
+
+/// Writes and knows how far it came, for messages.
+struct Out<W> {
+    inner: W,
+    len: u64,
+}
+
+impl<W: Write> Out<W> {
+    fn new(inner: W) -> Self {
+        Self { inner, len: 0 }
+    }
+
+    fn put(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
+        let bytes = text.as_ref();
+        self.inner.write_all(bytes).map_err(|e| self.fail(e))?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
+        let text = serde_json::to_vec(value).map_err(|e| self.fail(io::Error::other(e)))?;
+        self.put(text)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.inner.flush().map_err(|e| self.fail(e))
+    }
+
+    fn fail(&self, source: io::Error) -> Error {
+        Error::Write { at: Place::Byte(self.len), source }
+    }
+}
+
+/// Whether a character could do something other than show itself.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text that can only be looked at.
+fn tame(text: &str) -> String {
+    if text.chars().any(acts) {
+        text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// Text for HTML, SVG and attributes in double quotes.
+fn markup(text: &str, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if acts(c) => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+}
+
+/// JSON that can stand inside a `<script>` element: nothing in it can end the element or a line.
+fn script_json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    text.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests;

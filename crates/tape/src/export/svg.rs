@@ -1,0 +1,226 @@
+//! A screen as SVG: still, or animated by the picture's own clock (SMIL), without a script. Text stays text,
+//! each run pinned to its cells, so any font of fixed width will do.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use tapdeck_term::{Attrs, Generation, Palette, Rgb, Run, Style, Term, Underline};
+
+use super::{Out, markup};
+use crate::Result;
+use crate::event::{EventReader, Item};
+use crate::replay::Replay;
+
+/// How to draw.
+#[derive(Debug, Clone, Copy)]
+pub struct SvgOptions {
+    /// Height of the text in pixels.
+    pub font_size: f32,
+    /// Animated only: frames a second at most.
+    pub fps: u32,
+    /// Animated only: pauses are cut to this.
+    pub idle_limit_ns: u64,
+    /// Animated only: the picture ends after so many versions of rows, because browsers suffer beyond.
+    pub max_rows: usize,
+}
+
+impl Default for SvgOptions {
+    fn default() -> Self {
+        Self { font_size: 14.0, fps: 10, idle_limit_ns: 2_000_000_000, max_rows: 50_000 }
+    }
+}
+
+impl SvgOptions {
+    fn cell(&self) -> (f32, f32) {
+        (self.font_size * 0.6, self.font_size * 1.25)
+    }
+}
+
+fn hex(c: Rgb) -> String {
+    format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2)
+}
+
+fn open(cols: u16, rows: u16, palette: &Palette, options: &SvgOptions) -> String {
+    let (w, h) = options.cell();
+    let (width, height) = (f32::from(cols) * w + 16.0, f32::from(rows) * h + 16.0);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.1}\" \
+         height=\"{height:.1}\" font-family=\"ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace\" \
+         font-size=\"{}\">\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n<g transform=\"translate(8 8)\">\n",
+        options.font_size,
+        hex(palette.dynamic(1)),
+    )
+}
+
+/// Draws a row: backgrounds, then text.
+fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mut String) {
+    let (w, h) = options.cell();
+    let top = y as f32 * h;
+    for run in runs {
+        let Style { fg, bg, attrs, underline, .. } = run.style;
+        let (mut ink, mut paper) = (palette.foreground(fg), palette.background(bg));
+        let inverse = attrs.contains(Attrs::INVERSE);
+        if inverse {
+            std::mem::swap(&mut ink, &mut paper);
+        }
+        let (x, width) = (f32::from(run.col) * w, f32::from(run.width) * w);
+        if inverse || paper != palette.dynamic(1) {
+            let fill = hex(paper);
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{h:.1}\" fill=\"{fill}\"/>"
+            );
+        }
+        if attrs.contains(Attrs::CONCEAL) || run.text.trim().is_empty() && underline == Underline::None {
+            continue;
+        }
+        let base = top + options.font_size;
+        let _ = write!(
+            out,
+            "<text x=\"{x:.1}\" y=\"{base:.1}\" textLength=\"{width:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
+             xml:space=\"preserve\" fill=\"{}\"",
+            hex(ink)
+        );
+        for (on, attribute) in [
+            (attrs.contains(Attrs::BOLD), " font-weight=\"bold\""),
+            (attrs.contains(Attrs::ITALIC), " font-style=\"italic\""),
+            (attrs.contains(Attrs::FAINT), " opacity=\"0.6\""),
+        ] {
+            if on {
+                out.push_str(attribute);
+            }
+        }
+        let strike = attrs.contains(Attrs::STRIKE);
+        if underline != Underline::None || strike {
+            let line = if strike { "line-through" } else { "underline" };
+            let _ = write!(out, " text-decoration=\"{line}\"");
+        }
+        out.push('>');
+        markup(&run.text, out);
+        out.push_str("</text>\n");
+    }
+}
+
+/// The screen as it is now.
+///
+/// # Errors
+/// When the writer fails.
+pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()> {
+    let mut out = Out::new(out);
+    out.put(open(term.size().cols, term.size().rows, term.palette(), &options))?;
+    for (y, line) in term.screen().enumerate() {
+        let mut text = String::new();
+        row(y, &line.runs(), term.palette(), &options, &mut text);
+        out.put(text)?;
+    }
+    out.put("</g>\n</svg>\n")?;
+    out.flush()
+}
+
+/// A whole recording. Each version of a row is drawn once and shown while it was on the screen; after the
+/// last the picture waits a little and begins again.
+///
+/// # Errors
+/// When the recording cannot be read on or the writer fails.
+pub fn svg_animated(reader: &mut dyn EventReader, options: SvgOptions, out: impl Write) -> Result<()> {
+    let mut out = Out::new(out);
+    let mut replay = Replay::new(reader.header(), 0);
+    let size = replay.term().size();
+    out.put(open(size.cols, size.rows, replay.term().palette(), &options))?;
+    let mut film = Film { rows: Vec::new(), since: Generation(0), drawn: 0 };
+    let step = 1_000_000_000 / u64::from(options.fps.clamp(1, 60));
+    let (mut clock, mut last, mut due) = (0_u64, 0, None::<u64>);
+    while film.drawn < options.max_rows
+        && let Some(item) = reader.next_item()?
+    {
+        if let Item::Event(event) = &item {
+            let pause = event.time_ns.saturating_sub(last).min(options.idle_limit_ns);
+            last = event.time_ns;
+            if due.is_some_and(|start| clock.saturating_add(pause) >= start.saturating_add(step)) {
+                film.take(replay.term(), due.take().unwrap_or(clock), &options, &mut out)?;
+            }
+            clock = clock.saturating_add(pause);
+            due.get_or_insert(clock);
+        }
+        replay.item(item);
+    }
+    film.take(replay.term(), due.unwrap_or(clock), &options, &mut out)?;
+    let end = clock.saturating_add(step);
+    film.close(replay.term(), end, &options, &mut out)?;
+    // The clock that all rows hang on; when it ends it starts again.
+    out.put(format!(
+        "</g>\n<rect width=\"0\" height=\"0\"><animate id=\"film\" attributeName=\"x\" from=\"0\" to=\"0\" \
+         begin=\"0s;film.end+2s\" dur=\"{:.3}s\"/></rect>\n</svg>\n",
+        end as f64 / 1e9
+    ))?;
+    out.flush()
+}
+
+/// The rows on the screen, each with the time since when.
+struct Film {
+    rows: Vec<(u64, Vec<Run>)>,
+    since: Generation,
+    drawn: usize,
+}
+
+impl Film {
+    fn take<W: Write>(
+        &mut self,
+        term: &Term,
+        now: u64,
+        options: &SvgOptions,
+        out: &mut Out<W>,
+    ) -> Result<()> {
+        let diff = term.diff(self.since);
+        self.since = diff.generation;
+        for changed in diff.rows {
+            let y = usize::from(changed.row);
+            if self.rows.len() <= y {
+                self.rows.resize(y + 1, (now, Vec::new()));
+            }
+            if self.rows[y].1 != changed.runs {
+                let (start, runs) = std::mem::replace(&mut self.rows[y], (now, changed.runs));
+                self.draw(y, start, now, &runs, term.palette(), options, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close<W: Write>(
+        &mut self,
+        term: &Term,
+        end: u64,
+        options: &SvgOptions,
+        out: &mut Out<W>,
+    ) -> Result<()> {
+        for (y, (start, runs)) in std::mem::take(&mut self.rows).into_iter().enumerate() {
+            self.draw(y, start, end, &runs, term.palette(), options, out)?;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one row's whole life")]
+    fn draw<W: Write>(
+        &mut self,
+        y: usize,
+        start: u64,
+        end: u64,
+        runs: &[Run],
+        palette: &Palette,
+        options: &SvgOptions,
+        out: &mut Out<W>,
+    ) -> Result<()> {
+        let mut text = String::new();
+        row(y, runs, palette, options, &mut text);
+        if text.is_empty() || end <= start {
+            return Ok(());
+        }
+        self.drawn += 1;
+        out.put(format!(
+            "<g visibility=\"hidden\"><set attributeName=\"visibility\" to=\"visible\" \
+             begin=\"film.begin+{:.3}s\" dur=\"{:.3}s\"/>\n{text}</g>\n",
+            start as f64 / 1e9,
+            (end - start) as f64 / 1e9
+        ))
+    }
+}

@@ -1,0 +1,173 @@
+use bytes::Bytes;
+
+use super::*;
+use crate::event::{Event, EventReader, Header, Item, Kind};
+use crate::replay::Replay;
+
+/// A session in memory.
+struct Session {
+    header: Header,
+    events: std::vec::IntoIter<Event>,
+}
+
+impl EventReader for Session {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        Ok(self.events.next().map(Item::Event))
+    }
+
+    fn position(&self) -> u64 {
+        0
+    }
+}
+
+fn session(kinds: Vec<Kind>) -> Session {
+    let header = Header {
+        size: Some((40, 6)),
+        title: Some("</title><script>alert(1)</script>".to_owned()),
+        started_ns: Some(1_000),
+        ..Header::default()
+    };
+    let events: Vec<Event> = (0..).zip(kinds).map(|(i, kind)| Event::new(i * 200_000_000, kind)).collect();
+    Session { header, events: events.into_iter() }
+}
+
+fn out(text: &str) -> Kind {
+    Kind::Output(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+fn snapshot(id: u64, anchor: u64) -> Kind {
+    Kind::Snapshot { id, anchor, label: format!("s{id}") }
+}
+
+fn rows_of(replay: &Replay) -> Vec<String> {
+    branch_points(replay.term(), replay.moments())
+        .map(|row| match row {
+            BranchRow::Line(line) => line.text,
+            BranchRow::Moment(m) => format!("<{}>", m.label),
+        })
+        .collect()
+}
+
+fn text_of(export: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> String {
+    let mut buf = Vec::new();
+    export(&mut buf).unwrap();
+    String::from_utf8(buf).unwrap()
+}
+
+#[test]
+fn snapshots_stand_beside_the_line_in_work() {
+    // A spinner rewrites its line, text scrolls away, and several snapshots share a place.
+    let replay = Replay::to_end(
+        &mut session(vec![
+            snapshot(0, 0),
+            out("one\r\n"),
+            out("work |"),
+            snapshot(1, 11),
+            out("\rwork /"),
+            snapshot(2, 18),
+            snapshot(3, 18),
+            out("\rdone  \r\n"),
+            snapshot(4, 27),
+            out("a\r\nb\r\nc\r\nd\r\ne\r\nf\r\nlast"),
+            snapshot(5, 49),
+        ]),
+        100,
+    )
+    .unwrap();
+    assert_eq!(
+        rows_of(&replay),
+        ["<s0>", "one", "<s1>", "<s2>", "<s3>", "done", "<s4>", "a", "b", "c", "d", "e", "f", "last", "<s5>"]
+    );
+}
+
+#[test]
+fn cursor_addressing_does_not_move_snapshots_away() {
+    // The status line at the top is written last: a plain merge by position would put everything before it.
+    let text = "\x1b[2J\x1b[3;1Hbody one";
+    let more = "\x1b[4;1Hbody two";
+    let status = "\x1b[1;1Hstatus";
+    let replay = Replay::to_end(
+        &mut session(vec![
+            out(text),
+            snapshot(1, text.len() as u64),
+            out(more),
+            snapshot(2, (text.len() + more.len()) as u64),
+            out(status),
+            snapshot(3, (text.len() + more.len() + status.len()) as u64),
+        ]),
+        100,
+    )
+    .unwrap();
+    assert_eq!(rows_of(&replay), ["status", "<s3>", "", "body one", "<s1>", "body two", "<s2>"]);
+}
+
+#[test]
+fn the_final_lines_are_all_of_them() {
+    // The first implementation printed the oldest screenful and dropped the rest.
+    let text: String = (0..500).map(|i| format!("line {i}\r\n")).collect();
+    let replay = Replay::to_end(&mut session(vec![out(&text)]), 1_000_000).unwrap();
+    let lines: Vec<_> = final_lines(replay.term()).collect();
+    assert_eq!(lines.len(), 500);
+    assert_eq!((lines[499].idx, lines[499].text.as_str()), (499, "line 499"));
+    let first = lines[0].last_write_byte.unwrap();
+    assert!((5..8).contains(&first), "{first}");
+    assert_eq!(text_of(|w| txt(&replay, w)).lines().count(), 500);
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let evil = "</script><img src=x onerror=alert(1)> | =1+1 \u{202e}rtl\u{2028} & \"q\"\r\n=cmd()\r\n````\r\n\x1b]0;t\x07x";
+    let kinds = || vec![out(evil), Kind::Marker("</script>=1 | ``` <b>".to_owned()), Kind::Exit(0)];
+    let replay = Replay::to_end(&mut session(kinds()), 100).unwrap();
+    let header = session(vec![]).header;
+
+    let page = text_of(|w| html(&mut session(kinds()), HtmlOptions::default(), w));
+    assert!(!page.contains("<img") && !page.contains("<script>alert"), "{page}");
+    assert_eq!(page.matches("</script>").count(), 4, "head, frames, tail and player");
+    assert!(page.contains("default-src 'none'"));
+
+    let picture = text_of(|w| svg_still(replay.term(), SvgOptions::default(), w));
+    assert!(!picture.contains("<img") && picture.contains("&lt;img"), "{picture}");
+    let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w));
+    assert!(!film.contains("<img") && film.contains("film.begin+"), "{film}");
+
+    let table = text_of(|w| branch_csv(replay.term(), replay.moments(), w));
+    assert!(table.contains(",\"'=cmd()\""), "{table}");
+    let list = text_of(|w| branch_md(replay.term(), replay.moments(), w));
+    assert!(!list.contains("<img") && list.lines().all(|l| l.starts_with('|') && l.ends_with('|')), "{list}");
+    let transcript = text_of(|w| md(&header, &replay, w));
+    assert!(transcript.contains("\n`````text\n"), "{transcript}");
+    for export in [page, table, list, transcript, text_of(|w| txt(&replay, w))] {
+        assert!(!export.contains(['\u{202e}', '\u{2028}', '\x1b', '\x07']), "{export}");
+    }
+    let object: serde_json::Value = serde_json::from_str(&text_of(|w| json(&header, &replay, w))).unwrap();
+    assert_eq!(object["exit"]["code"], 0);
+    assert!(object["lines"].as_array().unwrap().iter().any(|l| l["text"] == "=cmd()"));
+    let merged: serde_json::Value =
+        serde_json::from_str(&text_of(|w| branch_json(replay.term(), replay.moments(), w))).unwrap();
+    assert_eq!(merged[merged.as_array().unwrap().len() - 1]["kind"], "marker");
+}
+
+#[test]
+fn colours_survive_in_ansi() {
+    let replay =
+        Replay::to_end(&mut session(vec![out("\x1b[31mred\x1b[0m plain\r\n\x1b[2Jgone?")]), 10).unwrap();
+    let text = text_of(|w| ansi(&replay, w));
+    assert!(text.contains("gone?"), "{text:?}");
+    let replay = Replay::to_end(&mut session(vec![out("\x1b[31mred\x1b[0m plain")]), 10).unwrap();
+    assert_eq!(text_of(|w| ansi(&replay, w)), "\x1b[0;31mred\x1b[m plain\n");
+}
+
+#[test]
+fn an_empty_session_exports_too() {
+    let replay = Replay::to_end(&mut session(vec![]), 10).unwrap();
+    assert_eq!(text_of(|w| txt(&replay, w)), "");
+    assert_eq!(text_of(|w| branch_json(replay.term(), &[], w)), "[]\n");
+    let object = text_of(|w| json(&session(vec![]).header, &replay, w));
+    assert!(serde_json::from_str::<serde_json::Value>(&object).is_ok(), "{object}");
+    text_of(|w| svg_animated(&mut session(vec![]), SvgOptions::default(), w));
+}

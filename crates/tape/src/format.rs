@@ -1,0 +1,213 @@
+//! Which format a file has. The content decides where it has a signature; the name decides otherwise, and
+//! is all there is for a file that is about to be written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+
+use crate::ahr::{AhrEvents, AhrWriter, Quality};
+use crate::ans::{AnsReader, AnsWriter};
+use crate::cast::{CastReader, CastVersion, CastWriter};
+use crate::event::{EventReader, EventWriter};
+use crate::meta::Meta;
+use crate::raw::{RawReader, RawWriter};
+use crate::three_a::ThreeAReader;
+use crate::ttyrec::{MAX_RECORD, TtyrecReader, TtyrecWriter};
+use crate::typescript::{STARTED, Timing, TypescriptReader, TypescriptWriter};
+use crate::zst::{self, ZstReader};
+use crate::{Error, Place, Result, ahr};
+
+/// A format of recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// The native recording.
+    Ahr,
+    /// asciicast version 1; read only.
+    CastV1,
+    /// asciicast version 2.
+    CastV2,
+    /// asciicast version 3.
+    CastV3,
+    /// ttyrec.
+    Ttyrec,
+    /// Typescript with a timing file.
+    Typescript,
+    /// DOS art.
+    Ans,
+    /// Animated ASCII art; read only.
+    ThreeA,
+    /// Bare output.
+    Raw,
+}
+
+/// A format, and whether it is compressed as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Container {
+    /// The format inside.
+    pub format: Format,
+    /// Whether it is wrapped in Zstandard.
+    pub zst: bool,
+}
+
+impl Container {
+    /// By a file's name alone. A bare `.cast` is taken for version 3 when it is to be written.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let (name, zst) = match name.strip_suffix(".zst").or_else(|| name.strip_suffix(".zstd")) {
+            Some(name) => (name, true),
+            None => (name.as_str(), false),
+        };
+        let format = match name.rsplit_once('.').map(|(_, end)| end) {
+            Some("ahr") => Format::Ahr,
+            Some("cast") => Format::CastV3,
+            Some("ttyrec" | "tty") => Format::Ttyrec,
+            Some("typescript" | "script") => Format::Typescript,
+            Some("ans" | "ansi" | "ice") => Format::Ans,
+            Some("3a") => Format::ThreeA,
+            Some("raw" | "bin") => Format::Raw,
+            _ if name.ends_with("typescript") => Format::Typescript,
+            _ => return None,
+        };
+        Some(Self { format, zst })
+    }
+
+    /// By a file's first bytes (a few kilobytes are plenty) and, where these are silent, its name. For a
+    /// compressed file, give the first bytes of what is inside and say so.
+    pub fn detect(name: Option<&str>, head: &[u8], zst: bool) -> Option<Self> {
+        let named = name.and_then(Self::of_name);
+        let format = by_content(head).or_else(|| {
+            // Names of formats with a signature that is missing are not believed.
+            named.map(|c| c.format).filter(|f| matches!(f, Format::Ans | Format::Raw | Format::Typescript))
+        })?;
+        Some(Self { format, zst })
+    }
+
+    /// Whether a file begins as a Zstandard stream.
+    pub fn is_zst(head: &[u8]) -> bool {
+        head.starts_with(&zst::MAGIC)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ahr => "ahr",
+            Self::CastV1 => "asciicast v1",
+            Self::CastV2 => "asciicast v2",
+            Self::CastV3 => "asciicast v3",
+            Self::Ttyrec => "ttyrec",
+            Self::Typescript => "typescript",
+            Self::Ans => "ans",
+            Self::ThreeA => "3a",
+            Self::Raw => "raw",
+        })
+    }
+}
+
+fn by_content(head: &[u8]) -> Option<Format> {
+    if head.starts_with(&ahr::MAGIC) {
+        return Some(Format::Ahr);
+    }
+    if head.starts_with(STARTED) {
+        return Some(Format::Typescript);
+    }
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    if text.starts_with(b"@3a") && matches!(text.get(3), None | Some(b'\n' | b'\r' | b' ')) {
+        return Some(Format::ThreeA);
+    }
+    by_version(text).or_else(|| is_ttyrec(head).then_some(Format::Ttyrec))
+}
+
+/// An asciicast opens with an object that holds its version, after comments.
+fn by_version(mut text: &[u8]) -> Option<Format> {
+    while text.starts_with(b"#") {
+        text = text[memchr::memchr(b'\n', text)?..].trim_ascii_start();
+    }
+    if !text.starts_with(b"{") {
+        return None;
+    }
+    let at = memchr::memmem::find(text, b"\"version\"")?;
+    let value = text[at + 9..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    match value.first()? {
+        b'1' => Some(Format::CastV1),
+        b'2' => Some(Format::CastV2),
+        b'3' => Some(Format::CastV3),
+        _ => None,
+    }
+}
+
+/// A ttyrec has no signature, but its first record leads to a second or to the end.
+fn is_ttyrec(head: &[u8]) -> bool {
+    let record = |at: usize| -> Option<usize> {
+        let b = head.get(at..at + 12)?;
+        let word = |i: usize| u32::from_le_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
+        (word(4) < 1_000_000 && word(8) as usize <= MAX_RECORD).then(|| at + 12 + word(8) as usize)
+    };
+    match record(0) {
+        Some(next) if next < head.len() => next + 12 > head.len() || record(next).is_some(),
+        Some(next) => next == head.len() || next > 12,
+        None => false,
+    }
+}
+
+/// What a reader needs beside the file itself.
+#[derive(Default)]
+pub struct Beside<'a> {
+    /// The sidecar of a native recording.
+    pub meta: Option<Meta>,
+    /// The labels of its markers.
+    pub labels: BTreeMap<u32, String>,
+    /// The timing file of a typescript.
+    pub timing: Option<Box<dyn Read + 'a>>,
+    /// Speed at which DOS art is to appear.
+    pub baud: Option<u32>,
+}
+
+impl fmt::Debug for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beside").field("meta", &self.meta).field("baud", &self.baud).finish_non_exhaustive()
+    }
+}
+
+/// Opens a recording of a known format.
+///
+/// # Errors
+/// When its beginning is not of that format, or the timing file of a typescript is missing.
+pub fn open<'a>(
+    container: Container,
+    file: impl Read + 'a,
+    beside: Beside<'a>,
+) -> Result<Box<dyn EventReader + 'a>> {
+    let file: Box<dyn Read + 'a> =
+        if container.zst { Box::new(ZstReader::new(file)?) } else { Box::new(file) };
+    Ok(match container.format {
+        Format::Ahr => Box::new(AhrEvents::new(file, beside.meta.as_ref(), beside.labels)?),
+        Format::CastV1 | Format::CastV2 | Format::CastV3 => Box::new(CastReader::new(file)?),
+        Format::Ttyrec => Box::new(TtyrecReader::new(file)?),
+        Format::Typescript => {
+            let Some(timing) = beside.timing else {
+                return Err(Error::malformed(Place::Byte(0), "a typescript needs its timing file"));
+            };
+            Box::new(TypescriptReader::new(file, timing)?)
+        }
+        Format::Ans => Box::new(AnsReader::new(file, beside.baud)?),
+        Format::ThreeA => Box::new(ThreeAReader::new(file)?),
+        Format::Raw => Box::new(RawReader::new(file)),
+    })
+}
+
+/// A writer of a format; `None` for one that can only be read. Compression is the caller's to add, with
+/// [`crate::zst::ZstWriter`].
+pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> {
+    Some(match format {
+        Format::Ahr => Box::new(AhrWriter::new(quality)),
+        Format::CastV2 => Box::new(CastWriter::new(CastVersion::V2)),
+        Format::CastV3 => Box::new(CastWriter::new(CastVersion::V3)),
+        Format::Ttyrec => Box::new(TtyrecWriter::default()),
+        Format::Typescript => Box::new(TypescriptWriter::new(Timing::Advanced)),
+        Format::Ans => Box::new(AnsWriter::default()),
+        Format::Raw => Box::new(RawWriter::default()),
+        Format::CastV1 | Format::ThreeA => return None,
+    })
+}

@@ -1,0 +1,157 @@
+//! Making an index: while recording, from the blocks as they are written, or later from the file.
+
+use std::io::Read;
+
+use tapdeck_term::{Settings, Size, Term};
+
+use super::{Chain, END, KEYFRAME, MAGIC, MOMENT, VERSION, check};
+use crate::ahr::{Block, BlockItem, BlockReader, Body, Mark, Quality, compress_into};
+use crate::event::clamp_size;
+
+/// How dense an index is.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexOptions {
+    /// A keyframe after this much output; the most that has to be replayed after a jump.
+    pub every_bytes: u64,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self { every_bytes: 4 << 20 }
+    }
+}
+
+/// Makes an index from the blocks of a recording, in order.
+#[derive(Debug)]
+pub struct IndexBuilder {
+    term: Term,
+    options: IndexOptions,
+    chain: Chain,
+    last_ts: Option<u64>,
+    time_ns: u64,
+    byte_off: u64,
+    since_keyframe: u64,
+    began: bool,
+    scratch: Vec<u8>,
+}
+
+impl IndexBuilder {
+    /// For a recording from its start.
+    pub fn new(options: IndexOptions) -> Self {
+        // Keyframes hold the screens: scrollback would make each a hundred times larger.
+        let settings = Settings { scrollback: 0, replies: false, ..Settings::default() };
+        Self {
+            term: Term::new(Size::default(), settings),
+            options,
+            chain: Chain::new(),
+            last_ts: None,
+            time_ns: 0,
+            byte_off: 0,
+            since_keyframe: 0,
+            began: false,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes the next block and appends to `out` what belongs into the index before it and of it.
+    pub fn block(&mut self, block: &Block, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.began, true) {
+            out.extend_from_slice(&MAGIC);
+            out.extend_from_slice(&VERSION.to_le_bytes());
+            out.extend_from_slice(&block.header.start_ts_ns.to_le_bytes());
+        }
+        if self.since_keyframe >= self.options.every_bytes {
+            self.keyframe(block.offset, out);
+        }
+        for record in block.records().flatten() {
+            let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
+            self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+            match record.body {
+                Body::Data { off, bytes } => {
+                    let _ = self.term.feed(&bytes, off);
+                    self.byte_off = off.saturating_add(bytes.len() as u64);
+                    self.since_keyframe += bytes.len() as u64;
+                }
+                Body::Resize { cols, rows } => {
+                    let (cols, rows) = clamp_size(cols.into(), rows.into());
+                    let _ = self.term.resize(Size::new(cols, rows));
+                }
+                Body::Snapshot { id, anchor, label } => self.moment(1, id, anchor, &label, out),
+                Body::Mark { code, val } => {
+                    if let Mark::Label(n) = Mark::from_raw(code, val) {
+                        self.moment(0, n.into(), self.byte_off, "", out);
+                    }
+                }
+                Body::Input { .. } => {}
+            }
+        }
+        self.chain.add(&block.header.to_bytes());
+    }
+
+    /// The end of the recording as it is now, `file_len` bytes long. More may follow later.
+    pub fn finish(&mut self, file_len: u64, out: &mut Vec<u8>) {
+        let mut body = Vec::with_capacity(56);
+        for n in [file_len, self.time_ns, self.byte_off] {
+            body.extend_from_slice(&n.to_le_bytes());
+        }
+        body.extend_from_slice(&self.chain.0);
+        entry(END, &body, out);
+    }
+
+    fn keyframe(&mut self, block_offset: u64, out: &mut Vec<u8>) {
+        self.since_keyframe = 0;
+        let dump = self.term.dump();
+        let size = self.term.size();
+        let mut body = std::mem::take(&mut self.scratch);
+        body.clear();
+        for n in [block_offset, self.time_ns, self.byte_off, self.last_ts.unwrap_or(0)] {
+            body.extend_from_slice(&n.to_le_bytes());
+        }
+        body.extend_from_slice(&self.chain.0);
+        body.extend_from_slice(&size.cols.to_le_bytes());
+        body.extend_from_slice(&size.rows.to_le_bytes());
+        body.extend_from_slice(&(dump.len() as u32).to_le_bytes());
+        compress_into(&dump, Quality::Brotli(1), &mut body);
+        entry(KEYFRAME, &body, out);
+        self.scratch = body;
+    }
+
+    fn moment(&mut self, kind: u64, id: u64, anchor: u64, label: &str, out: &mut Vec<u8>) {
+        let mut body = Vec::with_capacity(32 + label.len());
+        for n in [self.time_ns, anchor, kind, id] {
+            body.extend_from_slice(&n.to_le_bytes());
+        }
+        body.extend_from_slice(label.as_bytes());
+        entry(MOMENT, &body, out);
+    }
+}
+
+fn entry(tag: u8, body: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(&check(tag, body));
+    out.extend_from_slice(body);
+}
+
+/// Makes the index of a whole recording; `sink` takes it piece by piece.
+///
+/// # Errors
+/// When the recording cannot be read, or `sink` fails.
+pub fn build_index<E: From<crate::Error>>(
+    recording: impl Read,
+    options: IndexOptions,
+    mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut blocks = BlockReader::new(recording);
+    let mut builder = IndexBuilder::new(options);
+    let mut out = Vec::new();
+    while let Some(item) = blocks.next_item()? {
+        if let BlockItem::Block(block) = item {
+            builder.block(&block, &mut out);
+            sink(&out)?;
+            out.clear();
+        }
+    }
+    builder.finish(blocks.offset(), &mut out);
+    sink(&out)
+}

@@ -1,0 +1,180 @@
+//! Events into a terminal model, with what happened beside the output remembered. Everything that needs a
+//! screen (exports, final lines, keyframes) goes through here, so they all agree on what it shows.
+
+use std::io::Read;
+
+use serde::Deserialize;
+use tapdeck_term::{Settings, Size, Term};
+
+use crate::Result;
+use crate::event::{Event, EventReader, Header, Item, Kind, Note};
+use crate::lines::Lines;
+
+/// Moments beyond this many are dropped: nobody marks a session a million times.
+const MAX_MOMENTS: usize = 1_000_000;
+/// Remarks beyond this many are dropped.
+const MAX_NOTES: usize = 1_000;
+
+/// Something that was marked in the course of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// What it is.
+    pub kind: MomentKind,
+    /// When, since the start.
+    pub time_ns: u64,
+    /// Wall clock, where it is known.
+    pub ts_ns: Option<u64>,
+    /// How many bytes the program had written.
+    pub anchor: u64,
+    /// Its label.
+    pub label: String,
+}
+
+/// Kinds of moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MomentKind {
+    /// A file-system snapshot with its id.
+    Snapshot(u64),
+    /// A marker.
+    Marker,
+}
+
+/// A terminal that follows a recording.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    term: Term,
+    byte_off: u64,
+    time_ns: u64,
+    started_ns: Option<u64>,
+    moments: Vec<Moment>,
+    ending: Option<Kind>,
+    notes: Vec<Note>,
+}
+
+impl Replay {
+    /// A terminal as the header describes it, with this many rows of scrollback. It answers no query of the
+    /// recorded program: nobody is there to read the answer.
+    pub fn new(header: &Header, scrollback: usize) -> Self {
+        let (cols, rows) = header.size.unwrap_or((80, 24));
+        let settings = Settings { scrollback, replies: false, ..Settings::default() };
+        Self {
+            term: Term::new(Size::new(cols, rows), settings),
+            byte_off: 0,
+            time_ns: 0,
+            started_ns: header.started_ns,
+            moments: Vec::new(),
+            ending: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Replays a whole recording to its end.
+    ///
+    /// # Errors
+    /// When the recording cannot be read on.
+    pub fn to_end(reader: &mut dyn EventReader, scrollback: usize) -> Result<Self> {
+        let mut replay = Self::new(reader.header(), scrollback);
+        while let Some(item) = reader.next_item()? {
+            replay.item(item);
+        }
+        Ok(replay)
+    }
+
+    /// Takes what a reader gave.
+    pub fn item(&mut self, item: Item) {
+        match item {
+            Item::Event(event) => self.apply(&event),
+            Item::Note(note) if self.notes.len() < MAX_NOTES => self.notes.push(note),
+            Item::Note(_) => {}
+        }
+    }
+
+    /// Takes an event.
+    pub fn apply(&mut self, event: &Event) {
+        self.time_ns = event.time_ns;
+        match &event.kind {
+            Kind::Output(bytes) => {
+                let _ = self.term.feed(bytes, self.byte_off);
+                self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
+            }
+            Kind::Lost(bytes) => self.byte_off = self.byte_off.saturating_add(*bytes),
+            Kind::Resize { cols, rows } => {
+                let _ = self.term.resize(Size::new(*cols, *rows));
+            }
+            Kind::Marker(label) => self.moment(MomentKind::Marker, self.byte_off, label),
+            Kind::Snapshot { id, anchor, label } => self.moment(MomentKind::Snapshot(*id), *anchor, label),
+            Kind::Exit(_) | Kind::Signal(_) => self.ending = Some(event.kind.clone()),
+            Kind::Input(_) | Kind::Mark { .. } | Kind::Other { .. } => {}
+        }
+    }
+
+    fn moment(&mut self, kind: MomentKind, anchor: u64, label: &str) {
+        if self.moments.len() < MAX_MOMENTS {
+            let ts_ns = self.started_ns.map(|start| start.saturating_add(self.time_ns));
+            let label = label.to_owned();
+            self.moments.push(Moment { kind, time_ns: self.time_ns, ts_ns, anchor, label });
+        }
+    }
+
+    /// The terminal as it is now.
+    pub fn term(&self) -> &Term {
+        &self.term
+    }
+
+    /// How much the program has written.
+    pub fn byte_off(&self) -> u64 {
+        self.byte_off
+    }
+
+    /// Time of the last event, since the start.
+    pub fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// Snapshots and markers so far, in order.
+    pub fn moments(&self) -> &[Moment] {
+        &self.moments
+    }
+
+    /// How the program ended: [`Kind::Exit`] or [`Kind::Signal`].
+    pub fn ending(&self) -> Option<&Kind> {
+        self.ending.as_ref()
+    }
+
+    /// Remarks of the reader.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}
+
+#[derive(Deserialize)]
+struct SnapshotLine {
+    id: u64,
+    ts_ns: u64,
+    #[serde(default)]
+    label: Option<String>,
+    anchor_byte: u64,
+}
+
+/// The snapshots in a sidecar `NAME.snapshots.jsonl`, in order; lines that are none are passed over.
+///
+/// # Errors
+/// When the reader fails.
+pub fn snapshots_of(sidecar: impl Read, started_ns: u64) -> Result<Vec<Moment>> {
+    let mut lines = Lines::new(sidecar);
+    let mut moments = Vec::new();
+    while let Some(line) = lines.next_line()? {
+        if moments.len() < MAX_MOMENTS
+            && let Ok(line) = serde_json::from_slice::<SnapshotLine>(line.text)
+        {
+            moments.push(Moment {
+                kind: MomentKind::Snapshot(line.id),
+                time_ns: line.ts_ns.saturating_sub(started_ns),
+                ts_ns: Some(line.ts_ns),
+                anchor: line.anchor_byte,
+                label: line.label.unwrap_or_default(),
+            });
+        }
+    }
+    Ok(moments)
+}

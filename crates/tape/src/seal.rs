@@ -1,0 +1,253 @@
+//! Tamper evidence: a keyed chain over the blocks of a recording and its sidecars.
+//!
+//! Each block is hashed together with the hash before it, under a key that only the owner has. The hash of
+//! the last block, the head, is written into `meta.json`, which carries a code over all of its own content;
+//! so a changed byte, a removed or exchanged block, a cut tail and an addition all show, and none can be
+//! covered up without the key. `NAME.seal` keeps the hash after every block, a line each: it tells where a
+//! change is, and it is what remains when the recorder died before it could write the head. In that case
+//! what was sealed is proven, and only a cut at the very end (of recording and seal alike) cannot be.
+//!
+//! | what | hash (BLAKE3, keyed) |
+//! | --- | --- |
+//! | chain start | key *chain*, over the nonce |
+//! | after block n | key *chain*, over the hash before, n and the block's length as u64 LE, the block |
+//! | sidecar | key *sidecar*, over its name, a zero byte, its content |
+//! | meta.json | key *meta*, over its JSON without `seal.mac`, keys sorted, no spaces |
+//!
+//! The keys are derived from the owner's secret, each under a name of its own.
+
+mod verify;
+
+use blake3::Hash;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::meta::Meta;
+use crate::{Error, Place, Result};
+
+pub use verify::{SealReport, Verdict, verify};
+
+const ALGORITHM: &str = "blake3-chain-1";
+
+/// The owner's key.
+#[derive(Clone)]
+pub struct SealKey {
+    chain: [u8; 32],
+    sidecar: [u8; 32],
+    meta: [u8; 32],
+    id: String,
+}
+
+impl SealKey {
+    /// From a secret of any length. It should be random: a password can be guessed from a sealed recording.
+    pub fn new(secret: &[u8]) -> Self {
+        let id = blake3::derive_key("tapdeck recording seal v1: key id", secret);
+        Self {
+            chain: blake3::derive_key("tapdeck recording seal v1: chain", secret),
+            sidecar: blake3::derive_key("tapdeck recording seal v1: sidecar", secret),
+            meta: blake3::derive_key("tapdeck recording seal v1: meta", secret),
+            id: Hash::from_bytes(id).to_hex()[..16].to_owned(),
+        }
+    }
+
+    /// A name for the key that does not reveal it, to tell a wrong key from a changed recording.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn start(&self, nonce: &str) -> Hash {
+        blake3::keyed_hash(&self.chain, nonce.as_bytes())
+    }
+
+    fn link(&self, before: &Hash, n: u64, block: &[u8]) -> Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.chain);
+        hasher.update(before.as_bytes());
+        hasher.update(&n.to_le_bytes());
+        hasher.update(&(block.len() as u64).to_le_bytes());
+        hasher.update(block);
+        hasher.finalize()
+    }
+
+    fn sidecar(&self, name: &str, content: &[u8]) -> Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.sidecar);
+        hasher.update(name.as_bytes());
+        hasher.update(&[0]);
+        hasher.update(content);
+        hasher.finalize()
+    }
+
+    fn meta(&self, meta: &Meta) -> Result<Hash> {
+        let mut value =
+            serde_json::to_value(meta).map_err(|e| Error::malformed(Place::Line(1), e.to_string()))?;
+        if let Some(seal) = value.get_mut("seal").and_then(Value::as_object_mut) {
+            seal.remove("mac");
+        }
+        let mut text = String::new();
+        canonical(&value, &mut text);
+        Ok(blake3::keyed_hash(&self.meta, text.as_bytes()))
+    }
+}
+
+impl std::fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SealKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// What `meta.json` says about the seal, under the key `seal`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Seal {
+    /// How the chain is made.
+    pub algorithm: String,
+    /// Which key.
+    pub key_id: String,
+    /// What makes this chain different from every other.
+    pub nonce: String,
+    /// The head, when the recording is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+    /// Codes of the sidecars, by the end of their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sidecars: Vec<Sidecar>,
+    /// Code over all of `meta.json` but this.
+    #[serde(default)]
+    pub mac: String,
+}
+
+/// The end of a finished chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Number of blocks.
+    pub blocks: u64,
+    /// Length of the recording.
+    pub bytes: u64,
+    /// Hash after the last block.
+    pub hash: String,
+}
+
+/// A sidecar's code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sidecar {
+    /// End of the file's name, such as `snapshots.jsonl`.
+    pub name: String,
+    /// Its code.
+    pub mac: String,
+}
+
+/// A line of `NAME.seal`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct SealLine {
+    /// Number of the block, from 0.
+    n: u64,
+    /// Where the block ends in the recording.
+    end: u64,
+    /// Hash after it.
+    hash: String,
+}
+
+/// Seals a recording while it is written.
+#[derive(Debug)]
+pub struct Sealer {
+    key: SealKey,
+    nonce: String,
+    hash: Hash,
+    blocks: u64,
+    bytes: u64,
+}
+
+impl Sealer {
+    /// `nonce` is 16 random bytes, or any that are used for one recording only.
+    pub fn new(key: SealKey, nonce: &[u8]) -> Self {
+        let nonce: String = nonce.iter().map(|b| format!("{b:02x}")).collect();
+        let hash = key.start(&nonce);
+        Self { key, nonce, hash, blocks: 0, bytes: 0 }
+    }
+
+    /// Takes the bytes of one block as written to the file; returns the line to append to `NAME.seal`.
+    pub fn block(&mut self, block: &[u8]) -> Vec<u8> {
+        self.hash = self.key.link(&self.hash, self.blocks, block);
+        self.bytes += block.len() as u64;
+        let line = SealLine { n: self.blocks, end: self.bytes, hash: self.hash.to_hex().to_string() };
+        self.blocks += 1;
+        // Numbers and text always make JSON.
+        let mut out = serde_json::to_vec(&line).unwrap_or_default();
+        out.push(b'\n');
+        out
+    }
+
+    /// Puts the seal of a recording in progress into its `meta.json`.
+    ///
+    /// # Errors
+    /// None in practice: all of it can be written as JSON.
+    pub fn open_meta(&self, meta: &mut Meta) -> Result<()> {
+        self.write_meta(meta, None, Vec::new())
+    }
+
+    /// Puts the seal of the finished recording into its `meta.json`, over these sidecars (ends of names and
+    /// contents). Nothing in `meta` may be changed afterwards.
+    ///
+    /// # Errors
+    /// None in practice: all of it can be written as JSON.
+    pub fn close_meta(&self, meta: &mut Meta, sidecars: &[(&str, &[u8])]) -> Result<()> {
+        let head = Head { blocks: self.blocks, bytes: self.bytes, hash: self.hash.to_hex().to_string() };
+        let sidecars = sidecars
+            .iter()
+            .map(|(name, content)| Sidecar {
+                name: (*name).to_owned(),
+                mac: self.key.sidecar(name, content).to_hex().to_string(),
+            })
+            .collect();
+        self.write_meta(meta, Some(head), sidecars)
+    }
+
+    fn write_meta(&self, meta: &mut Meta, head: Option<Head>, sidecars: Vec<Sidecar>) -> Result<()> {
+        meta.seal = Some(Seal {
+            algorithm: ALGORITHM.to_owned(),
+            key_id: self.key.id.clone(),
+            nonce: self.nonce.clone(),
+            head,
+            sidecars,
+            mac: String::new(),
+        });
+        let mac = self.key.meta(meta)?.to_hex().to_string();
+        if let Some(seal) = &mut meta.seal {
+            seal.mac = mac;
+        }
+        Ok(())
+    }
+}
+
+/// JSON that depends on the content alone: keys sorted here, whatever order the library keeps them in.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort_unstable();
+            out.push('{');
+            for (i, key) in keys.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                canonical(&map[key], out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                canonical(item, out);
+            }
+            out.push(']');
+        }
+        simple => out.push_str(&simple.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

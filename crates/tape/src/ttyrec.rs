@@ -1,0 +1,199 @@
+//! ttyrec: a row of records, each with seconds, microseconds and a length as little-endian u32, then the
+//! bytes. Times are absolute. There is no size, no input and no ending; a torn end is noticed by its length.
+
+use std::io::Read;
+
+use bytes::Bytes;
+
+use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
+use crate::window::Window;
+use crate::{Error, Place, Result};
+
+const HEAD: usize = 12;
+/// Longer records were never written by anything: a pty gives some kilobytes at a time.
+pub(crate) const MAX_RECORD: usize = 16 << 20;
+
+/// Reads a ttyrec.
+#[derive(Debug)]
+pub struct TtyrecReader<R> {
+    window: Window<R>,
+    header: Header,
+    first: Option<Item>,
+    last_us: Option<u64>,
+    time_ns: u64,
+    noted_order: bool,
+    queued: Option<Item>,
+    done: bool,
+}
+
+impl<R: Read> TtyrecReader<R> {
+    /// Reads as far as the first record, which tells when the session began.
+    ///
+    /// # Errors
+    /// When the reader fails, or the file does not begin with a record.
+    pub fn new(inner: R) -> Result<Self> {
+        let mut reader = Self {
+            window: Window::new(inner, 0),
+            header: Header::default(),
+            first: None,
+            last_us: None,
+            time_ns: 0,
+            noted_order: false,
+            queued: None,
+            done: false,
+        };
+        reader.first = reader.read()?;
+        // Some recorders count from zero instead of from 1970.
+        reader.header.started_ns = reader.last_us.filter(|&us| us > 0).map(|us| us * 1000);
+        Ok(reader)
+    }
+
+    fn read(&mut self) -> Result<Option<Item>> {
+        let at = Place::Byte(self.window.offset());
+        let have = self.window.fill(HEAD)?;
+        if have == 0 || self.done {
+            return Ok(None);
+        }
+        let Some(head) = self.window.data().first_chunk::<HEAD>() else {
+            self.done = true;
+            return Ok(Some(Note::item(at, "the file ends within a record")));
+        };
+        let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+        let (sec, usec, len) = (word(0), word(4), word(8) as usize);
+        if usec >= 1_000_000 || len > MAX_RECORD {
+            self.done = true;
+            return Err(Error::malformed(at, "not a ttyrec record"));
+        }
+        let have = self.window.fill(HEAD + len)?;
+        let end = have.min(HEAD + len);
+        let bytes = Bytes::copy_from_slice(&self.window.data()[HEAD..end]);
+        self.window.consume(end);
+
+        let us = u64::from(sec) * 1_000_000 + u64::from(usec);
+        let last = self.last_us.replace(us).unwrap_or(us);
+        self.time_ns = self.time_ns.saturating_add(us.saturating_sub(last) * 1000);
+        let event = Item::Event(Event::new(self.time_ns, Kind::Output(bytes)));
+        if end < HEAD + len {
+            self.done = true;
+            let what = format!("the file ends within a record, {} bytes short", HEAD + len - end);
+            self.queued = Some(Note::item(at, what));
+        } else if us < last && !self.noted_order {
+            self.noted_order = true;
+            self.queued = Some(Note::item(at, "time goes back here; no pause was made of it"));
+        }
+        Ok(Some(event))
+    }
+}
+
+impl<R: Read> EventReader for TtyrecReader<R> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        if let Some(item) = self.first.take().or_else(|| self.queued.take()) {
+            return Ok(Some(item));
+        }
+        self.read()
+    }
+
+    fn position(&self) -> u64 {
+        self.window.offset()
+    }
+}
+
+/// Writes a ttyrec.
+#[derive(Debug, Default)]
+pub struct TtyrecWriter {
+    start_us: u64,
+    losses: Losses,
+}
+
+impl EventWriter for TtyrecWriter {
+    fn begin(&mut self, header: &Header, _: &mut Parts) {
+        self.start_us = header.started_ns.unwrap_or(0) / 1000;
+        if header.command.is_some() || header.title.is_some() || !header.env.is_empty() {
+            self.losses.add(Loss::Header, 0);
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Parts) {
+        let Kind::Output(bytes) = &event.kind else {
+            self.losses.drop_event(&event.kind);
+            return;
+        };
+        let us = self.start_us.saturating_add(event.time_ns / 1000);
+        // The seconds have 32 bits and will wrap in 2106; readers only use differences.
+        let (sec, usec) = ((us / 1_000_000) as u32, (us % 1_000_000) as u32);
+        for piece in bytes.chunks(MAX_RECORD) {
+            out.main.extend_from_slice(&sec.to_le_bytes());
+            out.main.extend_from_slice(&usec.to_le_bytes());
+            out.main.extend_from_slice(&(piece.len() as u32).to_le_bytes());
+            out.main.extend_from_slice(piece);
+        }
+    }
+
+    fn finish(&mut self, _: &mut Parts) {}
+
+    fn losses(&self) -> &Losses {
+        &self.losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{read_all, sample_events, write_all};
+
+    #[test]
+    fn output_comes_back_and_the_rest_is_counted() {
+        let (header, events) = sample_events();
+        let mut writer = TtyrecWriter::default();
+        let parts = write_all(&mut writer, &header, &events);
+        let (back, got, notes) = read_all(TtyrecReader::new(&parts.main[..]).unwrap());
+        assert_eq!(notes, []);
+        assert_eq!(back.started_ns, header.started_ns.map(|ns| ns / 1000 * 1000));
+        let want: Vec<_> = events.iter().filter(|e| matches!(e.kind, Kind::Output(_))).cloned().collect();
+        let base = want[0].time_ns;
+        assert_eq!(got.len(), want.len());
+        for (got, want) in got.iter().zip(&want) {
+            assert_eq!(got.kind, want.kind);
+            assert_eq!(got.time_ns, (want.time_ns - base) / 1000 * 1000);
+        }
+        assert_eq!(writer.losses().of(Loss::Input).events, 1);
+        assert_eq!(writer.losses().of(Loss::Resize).events, 1);
+    }
+
+    #[test]
+    fn a_cut_file_gives_its_beginning_and_says_so() {
+        let (header, events) = sample_events();
+        let file = write_all(&mut TtyrecWriter::default(), &header, &events).main;
+        let mut ends = vec![0];
+        for event in &events {
+            if let Kind::Output(bytes) = &event.kind {
+                ends.push(ends[ends.len() - 1] + HEAD + bytes.len());
+            }
+        }
+        for cut in 0..file.len() {
+            let (_, _, notes) = read_all(TtyrecReader::new(&file[..cut]).unwrap());
+            assert_eq!(notes.is_empty(), ends.contains(&cut), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_length_that_lies_is_refused_with_its_place() {
+        let mut file = write_all(&mut TtyrecWriter::default(), &sample_events().0, &sample_events().1).main;
+        let at = file.len();
+        file.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3]);
+        let mut reader = TtyrecReader::new(&file[..]).unwrap();
+        let error = loop {
+            match reader.next_item() {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the lie was not noticed"),
+                Err(e) => break e,
+            }
+        };
+        assert!(error.to_string().starts_with(&format!("byte {at}: ")), "{error}");
+        assert!(matches!(reader.next_item(), Ok(None)));
+    }
+}

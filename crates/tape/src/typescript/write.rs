@@ -1,0 +1,152 @@
+//! Writing a typescript with its timing file, in the form that `scriptreplay` reads.
+
+use std::io::Write as _;
+
+use crate::event::{Event, EventWriter, Header, Kind, Loss, Losses, Parts};
+
+/// The form of the timing file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// Delay and length a line; output only.
+    Classic,
+    /// With letters; carries input, sizes and the exit code too.
+    Advanced,
+}
+
+/// Writes a typescript: data into [`Parts::main`], timing into [`Parts::timing`].
+#[derive(Debug)]
+pub struct TypescriptWriter {
+    form: Timing,
+    last_us: u64,
+    /// A delay of events that were dropped, to be added to the next one.
+    exit: Option<i32>,
+    losses: Losses,
+}
+
+impl TypescriptWriter {
+    /// With timing in the given form.
+    pub fn new(form: Timing) -> Self {
+        Self { form, last_us: 0, exit: None, losses: Losses::default() }
+    }
+
+    fn delay(&mut self, event: &Event) -> String {
+        let us = (event.time_ns / 1000).max(self.last_us);
+        let delay = us - self.last_us;
+        self.last_us = us;
+        format!("{}.{:06}", delay / 1_000_000, delay % 1_000_000)
+    }
+}
+
+impl EventWriter for TypescriptWriter {
+    fn begin(&mut self, header: &Header, out: &mut Parts) {
+        // Control characters in a title or command would end the line early and shift all of the data.
+        let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
+        let when = format_time(header.started_ns.unwrap_or(0));
+        let _ = write!(out.main, "Script started on {when}");
+        if let Some(command) = &header.command {
+            let _ = write!(out.main, " [COMMAND=\"{}\"]", clean(command));
+        }
+        out.main.push(b'\n');
+        if self.form == Timing::Classic {
+            return;
+        }
+        let mut field = |name: &str, value: &str| {
+            let _ = writeln!(out.timing, "H 0.000000 {name} {}", clean(value));
+        };
+        field("START_TIME", &when);
+        if let Some(term) = &header.term {
+            field("TERM", term);
+        }
+        if let Some((cols, rows)) = header.size {
+            field("COLUMNS", &cols.to_string());
+            field("LINES", &rows.to_string());
+        }
+        if let Some(shell) = header.env.get("SHELL") {
+            field("SHELL", shell);
+        }
+        if let Some(command) = &header.command {
+            field("COMMAND", command);
+        }
+        if header.title.is_some() {
+            self.losses.add(Loss::Header, 0);
+        }
+    }
+
+    fn event(&mut self, event: &Event, out: &mut Parts) {
+        let classic = self.form == Timing::Classic;
+        match &event.kind {
+            Kind::Output(bytes) | Kind::Input(bytes) if bytes.is_empty() => {}
+            Kind::Output(bytes) => {
+                let delay = self.delay(event);
+                let letter = if classic { "" } else { "O " };
+                let _ = writeln!(out.timing, "{letter}{delay} {}", bytes.len());
+                out.main.extend_from_slice(bytes);
+            }
+            Kind::Input(bytes) if !classic => {
+                let delay = self.delay(event);
+                let _ = writeln!(out.timing, "I {delay} {}", bytes.len());
+                out.main.extend_from_slice(bytes);
+            }
+            Kind::Resize { cols, rows } if !classic => {
+                let delay = self.delay(event);
+                let _ = writeln!(out.timing, "S {delay} SIGWINCH ROWS={rows} COLS={cols}");
+            }
+            Kind::Exit(code) => self.exit = Some(*code),
+            Kind::Signal(number) => {
+                self.losses.add(Loss::Signal, 0);
+                self.exit = Some(128 + number);
+            }
+            kind => self.losses.drop_event(kind),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Parts) {
+        let _ = write!(out.main, "\nScript done");
+        if let Some(code) = self.exit {
+            let _ = write!(out.main, " [COMMAND_EXIT_CODE=\"{code}\"]");
+        }
+        out.main.push(b'\n');
+        match (self.form, self.exit) {
+            (Timing::Advanced, exit) => {
+                let us = self.last_us;
+                let _ = writeln!(out.timing, "H 0.000000 DURATION {}.{:06}", us / 1_000_000, us % 1_000_000);
+                if let Some(code) = exit {
+                    let _ = writeln!(out.timing, "H 0.000000 EXIT_CODE {code}");
+                }
+            }
+            (Timing::Classic, Some(_)) => self.losses.add(Loss::Exit, 0),
+            (Timing::Classic, None) => {}
+        }
+    }
+
+    fn losses(&self) -> &Losses {
+        &self.losses
+    }
+}
+
+/// Nanoseconds since 1970 as `2026-11-15 09:29:29+00:00`.
+fn format_time(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years counted from March, so that the leap day comes last.
+    let z = days + 719_468;
+    let (era, doe) = (z / 146_097, z % 146_097);
+    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let year = yoe + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}+00:00", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_script_does() {
+        assert_eq!(format_time(0), "1970-01-01 00:00:00+00:00");
+        assert_eq!(format_time(1_794_734_969_000_000_000), "2026-11-15 09:29:29+00:00");
+        assert_eq!(format_time(1_709_204_400_000_000_000), "2024-02-29 11:00:00+00:00");
+    }
+}

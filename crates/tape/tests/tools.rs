@@ -1,0 +1,188 @@
+//! Files that this crate writes, read by the programs whose formats they are. A program that is not
+//! installed is passed over, so these tests prove something only where it is.
+#![expect(clippy::disallowed_methods, reason = "the point is to run other programs")]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use bytes::Bytes;
+use tapdeck_tape::cast::{CastReader, CastVersion, CastWriter};
+use tapdeck_tape::ttyrec::{TtyrecReader, TtyrecWriter};
+use tapdeck_tape::typescript::{Timing, TypescriptReader, TypescriptWriter};
+use tapdeck_tape::{Event, EventReader, EventWriter, Header, Item, Kind, Parts};
+
+const TEXT: &str = "hello\r\nschön € wörld\r\n";
+
+fn installed(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\" >/dev/null", program]).status();
+    found.is_ok_and(|s| s.success())
+}
+
+fn written(writer: &mut dyn EventWriter) -> Parts {
+    let header = Header {
+        size: Some((80, 24)),
+        started_ns: Some(1_700_000_000_000_000_000),
+        command: Some("sh -c 'x'".to_owned()),
+        title: Some("a title".to_owned()),
+        term: Some("xterm-256color".to_owned()),
+        ..Header::default()
+    };
+    let mut parts = Parts::default();
+    writer.begin(&header, &mut parts);
+    for (i, piece) in TEXT.as_bytes().chunks(7).enumerate() {
+        let kind = Kind::Output(Bytes::copy_from_slice(piece));
+        writer.event(&Event::new(i as u64 * 1_000_000, kind), &mut parts);
+    }
+    writer.event(&Event::new(20_000_000, Kind::Resize { cols: 100, rows: 40 }), &mut parts);
+    writer.event(&Event::new(21_000_000, Kind::Exit(0)), &mut parts);
+    writer.finish(&mut parts);
+    parts
+}
+
+fn run(command: &mut Command) -> (bool, Vec<u8>) {
+    let out = command.stdin(Stdio::null()).output().expect("the program starts");
+    (out.status.success(), [out.stdout, out.stderr].concat())
+}
+
+fn contains(haystack: &[u8], needle: &str) -> bool {
+    haystack.windows(needle.len()).any(|w| w == needle.as_bytes())
+}
+
+#[test]
+fn asciinema_plays_our_casts() {
+    if !installed("asciinema") || !installed("script") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.cast");
+    let version = run(Command::new("asciinema").arg("--version")).1;
+    let versions = if contains(&version, " 2.") {
+        vec![CastVersion::V2]
+    } else {
+        vec![CastVersion::V2, CastVersion::V3]
+    };
+    for version in versions {
+        std::fs::write(&file, written(&mut CastWriter::new(version)).main).unwrap();
+        // Version 2 wants a terminal of its own even for printing to a pipe.
+        let cat = format!("asciinema cat {}", file.display());
+        let (ok, out) =
+            run(Command::new("script").args(["-q", "-e", "-c", &cat, "/dev/null"]).env("LC_ALL", "C.UTF-8"));
+        let text = TEXT.replace("\r\n", "\n");
+        let out = String::from_utf8_lossy(&out).replace('\r', "").into_bytes();
+        assert!(ok && contains(&out, &text), "{version:?}: {}", String::from_utf8_lossy(&out));
+    }
+}
+
+#[test]
+fn scriptreplay_plays_our_typescripts() {
+    if !installed("scriptreplay") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (data, timing) = (folder.path().join("data"), folder.path().join("timing"));
+    for form in [Timing::Classic, Timing::Advanced] {
+        let parts = written(&mut TypescriptWriter::new(form));
+        std::fs::write(&data, &parts.main).unwrap();
+        std::fs::write(&timing, &parts.timing).unwrap();
+        let (ok, out) =
+            run(Command::new("scriptreplay").arg("--timing").arg(&timing).arg("--log-out").arg(&data));
+        assert!(ok && contains(&out, TEXT), "{form:?}: {}", String::from_utf8_lossy(&out));
+    }
+}
+
+#[test]
+fn we_read_what_script_writes() {
+    if !installed("script") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (data, timing) = (folder.path().join("data"), folder.path().join("timing"));
+    for form in ["classic", "advanced"] {
+        let status = Command::new("script")
+            .args(["-q", "-e", "-c", "printf 'one\\n'; exit 3", "-m", form])
+            .arg("--log-io")
+            .arg(&data)
+            .arg("--log-timing")
+            .arg(&timing)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        if form == "classic" {
+            // Classic timing and a common log exclude each other in some versions.
+            let _ = status;
+            continue;
+        }
+        let files = [std::fs::File::open(&data).unwrap(), std::fs::File::open(&timing).unwrap()];
+        let [data, timing] = files;
+        let mut reader = TypescriptReader::new(data, timing).unwrap();
+        let (mut out, mut exit) = (Vec::new(), None);
+        while let Some(item) = reader.next_item().unwrap() {
+            match item {
+                Item::Event(Event { kind: Kind::Output(bytes), .. }) => out.extend_from_slice(&bytes),
+                Item::Event(Event { kind: Kind::Exit(code), .. }) => exit = Some(code),
+                Item::Event(_) => {}
+                Item::Note(note) => panic!("{note}"),
+            }
+        }
+        assert_eq!((out, exit), (b"one\r\n".to_vec(), Some(3)));
+    }
+}
+
+#[test]
+fn ttyplay_plays_our_ttyrecs() {
+    if !installed("ttyplay") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.ttyrec");
+    std::fs::write(&file, written(&mut TtyrecWriter::default()).main).unwrap();
+    let (_, out) = run(Command::new("ttyplay").arg("-n").arg(&file));
+    assert!(contains(&out, TEXT), "{}", String::from_utf8_lossy(&out));
+}
+
+#[test]
+fn we_read_what_ttyrec_and_asciinema_write() {
+    let folder = tempfile::tempdir().unwrap();
+    if installed("ttyrec") {
+        let file = folder.path().join("x.ttyrec");
+        let _ = run(Command::new("ttyrec").args(["-e", "printf 'one\\n'"]).arg(&file));
+        if std::fs::metadata(&file).is_ok_and(|m| m.len() > 0) {
+            let mut reader = TtyrecReader::new(std::fs::File::open(&file).unwrap()).unwrap();
+            let mut out = Vec::new();
+            while let Some(item) = reader.next_item().unwrap() {
+                match item {
+                    Item::Event(Event { kind: Kind::Output(bytes), .. }) => out.extend_from_slice(&bytes),
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert!(contains(&out, "one"), "{}", String::from_utf8_lossy(&out));
+        }
+    }
+    if installed("asciinema") {
+        let file = folder.path().join("x.cast");
+        let mut child = Command::new("asciinema")
+            .args(["rec", "-q", "-c", "printf 'one\\n'"])
+            .arg(&file)
+            .env("LC_ALL", "C.UTF-8")
+            .env("ASCIINEMA_CONFIG_HOME", folder.path())
+            .env("TERM", "xterm")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let _ = child.stdin.take().map(|mut s| s.flush());
+        let _ = child.wait();
+        if std::fs::metadata(&file).is_ok_and(|m| m.len() > 0) {
+            let mut reader = CastReader::new(std::fs::File::open(&file).unwrap()).unwrap();
+            let mut out = Vec::new();
+            while let Some(item) = reader.next_item().unwrap() {
+                if let Item::Event(Event { kind: Kind::Output(bytes), .. }) = item {
+                    out.extend_from_slice(&bytes);
+                }
+            }
+            assert!(contains(&out, "one\r\n"), "{}", String::from_utf8_lossy(&out));
+        }
+    }
+}
