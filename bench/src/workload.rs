@@ -103,7 +103,7 @@ fn agent_frame(rng: &mut Rng, i: usize) -> String {
     if i % 500 < 300 {
         f.push_str(&"\x1b[2K\x1b[1A".repeat(10));
         f.push_str("\x1b[2K\x1b[G");
-        if i % 12 == 0 {
+        if i.is_multiple_of(12) {
             let (a, b) = (rng.words(1), rng.words(8));
             let _ = write!(
                 f,
@@ -132,7 +132,7 @@ fn agent_frame(rng: &mut Rng, i: usize) -> String {
         );
     } else {
         for y in 1..=40 {
-            if i % 20 != 0 && rng.next(4) != 0 {
+            if !i.is_multiple_of(20) && rng.next(4) != 0 {
                 continue;
             }
             let (a, b, c) = (rng.words(1), rng.words(5), rng.words(4));

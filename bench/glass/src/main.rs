@@ -4,7 +4,6 @@
 //! taking turns within each round, and prints medians as a table and as JSON. `bench-glass memory` measures, each in a
 //! process of its own, what a million rows of 120 columns take.
 
-#![expect(clippy::disallowed_methods, reason = "a bench reads the clock and starts itself")]
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod peers;
@@ -110,7 +109,7 @@ fn memory() {
     let me = std::env::current_exe().expect("the program's own path");
     for (name, _) in PEERS {
         let out = std::process::Command::new(&me).args(["memory-of", name]).output().expect("a run");
-        print!("{name:20}{:>12}\n", String::from_utf8_lossy(&out.stdout).trim());
+        println!("{name:20}{:>12}", String::from_utf8_lossy(&out.stdout).trim());
     }
 }
 

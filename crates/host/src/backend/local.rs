@@ -187,6 +187,10 @@ impl Backend for LocalPty {
         self.leader.exited()
     }
 
+    fn has_terminal(&self) -> bool {
+        true
+    }
+
     fn pid(&self) -> Option<i32> {
         Some(self.leader.pid().as_raw_nonzero().get())
     }

@@ -105,6 +105,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// Whether the program has a terminal that it may ask questions of.
+    fn has_terminal(&self) -> bool {
+        false
+    }
+
     /// The program's process, where there is one.
     fn pid(&self) -> Option<i32> {
         None
@@ -141,6 +146,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn exited(&mut self) -> io::Result<Option<Exit>> {
         (**self).exited()
+    }
+    fn has_terminal(&self) -> bool {
+        (**self).has_terminal()
     }
     fn pid(&self) -> Option<i32> {
         (**self).pid()

@@ -126,7 +126,7 @@ impl RecordingFile {
     }
 
     /// Length of what is whole.
-    pub fn len(&self) -> u64 {
+    pub fn written(&self) -> u64 {
         self.good_len
     }
 

@@ -86,7 +86,7 @@ impl Recorder {
         let path = file.path().to_owned();
         let reader = log.reader_from_start(ReaderKind::Lossless);
         let mut meta = first_meta(&options, clock, size);
-        if file.len() > 0
+        if file.written() > 0
             && let Ok(bytes) = std::fs::read(sidecar(&path, "meta.json"))
             && let Ok(old) = Meta::from_bytes(&bytes)
         {
@@ -248,11 +248,7 @@ impl Task {
                 self.output_bytes += bytes.len() as u64;
                 self.push(Record::data(ts, self.base_off + entry.offset, bytes));
             }
-            Event::Input { bytes, .. } => {
-                if self.options.input {
-                    self.push(Record::input(ts, bytes));
-                }
-            }
+            Event::Input { bytes, .. } if self.options.input => self.push(Record::input(ts, bytes)),
             Event::Resize(size) => {
                 self.size = size;
                 let size = size.or_default();
@@ -390,7 +386,7 @@ impl Task {
         self.log.remove_reader(self.reader);
         Report {
             path: self.file.path().to_owned(),
-            file_bytes: self.file.len(),
+            file_bytes: self.file.written(),
             output_bytes: self.output_bytes,
             duration: Duration::from_nanos(self.clock.now().mono_ns),
             lost_bytes: self.lost,

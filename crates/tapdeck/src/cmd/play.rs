@@ -306,9 +306,8 @@ impl<'a> Screening<'a> {
     /// Passes one event and shows it.
     fn show_next(&mut self) -> Result<(), Trouble> {
         if let Some(Played::Output(bytes)) = self.player.advance()? {
-            if is_terminal() {
-                self.filter.filter(&bytes, &mut self.out);
-            } else if self.args.no_colors {
+            // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
+            if is_terminal() || self.args.no_colors {
                 self.filter.filter(&bytes, &mut self.out);
             } else {
                 self.out.extend_from_slice(&bytes);

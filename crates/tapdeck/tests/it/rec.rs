@@ -258,3 +258,18 @@ fn verify_names_what_is_damaged() {
     std::fs::write(home.path("not.ahr"), "plain text").expect("written");
     assert_eq!(home.run(["verify", "not.ahr"]).status.code(), Some(1));
 }
+
+/// With no terminal at all, somebody must answer the program's questions, or agents wait for ever.
+#[test]
+fn the_model_answers_where_no_terminal_does() {
+    let home = Home::new();
+    let ask = "stty raw -echo; printf '\\033[6n'; head -c 6 | tr '\\033' E; printf '\\r\\n'";
+    let out = home.run(["rec", "-q", "-I", "--headless", "ask.ahr", "--", "sh", "-c", ask]);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(0), 0), "headless shows nothing");
+    let text = home.run(["play", "--fast", "ask.ahr"]).stdout;
+    assert_eq!(String::from_utf8_lossy(&text), "E[1;1R\n");
+    let info = String::from_utf8(home.run(["info", "--json", "ask.ahr"]).stdout).expect("text");
+    assert!(info.contains(r#""inputs":1"#), "answers are recorded: {info}");
+    let piped = home.run(["run", "--", "sh", "-c", ask]);
+    assert!(piped.stdout.ends_with(b"E[1;1R\r\n"), "{}", String::from_utf8_lossy(&piped.stdout));
+}
