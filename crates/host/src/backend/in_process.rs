@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
@@ -169,7 +170,7 @@ impl Backend for InProcess {
         Ok(n)
     }
 
-    fn end_input(&mut self, _line_open: bool) -> io::Result<EndOfInput> {
+    fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
         self.shared.lock().input_ended = true;
         self.shared.changed.notify_all();
         Ok(EndOfInput::Told)

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
@@ -82,8 +83,9 @@ pub trait Backend: Send {
     /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Says that no more input will come. `line_open` tells whether the last line lacks its end.
-    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput>;
+    /// Says that no more input will come. `line_open` tells whether the last line lacks its end, `quiet` for how
+    /// long nothing has passed in either direction.
+    fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput>;
 
     /// Sets the terminal's size.
     fn resize(&mut self, size: WinSize) -> io::Result<()>;
@@ -126,8 +128,8 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (**self).write(bytes)
     }
-    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput> {
-        (**self).end_input(line_open)
+    fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
+        (**self).end_input(line_open, quiet)
     }
     fn resize(&mut self, size: WinSize) -> io::Result<()> {
         (**self).resize(size)

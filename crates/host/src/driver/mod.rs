@@ -129,6 +129,8 @@ pub struct Driver<B> {
     exit: Option<Exit>,
     closed: bool,
     last_output_ns: u64,
+    /// When something last passed in either direction.
+    last_traffic_ns: u64,
 }
 
 impl<B: Backend> Driver<B> {
@@ -157,6 +159,7 @@ impl<B: Backend> Driver<B> {
             exit: None,
             closed: false,
             last_output_ns: 0,
+            last_traffic_ns: 0,
         })
     }
 
@@ -267,6 +270,7 @@ impl<B: Backend> Driver<B> {
                     self.modes.feed(&bytes);
                     self.answer(&bytes, now)?;
                     self.last_output_ns = now.mono_ns;
+                    self.last_traffic_ns = now.mono_ns;
                     self.log.append(Event::Output { stream, bytes }, now);
                     if n < BURST_GOES_ON {
                         break;
@@ -334,6 +338,7 @@ impl<B: Backend> Driver<B> {
             }
             Typed::Nothing => {}
             Typed::End => {
+                self.last_traffic_ns = now.mono_ns;
                 self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
             }
         }
@@ -346,6 +351,7 @@ impl<B: Backend> Driver<B> {
             match self.backend.write(bytes) {
                 Ok(0) => break,
                 Ok(n) => {
+                    self.last_traffic_ns = now.mono_ns;
                     if let Some(delivered) = self.gate.wrote(n) {
                         self.log.append(Event::Input { by: delivered.by, bytes: delivered.bytes }, now);
                     }
@@ -482,7 +488,8 @@ impl<B: Backend> Driver<B> {
     fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
         let mut next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
         if self.gate.waiting() == 0 {
-            match self.backend.end_input(self.gate.line_open()) {
+            let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
+            match self.backend.end_input(self.gate.line_open(), quiet) {
                 Ok(EndOfInput::Told) => {
                     self.input_end = InputEnd::Told;
                     return Ok(());

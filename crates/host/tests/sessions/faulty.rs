@@ -58,7 +58,7 @@ impl Backend for Faulty {
         Ok(n)
     }
 
-    fn end_input(&mut self, _line_open: bool) -> io::Result<EndOfInput> {
+    fn end_input(&mut self, _line_open: bool, _quiet: std::time::Duration) -> io::Result<EndOfInput> {
         Ok(EndOfInput::Told)
     }
 

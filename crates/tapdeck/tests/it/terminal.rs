@@ -119,7 +119,7 @@ fn full_screen_programs_look_the_same() {
             keys: &[("line 1", "/line 77\r"), ("line 77", " "), ("line 100", "G")],
             until: "(END)",
         },
-        Scene { program: &["less", "-N", "text"], keys: &[("line 1", "50g")], until: "line 72" },
+        Scene { program: &["less", "-N", "text"], keys: &[("line 1", "50g")], until: "line 72\n:" },
     ];
     let home = Home::new();
     let text: String = (1..=200).map(|n| format!("line {n}\n")).collect();
