@@ -69,8 +69,16 @@ impl<R: Read> AhrEvents<R> {
     /// # Errors
     /// When the reader fails, or the recording is of a later version.
     pub fn new(inner: R, meta: Option<&Meta>, labels: BTreeMap<u32, String>) -> Result<Self> {
+        Self::over(Reader::new(inner), meta, labels)
+    }
+
+    /// Over a reader of records, such as one that reads ahead.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn over(reader: Reader<R>, meta: Option<&Meta>, labels: BTreeMap<u32, String>) -> Result<Self> {
         let mut events = Self {
-            reader: Reader::new(inner),
+            reader,
             header: Header::default(),
             labels,
             ready: VecDeque::new(),
