@@ -362,7 +362,7 @@ fn is_repair_mark(record: &Record) -> bool {
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         4 => (any::<u64>(), vec(any::<u8>(), 0..300))
-            .prop_map(|(off, b)| Body::Data { off: off >> 1, bytes: b.into() }),
+            .prop_map(|(off, b)| Body::Data { off: off >> 2, bytes: b.into() }),
         1 => any::<(u16, u16)>().prop_map(|(cols, rows)| Body::Resize { cols, rows }),
         1 => vec(any::<u8>(), 0..50).prop_map(|b| Body::Input { bytes: b.into() }),
         1 => any::<(u32, u32)>().prop_map(|(code, val)| Body::Mark { code, val }),
