@@ -320,6 +320,11 @@ pub(crate) fn clamp_size(cols: u64, rows: u64) -> (u16, u16) {
     (side(cols), side(rows))
 }
 
+/// A size that a file declared at its head, where 0 means that the recorder had no terminal.
+pub(crate) fn known_size(cols: u64, rows: u64) -> Option<(u16, u16)> {
+    (cols > 0 && rows > 0).then(|| clamp_size(cols, rows))
+}
+
 /// Seconds as a file gives them, in nanoseconds; `None` for what no clock can mean.
 pub(crate) fn seconds(value: f64) -> Option<u64> {
     (0.0..=MAX_SECONDS).contains(&value).then(|| (value * 1e9).round() as u64)

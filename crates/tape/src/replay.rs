@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tapdeck_term::{Settings, Size, Term};
 
 use crate::Result;
+use crate::ahr::MAX_OFFSET;
 use crate::event::{Event, EventReader, Header, Item, Kind, Note};
 use crate::lines::Lines;
 
@@ -97,7 +98,7 @@ impl Replay {
                 let _ = self.term.feed(bytes, self.byte_off);
                 self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
             }
-            Kind::Lost(bytes) => self.byte_off = self.byte_off.saturating_add(*bytes),
+            Kind::Lost(bytes) => self.byte_off = self.byte_off.saturating_add(*bytes).min(MAX_OFFSET),
             Kind::Resize { cols, rows } => {
                 let _ = self.term.resize(Size::new(*cols, *rows));
             }

@@ -4,6 +4,8 @@
 
 use super::BLOCK_LIMIT;
 use super::codec::{self, Quality};
+#[cfg(doc)]
+use super::header::MAX_OFFSET;
 use super::header::{HEADER_LEN, Header, VERSION};
 use super::record::{Body, DATA_HEAD, INPUT_HEAD, Record};
 
@@ -54,7 +56,8 @@ impl BlockBuilder {
     /// }
     /// ```
     ///
-    /// DATA and INPUT are split; nothing else is ever large enough to need it.
+    /// DATA and INPUT are split; nothing else is ever large enough to need it. Offsets are at most
+    /// [`MAX_OFFSET`].
     #[must_use = "the rest of the record would be lost"]
     pub fn push(&mut self, record: Record) -> Option<Record> {
         let room = self.room();

@@ -69,8 +69,16 @@ impl<R: Read> AhrEvents<R> {
     /// # Errors
     /// When the reader fails, or the recording is of a later version.
     pub fn new(inner: R, meta: Option<&Meta>, labels: BTreeMap<u32, String>) -> Result<Self> {
+        Self::over(Reader::new(inner), meta, labels)
+    }
+
+    /// Over a reader of records, such as one that reads ahead.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn over(reader: Reader<R>, meta: Option<&Meta>, labels: BTreeMap<u32, String>) -> Result<Self> {
         let mut events = Self {
-            reader: Reader::new(inner),
+            reader,
             header: Header::default(),
             labels,
             ready: VecDeque::new(),
@@ -337,7 +345,7 @@ mod tests {
             Record::mark(3, Mark::OutputLag(100)),
             Record::data(4, 103, &b"def"[..]),
             Record::data(5, 206, &b"ghi"[..]),
-            Record::data(6, u64::MAX - 10, &b"end"[..]),
+            Record::data(6, (1 << 62) - 10, &b"end"[..]),
         ];
         for record in records {
             assert_eq!(builder.push(record), None);
@@ -349,7 +357,7 @@ mod tests {
         assert_eq!(lost[..2], [100, 100]);
         let again = write_all(&mut AhrWriter::new(Quality::Stored), &header, &events).main;
         let summary = crate::ahr::Summary::of(&again[..]).unwrap();
-        assert_eq!(summary.end_off, u64::MAX - 7);
+        assert_eq!(summary.end_off, (1 << 62) - 7);
         assert_eq!(summary.output_bytes, 12);
     }
 

@@ -13,6 +13,9 @@ pub const MAX_UNCOMPRESSED: u32 = 64 << 20;
 /// bytes a megabyte beyond the input.
 pub const MAX_COMPRESSED: u32 = MAX_UNCOMPRESSED + (1 << 16);
 
+/// No program writes more than this; a larger offset is damage, and sums with it would overflow.
+pub const MAX_OFFSET: u64 = 1 << 62;
+
 /// Longest header that a later writer of version 1 might use; what lies beyond the known 44 is skipped.
 const MAX_HEADER_LEN: u16 = 1024;
 /// The shortest record is a RESIZE.
@@ -96,6 +99,8 @@ impl Header {
             Some("impossible length of records")
         } else if self.compressed_len == 0 || self.compressed_len > MAX_COMPRESSED {
             Some("impossible length of payload")
+        } else if self.start_byte_off > MAX_OFFSET {
+            Some("impossible offset")
         } else if self.record_count > self.uncompressed_len / MIN_RECORD {
             Some("more records than the block can hold")
         } else {

@@ -8,6 +8,7 @@
 //! Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for headers only.
 //! [`Summary`] counts what passes and [`tail`] tells where an existing file can be continued.
 
+mod ahead;
 mod block;
 mod build;
 mod codec;
@@ -27,7 +28,7 @@ pub use codec::Quality;
 pub(crate) use codec::{compress as compress_into, decompress_exact};
 pub use damage::{Damage, DamageKind};
 pub use events::{AhrEvents, AhrWriter, EventLine, labels_of};
-pub use header::{HEADER_LEN, Header, MAGIC, MAX_COMPRESSED, MAX_UNCOMPRESSED, VERSION};
+pub use header::{HEADER_LEN, Header, MAGIC, MAX_COMPRESSED, MAX_OFFSET, MAX_UNCOMPRESSED, VERSION};
 pub use mark::Mark;
 pub use reader::{Item, Reader};
 pub use record::{Body, Record, RecordError, Records};

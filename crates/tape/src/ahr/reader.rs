@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use super::ahead::ReadAhead;
 use super::block::{Block, BlockItem, BlockReader};
 use super::damage::Damage;
 use super::header::Header;
@@ -21,10 +22,16 @@ pub enum Item {
 /// recording's length.
 #[derive(Debug)]
 pub struct Reader<R> {
-    blocks: BlockReader<R>,
+    blocks: Source<R>,
     block: Option<Block>,
     records: Option<Records>,
     failed: bool,
+}
+
+#[derive(Debug)]
+enum Source<R> {
+    Here(Box<BlockReader<R>>),
+    Ahead(ReadAhead),
 }
 
 impl<R: Read> Reader<R> {
@@ -35,7 +42,15 @@ impl<R: Read> Reader<R> {
 
     /// From wherever `blocks` stands.
     pub fn over(blocks: BlockReader<R>) -> Self {
-        Self { blocks, block: None, records: None, failed: false }
+        Self { blocks: Source::Here(Box::new(blocks)), block: None, records: None, failed: false }
+    }
+
+    /// From wherever `blocks` stands, reading and decompressing ahead on a thread of its own.
+    pub fn ahead(blocks: BlockReader<R>) -> Self
+    where
+        R: Send + 'static,
+    {
+        Self { blocks: Source::Ahead(ReadAhead::new(blocks)), block: None, records: None, failed: false }
     }
 
     /// The block that the last record came from: where it lies and what its header says.
@@ -45,7 +60,10 @@ impl<R: Read> Reader<R> {
 
     /// How far in the file the reader has come.
     pub fn position(&self) -> u64 {
-        self.blocks.offset()
+        match &self.blocks {
+            Source::Here(blocks) => blocks.offset(),
+            Source::Ahead(blocks) => blocks.offset(),
+        }
     }
 
     /// The next record or damage; `None` at the end.
@@ -59,7 +77,11 @@ impl<R: Read> Reader<R> {
             }
             // Lets go of the buffer before the next block wants it.
             (self.records, self.block) = (None, None);
-            match self.blocks.next_item()? {
+            let next = match &mut self.blocks {
+                Source::Here(blocks) => blocks.next_item()?,
+                Source::Ahead(blocks) => blocks.next_item()?,
+            };
+            match next {
                 Some(BlockItem::Block(block)) => {
                     self.records = Some(block.records());
                     self.block = Some(block);

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 
+use super::header::MAX_OFFSET;
 use super::mark::Mark;
 
 /// Bytes of a DATA record before its payload.
@@ -188,6 +189,10 @@ pub(crate) fn walk(bytes: &[u8]) -> Walk {
             break;
         };
         if let (0, Some(off)) = (bytes[at], u64_at(at + 12)) {
+            if off > MAX_OFFSET {
+                walk.error = Some(RecordError { at, what: "impossible offset" });
+                break;
+            }
             walk.end_off = Some(off.saturating_add((end - at - DATA_HEAD) as u64));
         }
         walk.last_ts = u64_at(at + 4);

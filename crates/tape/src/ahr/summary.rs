@@ -131,7 +131,7 @@ impl Summary {
             Body::Data { off, bytes } => {
                 self.outputs += 1;
                 self.output_bytes += bytes.len() as u64;
-                self.missing_bytes += off.saturating_sub(self.end_off);
+                self.missing_bytes = self.missing_bytes.saturating_add(off.saturating_sub(self.end_off));
                 self.overlaps += u64::from(*off < self.end_off);
                 self.end_off = off.saturating_add(bytes.len() as u64);
             }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::v1;
-use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size, seconds};
+use crate::event::{Event, EventReader, Header, Item, Kind, Note, known_size, seconds};
 use crate::lines::Lines;
 use crate::{Error, Place, Result};
 
@@ -210,7 +210,7 @@ impl From<HeadLine> for Header {
         extra.remove("duration");
         let env: BTreeMap<_, _> = head.env.into_iter().flatten().filter_map(|(k, v)| Some((k, v?))).collect();
         Self {
-            size: cols.zip(rows).map(|(cols, rows)| clamp_size(cols, rows)),
+            size: cols.zip(rows).and_then(|(cols, rows)| known_size(cols, rows)),
             started_ns: head.timestamp.filter(|t| (0.0..1e11).contains(t)).and_then(|t| {
                 let ns = t * 1e9;
                 (ns < u64::MAX as f64).then_some(ns as u64)
@@ -229,5 +229,5 @@ impl From<HeadLine> for Header {
 /// `80x24`, brought into bounds; `None` when it is no size at all.
 fn parse_size(text: &str) -> Option<(u16, u16)> {
     let (cols, rows) = text.split_once('x')?;
-    Some(clamp_size(cols.trim().parse().ok()?, rows.trim().parse().ok()?))
+    known_size(cols.trim().parse().ok()?, rows.trim().parse().ok()?)
 }

@@ -8,6 +8,7 @@ fn everything_that_text_can_carry_comes_back() {
     for version in [CastVersion::V2, CastVersion::V3] {
         let mut writer = CastWriter::new(version);
         let file = write_all(&mut writer, &header, &events).main;
+        assert!(file.starts_with(b"{\"version\":"));
         let (back, got, notes) = read_all(CastReader::new(&file[..]).unwrap());
         assert_eq!(notes, []);
         assert_eq!((back.size, &back.command, &back.title), (header.size, &header.command, &header.title));
@@ -55,6 +56,10 @@ fn files_of_others_are_read() {
     let again = String::from_utf8(again).unwrap();
     assert!(again.contains("\"z\",{\"k\":[1]}"), "{again}");
     assert!(again.contains("\"version\":\"x(1)\"") && again.contains("\"tags\":[\"a\"]"), "{again}");
+
+    // Without a terminal, asciinema writes a size of zero: that is no size, not the smallest.
+    let zero = b"{\"version\":3,\"term\":{\"cols\":0,\"rows\":0}}\n";
+    assert_eq!(CastReader::new(&zero[..]).unwrap().header().size, None);
 
     let v1 = b"{\n \"version\": 1, \"width\": 80, \"height\": 24, \"duration\": 1.5,\n\
         \"command\": \"/bin/sh\", \"title\": \"\", \"env\": {\"TERM\": \"xterm\"},\n\

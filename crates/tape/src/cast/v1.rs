@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::event::{Event, Header, Kind, clamp_size, seconds};
+use crate::event::{Event, Header, Kind, known_size, seconds};
 use crate::{Error, Place, Result};
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<(Header, VecDeque<Event>)> {
         return Err(Error::malformed(Place::Line(1), what));
     }
     let header = Header {
-        size: Some(clamp_size(file.width, file.height)),
+        size: known_size(file.width, file.height),
         command: file.command,
         title: file.title,
         term: file.env.as_ref().and_then(|env| env.get("TERM").cloned().flatten()),

@@ -81,7 +81,6 @@ impl EventWriter for CastWriter {
         let mut env = header.env.clone();
         match self.version {
             CastVersion::V2 => {
-                head.insert("version".into(), 2.into());
                 head.insert("width".into(), cols.into());
                 head.insert("height".into(), rows.into());
                 if let Some(theme) = &header.theme {
@@ -92,7 +91,6 @@ impl EventWriter for CastWriter {
                 }
             }
             CastVersion::V3 => {
-                head.insert("version".into(), 3.into());
                 term.insert("cols".into(), cols.into());
                 term.insert("rows".into(), rows.into());
                 if let Some(kind) = &header.term {
@@ -104,7 +102,7 @@ impl EventWriter for CastWriter {
                 head.insert("term".into(), Value::Object(term));
             }
         }
-        if let Some(ns) = header.started_ns {
+        if let Some(ns) = header.started_ns.filter(|&ns| ns > 0) {
             head.insert("timestamp".into(), (ns / 1_000_000_000).into());
         }
         if let Some(ns) = header.idle_limit_ns {
@@ -122,7 +120,13 @@ impl EventWriter for CastWriter {
         for (key, value) in extra {
             head.entry(key).or_insert(value);
         }
-        put_json(&mut out.main, &head);
+        head.remove("version");
+        // The version comes first: some tools look no further to tell what they have.
+        let version = if self.version == CastVersion::V2 { 2 } else { 3 };
+        put(&mut out.main, format_args!("{{\"version\":{version},"));
+        let mut rest = Vec::new();
+        put_json(&mut rest, &head);
+        out.main.extend_from_slice(rest.get(1..).unwrap_or_default());
         out.main.push(b'\n');
     }
 

@@ -1,0 +1,20 @@
+//! Any bytes as a native recording: every way of reading it ends, and a repaired copy is whole.
+#![no_main]
+
+use std::io::Cursor;
+
+use libfuzzer_sys::fuzz_target;
+use tapdeck_tape::ahr::{Reader, Repair, Scan, Summary, tail};
+
+fuzz_target!(|data: &[u8]| {
+    let _ = Reader::new(data).count();
+    let _ = Scan::new(Cursor::new(data)).map(Iterator::count);
+    let _ = tail(Cursor::new(data));
+    let mut copy = Vec::new();
+    let mut repair = Repair::new(data);
+    while let Ok(Some(piece)) = repair.next_piece() {
+        copy.extend_from_slice(piece);
+    }
+    let summary = Summary::of(&copy[..]).expect("a repaired copy can be read");
+    assert!(summary.damages.is_empty(), "{:?}", summary.damages);
+});
