@@ -128,6 +128,8 @@ pub(crate) struct Machine {
     pub(crate) links: Links,
     props: Props,
     joiner: Joiner,
+    /// There has been a double-width row.
+    has_double: bool,
     /// What REP repeats.
     last_char: Option<char>,
     /// End offset of the token being carried out.
@@ -187,6 +189,7 @@ impl Machine {
             links: Links::new(),
             props: Props::new(),
             joiner: Joiner::NONE,
+            has_double: false,
             last_char: None,
             now: 0,
             damage: RowSet::default(),

@@ -119,10 +119,15 @@ impl Machine {
 
     /// DECRQM.
     pub(super) fn report_mode(&mut self, n: u16, private: bool) {
+        // Below level 3 there is no such request.
+        if self.level < 63 {
+            return;
+        }
         let code = |on: bool| if on { 1 } else { 2 };
         let (state, mark) = if private {
             let state = match n {
                 // Known, and never to be changed.
+                60 => Some(4),
                 8 | 1036 if self.dec_mode_state(n) == Some(true) => Some(1),
                 14
                 | 13
