@@ -362,7 +362,7 @@ impl Term {
             (110..=119).for_each(|n| p.put(&format!("\x1b]{n}\x1b\\")));
         }
         for pen in &m.pen_stack {
-            p.pen(*pen);
+            p.pen((*pen).into());
             p.put("\x1b[#{");
         }
         p.pen(Style::default());
@@ -418,13 +418,13 @@ impl Term {
         } else {
             write_position(&mut out, m, &m.grid, m.pos, false);
             write_charsets(&mut out, &m.charsets, m.modes.has(Mode::National));
-            paint::sgr(&mut out, &m.pen);
+            paint::sgr(&mut out, &m.pen.into());
         }
-        if m.protection == Protection::Iso && m.pen.attrs.contains(Attrs::PROTECTED) {
+        if m.protection == Protection::Iso && m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1bV");
         }
-        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen }, joiner: Joiner::NONE, clusters: true };
-        p.pen(m.pen);
+        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
+        p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.
             p.put(if m.modes.insert() { "\x1b[4h" } else { "" });
@@ -459,8 +459,8 @@ impl Term {
             let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
             write_position(&mut p.out, m, grid, s.pos, false);
             write_charsets(&mut p.out, &s.charsets, false);
-            paint::sgr(&mut p.out, &s.pen);
-            let protected = s.pen.attrs.contains(Attrs::PROTECTED);
+            paint::sgr(&mut p.out, &s.pen.into());
+            let protected = s.pen.has(Attrs::PROTECTED);
             p.put(if protected { "\x1b[1\"q" } else { "" });
             p.put("\x1b7");
             p.put(if protected { "\x1b[0\"q" } else { "" });

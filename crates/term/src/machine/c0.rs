@@ -158,7 +158,7 @@ impl Machine {
     /// SPA and EPA: guarded text, ISO style.
     pub(super) fn guard(&mut self, on: bool) {
         self.protection = super::Protection::Iso;
-        self.pen.attrs.set(crate::style::Attrs::PROTECTED, on);
+        self.pen.set(crate::style::Attrs::PROTECTED, on);
         self.touch_pen();
     }
 

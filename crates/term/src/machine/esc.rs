@@ -89,7 +89,7 @@ impl Machine {
 
     /// DECSCA.
     pub(super) fn protect(&mut self, what: u16) {
-        self.pen.attrs.set(crate::style::Attrs::PROTECTED, what == 1);
+        self.pen.set(crate::style::Attrs::PROTECTED, what == 1);
         self.protection = Protection::Dec;
         self.touch_pen();
     }
