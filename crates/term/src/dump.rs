@@ -241,7 +241,11 @@ pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: P
 }
 
 /// Designations and shifts.
-pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets) {
+pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets, national: bool) {
+    let guarded = !national && c.g.iter().any(|g| g.is_national());
+    if guarded {
+        out.extend_from_slice(b"\x1b[?42h");
+    }
     for (i, set) in c.g.iter().enumerate() {
         let (name, big) = set.designation();
         if *set != Charset::Ascii {
@@ -260,6 +264,9 @@ pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets) {
     });
     if c.gr != 2 {
         out.extend_from_slice(if c.gr == 1 { b"\x1b~" } else { b"\x1b|" });
+    }
+    if guarded {
+        out.extend_from_slice(b"\x1b[?42l");
     }
     match c.single {
         Some(2) => out.extend_from_slice(b"\x1bN"),
@@ -355,7 +362,7 @@ impl Term {
             (110..=119).for_each(|n| p.put(&format!("\x1b]{n}\x1b\\")));
         }
         for pen in &m.pen_stack {
-            p.pen(*pen);
+            p.pen((*pen).into());
             p.put("\x1b[#{");
         }
         p.pen(Style::default());
@@ -410,14 +417,14 @@ impl Term {
             self.write_cursor_state(&mut out);
         } else {
             write_position(&mut out, m, &m.grid, m.pos, false);
-            write_charsets(&mut out, &m.charsets);
-            paint::sgr(&mut out, &m.pen);
+            write_charsets(&mut out, &m.charsets, m.modes.has(Mode::National));
+            paint::sgr(&mut out, &m.pen.into());
         }
-        if m.protection == Protection::Iso && m.pen.attrs.contains(Attrs::PROTECTED) {
+        if m.protection == Protection::Iso && m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1bV");
         }
-        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen }, joiner: Joiner::NONE, clusters: true };
-        p.pen(m.pen);
+        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
+        p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.
             p.put(if m.modes.insert() { "\x1b[4h" } else { "" });
@@ -451,14 +458,14 @@ impl Term {
             p.put(if s.origin { "\x1b[?6h" } else { "" });
             let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
             write_position(&mut p.out, m, grid, s.pos, false);
-            write_charsets(&mut p.out, &s.charsets);
-            paint::sgr(&mut p.out, &s.pen);
-            let protected = s.pen.attrs.contains(Attrs::PROTECTED);
+            write_charsets(&mut p.out, &s.charsets, false);
+            paint::sgr(&mut p.out, &s.pen.into());
+            let protected = s.pen.has(Attrs::PROTECTED);
             p.put(if protected { "\x1b[1\"q" } else { "" });
             p.put("\x1b7");
             p.put(if protected { "\x1b[0\"q" } else { "" });
             p.put("\x1b[m\x1b[?6l");
-            write_charsets(&mut p.out, &Charsets::new());
+            write_charsets(&mut p.out, &Charsets::new(), false);
         }
         kitty(p, stack, flags);
         if screen == 1 {

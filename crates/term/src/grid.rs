@@ -44,6 +44,8 @@ pub(crate) struct RowMeta {
     pub(crate) wrapped: bool,
     /// There may be wide characters in it.
     pub(crate) wide: bool,
+    /// Something else than printable ASCII of the default style may be in it.
+    pub(crate) rich: bool,
     pub(crate) size: LineSize,
     /// Shell marks set on the row, one bit for each of OSC 133 A, B, C and D.
     pub(crate) marks: u8,
@@ -106,6 +108,7 @@ impl Grid {
         let meta = &mut self.meta[p];
         let row = &mut self.cells[start..start + self.cols];
         let len = usize::from(meta.len);
+        meta.rich = true;
         if len < upto {
             row[len..upto].fill(Cell::BLANK);
             meta.len = upto as u16;
@@ -121,6 +124,7 @@ impl Grid {
         let meta = &mut self.meta[p];
         let row = &mut self.cells[start..start + self.cols];
         let len = usize::from(meta.len);
+        meta.rich = true;
         if len < upto {
             if len < from {
                 row[len..from].fill(Cell::BLANK);
@@ -128,6 +132,27 @@ impl Grid {
             meta.len = upto as u16;
         }
         (row, meta)
+    }
+
+    /// Writes printable ASCII from `x` on.
+    #[inline]
+    pub(crate) fn write_ascii(&mut self, y: usize, x: usize, text: &[u8], style: StyleId, written: u64) {
+        let p = self.phys(y);
+        let start = p * self.cols;
+        let meta = &mut self.meta[p];
+        let row = &mut self.cells[start..start + self.cols];
+        let len = usize::from(meta.len);
+        let end = x + text.len();
+        if len < x {
+            row[len..x].fill(Cell::BLANK);
+            meta.rich = true;
+        }
+        meta.rich |= style != StyleId(0);
+        meta.len = len.max(end) as u16;
+        meta.written = written;
+        for (cell, &b) in row[x..end].iter_mut().zip(text) {
+            *cell = Cell { text: u32::from(b), style };
+        }
     }
 
     pub(crate) fn set(&mut self, y: usize, x: usize, cell: Cell) {
@@ -174,11 +199,13 @@ impl Grid {
                 meta.len = len.min(x0) as u16;
                 if x0 == 0 {
                     meta.wide = false;
+                    meta.rich = false;
                 }
                 return;
             }
             let start = p * self.cols;
             self.cells[start + x0..start + x1].fill(Cell::BLANK);
+            meta.rich = true;
         } else {
             let (row, _) = self.span(y, x0, x1);
             row[x0..x1].fill(Cell::blank(style));
@@ -194,6 +221,7 @@ impl Grid {
             let start = p * self.cols;
             self.cells[start..start + self.cols].fill(Cell::blank(style));
             self.meta[p].len = self.cols as u16;
+            self.meta[p].rich = true;
         }
     }
 
@@ -331,7 +359,7 @@ impl Grid {
             let keep = row.len().min(cols);
             let (to, meta) = new.real(y, 0);
             to[..keep].copy_from_slice(&row[..keep]);
-            *meta = RowMeta { len: keep as u16, ..*self.meta(from) };
+            *meta = RowMeta { len: keep as u16, rich: true, ..*self.meta(from) };
             if keep > 0 && to[keep - 1].is_wide() {
                 to[keep - 1] = to[keep - 1].torn();
             }
@@ -344,7 +372,7 @@ impl Grid {
         let (row, m) = self.real(y, 0);
         let n = cells.len().min(row.len());
         row[..n].copy_from_slice(&cells[..n]);
-        *m = RowMeta { len: n as u16, wide: cells.iter().any(|c| c.is_wide()), ..meta };
+        *m = RowMeta { len: n as u16, wide: cells.iter().any(|c| c.is_wide()), rich: true, ..meta };
     }
 
     /// Panics when a half of a wide character is without the other.

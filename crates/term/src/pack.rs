@@ -128,10 +128,12 @@ pub(crate) fn pack(
     // Plain means 0x20–0x7e throughout: no bit above the seventh anywhere, and no empty cell, which is the only thing
     // below a space that a cell can hold.
     let (mut any, mut all, mut style_bits) = (0, u32::MAX, 0);
-    for c in cells {
-        any |= c.text;
-        all &= c.text.wrapping_add(0x60);
-        style_bits |= c.style.0;
+    if meta.rich {
+        for c in cells {
+            any |= c.text;
+            all &= c.text.wrapping_add(0x60);
+            style_bits |= c.style.0;
+        }
     }
     let plain = any < 0x80 && all & 0x80 != 0;
     let styled = style_bits != 0;
@@ -237,6 +239,7 @@ impl<'a> Packed<'a> {
             wide: flags & RICH != 0,
             size: LineSize::from_bits(flags >> 1),
             marks,
+            rich: true,
         };
         Self { meta, cells, styled: flags & STYLED != 0, rich: flags & RICH != 0, body: bytes }
     }

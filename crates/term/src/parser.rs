@@ -138,6 +138,8 @@ pub(crate) struct Parser {
     string: Vec<u8>,
     string_limit: usize,
     overflow: bool,
+    /// The sink wants the caller to look at the parser's modes.
+    stop: bool,
     /// The last byte of the string so far, also when it was not kept.
     last: u8,
     utf8: [u8; 4],
@@ -160,6 +162,7 @@ impl Parser {
             string: Vec::new(),
             string_limit,
             overflow: false,
+            stop: false,
             last: 0,
             utf8: [0; 4],
             utf8_len: 0,
@@ -250,7 +253,12 @@ impl Parser {
         let mut i = 0;
         while i < bytes.len() {
             match self.state {
-                State::Ground => i = self.ground(bytes, i, base, sink),
+                State::Ground => {
+                    i = self.ground(bytes, i, base, sink);
+                    if std::mem::take(&mut self.stop) {
+                        return i;
+                    }
+                }
                 State::CsiEntry | State::CsiParam => {
                     let (next, stop) = self.csi_params(bytes, i, base, sink);
                     i = next;
@@ -291,7 +299,13 @@ impl Parser {
                     // The common case in one step.
                     if !self.vt52 && bytes.get(i) == Some(&b'[') {
                         self.enter_csi();
-                        return i + 1;
+                        let (next, stop) = self.csi_params(bytes, i + 1, base, sink);
+                        if stop || self.state != State::Ground {
+                            self.stop = stop;
+                            return next;
+                        }
+                        i = next;
+                        continue;
                     }
                     self.state = State::Escape;
                     return i;
@@ -456,29 +470,35 @@ impl Parser {
         let mut len = usize::from(self.csi.params.len);
         let mut given = self.csi.params.given;
         loop {
-            // A number of up to three digits and what ends it, without a branch for each digit.
-            let fresh = value == 0 && len < MAX_PARAMS && given >> len & 1 == 0;
-            while fresh
-                && len + 1 < MAX_PARAMS
-                && let Some((v, digits, end)) = short_number(bytes, i)
-            {
-                if end == b';' || end == b':' {
-                    self.csi.params.values[len] = v;
+            // Numbers of up to three digits with what ends them, without a branch for each digit.
+            if value == 0 && len < MAX_PARAMS && given >> len & 1 == 0 {
+                let mut sub = self.csi.params.sub;
+                let start = i;
+                while len + 1 < MAX_PARAMS
+                    && let Some((v, digits, end)) = short_number(bytes, i)
+                {
+                    let separates = end.wrapping_sub(b':') < 2;
+                    if !separates && !(0x40..0x7f).contains(&end) {
+                        break;
+                    }
+                    self.csi.params.values[len % MAX_PARAMS] = v;
                     given |= 1 << len;
                     len += 1;
-                    self.csi.params.sub |= u32::from(end == b':') << len;
                     i += digits + 1;
-                    self.state = State::CsiParam;
-                } else if (0x40..0x7f).contains(&end) {
-                    self.csi.params.values[len] = v;
-                    self.csi.params.given = given | 1 << len;
-                    self.csi.params.len = len as u8 + 1;
-                    self.state = State::Ground;
+                    if separates {
+                        sub |= u32::from(end == b':') << len;
+                        continue;
+                    }
+                    self.csi.params.sub = sub;
+                    self.csi.params.given = given;
+                    self.csi.params.len = len as u8;
                     self.csi.last = end;
-                    i += digits + 1;
+                    self.state = State::Ground;
                     return (i, sink.csi(&self.csi, base + i as u64));
-                } else {
-                    break;
+                }
+                self.csi.params.sub = sub;
+                if i > start {
+                    self.state = State::CsiParam;
                 }
             }
             let Some(&b) = bytes.get(i) else { break };
@@ -783,20 +803,22 @@ impl Parser {
 }
 
 /// The number of one to three digits at `i`, how many they are, and the byte after them.
-#[inline]
+#[inline(always)]
 fn short_number(bytes: &[u8], i: usize) -> Option<(u16, usize, u8)> {
-    let four = bytes.get(i..i + 4)?;
-    let word = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+    let four = bytes.get(i..)?.first_chunk::<4>()?;
+    let word = u32::from_le_bytes(*four);
     let values = word ^ 0x3030_3030;
     // The top bit of each byte that is no digit; carries only reach bytes behind the first of those.
     let other = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080;
-    let digits = (other.trailing_zeros() / 8) as usize;
-    if digits == 0 || digits > 3 {
+    // 7, 15, 23 or 31 for the first of them.
+    let place = other.trailing_zeros();
+    if other == 0 || place == 7 {
         return None;
     }
-    let aligned = values << (32 - 8 * digits);
+    let bits = place - 7;
+    let aligned = values << (32 - bits);
     let number = (aligned >> 24) + (aligned >> 16 & 0xff) * 10 + (aligned >> 8 & 0xff) * 100;
-    Some((number as u16, digits, four[digits]))
+    Some((number as u16, (bits / 8) as usize, (word >> bits) as u8))
 }
 
 /// Finds the second byte of U+009C, whose first may be the last byte that was already taken.

@@ -32,7 +32,7 @@ use crate::modes::{Mode, Modes};
 use crate::palette::Palette;
 use crate::scrollback::Scrollback;
 use crate::size::{Settings, Size};
-use crate::style::{Colour, Style, StyleId, Styles};
+use crate::style::{Pen, StyleId, Styles};
 use crate::unicode::{Joiner, Props};
 
 pub(crate) use save::Saved;
@@ -83,7 +83,7 @@ pub(crate) struct Machine {
     /// The screen not shown: the alternate one while the main one is shown, and the other way round.
     pub(crate) hidden: Grid,
     pub(crate) pos: Pos,
-    pub(crate) pen: Style,
+    pub(crate) pen: Pen,
     /// The pen's number, stale while `pen_changed`, and that of what erasing leaves, stale while `erase_changed`.
     pen_id: StyleId,
     erase_id: StyleId,
@@ -114,7 +114,7 @@ pub(crate) struct Machine {
     pub(crate) title_stack: Vec<(Option<String>, Option<String>)>,
     pub(crate) palette: Palette,
     pub(crate) palette_stack: Vec<Palette>,
-    pub(crate) pen_stack: Vec<Style>,
+    pub(crate) pen_stack: Vec<Pen>,
     pub(crate) kitty_stacks: [Vec<u8>; 2],
     /// DECSACE: rectangles change whole rectangles, not the stretch of text between two points.
     pub(crate) rect_exact: bool,
@@ -128,6 +128,8 @@ pub(crate) struct Machine {
     pub(crate) links: Links,
     props: Props,
     joiner: Joiner,
+    /// There has been a double-width row.
+    has_double: bool,
     /// What REP repeats.
     last_char: Option<char>,
     /// End offset of the token being carried out.
@@ -148,7 +150,7 @@ impl Machine {
             grid: Grid::new(cols, rows),
             hidden: Grid::new(cols, rows),
             pos: Pos::default(),
-            pen: Style::default(),
+            pen: Pen::default(),
             pen_id: StyleId(0),
             erase_id: StyleId(0),
             pen_changed: false,
@@ -187,6 +189,7 @@ impl Machine {
             links: Links::new(),
             props: Props::new(),
             joiner: Joiner::NONE,
+            has_double: false,
             last_char: None,
             now: 0,
             damage: RowSet::default(),
@@ -251,16 +254,14 @@ impl Machine {
     fn erase_id(&mut self) -> StyleId {
         if self.erase_changed {
             self.erase_changed = false;
-            let erased = self.pen.erased();
-            self.erase_id =
-                if erased.bg == Colour::Default { StyleId(0) } else { self.styles.intern(erased) };
+            self.erase_id = self.styles.intern_pen(Pen { bg: self.pen.bg, ..Pen::default() });
         }
         self.erase_id
     }
 
     fn intern_pen(&mut self) {
         self.pen_changed = false;
-        self.pen_id = self.styles.intern(self.pen);
+        self.pen_id = self.styles.intern_pen(self.pen);
         if self.styles.wants_sweep() {
             self.sweep_styles();
         }

@@ -79,6 +79,10 @@ impl Machine {
             }
             _ => {}
         }
+        // Side margins came with level 4, keeping the screen through a column switch with level 5.
+        if (n == 69 && self.level < 64) || (n == 95 && self.level < 65) {
+            return;
+        }
         let Some(&(_, mode)) = DEC_MODES.iter().find(|(m, _)| *m == n) else { return };
         let was = self.has(mode);
         self.modes.set(mode, on);

@@ -103,11 +103,7 @@ impl Machine {
             let (now, rest) = run.split_at(n);
             let edge = if x + n > last { self.grid.cell(y, last) } else { Cell::BLANK };
             self.grid.split_wide(y, x, x + n);
-            let (row, meta) = self.grid.span(y, x, x + n);
-            for (cell, &b) in row[x..x + n].iter_mut().zip(now) {
-                *cell = Cell { text: u32::from(b), style };
-            }
-            meta.written = end - rest.len() as u64;
+            self.grid.write_ascii(y, x, now, style, end - rest.len() as u64);
             self.damage.insert(y);
             if x + n > last {
                 self.pos.x = last;

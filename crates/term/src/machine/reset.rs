@@ -6,7 +6,7 @@ use crate::charset::Charsets;
 use crate::grid::Grid;
 use crate::modes::Mode;
 use crate::palette::Palette;
-use crate::style::Style;
+use crate::style::Pen;
 
 impl Machine {
     pub(super) fn reset_margins(&mut self) {
@@ -36,7 +36,7 @@ impl Machine {
             self.modes.set(mode, on);
         }
         self.reset_margins();
-        self.pen = Style::default();
+        self.pen = Pen::default();
         self.touch_pen();
         self.protection = Protection::Off;
         self.charsets = Charsets::new();

@@ -209,3 +209,6 @@ pub(crate) fn joined_width(width: usize, base: Option<Prop>, c: char, p: Prop) -
         _ => width,
     }
 }
+
+#[cfg(test)]
+mod tests;
