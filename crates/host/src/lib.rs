@@ -10,6 +10,7 @@ mod outer;
 mod player;
 mod recorder;
 mod shared;
+mod source;
 mod sys;
 
 pub use clock::Clock;
@@ -23,4 +24,5 @@ pub use recorder::{
     file_digest, sidecar,
 };
 pub use shared::{SharedLog, Woken};
+pub use source::{Source, SourceError, open_stream, timing_names};
 pub use sys::{InheritedSignals, die_by};

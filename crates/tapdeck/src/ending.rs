@@ -62,10 +62,10 @@ impl Ending {
     }
 }
 
-/// Prints one sentence on standard error.
+/// Prints one sentence on standard error. Messages quote names and recordings, which must not act on the terminal.
 #[expect(clippy::print_stderr, reason = "this is where messages to the user are printed")]
 pub(crate) fn say(message: impl std::fmt::Display) {
-    eprintln!("tapdeck: {message}");
+    eprintln!("tapdeck: {}", crate::human::printable(&message.to_string()));
 }
 
 /// Prints an answer on standard output. A reader that has had enough ends the process quietly.

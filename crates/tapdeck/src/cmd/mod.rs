@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use crate::ending::{Ending, code, output_failed, say};
 
+mod convert;
 mod info;
 mod play;
 mod rec;
@@ -17,6 +18,7 @@ pub(crate) enum Command {
     Run(run::RunArgs),
     Rec(rec::RecArgs),
     Play(play::PlayArgs),
+    Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
     Info(info::InfoArgs),
     /// Feed bytes to the terminal model and print the final screen
@@ -29,6 +31,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Run(args) => run::run(&args),
         Command::Rec(args) => rec::run(&args),
         Command::Play(args) => play::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
