@@ -5,6 +5,7 @@ use clap::Subcommand;
 use crate::ending::{Ending, code, output_failed, say};
 
 mod convert;
+mod index;
 mod info;
 mod play;
 mod rec;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Play(play::PlayArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
+    Index(index::IndexArgs),
     Info(info::InfoArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
@@ -33,6 +35,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Play(args) => play::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Index(args) => index::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }
