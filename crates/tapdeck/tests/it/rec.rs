@@ -273,3 +273,51 @@ fn the_model_answers_where_no_terminal_does() {
     let piped = home.run(["run", "--", "sh", "-c", ask]);
     assert!(piped.stdout.ends_with(b"E[1;1R\r\n"), "{}", String::from_utf8_lossy(&piped.stdout));
 }
+
+#[test]
+fn it_records_straight_into_formats_of_others() {
+    let home = Home::new();
+    let script = "printf 'one\\n'; sleep 0.3; printf 'two \\033[31mred\\033[m\\n'; exit 3";
+    for name in ["o.cast", "o.cast.zst", "o.ttyrec", "o.ttyrec.zst", "o.typescript", "o.raw"] {
+        let out = home.run(["rec", name, "--", "sh", "-c", script]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(3), "{name}: {said}");
+        assert_eq!(out.stdout, b"one\r\ntwo \x1b[31mred\x1b[m\r\n", "{name}");
+        assert!(said.contains(&format!("in {name}")), "{said}");
+        assert_eq!(
+            said.contains("cannot carry: how the program ended"),
+            !name.contains("cast") && !name.contains("script")
+        );
+        let mode = std::fs::metadata(home.path(name)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+        let raw = home.run(["convert", "-q", name, "-o", "-", "--to", "raw"]);
+        assert_eq!(raw.stdout, out.stdout, "{name}: {}", String::from_utf8_lossy(&raw.stderr));
+        assert_eq!(home.run(["rec", name, "--", "true"]).status.code(), Some(2), "{name} is not overwritten");
+        assert_eq!(home.run(["rec", "--append", name, "--", "true"]).status.code(), Some(2));
+    }
+    let start = Instant::now();
+    assert_eq!(home.run(["play", "o.typescript"]).status.code(), Some(0));
+    assert!(start.elapsed() >= Duration::from_millis(250), "times are recorded");
+    let cast = std::fs::read_to_string(home.path("o.cast")).expect("read");
+    assert!(cast.starts_with("{\"version\":3") && cast.trim_end().ends_with("\"x\",\"3\"]"), "{cast}");
+    assert_eq!(home.run(["rec", "o.3a", "--", "true"]).status.code(), Some(2));
+}
+
+/// A recorder that dies must not take more than the last moment with it, in any format.
+#[test]
+fn a_killed_recorder_leaves_what_was_shown_in_any_format() {
+    for name in ["k.cast", "k.cast.zst", "k.ttyrec", "k.typescript"] {
+        let home = Home::new();
+        let mut seat = Seat::new(home.tapdeck(["rec", name, "--", "sh", "-c", "echo shown; sleep 60"]));
+        seat.wait_text("shown");
+        eventually("it is on disk", || {
+            let out = home.run(["convert", "-q", "--partial", "--overwrite", name, "-o", "k.raw"]);
+            out.status.code().is_some_and(|c| c < 2)
+                && std::fs::read(home.path("k.raw")).is_ok_and(|b| b.starts_with(b"shown"))
+        });
+        signal(seat.child.id(), rustix::process::Signal::KILL);
+        seat.end();
+        let out = home.run(["convert", "-q", "--partial", name, "-o", "-", "--to", "raw"]);
+        assert!(out.stdout.starts_with(b"shown"), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+}
