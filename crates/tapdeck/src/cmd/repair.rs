@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RepairArgs) -> Ending {
     match repair(args) {
         Ok(done) => {
             if args.json {
-                print(format_args!("{}\n", done.to_json(args)));
+                print(format_args!("{}\n", human::json(&done.to_json(args))));
             } else {
                 done.say(args);
             }
@@ -56,7 +56,10 @@ pub(crate) fn run(args: &RepairArgs) -> Ending {
         }
         Err((message, code)) => {
             if args.json {
-                print(format_args!("{}\n", json!({"file": args.file.to_string_lossy(), "error": message})));
+                print(format_args!(
+                    "{}\n",
+                    human::json(&json!({"file": args.file.to_string_lossy(), "error": message}))
+                ));
             } else {
                 say(message);
             }

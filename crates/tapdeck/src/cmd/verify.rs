@@ -59,7 +59,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Ending {
             }
             Err((message, code)) => {
                 if args.json {
-                    print(format_args!("{}\n", json!({"file": path.to_string_lossy(), "error": message})));
+                    print(format_args!(
+                        "{}\n",
+                        human::json(&json!({"file": path.to_string_lossy(), "error": message}))
+                    ));
                 } else {
                     say(message);
                 }
@@ -84,7 +87,10 @@ fn check(path: &Path, key: Option<&SealKey>, as_json: bool) -> Result<bool, (Str
     let sealed = key.map(|key| check_seal(path, key)).transpose()?;
     let seal_is_there = meta(path).is_some_and(|m| m.seal.is_some());
     if as_json {
-        print(format_args!("{}\n", to_json(path, &summary, &digest, sealed.as_ref(), seal_is_there)));
+        print(format_args!(
+            "{}\n",
+            human::json(&to_json(path, &summary, &digest, sealed.as_ref(), seal_is_there))
+        ));
     } else {
         report(path, &summary, &digest);
         match &sealed {
@@ -128,7 +134,7 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool, (String, i32)> {
             "file": path.to_string_lossy(), "format": format, "whole": whole, "events": events,
             "output_bytes": output_bytes, "duration_ns": duration_ns, "notes": notes, "more_notes": more,
         });
-        print(format_args!("{value}\n"));
+        print(format_args!("{}\n", human::json(&value)));
         return Ok(whole);
     }
     print(format_args!(
