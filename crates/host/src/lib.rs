@@ -21,7 +21,7 @@ pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS, calendar,
-    can_record, default_path, file_digest, sidecar,
+    can_record, default_path, file_digest, forget_sidecars, sidecar,
 };
 pub use shared::{SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};

@@ -137,6 +137,7 @@ impl RecordingFile {
             sync_folder(path);
         } else if if_exists == IfExists::Overwrite {
             this.file.set_len(0).map_err(system)?;
+            forget_sidecars(path);
         } else {
             this.continue_behind_the_end()?;
         }
@@ -254,6 +255,14 @@ pub fn sidecar(recording: &Path, suffix: &str) -> PathBuf {
     name.push(".");
     name.push(suffix);
     recording.with_file_name(name)
+}
+
+/// Removes what stands beside a recording that is replaced: it spoke of the old one, and would be believed of
+/// the new. `meta.json` is not among them, since it is replaced itself.
+pub fn forget_sidecars(recording: &Path) {
+    for suffix in ["events.jsonl", "snapshots.jsonl", "seal", "ahx"] {
+        let _ = fs::remove_file(sidecar(recording, suffix));
+    }
 }
 
 /// Writes a small file so that either the old or the new content is there, never half of one.

@@ -28,7 +28,7 @@ mod other;
 mod seal;
 
 use file::replace_file;
-pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
+pub use file::{CreateError, IfExists, RecordingFile, file_digest, forget_sidecars, sidecar};
 use other::OtherTask;
 pub use other::can_record;
 pub use seal::SEALED_SIDECARS;
@@ -356,20 +356,18 @@ impl Task {
             Disk::Full(retry_at) => self.closing || now >= retry_at,
             Disk::Broken => false,
         };
+        let told = if try_it { self.tell_loss(now, output) } else { Err(io::ErrorKind::StorageFull.into()) };
         let quality = self.quality();
         let block = self.builder.finish(quality, last);
-        let written =
-            if try_it { self.file.write_block(block) } else { Err(io::ErrorKind::StorageFull.into()) };
-        if let (Ok(()), Some(Err(e))) = (&written, self.seal.as_mut().map(|seal| seal.block(block))) {
+        let written = told.and_then(|()| self.file.write_block(block));
+        // Only what reached the disk is sealed.
+        if written.is_ok()
+            && let Some(Err(e)) = self.seal.as_mut().map(|seal| seal.block(block))
+        {
             self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
         }
         match written {
-            Ok(()) => {
-                if matches!(self.disk, Disk::Full(_)) {
-                    self.disk = Disk::Fine;
-                    self.go_on_after_loss(now);
-                }
-            }
+            Ok(()) => self.disk = Disk::Fine,
             Err(e) => {
                 self.lost += output;
                 self.refused += output;
@@ -386,14 +384,27 @@ impl Task {
         self.trouble.get_or_insert_with(|| e.to_string());
     }
 
-    /// Writes down what was lost, and the size that a reader could not know of.
-    fn go_on_after_loss(&mut self, now: u64) {
-        let refused = std::mem::take(&mut self.refused);
-        for piece in Mark::pieces(refused) {
-            self.push(Record::mark(now, Mark::DiskLoss(piece)));
+    /// Writes down what was lost, and the size that a reader could not know of: in a block of its own before the
+    /// one in hand, because a gap that is explained only later, or never, is taken for damage.
+    fn tell_loss(&mut self, now: u64, in_hand: u64) -> io::Result<()> {
+        if self.refused == 0 {
+            return Ok(());
         }
+        let ts = self.builder.first_ts().unwrap_or(now);
+        let mut builder = BlockBuilder::new(self.builder.byte_off().saturating_sub(in_hand));
         let size = self.size.or_default();
-        self.push(Record::resize(now, size.cols, size.rows));
+        let marks = Mark::pieces(self.refused).map(|piece| Record::mark(ts, Mark::DiskLoss(piece)));
+        for record in marks.chain([Record::resize(ts, size.cols, size.rows)]) {
+            // Some hundred small records at most: they fit.
+            let _ = builder.push(record);
+        }
+        let block = builder.finish(Quality::Stored, false);
+        self.file.write_block(block)?;
+        self.refused = 0;
+        if let Some(Err(e)) = self.seal.as_mut().map(|seal| seal.block(block)) {
+            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+        }
+        Ok(())
     }
 
     fn sync(&mut self) {

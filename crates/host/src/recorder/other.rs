@@ -62,7 +62,7 @@ impl OtherTask {
             writer: target,
             zst,
             parts: Parts::default(),
-            since_ns: Some(0),
+            since_ns: None,
             pending: 0,
             output_bytes: 0,
             lost: 0,
@@ -70,6 +70,8 @@ impl OtherTask {
             broken: false,
         };
         work.writer.begin(&header(&options, clock, size), &mut work.parts);
+        // At once, so that whatever is refused later, the file is a recording.
+        work.flush();
         let mut entries = Vec::new();
         loop {
             let now = clock.now().mono_ns;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::{Source, SourceError, open_stream, sidecar, timing_names};
+use tapdeck_host::{Source, SourceError, forget_sidecars, open_stream, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, HtmlOptions, SvgOptions};
@@ -61,7 +61,7 @@ pub(crate) struct ConvertArgs {
     /// The timing file of a typescript that is written; OUT.timing when left out
     #[arg(long, value_name = "FILE")]
     out_timing: Option<PathBuf>,
-    /// Replace files that are there
+    /// Replace files that are there, and what stands beside them
     #[arg(long)]
     overwrite: bool,
     /// Keep what could be read of a recording that breaks off
@@ -189,6 +189,15 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
         (from, reader, 0, None)
     } else {
         let source = Source::find(&args.input, args.from, args.timing.as_deref())?;
+        // Not even when asked: the sidecars of the one would be replaced before the other is safe.
+        if std::fs::canonicalize(&args.output)
+            .is_ok_and(|out| std::fs::canonicalize(&args.input).is_ok_and(|i| i == out))
+        {
+            return Err(Fail::usage(format!(
+                "{} would be replaced by itself: give another name",
+                args.output.display()
+            )));
+        }
         let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
         (source.container(), source.open_counted(&count)?, source.len(), meta)
     };
@@ -256,6 +265,9 @@ fn to_tape(
     }
     reader.stop_if_broken(args)?;
     main.commit(&args.output)?;
+    if native && args.overwrite {
+        forget_sidecars(&args.output);
+    }
     for file in [timing, events].into_iter().flatten() {
         file.commit()?;
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::sidecar;
+use tapdeck_host::{forget_sidecars, sidecar};
 use tapdeck_tape::ahr::{Damage, Repair};
 use tapdeck_tape::meta::Meta;
 
@@ -77,6 +77,13 @@ struct Done {
 fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", args.file.display()), code::IO);
     let file = open(&args.file)?;
+    // Evidence is not replaced by its repair, not even when asked.
+    if std::fs::canonicalize(&args.output)
+        .is_ok_and(|out| std::fs::canonicalize(&args.file).is_ok_and(|i| i == out))
+    {
+        let path = args.output.display();
+        return Err((format!("{path} would be replaced by its own copy: give another name"), code::USAGE));
+    }
     let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| cannot_write(path, &e));
     let mut out = create(&args.output)?;
     let meta_path = sidecar(&args.output, "meta.json");
@@ -101,6 +108,9 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
         return Err((format!("{path}: nothing to save: not one readable block in it"), code::FAILED));
     }
     out.commit().map_err(|e| cannot_write(&args.output, &e))?;
+    if args.overwrite {
+        forget_sidecars(&args.output);
+    }
     for (path, copy) in sidecars {
         copy.commit().map_err(|e| cannot_write(&path, &e))?;
     }

@@ -22,8 +22,11 @@ fn a_full_disk_never_ends_in_silence() {
         has("(a tmpfs that this user may mount)");
         return;
     }
+    std::fs::write(home.path("key"), [9; 32]).expect("written");
     let out = home.run([
         "rec",
+        "--seal",
+        "key",
         "disk/full.ahr",
         "--",
         "sh",
@@ -31,6 +34,7 @@ fn a_full_disk_never_ends_in_silence() {
         "head -c 4000000 /dev/urandom; echo; echo still here",
     ]);
     let verified = home.run(["verify", "disk/full.ahr"]);
+    let sealed = home.run(["verify", "--json", "--key", "key", "disk/full.ahr"]);
     let kept = recorded_part(&disk.join("full.ahr"), &out.stdout);
     let unmounted = home.command("umount").arg(&disk).status();
     assert!(unmounted.is_ok_and(|s| s.success()));
@@ -40,6 +44,9 @@ fn a_full_disk_never_ends_in_silence() {
     assert!(message.to_lowercase().contains("no space"), "{message}");
     assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
     assert!(kept > 1_000_000, "{kept} bytes kept");
+    // The seal may have lost its end to the full disk, but it must not say that somebody changed something.
+    let sealed = String::from_utf8_lossy(&sealed.stdout).into_owned();
+    assert!(!sealed.contains("is not what was sealed"), "{sealed}");
 }
 
 /// Process 1 of a container is given every orphan, and is killed by no signal that it has not asked for.
@@ -87,4 +94,23 @@ fn many_at_once() {
         assert_eq!(out.status.code(), Some(i32::try_from(i).expect("small")));
         assert_eq!(out.stdout.iter().filter(|b| **b == b'\n').count(), 200);
     }
+}
+
+/// A recording in a format of others cannot say what is missing from its middle: it ends where the disk did.
+#[test]
+fn a_refused_recording_in_another_format_ends_whole() {
+    let home = Home::new();
+    let script = format!(
+        "ulimit -f 200; exec {} rec f.cast -- sh -c 'seq 1 100000; echo still here'",
+        crate::support::TAPDECK
+    );
+    let out = home.command("sh").args(["-c", &script]).stdin(Stdio::null()).output().expect("it runs");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(out.stdout.ends_with(b"still here\r\n"), "the session goes on");
+    assert_eq!(out.status.code(), Some(4), "{message}");
+    assert!(message.contains("of the output are missing from it"), "{message}");
+    let verified = home.run(["verify", "f.cast"]);
+    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
+    let kept = home.run(["convert", "-q", "f.cast", "-o", "-", "--to", "raw"]).stdout;
+    assert!(out.stdout.starts_with(&kept), "what is there is the beginning");
 }

@@ -90,6 +90,13 @@ fn a_repaired_copy_is_whole_and_loses_nothing_else() {
     }
     assert_eq!(std::fs::read(home.path("good0.ahr")).expect("read").len(), len);
     assert_eq!(home.run(["repair", "a.ahr", "-o", "good0.ahr"]).status.code(), Some(2), "it is there");
+    for verb in ["repair", "convert"] {
+        let itself = home.run([verb, "--overwrite", "a.ahr", "-o", "./a.ahr"]);
+        assert_eq!(itself.status.code(), Some(2), "{verb}");
+    }
+    std::fs::write(home.path("good0.snapshots.jsonl"), "of the old one").expect("written");
+    assert_eq!(home.run(["repair", "--overwrite", "a.ahr", "-o", "good0.ahr"]).status.code(), Some(0));
+    assert!(!home.path("good0.snapshots.jsonl").exists(), "what spoke of the old one is gone with it");
     std::fs::write(home.path("noise.ahr"), [7; 5000]).expect("written");
     assert_eq!(home.run(["repair", "noise.ahr", "-o", "x.ahr"]).status.code(), Some(1));
     assert!(!home.path("x.ahr").exists());
