@@ -16,8 +16,8 @@ use crate::out_file::OutFile;
 /// Print the final lines of a recording with its snapshots and markers between them.
 #[derive(Args)]
 #[command(after_help = "\
-Each line comes with its number and the last byte of output that wrote to it; each snapshot stands behind the
-line that was being written when it was taken.
+Each line comes with its number and the last byte of output that wrote to it; each snapshot stands
+behind the line that was being written when it was taken.
 
 Examples:
   tapdeck branch-points demo.ahr

@@ -30,9 +30,9 @@ use crate::progress::Progress;
     visible_alias = "export",
     after_help = "\
 Formats, by the end of the name or with --from and --to:
-  recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, raw; .zst behind any of them;
-               cast-v1 and 3a can be read only
-  exports      txt, ansi (text with colours), md, json, csv, html (a page that plays), svg, svg-still
+  recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, raw; .zst behind any
+  read only    cast-v1, 3a
+  exports      txt, ansi (text with colours), md, json, csv, html (plays), svg, svg-still
 
 What the target cannot carry is counted and said. The output appears whole or not at all.
 

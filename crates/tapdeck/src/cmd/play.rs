@@ -19,9 +19,11 @@ use crate::{formats, human, parse};
 #[command(
     visible_alias = "replay",
     after_help = "\
-Keys: space pauses; . and , step forth and back; → and ← skip 5 seconds, ↑ and ↓ a minute; 0-9 jump to
-tenths; ] and [ jump to the next and last marker or snapshot; q quits. All formats play that `convert` reads. Nothing in a recording can act on your terminal or make it answer. Where standard output
-is not a terminal, it gets the program's bytes, exactly.
+Keys: space pauses; . and , step forth and back; → and ← skip 5 seconds, ↑ and ↓ a minute; 0-9
+jump to tenths; ] and [ jump to the next and last marker or snapshot; q quits.
+
+All formats play that `convert` reads. Nothing in a recording can act on your terminal or make it
+answer. Where standard output is not a terminal, it gets the program's bytes, exactly.
 
 Examples:
   tapdeck play demo.ahr

@@ -23,9 +23,11 @@ use crate::human;
 #[command(
     visible_alias = "record",
     after_help = "\
-Ends as the program ends. The recording is safe to read at any moment, also after a crash: what was on the
-screen for more than a quarter of a second is on disk. A name that ends in .cast, .ttyrec, .typescript or .raw
-(.zst behind it compresses) records in that format; any other is an .ahr, which alone carries everything.
+Ends as the program ends. The recording is safe to read at any moment, also after a crash: what was
+on the screen for more than a quarter of a second is on disk.
+
+A name that ends in .cast, .ttyrec, .typescript or .raw (.zst behind it compresses) records in that
+format; any other is an .ahr, which alone carries everything.
 
 Examples:
   tapdeck rec                            your shell, to the default folder
