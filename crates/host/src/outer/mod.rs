@@ -66,9 +66,10 @@ impl Outer {
         })
     }
 
-    /// Settings for the program's terminal, taken from the user's.
+    /// Settings for the program's terminal, taken from the user's. In the background those are somebody else's
+    /// for the moment (a shell's line editor's), and of no use.
     pub fn termios(&self) -> Option<Termios> {
-        self.tty.as_ref().map(|tty| tty.original().clone())
+        self.tty.as_ref().filter(|tty| tty.in_foreground()).map(|tty| tty.original().clone())
     }
 
     /// Whether the user's keys arrive as they are typed.
