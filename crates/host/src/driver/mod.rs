@@ -34,7 +34,7 @@ const BURST: usize = 32;
 const BURST_GOES_ON: usize = 2048;
 
 /// How often the end of input is offered again, at first and at most.
-const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=500 * MS;
+const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
 
 /// What a session is told to be.
 #[derive(Debug, Clone)]
@@ -486,7 +486,7 @@ impl<B: Backend> Driver<B> {
     /// Tells the program that no more input will come, as a terminal does: whenever it has read everything
     /// and asks for more.
     fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
-        let mut next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
+        let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
         if self.gate.waiting() == 0 {
             let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
             match self.backend.end_input(self.gate.line_open(), quiet) {
@@ -498,7 +498,7 @@ impl<B: Backend> Driver<B> {
                     self.gate.end_of_input(Bytes::from(vec![byte; times]));
                     self.deliver(now)?;
                 }
-                Ok(EndOfInput::NotYet) => next_ns = again_ns.min(*END_RETRY_NS.end()),
+                Ok(EndOfInput::NotYet) => {}
                 // Nobody holds the terminal: nobody to tell.
                 Err(_) => {}
             }

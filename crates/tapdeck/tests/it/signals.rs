@@ -169,6 +169,7 @@ fn from_the_background_to_the_foreground() {
     seat.wait("the foreground", |s| !s.termios().local_modes.contains(rustix::termios::LocalModes::ICANON));
     seat.send("hello\r");
     seat.wait("the program's answer", |s| s.screen().lines().any(|l| l == "got hello"));
+    seat.wait("the shell again", |s| s.screen().ends_with('$'));
     seat.send("exit\r");
     seat.end();
 }
