@@ -8,5 +8,6 @@ mod plain;
 mod play;
 mod rec;
 mod signals;
+mod snapshot;
 mod support;
 mod terminal;
