@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::conn::{Conn, NoFrame};
-use super::door::{Address, is_ours};
+use super::door::{Address, is_trusted};
 use super::wire::{Response, Snapshot, Taken, WireError};
 
 /// A notice that led to nothing.
@@ -73,7 +73,7 @@ fn connect(address: &Address) -> Result<Conn, AskError> {
     match address {
         Address::Unix(path) => {
             let stream = UnixStream::connect(path).map_err(failed)?;
-            if !is_ours(&stream) {
+            if !is_trusted(&stream) {
                 return Err(AskError::NotOurs(address.clone()));
             }
             Ok(Conn::Unix(stream))

@@ -24,18 +24,20 @@ pub fn find(recorder: Option<u32>) -> Option<Address> {
 
 fn socket_of(pid: u32, known: &str) -> Option<PathBuf> {
     let name = socket_name(pid);
-    let usual = default_folder().map(|folder| folder.join(&name)).filter(|path| is_own(path));
+    let usual = default_folder().map(|folder| folder.join(&name)).filter(|path| is_of(path, pid));
     usual.or_else(|| {
         // The path is the last column and may hold spaces; no other holds a slash.
         let paths = known.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])));
         let mut named = paths.filter(|path| path.file_name().is_some_and(|n| *n == *name));
-        named.find(|path| is_own(path))
+        named.find(|path| is_of(path, pid))
     })
 }
 
-/// Whether a file is there and this user's: any user can choose a name.
-fn is_own(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw())
+/// Whether a socket is there and belongs to the same user as the process it is named after: any user can
+/// choose a name.
+fn is_of(path: &Path, pid: u32) -> bool {
+    let owner = |path: &Path| fs::symlink_metadata(path).ok().map(|m| m.uid());
+    owner(path).is_some_and(|uid| Some(uid) == owner(Path::new(&format!("/proc/{pid}"))))
 }
 
 /// The processes above this one, nearest first.

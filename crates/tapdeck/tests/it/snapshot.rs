@@ -330,3 +330,56 @@ fn a_killed_recorder_is_no_recorder() {
     let out = home.run(["snapshot", "--id", "2", "--socket", &socket.to_string_lossy()]);
     assert_eq!(out.status.code(), Some(3));
 }
+
+/// Modes keep other users out; should they fail to, the recorder looks who it is. Root may ask, since it is
+/// root who takes snapshots.
+#[test]
+fn another_user_is_not_answered_but_root_is() {
+    let home = Home::new();
+    if !rustix::process::geteuid().is_root() || !has("setpriv") {
+        has("(a second user, which needs root)");
+        return;
+    }
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let program = home.path("tapdeck");
+    std::fs::copy(TAPDECK, &program).expect("copied to where all can run it");
+    let allow = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("allowed");
+    };
+    allow(&home.path("."), 0o777);
+    let (mut seat, socket) = waiting_session(&home, &[], "true");
+    for path in [home.path("run"), home.path("run/tapdeck"), socket.clone()] {
+        allow(&path, 0o777);
+    }
+    let ask_as_nobody = |id: &str| {
+        let mut command = home.command("setpriv");
+        command.args(nobody).arg(&program).args(["snapshot", "--id", id, "--socket"]).arg(&socket);
+        command.output().expect("it runs")
+    };
+    let out = ask_as_nobody("1");
+    assert_eq!(
+        (out.status.code(), out.stdout.len()),
+        (Some(4), 0),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    assert!(snapshots(&home.path("s.ahr")).is_empty());
+    seat.send("\r");
+    seat.end();
+
+    // The other way round, found among root's parents.
+    let folder = home.path("theirs");
+    std::fs::create_dir(&folder).expect("made");
+    allow(&folder, 0o777);
+    let script = "printf abc; echo >up; until [ -e done ]; do sleep 0.01; done";
+    let mut command = home.command("setpriv");
+    command.args(nobody).arg(&program).args(["rec", "-q", "u.ahr", "--", "sh", "-c", script]);
+    command.current_dir(&folder).env_remove("XDG_RUNTIME_DIR").stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.spawn().expect("it runs");
+    eventually("it to be up", || folder.join("up").exists());
+    let mut command = home.tapdeck(["snapshot", "--id", "2"]);
+    let out = command.env("TAPDECK_SESSION", child.id().to_string()).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "3\n", "{}", String::from_utf8_lossy(&out.stderr));
+    std::fs::write(folder.join("done"), "").expect("written");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
