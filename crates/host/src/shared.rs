@@ -200,3 +200,42 @@ impl SharedLog {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{RecvError, channel};
+
+    use tapdeck_core::Stream;
+
+    use super::*;
+
+    fn snapshot(id: u64) -> Event {
+        Event::Snapshot { id, label: "".into() }
+    }
+
+    /// Whoever waits for an entry must not wait for ever because the recorder never saw it.
+    #[test]
+    fn what_the_recorder_lost_is_answered() {
+        let log = SharedLog::new(LogLimits { keep: 1000, cap: 1000 });
+        let reader = log.reader_from_start(ReaderKind::Lossless);
+        log.set_recorded(true);
+        let (tx, lost) = channel();
+        log.append_awaited(snapshot(1), Stamp::default(), tx);
+        let bytes = bytes::Bytes::from(vec![b'x'; 5000]);
+        log.append(Event::Output { stream: Stream::Out, bytes }, Stamp::default());
+        let (tx, kept) = channel();
+        log.append_awaited(snapshot(2), Stamp::default(), tx);
+        let mut entries = Vec::new();
+        let lag = log.read(reader, usize::MAX, &mut entries).expect("it lost something");
+        log.answer_lost(&lag);
+        assert!(matches!(lost.try_recv(), Ok(Err(SnapshotError::Failed(_)))));
+        assert!(kept.try_recv().is_err(), "not lost, not yet on disk");
+        let anchor = Anchor { byte: 5000, ts_ns: 1 };
+        log.answer(entries.last().expect("the second").seq, Ok(anchor));
+        assert_eq!(kept.recv(), Ok(Ok(anchor)));
+        let (tx, waiting) = channel();
+        log.append_awaited(snapshot(3), Stamp::default(), tx);
+        log.set_recorded(false);
+        assert_eq!(waiting.recv(), Err(RecvError), "told when the recorder stops");
+    }
+}

@@ -24,6 +24,7 @@ Examples:
   tapdeck rec demo.ahr -- bash          record a session, byte for byte
   tapdeck play demo.ahr                 watch it again, in its own time
   tapdeck play --fast demo.ahr          print everything it left on the screen and above
+  tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
   tapdeck verify demo.ahr               check that every block is whole";
 
 fn main() {

@@ -23,7 +23,8 @@ Examples:
   tapdeck rec                            your shell, to the default folder
   tapdeck rec demo.ahr -- claude
   tapdeck rec -I demo.ahr -- bash        what is typed, too
-  tapdeck rec --append demo.ahr -- make  go on with a recording"
+  tapdeck rec --append demo.ahr -- make  go on with a recording
+  tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
 )]
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
@@ -68,7 +69,13 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     };
     let door = match args.ipc.open(file.path(), args.export_session) {
         Ok(door) => door,
-        Err(ending) => return ending,
+        Err(ending) => {
+            // Nothing was recorded: a file that was made for it would only be in the way of the next attempt.
+            if !args.append && !args.overwrite {
+                let _ = std::fs::remove_file(file.path());
+            }
+            return ending;
+        }
     };
     let ipc = door.as_ref().map(|door| door.address().to_string());
     if args.export_session {

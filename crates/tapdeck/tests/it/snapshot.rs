@@ -383,3 +383,35 @@ fn another_user_is_not_answered_but_root_is() {
     std::fs::write(folder.join("done"), "").expect("written");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
+
+/// A path that no socket can have: the recording matters more, unless somebody relies on the door.
+#[test]
+fn without_a_door_there_is_still_a_recording_unless_it_was_asked_for() {
+    let home = Home::new();
+    let file = format!("{}/s.ahr", "deep".repeat(30));
+    let rec = |flags: &[&str], then: &str| {
+        let args = [&["rec", "-q", "--overwrite"], flags, &[&file, "--", "sh", "-c", then]].concat();
+        let mut command = home.tapdeck(args);
+        let out = command.env_remove("XDG_RUNTIME_DIR").stdin(Stdio::null()).output().expect("it runs");
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let (code, said) = rec(&[], "exit 6");
+    assert!(code == Some(6) && said.contains("snapshots cannot be announced"), "{code:?} {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for flags in [&["--ipc", "uds"][..], &["--export-session"]] {
+        let (code, said) = rec(flags, "touch ran");
+        assert!(code == Some(4) && said.contains("cannot open the door"), "{code:?} {said}");
+    }
+    let folder = home.path(&file).parent().expect("a folder").to_owned();
+    assert!(!folder.join("s.ipc").exists() && !home.path("ran").exists());
+
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let door = format!("tcp:{}", taken.local_addr().expect("bound"));
+    let out = home.run(["rec", "--ipc", &door, "new.ahr", "--", "touch", "ran"]);
+    assert_eq!(out.status.code(), Some(4));
+    assert!(!home.path("new.ahr").exists() && !home.path("ran").exists(), "nothing is left behind");
+    let out = home.run(["rec", "-q", "none.ahr", "--", "/nonexistent"]);
+    assert_eq!(out.status.code(), Some(127));
+    let left = std::fs::read_dir(home.path("run/tapdeck")).expect("it is there").count();
+    assert_eq!(left, 0, "no socket without a session");
+}
