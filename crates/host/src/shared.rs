@@ -20,8 +20,8 @@ struct Inner {
     /// Requests to have everything so far on disk, and the last one done.
     flush_wanted: u64,
     flush_done: u64,
-    /// Whether anybody puts the log on disk.
-    recorded: bool,
+    /// Who puts the log on disk, if anybody.
+    recorder: Option<ReaderId>,
     /// Who waits to hear that an entry is on disk, by its place.
     awaited: BTreeMap<Seq, Sender<Result<Anchor, SnapshotError>>>,
     /// Something awaited was appended since the recorder last woke.
@@ -52,7 +52,7 @@ impl SharedLog {
             closed: false,
             flush_wanted: 0,
             flush_done: 0,
-            recorded: false,
+            recorder: None,
             awaited: BTreeMap::new(),
             urgent: false,
         };
@@ -81,7 +81,7 @@ impl SharedLog {
         reply: Sender<Result<Anchor, SnapshotError>>,
     ) {
         let mut inner = self.lock();
-        if !inner.recorded {
+        if inner.recorder.is_none() {
             // A receiver that is gone no longer wants the answer.
             let _ = reply.send(Err(SnapshotError::NotRecorded));
             return;
@@ -114,11 +114,11 @@ impl SharedLog {
         }
     }
 
-    /// Says whether a recorder is at work. When it stops, whoever still waits for it is told so.
-    pub(crate) fn set_recorded(&self, recorded: bool) {
+    /// Says which reader is a recorder at work. When it stops, whoever still waits for it is told so.
+    pub(crate) fn set_recorder(&self, recorder: Option<ReaderId>) {
         let mut inner = self.lock();
-        inner.recorded = recorded;
-        if !recorded {
+        inner.recorder = recorder;
+        if recorder.is_none() {
             inner.awaited.clear();
         }
     }
@@ -153,7 +153,8 @@ impl SharedLog {
         let mut inner = self.lock();
         inner.wake_at = Some((id, weight));
         let asleep = |i: &mut Inner| {
-            !i.closed && !i.urgent && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
+            let urgent = i.urgent && i.recorder == Some(id);
+            !i.closed && !urgent && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
         };
         let condvar = &self.0.1;
         let mut inner = match at_most {
@@ -163,7 +164,9 @@ impl SharedLog {
             None => condvar.wait_while(inner, asleep).unwrap_or_else(PoisonError::into_inner),
         };
         inner.wake_at = None;
-        inner.urgent = false;
+        if inner.recorder == Some(id) {
+            inner.urgent = false;
+        }
         if inner.flush_wanted != inner.flush_done {
             Woken::Flush
         } else if inner.closed {
@@ -218,7 +221,7 @@ mod tests {
     fn what_the_recorder_lost_is_answered() {
         let log = SharedLog::new(LogLimits { keep: 1000, cap: 1000 });
         let reader = log.reader_from_start(ReaderKind::Lossless);
-        log.set_recorded(true);
+        log.set_recorder(Some(reader));
         let (tx, lost) = channel();
         log.append_awaited(snapshot(1), Stamp::default(), tx);
         let bytes = bytes::Bytes::from(vec![b'x'; 5000]);
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!(kept.recv(), Ok(Ok(anchor)));
         let (tx, waiting) = channel();
         log.append_awaited(snapshot(3), Stamp::default(), tx);
-        log.set_recorded(false);
+        log.set_recorder(None);
         assert_eq!(waiting.recv(), Err(RecvError), "told when the recorder stops");
     }
 }

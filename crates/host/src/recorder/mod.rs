@@ -102,7 +102,7 @@ impl Recorder {
         if let Some(ipc) = &options.ipc {
             meta.extra.insert("ipc".into(), ipc.as_str().into());
         }
-        log.set_recorded(true);
+        log.set_recorder(Some(reader));
         let task = Task::new(file, log, reader, clock, options, meta);
         let thread = std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
         Ok(Self { thread, path })

@@ -84,7 +84,7 @@ impl Snapshots {
 
 impl Drop for Snapshots {
     fn drop(&mut self) {
-        self.log.set_recorded(false);
+        self.log.set_recorder(None);
     }
 }
 
