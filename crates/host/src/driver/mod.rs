@@ -125,6 +125,8 @@ pub struct Driver<B> {
     size: WinSize,
     input_end: InputEnd,
     stopping: Option<Stopping>,
+    /// Somebody wants this process to end, whatever the program's output is doing.
+    told_to_end: bool,
     ended: Ended,
     exit: Option<Exit>,
     closed: bool,
@@ -155,6 +157,7 @@ impl<B: Backend> Driver<B> {
             buf: BytesMut::new(),
             input_end: InputEnd::Open,
             stopping: None,
+            told_to_end: false,
             ended: Ended::Program,
             exit: None,
             closed: false,
@@ -376,6 +379,7 @@ impl<B: Backend> Driver<B> {
             // A receiver that is gone no longer wants the answer.
             match request {
                 Request::Cancel => {
+                    self.told_to_end = true;
                     self.ended = Ended::Cancelled;
                     self.begin_stop(now, Stop::Terminate);
                 }

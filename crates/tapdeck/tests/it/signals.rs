@@ -154,6 +154,18 @@ fn a_program_that_stops_itself_hands_over_to_the_shell() {
     seat.end();
 }
 
+/// A user's terminal that takes nothing must not keep a process that was told to go.
+#[test]
+fn told_to_end_it_ends_though_nobody_reads_its_output() {
+    let home = Home::new();
+    let mut seat = seat(&home, "echo ready; exec yes");
+    seat.wait_text("ready");
+    // From here on nobody reads; the pipeline fills up.
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
+    signal(seat.child.id(), Signal::TERM);
+    eventually("the end", || seat.child.try_wait().expect("a child").is_some());
+}
+
 /// Started in the background, the terminal is not ours yet, and its settings are the line editor's.
 #[test]
 fn from_the_background_to_the_foreground() {
