@@ -26,7 +26,7 @@ fn signals_reach_the_foreground_group() {
         let script =
             format!("trap 'echo caught {trap}; exit 5' {trap}; echo ready; while :; do sleep 0.05; done");
         let mut seat = seat(&home, &script);
-        let before = seat.termios();
+        let before = seat.original.clone();
         seat.wait_text("ready");
         signal(seat.child.id(), sig);
         let status = seat.end();
@@ -68,7 +68,7 @@ fn the_terminal_is_given_back_however_it_ends() {
         ("echo ready", None, None),
     ] {
         let mut seat = seat(&home, script);
-        let before = format!("{:?}", seat.termios());
+        let before = seat.original.clone();
         seat.wait_text("ready");
         if let Some(sig) = send {
             assert_ne!(format!("{:?}", seat.termios()), before, "raw while it runs");
@@ -84,7 +84,7 @@ fn the_terminal_is_given_back_however_it_ends() {
 fn a_failed_start_leaves_the_terminal_alone() {
     let home = Home::new();
     let mut seat = Seat::new(home.tapdeck(["run", "--", "/nonexistent"]));
-    let before = format!("{:?}", seat.termios());
+    let before = seat.original.clone();
     assert_eq!(seat.end().code(), Some(127));
     assert!(seat.screen().contains("command not found"));
     assert_eq!(format!("{:?}", seat.termios()), before);

@@ -58,6 +58,8 @@ pub struct Seat {
     pub child: Child,
     pub term: Term,
     pub raw: Vec<u8>,
+    /// The terminal's settings before anything ran on it.
+    pub original: String,
 }
 
 impl Seat {
@@ -83,9 +85,10 @@ impl Seat {
                 Ok(())
             });
         }
+        let original = format!("{:?}", tcgetattr(&master).expect("settings"));
         let child = command.spawn().expect("it starts");
         let size = Size { cols: cols.max(1), rows: rows.max(1) };
-        Self { master, child, term: Term::new(size, Settings::default()), raw: Vec::new() }
+        Self { master, child, term: Term::new(size, Settings::default()), raw: Vec::new(), original }
     }
 
     pub fn send(&self, bytes: impl AsRef<[u8]>) {

@@ -169,7 +169,7 @@ fn top_and_htop_draw_and_obey() {
             continue;
         }
         let mut seat = Seat::new(home.tapdeck(["run", "--", program]));
-        let before = format!("{:?}", seat.termios());
+        let before = seat.original.clone();
         seat.wait_text(sign);
         seat.resize(120, 40);
         seat.wait("the new width", |s| s.screen().lines().any(|l| l.chars().count() > 81));
