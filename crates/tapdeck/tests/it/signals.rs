@@ -32,11 +32,7 @@ fn signals_reach_the_foreground_group() {
         let status = seat.end();
         assert!(seat.screen().contains(&format!("caught {trap}")), "{}", seat.screen());
         assert_eq!(status.code(), Some(5), "{name}");
-        assert_eq!(
-            format!("{:?}", seat.termios()),
-            format!("{before:?}"),
-            "{name}: the terminal is as it was"
-        );
+        assert_eq!(format!("{:?}", seat.termios()), before, "{name}: the terminal is as it was");
     }
 }
 
