@@ -423,7 +423,8 @@ impl Term {
         if m.protection == Protection::Iso && m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1bV");
         }
-        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
+        let mut p =
+            Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
         p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.
