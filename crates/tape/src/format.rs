@@ -11,7 +11,7 @@ use crate::cast::{CastReader, CastVersion, CastWriter};
 use crate::event::{EventReader, EventWriter};
 use crate::meta::Meta;
 use crate::raw::{RawReader, RawWriter};
-use crate::three_a::ThreeAReader;
+use crate::three_a::{ThreeAReader, ThreeAWriter};
 use crate::ttyrec::{MAX_RECORD, TtyrecReader, TtyrecWriter};
 use crate::typescript::{STARTED, Timing, TypescriptReader, TypescriptWriter};
 use crate::zst::{self, ZstReader};
@@ -35,7 +35,7 @@ pub enum Format {
     Typescript,
     /// DOS art.
     Ans,
-    /// Animated ASCII art; read only.
+    /// Animated ASCII art.
     ThreeA,
     /// Bare output.
     Raw,
@@ -208,6 +208,7 @@ pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> 
         Format::Typescript => Box::new(TypescriptWriter::new(Timing::Advanced)),
         Format::Ans => Box::new(AnsWriter::default()),
         Format::Raw => Box::new(RawWriter::default()),
-        Format::CastV1 | Format::ThreeA => return None,
+        Format::ThreeA => Box::new(ThreeAWriter::default()),
+        Format::CastV1 => return None,
     })
 }
