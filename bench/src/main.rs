@@ -44,8 +44,7 @@ fn main() -> Result<()> {
 }
 
 fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
-    let mut o =
-        Options { mb: 200, rounds: 7, json: None, only: Vec::new(), parts: Vec::new(), load: false };
+    let mut o = Options { mb: 200, rounds: 7, json: None, only: Vec::new(), parts: Vec::new(), load: false };
     let mut args = args.peekable();
     while let Some(arg) = args.next() {
         let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
@@ -91,10 +90,14 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
         table("start-up of `true`, ms", &rows);
         data.insert("startup_ms".into(), rows);
     }
-    println!("skipped, not installed: {}", if skipped.is_empty() { "none".into() } else { skipped.join(", ") });
+    println!(
+        "skipped, not installed: {}",
+        if skipped.is_empty() { "none".into() } else { skipped.join(", ") }
+    );
     if let Some(path) = &o.json {
         let data: BTreeMap<_, _> = data.iter().map(|(k, rows)| (k, rows_json(rows))).collect();
-        let all = json!({"mb": o.mb, "rounds": o.rounds, "loaded": o.load, "skipped": skipped, "results": data});
+        let all =
+            json!({"mb": o.mb, "rounds": o.rounds, "loaded": o.load, "skipped": skipped, "results": data});
         std::fs::write(path, serde_json::to_vec_pretty(&all)?)?;
     }
     Ok(())
@@ -103,7 +106,12 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
 /// Figures of one peer, by column.
 type Row = (&'static str, Vec<(&'static str, f64)>);
 
-fn throughput(peers: &[Peer], file: &std::path::Path, o: &Options, folder: &std::path::Path) -> Result<Vec<Row>> {
+fn throughput(
+    peers: &[Peer],
+    file: &std::path::Path,
+    o: &Options,
+    folder: &std::path::Path,
+) -> Result<Vec<Row>> {
     let size = std::fs::metadata(file)?.len() as f64;
     let mut runs: Vec<Vec<[f64; 4]>> = vec![Vec::new(); peers.len()];
     for _ in 0..o.rounds {
@@ -159,7 +167,15 @@ fn latency(peers: &[Peer], o: &Options, folder: &std::path::Path) -> Result<Vec<
         .zip(&all)
         .map(|(peer, all)| {
             let m = |i: usize| median(all.iter().map(|t| t[i]));
-            (peer.name, vec![("p50", m(0)), ("p99", m(1)), ("p50 x relay", m(0) / base[0]), ("p99 x relay", m(1) / base[1])])
+            (
+                peer.name,
+                vec![
+                    ("p50", m(0)),
+                    ("p99", m(1)),
+                    ("p50 x relay", m(0) / base[0]),
+                    ("p99 x relay", m(1) / base[1]),
+                ],
+            )
         })
         .collect())
 }
@@ -197,13 +213,15 @@ fn table(title: &str, rows: &[Row]) {
         println!("{:<14}{}", "", first.iter().map(|(c, _)| format!("{c:>12}")).collect::<String>());
     }
     for (name, row) in rows {
-        let cell = |v: &f64| if v.is_nan() || *v < 0.0 { format!("{:>12}", "–") } else { format!("{v:>12.2}") };
+        let cell =
+            |v: &f64| if v.is_nan() || *v < 0.0 { format!("{:>12}", "–") } else { format!("{v:>12.2}") };
         println!("{name:<14}{}", row.iter().map(|(_, v)| cell(v)).collect::<String>());
     }
     println!();
 }
 
 fn rows_json(rows: &[Row]) -> serde_json::Value {
-    let row = |r: &[(&str, f64)]| json!(r.iter().map(|(c, v)| ((*c).to_owned(), *v)).collect::<BTreeMap<_, _>>());
+    let row =
+        |r: &[(&str, f64)]| json!(r.iter().map(|(c, v)| ((*c).to_owned(), *v)).collect::<BTreeMap<_, _>>());
     json!(rows.iter().map(|(name, r)| ((*name).to_owned(), row(r))).collect::<BTreeMap<_, _>>())
 }

@@ -31,7 +31,14 @@ impl Peer {
             "script -f" => return own(&[s("-q"), s("-f"), s("-c"), &quoted, out.as_os_str()]),
             "ttyrec" => return own(&[s("-e"), &quoted, out.as_os_str()]),
             "tmux" => {
-                return own(&[s("-f"), s("/dev/null"), s("-L"), s("tapdeck-bench"), s("new-session"), &quoted]);
+                return own(&[
+                    s("-f"),
+                    s("/dev/null"),
+                    s("-L"),
+                    s("tapdeck-bench"),
+                    s("new-session"),
+                    &quoted,
+                ]);
             }
             _ => return own(&[s("rec"), s("-q"), s("--overwrite"), s("-c"), &quoted, out.as_os_str()]),
         };
@@ -55,7 +62,9 @@ pub fn installed() -> Result<(Vec<Peer>, Vec<&'static str>)> {
         Peer { name: "tapdeck rec", program: tapdeck },
     ];
     let mut skipped = Vec::new();
-    for (name, program) in [("script", "script"), ("script -f", "script"), ("ttyrec", "ttyrec"), ("tmux", "tmux")] {
+    for (name, program) in
+        [("script", "script"), ("script -f", "script"), ("ttyrec", "ttyrec"), ("tmux", "tmux")]
+    {
         match find(program) {
             Some(program) => peers.push(Peer { name, program }),
             None => skipped.push(name),

@@ -10,9 +10,21 @@ const ORDER: [&str; 7] = ["term", "core", "tape", "raster", "host", "serve", "ta
 
 /// What must not appear in a crate's sources, with the reason.
 const FORBIDDEN: [(&str, &[&str], &str); 5] = [
-    ("term", &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde"], "term is a pure function of bytes"),
-    ("core", &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde", "mpsc"], "core has no I/O, no clock, no threads"),
-    ("tape", &["std::net", "std::thread", "std::process", "Instant::now", "SystemTime::now"], "tape turns events into bytes and back, nothing more"),
+    (
+        "term",
+        &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde"],
+        "term is a pure function of bytes",
+    ),
+    (
+        "core",
+        &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde", "mpsc"],
+        "core has no I/O, no clock, no threads",
+    ),
+    (
+        "tape",
+        &["std::net", "std::thread", "std::process", "Instant::now", "SystemTime::now"],
+        "tape turns events into bytes and back, nothing more",
+    ),
     ("host", &["encoding_rs"], "text is decoded at the edges, by core"),
     ("tapdeck", &["libc::"], "the binary reaches the system through host"),
 ];

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
@@ -24,7 +24,8 @@ pub(crate) enum Request {
 }
 
 struct Inner {
-    queue: Mutex<VecDeque<Request>>,
+    /// `None` once the session is over: what is posted then is dropped, and with it the way back.
+    queue: Mutex<Option<VecDeque<Request>>>,
     wake: OwnedFd,
 }
 
@@ -40,7 +41,7 @@ pub struct SessionOver;
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Inner { queue: Mutex::default(), wake })))
+        Ok(Self(Arc::new(Inner { queue: Mutex::new(Some(VecDeque::new())), wake })))
     }
 
     /// Ends the program: asks first, then insists, over its whole session of processes.
@@ -111,11 +112,23 @@ impl Handle {
     pub(crate) fn drain(&self) -> VecDeque<Request> {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.0.wake, &mut count);
-        std::mem::take(&mut *self.0.queue.lock().unwrap_or_else(PoisonError::into_inner))
+        self.queue().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Ends the inbox: whoever waits for an answer is told that there will be none.
+    pub(crate) fn close(&self) {
+        *self.queue() = None;
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Option<VecDeque<Request>>> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn post(&self, request: Request) {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back(request);
+        match &mut *self.queue() {
+            Some(queue) => queue.push_back(request),
+            None => return,
+        }
         // A full counter means that the driver is awake already.
         let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
     }

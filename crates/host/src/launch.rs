@@ -10,8 +10,8 @@ use crate::backend::{Backend, CommandSpec, LocalPty, Pipes, SpawnError, Terminal
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
 use crate::outer::{Outer, Signals};
-use crate::shared::SharedLog;
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
+use crate::shared::SharedLog;
 
 /// A session to start in the foreground of this process.
 #[derive(Debug, Clone)]
@@ -85,10 +85,12 @@ impl Launch {
         let backend = self.start_backend(&signals, outer.as_ref(), size);
         // The first event of every session is its true size.
         log.append(Event::Resize(size), clock.now());
-        let recorder = match recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose() {
-            Ok(recorder) => recorder,
-            Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
-        };
+        let recorder =
+            match recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose()
+            {
+                Ok(recorder) => recorder,
+                Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
+            };
         let outcome = backend.and_then(|backend| {
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
             let driver = match outer {

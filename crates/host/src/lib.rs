@@ -18,6 +18,9 @@ pub use inbox::{Handle, SessionOver};
 pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
 pub use player::{PlayError, Played, Player};
-pub use recorder::{CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, calendar, default_path, file_digest, sidecar};
+pub use recorder::{
+    CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, calendar, default_path,
+    file_digest, sidecar,
+};
 pub use shared::{SharedLog, Woken};
 pub use sys::{InheritedSignals, die_by};

@@ -37,13 +37,8 @@ pub enum Woken {
 impl SharedLog {
     /// An empty log.
     pub fn new(limits: LogLimits) -> Self {
-        let inner = Inner {
-            log: Log::new(limits),
-            wake_at: None,
-            closed: false,
-            flush_wanted: 0,
-            flush_done: 0,
-        };
+        let inner =
+            Inner { log: Log::new(limits), wake_at: None, closed: false, flush_wanted: 0, flush_done: 0 };
         Self(Arc::new((Mutex::new(inner), Condvar::new())))
     }
 
@@ -89,9 +84,8 @@ impl SharedLog {
     pub fn wait(&self, id: ReaderId, weight: usize, at_most: Option<Duration>) -> Woken {
         let mut inner = self.lock();
         inner.wake_at = Some((id, weight));
-        let asleep = |i: &mut Inner| {
-            !i.closed && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
-        };
+        let asleep =
+            |i: &mut Inner| !i.closed && i.flush_wanted == i.flush_done && i.log.pending(id) < weight;
         let condvar = &self.0.1;
         let mut inner = match at_most {
             Some(limit) => {

@@ -30,6 +30,12 @@ impl Cell {
         Self { text: 0, style }
     }
 
+    /// What becomes of half a wide character: a space that keeps its looks.
+    #[inline]
+    pub(crate) fn torn(self) -> Self {
+        Self { text: 0x20, style: self.style }
+    }
+
     #[inline]
     pub(crate) fn is_wide(self) -> bool {
         self.text & WIDE != 0

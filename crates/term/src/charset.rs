@@ -51,6 +51,14 @@ impl Charset {
         })
     }
 
+    /// Whether it is one of the national sets that DECNRCM guards. The British set is older than that.
+    pub(crate) fn is_national(self) -> bool {
+        !matches!(
+            self,
+            Self::Ascii | Self::Graphics | Self::Latin1 | Self::Supplemental | Self::Technical | Self::British
+        )
+    }
+
     /// The intermediates (after the one that names G0–G3) and final byte that designate it, and whether it has 96.
     pub(crate) fn designation(self) -> (&'static str, bool) {
         match self {

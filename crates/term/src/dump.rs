@@ -68,10 +68,11 @@ impl<'a> Painter<'a> {
             self.joiner = Joiner::NONE;
             self.joiner.push(props.of(first));
         }
-        let clusters = chars.clone().next().is_none() || text_width(text).max(1) == width;
+        let clusters = wants_clusters(text, width);
         if clusters != self.clusters && chars.clone().next().is_some() {
             self.clusters = clusters;
             self.put(if clusters { "\x1b[?2027h" } else { "\x1b[?2027l" });
+            self.joiner.push(props.of(first));
         }
         self.out.extend_from_slice(text.as_bytes());
         chars.for_each(|c| {
@@ -84,6 +85,8 @@ impl<'a> Painter<'a> {
         let mut gap = 0;
         let mut gap_style = Style::default();
         line.each(|text, width, style| {
+            // Erasing can leave a background behind, but nothing more; the rest must be written.
+            let text = if text.is_empty() && style != style.erased() { " " } else { text };
             if text.is_empty() {
                 if gap > 0 && style != gap_style {
                     self.gap(gap, gap_style);
@@ -142,76 +145,107 @@ impl<'a> Painter<'a> {
                 self.pen(Style::default());
                 if prev.wrapped() {
                     // The row is full: a character more wraps. It is painted over right after.
-                    self.put(if ends_padded(prev, self.m) { "\u{3000}" } else { " " });
-                    self.put("\r\x1b[2X");
+                    if let Some(style) = ends_padded(prev, self.m) {
+                        self.pen(style);
+                        self.put(&format!("\x1b[{}G\u{3000}", self.m.cols()));
+                        self.pen(Style::default());
+                    } else {
+                        // The sequence keeps it from joining what stands at the edge.
+                        self.put("\x1b[m ");
+                    }
+                    self.put("\r\x1b[K");
                 } else {
                     self.put("\r\n");
                 }
             }
-            self.row(line);
             self.row_extras(line, true);
+            self.row(line);
             before = Some(line);
         }
         self.pen(Style::default());
     }
 
     /// The rows of a screen, each by its address.
-    fn addressed(&mut self, grid: &'a Grid, erase: bool, marks: bool) {
+    fn addressed(&mut self, grid: &'a Grid) {
         for y in 0..grid.rows {
             let line = Line::of_grid(self.m, grid, y);
-            if line.is_blank() && line.size() == LineSize::Single && line.marks() == 0 && !erase {
+            if line.is_blank() && line.size() == LineSize::Single {
                 continue;
             }
             self.pen(Style::default());
             self.put(&format!("\x1b[{};1H", y + 1));
-            if erase {
-                self.put("\x1b[2K");
-            }
+            self.row_extras(line, false);
             self.row(line);
-            self.row_extras(line, marks);
         }
         self.pen(Style::default());
     }
 }
 
-/// Whether a wrapped row leaves its last column to a wide character that did not fit.
-fn ends_padded(line: Line<'_>, m: &Machine) -> bool {
+/// The style of a wrapped row's last column, when it was left to a wide character that did not fit.
+fn ends_padded(line: Line<'_>, m: &Machine) -> Option<Style> {
+    let cols = if line.size() == LineSize::Single { m.cols() } else { (m.cols() / 2).max(1) };
     let mut width = 0;
-    let mut last_empty = false;
-    line.each(|text, w, _| {
+    let mut padding = Some(Style::default());
+    line.each(|text, w, style| {
+        if width < cols && width + w >= cols {
+            padding = text.is_empty().then_some(style);
+        }
         width += w;
-        last_empty = text.is_empty();
     });
-    last_empty || width < m.cols()
+    padding
+}
+
+/// Which cluster mode makes this text as wide as it is. Marks alone can be kept narrow by the older rule; what joined by
+/// the newer one needs that again.
+fn wants_clusters(text: &str, width: usize) -> bool {
+    let props = Props::new();
+    let marks = text.chars().skip(1).all(|c| props.of(c).width() == 0);
+    !marks || text_width(text).max(1) == width
 }
 
 /// Puts the cursor somewhere, with pending wrap by writing the cell before it again.
-pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, pos: Pos, origin: bool) {
+pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: Pos, origin: bool) {
     let (top, left) = if origin { (m.top, m.left) } else { (0, 0) };
+    let single = grid.meta(pos.y).size == LineSize::Single;
+    let end = if single { m.cols() } else { (m.cols() / 2).max(1) } - 1;
+    let pos = Pos { x: pos.x.min(end), ..pos };
     let go = |out: &mut Vec<u8>, x: usize| {
         let row = pos.y.saturating_sub(top) + 1;
         let col = x.saturating_sub(left) + 1;
         out.extend_from_slice(format!("\x1b[{row};{col}H").as_bytes());
     };
-    if !pos.pending {
+    let cell = grid.cell(pos.y, pos.x);
+    // Writing a cluster again would end a row that goes on; that is worth more than a wrap saved there.
+    let risky = grid.meta(pos.y).wrapped && cell.is_cluster();
+    if !pos.pending || cell.is_empty() || risky {
         return go(out, pos.x);
     }
-    let cell = m.grid.cell(pos.y, pos.x);
     let x = if cell.is_tail() { pos.x - 1 } else { pos.x };
     go(out, x);
-    let cell = m.grid.cell(pos.y, x);
-    out.extend_from_slice(b"\x1b(B\x0f");
-    paint::sgr(out, &m.styles.get(cell.style));
+    let cell = grid.cell(pos.y, x);
+    let mut p = Painter::new(m);
+    p.put("\x1b(B\x0f\x1b[m");
+    let style = m.styles.get(cell.style);
+    p.pen(style);
     if cell.is_cluster() {
-        out.extend_from_slice(m.clusters.get(cell.value()).as_bytes());
+        let text = m.clusters.get(cell.value());
+        let on = |on: bool| if on { "\x1b[?2027h" } else { "\x1b[?2027l" };
+        p.put(on(wants_clusters(text, if cell.is_wide() { 2 } else { 1 })));
+        p.put(text);
+        p.put(on(m.modes.clusters()));
     } else {
-        let c = cell.char().unwrap_or(' ');
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        p.put(cell.char().unwrap_or(' ').encode_utf8(&mut [0; 4]));
     }
+    p.pen(Style::default());
+    out.extend(p.out);
 }
 
 /// Designations and shifts.
-pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets) {
+pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets, national: bool) {
+    let guarded = !national && c.g.iter().any(|g| g.is_national());
+    if guarded {
+        out.extend_from_slice(b"\x1b[?42h");
+    }
     for (i, set) in c.g.iter().enumerate() {
         let (name, big) = set.designation();
         if *set != Charset::Ascii {
@@ -230,6 +264,9 @@ pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets) {
     });
     if c.gr != 2 {
         out.extend_from_slice(if c.gr == 1 { b"\x1b~" } else { b"\x1b|" });
+    }
+    if guarded {
+        out.extend_from_slice(b"\x1b[?42l");
     }
     match c.single {
         Some(2) => out.extend_from_slice(b"\x1bN"),
@@ -250,6 +287,9 @@ impl Term {
             p.put(&format!("\x1b[{};{}\"p", m.level, if m.eight_bit { 0 } else { 1 }));
             p.put(if m.eight_bit { "\x1b G" } else { "" });
         }
+        // On a fresh screen there is nothing for the column switch to clear.
+        p.put(if m.modes.has(Mode::Columns132) { "\x1b[?3h" } else { "" });
+        self.tab_stops(&mut p, false);
         self.stacks(&mut p);
         if m.modes.newline() || m.settings.newline_mode {
             p.put("\x1b[20l");
@@ -261,8 +301,8 @@ impl Term {
             !line.is_blank() || line.size() != LineSize::Single || line.marks() != 0
         });
         if has_alternate || m.modes.alternate() || m.saved[1].is_some() || !m.kitty_stacks[1].is_empty() {
-            p.put("\x1b[?47h");
-            p.addressed(alternate, false, true);
+            p.put("\x1b[?47h\x1b[H");
+            p.rows((0..alternate.rows).map(|y| Line::of_grid(m, alternate, y)));
             p.put("\x1b[?47l");
         }
         if m.protection == Protection::Off {
@@ -279,8 +319,20 @@ impl Term {
         p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
         p.put(if m.modes.alternate() { "\x1b[?1049h" } else { "" });
         p.put("\x1b[H\x1b[2J");
-        p.addressed(&m.grid, false, false);
+        self.tab_stops(&mut p, true);
+        p.addressed(&m.grid);
         self.settle(p, false)
+    }
+
+    /// Tab stops, on the first row of an empty screen.
+    fn tab_stops(&self, p: &mut Painter<'_>, always: bool) {
+        if always || self.m.tabs != default_tabs(self.m.cols()) {
+            p.put("\x1b[3g");
+            for (x, _) in self.m.tabs.iter().enumerate().filter(|(_, on)| **on) {
+                p.put(&format!("\x1b[{}G\x1bH", x + 1));
+            }
+            p.put("\r");
+        }
     }
 
     /// Title, colour and pen stacks, and modes saved by number.
@@ -310,7 +362,7 @@ impl Term {
             (110..=119).for_each(|n| p.put(&format!("\x1b]{n}\x1b\\")));
         }
         for pen in &m.pen_stack {
-            p.pen(*pen);
+            p.pen((*pen).into());
             p.put("\x1b[#{");
         }
         p.pen(Style::default());
@@ -330,11 +382,8 @@ impl Term {
     /// Everything that has no picture, then saved cursors, position and pen.
     fn settle(&self, mut p: Painter<'_>, full: bool) -> Vec<u8> {
         let m = &self.m;
-        if m.tabs != default_tabs(m.cols()) || !full {
-            p.put("\x1b[3g");
-            for (x, _) in m.tabs.iter().enumerate().filter(|(_, on)| **on) {
-                p.put(&format!("\x1b[1;{}H\x1bH", x + 1));
-            }
+        if !p.clusters {
+            p.put("\x1b[?2027h");
         }
         if !m.title.is_empty() || !m.title_stack.is_empty() {
             p.put(&format!("\x1b]2;{}\x1b\\", m.title));
@@ -367,15 +416,15 @@ impl Term {
         if full || m.top > 0 || m.bottom + 1 < m.rows() || m.modes.origin() || m.pos.pending {
             self.write_cursor_state(&mut out);
         } else {
-            write_position(&mut out, m, m.pos, false);
-            write_charsets(&mut out, &m.charsets);
-            paint::sgr(&mut out, &m.pen);
+            write_position(&mut out, m, &m.grid, m.pos, false);
+            write_charsets(&mut out, &m.charsets, m.modes.has(Mode::National));
+            paint::sgr(&mut out, &m.pen.into());
         }
-        if m.protection == Protection::Iso && m.pen.attrs.contains(Attrs::PROTECTED) {
+        if m.protection == Protection::Iso && m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1bV");
         }
-        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen }, joiner: Joiner::NONE, clusters: true };
-        p.pen(m.pen);
+        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
+        p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.
             p.put(if m.modes.insert() { "\x1b[4h" } else { "" });
@@ -407,20 +456,16 @@ impl Term {
         if let Some(s) = saved {
             // Origin mode moves the cursor when it is set, but positions are kept absolute.
             p.put(if s.origin { "\x1b[?6h" } else { "" });
-            let grid_is_shown = screen == m.screen_index();
-            if s.pos.pending && grid_is_shown {
-                write_position(&mut p.out, m, s.pos, false);
-            } else {
-                write_position(&mut p.out, m, Pos { pending: false, ..s.pos }, false);
-            }
-            write_charsets(&mut p.out, &s.charsets);
-            paint::sgr(&mut p.out, &s.pen);
-            let protected = s.pen.attrs.contains(Attrs::PROTECTED);
+            let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
+            write_position(&mut p.out, m, grid, s.pos, false);
+            write_charsets(&mut p.out, &s.charsets, false);
+            paint::sgr(&mut p.out, &s.pen.into());
+            let protected = s.pen.has(Attrs::PROTECTED);
             p.put(if protected { "\x1b[1\"q" } else { "" });
             p.put("\x1b7");
             p.put(if protected { "\x1b[0\"q" } else { "" });
             p.put("\x1b[m\x1b[?6l");
-            write_charsets(&mut p.out, &Charsets::new());
+            write_charsets(&mut p.out, &Charsets::new(), false);
         }
         kitty(p, stack, flags);
         if screen == 1 {
@@ -448,8 +493,9 @@ impl Term {
             match mode {
                 // Written with the cursor, or after it.
                 Mode::Origin | Mode::Margins | Mode::Wrap | Mode::Clusters => continue,
-                // The column switch clears the screen; the flag alone is not worth that.
+                // The column switch clears the screen: it came first, or is left out.
                 Mode::Columns132 => continue,
+                Mode::Allow132 if m.modes.has(Mode::Asked132) => p.put("\x1b[?40h"),
                 Mode::BlinkCursor if on == m.blink && on == (style % 2 == 1) => continue,
                 // A real terminal would report its size to its own user.
                 Mode::ResizeReports if !full => continue,

@@ -44,6 +44,8 @@ pub(crate) struct RowMeta {
     pub(crate) wrapped: bool,
     /// There may be wide characters in it.
     pub(crate) wide: bool,
+    /// Something else than printable ASCII of the default style may be in it.
+    pub(crate) rich: bool,
     pub(crate) size: LineSize,
     /// Shell marks set on the row, one bit for each of OSC 133 A, B, C and D.
     pub(crate) marks: u8,
@@ -106,6 +108,7 @@ impl Grid {
         let meta = &mut self.meta[p];
         let row = &mut self.cells[start..start + self.cols];
         let len = usize::from(meta.len);
+        meta.rich = true;
         if len < upto {
             row[len..upto].fill(Cell::BLANK);
             meta.len = upto as u16;
@@ -121,6 +124,7 @@ impl Grid {
         let meta = &mut self.meta[p];
         let row = &mut self.cells[start..start + self.cols];
         let len = usize::from(meta.len);
+        meta.rich = true;
         if len < upto {
             if len < from {
                 row[len..from].fill(Cell::BLANK);
@@ -128,6 +132,27 @@ impl Grid {
             meta.len = upto as u16;
         }
         (row, meta)
+    }
+
+    /// Writes printable ASCII from `x` on.
+    #[inline]
+    pub(crate) fn write_ascii(&mut self, y: usize, x: usize, text: &[u8], style: StyleId, written: u64) {
+        let p = self.phys(y);
+        let start = p * self.cols;
+        let meta = &mut self.meta[p];
+        let row = &mut self.cells[start..start + self.cols];
+        let len = usize::from(meta.len);
+        let end = x + text.len();
+        if len < x {
+            row[len..x].fill(Cell::BLANK);
+            meta.rich = true;
+        }
+        meta.rich |= style != StyleId(0);
+        meta.len = len.max(end) as u16;
+        meta.written = written;
+        for (cell, &b) in row[x..end].iter_mut().zip(text) {
+            *cell = Cell { text: u32::from(b), style };
+        }
     }
 
     pub(crate) fn set(&mut self, y: usize, x: usize, cell: Cell) {
@@ -150,13 +175,13 @@ impl Grid {
         let len = usize::from(self.meta[p].len);
         let row = &mut self.cells[start..start + len];
         if x0 > 0 && x0 < len && row[x0].is_tail() {
-            row[x0 - 1].text = 0;
-            row[x0].text = 0;
+            row[x0 - 1] = row[x0 - 1].torn();
+            row[x0] = row[x0].torn();
         }
         if x1 < len && row[x1].is_tail() {
-            row[x1].text = 0;
+            row[x1] = row[x1].torn();
             if x1 > 0 {
-                row[x1 - 1].text = 0;
+                row[x1 - 1] = row[x1 - 1].torn();
             }
         }
     }
@@ -174,11 +199,13 @@ impl Grid {
                 meta.len = len.min(x0) as u16;
                 if x0 == 0 {
                     meta.wide = false;
+                    meta.rich = false;
                 }
                 return;
             }
             let start = p * self.cols;
             self.cells[start + x0..start + x1].fill(Cell::BLANK);
+            meta.rich = true;
         } else {
             let (row, _) = self.span(y, x0, x1);
             row[x0..x1].fill(Cell::blank(style));
@@ -194,6 +221,7 @@ impl Grid {
             let start = p * self.cols;
             self.cells[start..start + self.cols].fill(Cell::blank(style));
             self.meta[p].len = self.cols as u16;
+            self.meta[p].rich = true;
         }
     }
 
@@ -222,6 +250,25 @@ impl Grid {
         }
     }
 
+    /// Columns up to `right` changed by other means than writing. A row whose last column was changed so does not go on
+    /// in the next one.
+    pub(crate) fn edge_changed(&mut self, y: usize, right: usize) {
+        if right + 1 >= self.cols {
+            self.meta_mut(y).wrapped = false;
+        }
+    }
+
+    /// A double-width row holds nothing beyond its half.
+    #[inline]
+    pub(crate) fn trim_double(&mut self, y: usize) {
+        if self.meta(y).size != LineSize::Single {
+            let half = (self.cols / 2).max(1);
+            self.split_wide(y, half, self.cols);
+            let meta = self.meta_mut(y);
+            meta.len = meta.len.min(half as u16);
+        }
+    }
+
     /// Inserts `n` blanks at `x`; what passes `right` is lost.
     pub(crate) fn insert_cells(
         &mut self,
@@ -234,6 +281,7 @@ impl Grid {
     ) {
         let n = n.min(right + 1 - x);
         self.split_wide(y, x, right + 1);
+        self.edge_changed(y, right);
         let len = usize::from(self.meta(y).len);
         let upto =
             if style == StyleId(0) { (len + n).min(right + 1).max(len.min(right + 1)) } else { right + 1 };
@@ -246,7 +294,7 @@ impl Grid {
         }
         // A wide character pushed half over the edge is gone.
         if right < usize::from(meta.len) && row[right].is_wide() {
-            row[right].text = 0;
+            row[right] = row[right].torn();
         }
     }
 
@@ -263,6 +311,7 @@ impl Grid {
         let n = n.min(right + 1 - x);
         self.split_wide(y, x, x + n);
         self.split_wide(y, x, right + 1);
+        self.edge_changed(y, right);
         let (row, meta) = self.real(y, right + 1);
         meta.written = written;
         row.copy_within(x + n..right + 1, x);
@@ -280,6 +329,7 @@ impl Grid {
     pub(crate) fn copy_span(&mut self, from: usize, to: usize, x0: usize, x1: usize, written: u64) {
         self.split_wide(to, x0, x1 + 1);
         self.split_wide(from, x0, x1 + 1);
+        self.edge_changed(to, x1);
         self.real(from, x1 + 1);
         self.span(to, x0, x1 + 1);
         let wide = self.meta(from).wide;
@@ -309,9 +359,9 @@ impl Grid {
             let keep = row.len().min(cols);
             let (to, meta) = new.real(y, 0);
             to[..keep].copy_from_slice(&row[..keep]);
-            *meta = RowMeta { len: keep as u16, ..*self.meta(from) };
+            *meta = RowMeta { len: keep as u16, rich: true, ..*self.meta(from) };
             if keep > 0 && to[keep - 1].is_wide() {
-                to[keep - 1].text = 0;
+                to[keep - 1] = to[keep - 1].torn();
             }
         }
         *self = new;
@@ -322,13 +372,12 @@ impl Grid {
         let (row, m) = self.real(y, 0);
         let n = cells.len().min(row.len());
         row[..n].copy_from_slice(&cells[..n]);
-        *m = RowMeta { len: n as u16, wide: cells.iter().any(|c| c.is_wide()), ..meta };
+        *m = RowMeta { len: n as u16, wide: cells.iter().any(|c| c.is_wide()), rich: true, ..meta };
     }
 
-    /// The text flags of a cell that must not be left without its other half.
-    #[cfg(test)]
+    /// Panics when a half of a wide character is without the other.
     pub(crate) fn check(&self) {
-        use crate::cell::{PAD, TAIL, WIDE};
+        use crate::cell::{TAIL, WIDE};
         for y in 0..self.rows {
             let row = self.row(y);
             for (x, c) in row.iter().enumerate() {
@@ -342,7 +391,6 @@ impl Grid {
                 if c.text & TAIL != 0 {
                     assert!(x > 0 && row[x - 1].text & WIDE != 0, "tail without lead at {y},{x}");
                 }
-                assert!(c.text & PAD == 0 || x + 1 >= self.cols / 2);
             }
         }
     }

@@ -15,6 +15,7 @@ mod clusters;
 mod dump;
 mod filter;
 mod grid;
+pub mod keys;
 mod lines;
 mod links;
 mod machine;

@@ -125,11 +125,17 @@ pub(crate) fn pack(
     while let [rest @ .., Cell::BLANK] = cells {
         cells = rest;
     }
-    let (mut plain, mut style_bits) = (true, 0);
-    for c in cells {
-        plain &= c.text.wrapping_sub(0x20) < 0x5f;
-        style_bits |= c.style.0;
+    // Plain means 0x20–0x7e throughout: no bit above the seventh anywhere, and no empty cell, which is the only thing
+    // below a space that a cell can hold.
+    let (mut any, mut all, mut style_bits) = (0, u32::MAX, 0);
+    if meta.rich {
+        for c in cells {
+            any |= c.text;
+            all &= c.text.wrapping_add(0x60);
+            style_bits |= c.style.0;
+        }
     }
+    let plain = any < 0x80 && all & 0x80 != 0;
     let styled = style_bits != 0;
     let flags = (u8::from(meta.wrapped) * WRAPPED)
         | ((meta.size as u8) << 1)
@@ -159,33 +165,53 @@ pub(crate) fn pack(
 }
 
 fn pack_rich(out: &mut Vec<u8>, cells: &[Cell], clusters: &Clusters) {
+    // Small pieces are gathered here: appending each to the vector would cost more than making it.
+    let mut buffer = [0u8; 256];
+    let mut n = 0;
     let mut i = 0;
     while i < cells.len() {
         let c = cells[i];
         i += 1;
-        if c.is_pad() {
-            out.push(PADDING);
+        if n > buffer.len() - 16 {
+            out.extend_from_slice(&buffer[..n]);
+            n = 0;
+        }
+        if c.text.wrapping_sub(0x20) < 0x5f {
+            buffer[n] = c.text as u8;
+            n += 1;
+        } else if c.is_tail() {
         } else if c.is_empty() {
+            if c.is_pad() {
+                buffer[n] = PADDING;
+                n += 1;
+                continue;
+            }
             let start = i;
             while i < cells.len() && cells[i].text == 0 {
                 i += 1;
             }
+            out.extend_from_slice(&buffer[..n]);
+            n = 0;
             out.push(EMPTY_RUN);
             put_varint(out, (i - start + 1) as u64);
-        } else if !c.is_tail() {
+        } else {
             if c.is_wide() {
-                out.push(WIDE_NEXT);
+                buffer[n] = WIDE_NEXT;
+                n += 1;
             }
             if c.is_cluster() {
-                out.push(CLUSTER_NEXT);
+                buffer[n] = CLUSTER_NEXT;
+                out.extend_from_slice(&buffer[..=n]);
+                n = 0;
                 out.extend_from_slice(clusters.get(c.value()).as_bytes());
                 out.push(0);
             } else {
                 let ch = char::from_u32(c.value()).unwrap_or(char::REPLACEMENT_CHARACTER);
-                out.extend_from_slice(ch.encode_utf8(&mut [0; 4]).as_bytes());
+                n += ch.encode_utf8(&mut buffer[n..]).len();
             }
         }
     }
+    out.extend_from_slice(&buffer[..n]);
 }
 
 /// A record opened for reading.
@@ -213,6 +239,7 @@ impl<'a> Packed<'a> {
             wide: flags & RICH != 0,
             size: LineSize::from_bits(flags >> 1),
             marks,
+            rich: true,
         };
         Self { meta, cells, styled: flags & STYLED != 0, rich: flags & RICH != 0, body: bytes }
     }

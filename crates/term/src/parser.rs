@@ -87,6 +87,11 @@ pub(crate) trait Sink {
     fn ascii(&mut self, run: &[u8], end: u64);
     /// One character that is not ASCII.
     fn character(&mut self, c: char, end: u64);
+    /// A chance to take many characters at once: `bytes` begins with one that is not ASCII, at offset `base`. Returns how
+    /// many bytes were taken, which must be whole characters and no controls.
+    fn characters(&mut self, _bytes: &[u8], _base: u64) -> usize {
+        0
+    }
     /// A C0 or C1 control.
     fn execute(&mut self, byte: u8, end: u64);
     /// True: the parser's own modes may have to change before the next byte is read.
@@ -123,16 +128,18 @@ enum State {
 #[derive(Clone, Debug)]
 pub(crate) struct Parser {
     state: State,
-    params: Params,
+    /// The sequence being read; for plain escape sequences only the intermediates.
+    csi: Csi,
+    /// The parameter being read.
     value: u32,
-    prefix: u8,
-    inter: u16,
     /// The head of the DCS whose string is being read.
     head: Csi,
     kind: StringKind,
     string: Vec<u8>,
     string_limit: usize,
     overflow: bool,
+    /// The sink wants the caller to look at the parser's modes.
+    stop: bool,
     /// The last byte of the string so far, also when it was not kept.
     last: u8,
     utf8: [u8; 4],
@@ -148,15 +155,14 @@ impl Parser {
     pub(crate) fn new(string_limit: usize) -> Self {
         Self {
             state: State::Ground,
-            params: Params::EMPTY,
+            csi: Csi { params: Params::EMPTY, prefix: 0, inter: 0, last: 0 },
             value: 0,
-            prefix: 0,
-            inter: 0,
             head: Csi { params: Params::EMPTY, prefix: 0, inter: 0, last: 0 },
             kind: StringKind::Osc,
             string: Vec::new(),
             string_limit,
             overflow: false,
+            stop: false,
             last: 0,
             utf8: [0; 4],
             utf8_len: 0,
@@ -171,18 +177,19 @@ impl Parser {
     pub(crate) fn pending(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let params = |out: &mut Vec<u8>| {
-            for i in 0..self.params.len() {
-                if self.params.given >> i & 1 == 1 {
-                    out.extend_from_slice(self.params.values[i].to_string().as_bytes());
+            for i in 0..self.csi.params.len() {
+                if self.csi.params.given >> i & 1 == 1 {
+                    out.extend_from_slice(self.csi.params.values[i].to_string().as_bytes());
                 }
-                let sub = i + 1 < MAX_PARAMS && self.params.sub >> (i + 1) & 1 == 1;
+                let sub = i + 1 < MAX_PARAMS && self.csi.params.sub >> (i + 1) & 1 == 1;
                 out.push(if sub { b':' } else { b';' });
             }
-            if self.params.len() < MAX_PARAMS && self.params.given >> self.params.len & 1 == 1 {
+            if self.csi.params.len() < MAX_PARAMS && self.csi.params.given >> self.csi.params.len & 1 == 1 {
                 out.extend_from_slice(self.value.to_string().as_bytes());
             }
         };
-        let inter = |out: &mut Vec<u8>| out.extend(self.inter.to_be_bytes().into_iter().filter(|&b| b != 0));
+        let inter =
+            |out: &mut Vec<u8>| out.extend(self.csi.inter.to_be_bytes().into_iter().filter(|&b| b != 0));
         match self.state {
             State::Ground => out.extend_from_slice(&self.utf8[..usize::from(self.utf8_len)]),
             State::Escape => out.push(0x1b),
@@ -198,7 +205,7 @@ impl Parser {
             | State::DcsInter => {
                 let csi = matches!(self.state, State::CsiEntry | State::CsiParam | State::CsiInter);
                 out.extend_from_slice(if csi { b"\x1b[" } else { b"\x1bP" });
-                out.extend((self.prefix != 0).then_some(self.prefix));
+                out.extend((self.csi.prefix != 0).then_some(self.csi.prefix));
                 params(&mut out);
                 inter(&mut out);
             }
@@ -246,7 +253,12 @@ impl Parser {
         let mut i = 0;
         while i < bytes.len() {
             match self.state {
-                State::Ground => i = self.ground(bytes, i, base, sink),
+                State::Ground => {
+                    i = self.ground(bytes, i, base, sink);
+                    if std::mem::take(&mut self.stop) {
+                        return i;
+                    }
+                }
                 State::CsiEntry | State::CsiParam => {
                     let (next, stop) = self.csi_params(bytes, i, base, sink);
                     i = next;
@@ -283,11 +295,17 @@ impl Parser {
                 }
                 0x1b => {
                     i += 1;
-                    self.inter = 0;
+                    self.csi.inter = 0;
                     // The common case in one step.
                     if !self.vt52 && bytes.get(i) == Some(&b'[') {
                         self.enter_csi();
-                        return i + 1;
+                        let (next, stop) = self.csi_params(bytes, i + 1, base, sink);
+                        if stop || self.state != State::Ground {
+                            self.stop = stop;
+                            return next;
+                        }
+                        i = next;
+                        continue;
                     }
                     self.state = State::Escape;
                     return i;
@@ -309,6 +327,11 @@ impl Parser {
                     }
                 }
                 _ => {
+                    let n = sink.characters(&bytes[i..], end(i));
+                    if n > 0 {
+                        i += n;
+                        continue;
+                    }
                     let next = self.utf8_start(bytes, i, base, sink);
                     if self.state != State::Ground || self.utf8_len > 0 {
                         return next;
@@ -322,12 +345,12 @@ impl Parser {
 
     fn enter_csi(&mut self) {
         self.state = State::CsiEntry;
-        self.params.len = 0;
-        self.params.given = 0;
-        self.params.sub = 0;
+        self.csi.params.len = 0;
+        self.csi.params.given = 0;
+        self.csi.params.sub = 0;
         self.value = 0;
-        self.prefix = 0;
-        self.inter = 0;
+        self.csi.prefix = 0;
+        self.csi.inter = 0;
     }
 
     /// Reads one character that is not ASCII, whole in the common case.
@@ -428,12 +451,12 @@ impl Parser {
     }
 
     fn push_param(&mut self, sub: bool) {
-        let n = self.params.len();
+        let n = self.csi.params.len();
         if n < MAX_PARAMS {
-            self.params.values[n] = self.value.min(0xffff) as u16;
-            self.params.len += 1;
+            self.csi.params.values[n] = self.value.min(0xffff) as u16;
+            self.csi.params.len += 1;
             if sub && n + 1 < MAX_PARAMS {
-                self.params.sub |= 1 << (n + 1);
+                self.csi.params.sub |= 1 << (n + 1);
             }
         }
         self.value = 0;
@@ -442,46 +465,93 @@ impl Parser {
     /// Reads parameters up to the final byte. The bool says that the caller has to look at the parser's modes.
     #[inline]
     fn csi_params<S: Sink>(&mut self, bytes: &[u8], mut i: usize, base: u64, sink: &mut S) -> (usize, bool) {
-        while i < bytes.len() {
-            let b = bytes[i];
+        // Kept in locals while the parameters last: this is the loop that colourful output spends its time in.
+        let mut value = self.value;
+        let mut len = usize::from(self.csi.params.len);
+        let mut given = self.csi.params.given;
+        loop {
+            // Numbers of up to three digits with what ends them, without a branch for each digit.
+            if value == 0 && len < MAX_PARAMS && given >> len & 1 == 0 {
+                let mut sub = self.csi.params.sub;
+                let start = i;
+                while len + 1 < MAX_PARAMS
+                    && let Some((v, digits, end)) = short_number(bytes, i)
+                {
+                    let separates = end.wrapping_sub(b':') < 2;
+                    if !separates && !(0x40..0x7f).contains(&end) {
+                        break;
+                    }
+                    self.csi.params.values[len % MAX_PARAMS] = v;
+                    given |= 1 << len;
+                    len += 1;
+                    i += digits + 1;
+                    if separates {
+                        sub |= u32::from(end == b':') << len;
+                        continue;
+                    }
+                    self.csi.params.sub = sub;
+                    self.csi.params.given = given;
+                    self.csi.params.len = len as u8;
+                    self.csi.last = end;
+                    self.state = State::Ground;
+                    return (i, sink.csi(&self.csi, base + i as u64));
+                }
+                self.csi.params.sub = sub;
+                if i > start {
+                    self.state = State::CsiParam;
+                }
+            }
+            let Some(&b) = bytes.get(i) else { break };
             i += 1;
+            let digit = b.wrapping_sub(b'0');
+            if digit < 10 {
+                value = value * 10 + u32::from(digit);
+                while let Some(&d) = bytes.get(i)
+                    && d.wrapping_sub(b'0') < 10
+                {
+                    value = (value * 10 + u32::from(d - b'0')).min(0xf_ffff);
+                    i += 1;
+                }
+                if len < MAX_PARAMS {
+                    given |= 1 << len;
+                }
+                self.state = State::CsiParam;
+                continue;
+            }
+            if b == b';' || b == b':' {
+                if len < MAX_PARAMS {
+                    self.csi.params.values[len] = value.min(0xffff) as u16;
+                    len += 1;
+                    if b == b':' && len < MAX_PARAMS {
+                        self.csi.params.sub |= 1 << len;
+                    }
+                }
+                value = 0;
+                self.state = State::CsiParam;
+                continue;
+            }
+            self.value = value;
+            self.csi.params.len = len as u8;
+            self.csi.params.given = given;
             match b {
-                b'0'..=b'9' => {
-                    self.state = State::CsiParam;
-                    let mut v = self.value * 10 + u32::from(b - b'0');
-                    while let Some(&d @ b'0'..=b'9') = bytes.get(i) {
-                        v = (v * 10 + u32::from(d - b'0')).min(0xf_ffff);
-                        i += 1;
-                    }
-                    self.value = v.min(0xf_ffff);
-                    if self.params.len() < MAX_PARAMS {
-                        self.params.given |= 1 << self.params.len;
-                    }
-                }
-                b';' | b':' => {
-                    self.state = State::CsiParam;
-                    self.push_param(b == b':');
-                }
                 0x40..=0x7e => {
-                    if self.params.len > 0 || self.params.given != 0 {
+                    if len > 0 || given != 0 {
                         self.push_param(false);
                     }
                     self.state = State::Ground;
-                    let csi = Csi { params: self.params, prefix: self.prefix, inter: 0, last: b };
-                    let stop = sink.csi(&csi, base + i as u64);
-                    return (i, stop);
+                    self.csi.last = b;
+                    return (i, sink.csi(&self.csi, base + i as u64));
+                }
+                b'<'..=b'?' if self.state == State::CsiEntry => {
+                    self.csi.prefix = b;
+                    self.state = State::CsiParam;
                 }
                 b'<'..=b'?' => {
-                    if self.state == State::CsiEntry {
-                        self.prefix = b;
-                        self.state = State::CsiParam;
-                    } else {
-                        self.state = State::CsiIgnore;
-                        return (i, false);
-                    }
+                    self.state = State::CsiIgnore;
+                    return (i, false);
                 }
                 0x20..=0x2f => {
-                    self.inter = u16::from(b);
+                    self.csi.inter = u16::from(b);
                     self.state = State::CsiInter;
                     return (i, false);
                 }
@@ -493,6 +563,9 @@ impl Parser {
                 }
             }
         }
+        self.value = value;
+        self.csi.params.len = len as u8;
+        self.csi.params.given = given;
         (i, false)
     }
 
@@ -501,7 +574,7 @@ impl Parser {
         match b {
             0x1b => {
                 self.state = State::Escape;
-                self.inter = 0;
+                self.csi.inter = 0;
             }
             0x18 | 0x1a => {
                 self.state = State::Ground;
@@ -527,7 +600,7 @@ impl Parser {
                 // The ESC was not part of a terminator: the string is abandoned, and the ESC begins anew.
                 self.finish_string_aborted();
                 self.state = State::Escape;
-                self.inter = 0;
+                self.csi.inter = 0;
                 self.step(b, end, sink)
             }
             (State::Vt52Row, 0x20..) => {
@@ -572,25 +645,25 @@ impl Parser {
                 false
             }
             (State::Escape | State::EscapeInter, 0x20..=0x2f) => {
-                self.inter = self.inter << 8 | u16::from(b);
+                self.csi.inter = self.csi.inter << 8 | u16::from(b);
                 self.state = State::EscapeInter;
                 false
             }
             (State::Escape | State::EscapeInter, 0x30..=0x7e) => {
                 self.state = State::Ground;
-                sink.esc(self.inter, b, end)
+                sink.esc(self.csi.inter, b, end)
             }
             (State::CsiInter, 0x20..=0x2f) => {
-                self.inter = self.inter << 8 | u16::from(b);
+                self.csi.inter = self.csi.inter << 8 | u16::from(b);
                 false
             }
             (State::CsiInter, 0x40..=0x7e) => {
-                if self.params.len > 0 || self.params.given != 0 {
+                if self.csi.params.len > 0 || self.csi.params.given != 0 {
                     self.push_param(false);
                 }
                 self.state = State::Ground;
-                let csi = Csi { params: self.params, prefix: self.prefix, inter: self.inter, last: b };
-                sink.csi(&csi, end)
+                self.csi.last = b;
+                sink.csi(&self.csi, end)
             }
             (State::CsiInter, 0x30..=0x3f) => {
                 self.state = State::CsiIgnore;
@@ -604,8 +677,8 @@ impl Parser {
             (State::DcsEntry | State::DcsParam, b'0'..=b'9') => {
                 self.state = State::DcsParam;
                 self.value = (self.value * 10 + u32::from(b - b'0')).min(0xf_ffff);
-                if self.params.len() < MAX_PARAMS {
-                    self.params.given |= 1 << self.params.len;
+                if self.csi.params.len() < MAX_PARAMS {
+                    self.csi.params.given |= 1 << self.csi.params.len;
                 }
                 false
             }
@@ -615,20 +688,20 @@ impl Parser {
                 false
             }
             (State::DcsEntry, b'<'..=b'?') => {
-                self.prefix = b;
+                self.csi.prefix = b;
                 self.state = State::DcsParam;
                 false
             }
             (State::DcsEntry | State::DcsParam | State::DcsInter, 0x20..=0x2f) => {
-                self.inter = self.inter << 8 | u16::from(b);
+                self.csi.inter = self.csi.inter << 8 | u16::from(b);
                 self.state = State::DcsInter;
                 false
             }
             (State::DcsEntry | State::DcsParam | State::DcsInter, 0x40..=0x7e) => {
-                if self.params.len > 0 || self.params.given != 0 {
+                if self.csi.params.len > 0 || self.csi.params.given != 0 {
                     self.push_param(false);
                 }
-                self.head = Csi { params: self.params, prefix: self.prefix, inter: self.inter, last: b };
+                self.head = Csi { last: b, ..self.csi };
                 self.enter_string(StringKind::Dcs);
                 false
             }
@@ -727,6 +800,25 @@ impl Parser {
             self.string = Vec::new();
         }
     }
+}
+
+/// The number of one to three digits at `i`, how many they are, and the byte after them.
+#[inline(always)]
+fn short_number(bytes: &[u8], i: usize) -> Option<(u16, usize, u8)> {
+    let four = bytes.get(i..)?.first_chunk::<4>()?;
+    let word = u32::from_le_bytes(*four);
+    let values = word ^ 0x3030_3030;
+    // The top bit of each byte that is no digit; carries only reach bytes behind the first of those.
+    let other = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080;
+    // 7, 15, 23 or 31 for the first of them.
+    let place = other.trailing_zeros();
+    if other == 0 || place == 7 {
+        return None;
+    }
+    let bits = place - 7;
+    let aligned = values << (32 - bits);
+    let number = (aligned >> 24) + (aligned >> 16 & 0xff) * 10 + (aligned >> 8 & 0xff) * 100;
+    Some((number as u16, (bits / 8) as usize, (word >> bits) as u8))
 }
 
 /// Finds the second byte of U+009C, whose first may be the last byte that was already taken.

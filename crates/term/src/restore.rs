@@ -144,7 +144,7 @@ impl Term {
             side_margins: has(M::Margins),
             origin: has(M::Origin),
             charset: !m.charsets.is_plain(),
-            styled: crate::style::Style { link: 0, ..m.pen } != crate::style::Style::default(),
+            styled: crate::style::Pen { link: 0, ..m.pen } != crate::style::Pen::default(),
             no_wrap: !has(M::Wrap),
             insert: has(M::Insert),
             reverse: has(M::Reverse),
@@ -182,10 +182,10 @@ impl Term {
             out.extend_from_slice(b"\x1b[r");
         }
         out.extend_from_slice(if origin { b"\x1b[?6h" } else { b"\x1b[?6l" });
-        crate::dump::write_position(out, m, m.pos, origin);
-        crate::dump::write_charsets(out, &m.charsets);
-        paint::sgr(out, &m.pen);
-        if m.pen.attrs.contains(Attrs::PROTECTED) {
+        crate::dump::write_position(out, m, &m.grid, m.pos, origin);
+        crate::dump::write_charsets(out, &m.charsets, m.modes.has(crate::modes::Mode::National));
+        paint::sgr(out, &m.pen.into());
+        if m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1b[1\"q");
         }
     }

@@ -121,9 +121,9 @@ impl Rewrap {
             padded = true;
         } else if n > 0 && self.cells[n - 1].is_wide() {
             // A single column cannot hold it.
-            self.cells[n - 1].text = 0;
+            self.cells[n - 1] = self.cells[n - 1].torn();
             if let Some(tail) = self.cells.get_mut(n) {
-                tail.text = 0;
+                *tail = tail.torn();
             }
         }
         let (mut written, mut marks, mut left) = (0, 0, n);
@@ -146,7 +146,7 @@ impl Rewrap {
             self.found = Some((self.rows, at - self.given.min(at)));
             self.wanted = None;
         }
-        let meta = RowMeta { written, wrapped, size: self.size, marks, len: 0, wide: false };
+        let meta = RowMeta { written, wrapped, size: self.size, marks, len: 0, wide: false, rich: true };
         if padded {
             let mut row = self.cells[..n].to_vec();
             row.push(Cell { text: PAD, style: crate::style::StyleId(0) });

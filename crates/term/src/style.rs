@@ -116,26 +116,108 @@ impl Style {
     pub(crate) fn erased(self) -> Self {
         Self { bg: self.bg, ..Self::default() }
     }
+}
 
-    fn words(self) -> [u64; 2] {
-        let colour = |c: Colour| match c {
-            Colour::Default => 0u64,
-            Colour::Indexed(i) => 0x100_0000 | u64::from(i),
-            Colour::Rgb(r, g, b) => 0x200_0000 | u64::from(r) << 16 | u64::from(g) << 8 | u64::from(b),
-        };
-        let rest = u64::from(self.attrs.0) | (self.underline as u64) << 16;
-        [
-            colour(self.fg) | colour(self.bg) << 32,
-            colour(self.underline_colour) ^ rest << 28 ^ u64::from(self.link) << 47,
-        ]
+/// A style in the form that is quick to change, compare and look up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Pen {
+    /// Colours: 0 for the default, else a tag in the top byte and the number or the components below.
+    pub(crate) fg: u32,
+    pub(crate) bg: u32,
+    pub(crate) underline_colour: u32,
+    /// Attributes, and the underline style from bit 16 on.
+    pub(crate) looks: u32,
+    pub(crate) link: u32,
+}
+
+const INDEXED: u32 = 1 << 24;
+const DIRECT: u32 = 2 << 24;
+
+/// A palette colour in a pen.
+#[inline]
+pub(crate) const fn indexed(i: u8) -> u32 {
+    INDEXED | i as u32
+}
+
+/// A direct colour in a pen.
+#[inline]
+pub(crate) const fn direct(r: u8, g: u8, b: u8) -> u32 {
+    DIRECT | (r as u32) << 16 | (g as u32) << 8 | b as u32
+}
+
+fn pack_colour(c: Colour) -> u32 {
+    match c {
+        Colour::Default => 0,
+        Colour::Indexed(i) => indexed(i),
+        Colour::Rgb(r, g, b) => direct(r, g, b),
+    }
+}
+
+fn unpack_colour(v: u32) -> Colour {
+    let [b, g, r, tag] = v.to_le_bytes();
+    match tag {
+        0 => Colour::Default,
+        1 => Colour::Indexed(b),
+        _ => Colour::Rgb(r, g, b),
+    }
+}
+
+impl From<Style> for Pen {
+    fn from(s: Style) -> Self {
+        Self {
+            fg: pack_colour(s.fg),
+            bg: pack_colour(s.bg),
+            underline_colour: pack_colour(s.underline_colour),
+            looks: u32::from(s.attrs.0) | (s.underline as u32) << 16,
+            link: s.link,
+        }
+    }
+}
+
+impl From<Pen> for Style {
+    fn from(p: Pen) -> Self {
+        Self {
+            fg: unpack_colour(p.fg),
+            bg: unpack_colour(p.bg),
+            underline_colour: unpack_colour(p.underline_colour),
+            attrs: Attrs(p.looks as u16),
+            underline: Underline::from_code((p.looks >> 16) as u16),
+            link: p.link,
+        }
+    }
+}
+
+impl Pen {
+    const DEFAULT: Self = Self { fg: 0, bg: 0, underline_colour: 0, looks: 0, link: 0 };
+
+    #[inline]
+    pub(crate) fn set(&mut self, attrs: Attrs, on: bool) {
+        let bits = u32::from(attrs.0);
+        self.looks = if on { self.looks | bits } else { self.looks & !bits };
     }
 
     #[inline]
-    fn hash(self) -> u64 {
-        let [a, b] = self.words();
-        let h = (a ^ b.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let h = (h ^ (h >> 29) ^ b).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        h ^ (h >> 32)
+    pub(crate) fn has(&self, attrs: Attrs) -> bool {
+        self.looks & u32::from(attrs.0) == u32::from(attrs.0)
+    }
+
+    #[inline]
+    pub(crate) fn underline(&mut self, u: Underline) {
+        self.looks = self.looks & 0xffff | (u as u32) << 16;
+    }
+
+    /// Everything back to normal but the link and protection, which are set by other means.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        *self = Self { looks: self.looks & u32::from(Attrs::PROTECTED.0), link: self.link, ..Self::DEFAULT };
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        let a = u64::from(self.fg) | u64::from(self.bg) << 32;
+        let b = u64::from(self.looks) | u64::from(self.link) << 32;
+        let h = (a ^ b.rotate_left(20) ^ u64::from(self.underline_colour)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h ^ (h >> 29)
     }
 }
 
@@ -146,7 +228,7 @@ pub(crate) struct StyleId(pub(crate) u32);
 /// The styles in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Styles {
-    list: Vec<Style>,
+    list: Vec<Pen>,
     /// Open addressing over `list`; 0 marks a free slot, as the default style is never looked up here.
     slots: Vec<u32>,
     /// When the list reaches this length it is worth looking for the dead.
@@ -157,17 +239,22 @@ const FIRST_SWEEP: usize = 4096;
 
 impl Styles {
     pub(crate) fn new() -> Self {
-        Self { list: vec![Style::default()], slots: vec![0; 64], sweep_at: FIRST_SWEEP }
+        Self { list: vec![Pen::DEFAULT], slots: vec![0; 64], sweep_at: FIRST_SWEEP }
     }
 
     #[inline]
     pub(crate) fn get(&self, id: StyleId) -> Style {
-        self.list[id.0 as usize]
+        self.list[id.0 as usize].into()
     }
 
     #[inline]
     pub(crate) fn intern(&mut self, style: Style) -> StyleId {
-        if style == Style::default() {
+        self.intern_pen(style.into())
+    }
+
+    #[inline]
+    pub(crate) fn intern_pen(&mut self, style: Pen) -> StyleId {
+        if style == Pen::DEFAULT {
             return StyleId(0);
         }
         let mask = self.slots.len() - 1;
@@ -183,7 +270,7 @@ impl Styles {
     }
 
     #[cold]
-    fn insert(&mut self, style: Style, slot: usize) -> StyleId {
+    fn insert(&mut self, style: Pen, slot: usize) -> StyleId {
         let id = self.list.len() as u32;
         self.list.push(style);
         self.slots[slot] = id;
@@ -213,7 +300,7 @@ impl Styles {
     /// Forgets all styles whose entry in `live` is false; returns the new number of each old one.
     pub(crate) fn sweep(&mut self, live: &[bool]) -> Vec<StyleId> {
         let mut renumbered = vec![StyleId(0); self.list.len()];
-        let mut kept = vec![Style::default()];
+        let mut kept = vec![Pen::DEFAULT];
         for (id, style) in self.list.iter().enumerate().skip(1) {
             if live[id] {
                 renumbered[id] = StyleId(kept.len() as u32);

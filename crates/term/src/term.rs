@@ -211,6 +211,13 @@ impl Term {
         self.parser.is_idle()
     }
 
+    /// Panics when the grid contradicts itself; for tests.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.m.grid.check();
+        self.m.hidden.check();
+    }
+
     /// The generation to pass to [`Self::diff`] later.
     pub fn generation(&self) -> Generation {
         Generation(self.generation)

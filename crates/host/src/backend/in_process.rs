@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
@@ -85,6 +86,8 @@ impl Console {
             if let Some(end) = state.input.iter().position(|b| *b == b'\n' || *b == b'\r') {
                 let line = state.input.drain(..end).collect();
                 state.input.pop_front();
+                // There is room again for input that had to wait.
+                self.shared.wake_driver();
                 return Ok(Some(line));
             }
             if state.input_ended || state.input.len() >= QUEUE_LIMIT {
@@ -167,7 +170,7 @@ impl Backend for InProcess {
         Ok(n)
     }
 
-    fn end_input(&mut self, _line_open: bool) -> io::Result<EndOfInput> {
+    fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
         self.shared.lock().input_ended = true;
         self.shared.changed.notify_all();
         Ok(EndOfInput::Told)

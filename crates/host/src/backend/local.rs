@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -18,6 +19,10 @@ use crate::sys::InheritedSignals;
 
 /// How long to leave a closed terminal alone before looking whether somebody has opened it again.
 const REOPEN_CHECK_NS: u64 = 50_000_000;
+
+/// How long a session must be quiet before the end of input is given to a program that may be waiting for it in
+/// a way that cannot be seen.
+const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How the new terminal begins.
 #[derive(Default)]
@@ -131,7 +136,7 @@ impl Backend for LocalPty {
         Ok(rustix::io::write(&self.master, bytes)?)
     }
 
-    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput> {
+    fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
         // Before the program has read what is there, the end of input would be lost if it then left the
         // line mode; and two ends in a row would be two ends.
         if !self.input_taken()? {
@@ -142,13 +147,19 @@ impl Backend for LocalPty {
         if eof == 0 {
             return Ok(EndOfInput::NotYet);
         }
+        let long = quiet >= END_PATIENCE;
         if termios.local_modes.contains(LocalModes::ICANON) {
             self.end_sent_raw = false;
+            // An end that nobody waits for would turn into a stray byte if the program left line mode before
+            // it reads. Whoever waits in another way than by reading gets it after a while.
+            if !long && !self.leader.reads_terminal(self.foreground()) {
+                return Ok(EndOfInput::NotYet);
+            }
             // The first one after an open line only hands that line over.
             return Ok(EndOfInput::Send(eof, if line_open { 2 } else { 1 }));
         }
         // Outside line mode it is a key like any other, which line editors take for the end: type it once.
-        if std::mem::replace(&mut self.end_sent_raw, true) {
+        if !long || std::mem::replace(&mut self.end_sent_raw, true) {
             return Ok(EndOfInput::NotYet);
         }
         Ok(EndOfInput::Send(eof, 1))
@@ -185,6 +196,10 @@ impl Backend for LocalPty {
 
     fn exited(&mut self) -> io::Result<Option<Exit>> {
         self.leader.exited()
+    }
+
+    fn has_terminal(&self) -> bool {
+        true
     }
 
     fn pid(&self) -> Option<i32> {

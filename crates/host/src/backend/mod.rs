@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
@@ -82,8 +83,9 @@ pub trait Backend: Send {
     /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Says that no more input will come. `line_open` tells whether the last line lacks its end.
-    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput>;
+    /// Says that no more input will come. `line_open` tells whether the last line lacks its end, `quiet` for how
+    /// long nothing has passed in either direction.
+    fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput>;
 
     /// Sets the terminal's size.
     fn resize(&mut self, size: WinSize) -> io::Result<()>;
@@ -105,6 +107,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// Whether the program has a terminal that it may ask questions of.
+    fn has_terminal(&self) -> bool {
+        false
+    }
+
     /// The program's process, where there is one.
     fn pid(&self) -> Option<i32> {
         None
@@ -121,8 +128,8 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (**self).write(bytes)
     }
-    fn end_input(&mut self, line_open: bool) -> io::Result<EndOfInput> {
-        (**self).end_input(line_open)
+    fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
+        (**self).end_input(line_open, quiet)
     }
     fn resize(&mut self, size: WinSize) -> io::Result<()> {
         (**self).resize(size)
@@ -141,6 +148,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn exited(&mut self) -> io::Result<Option<Exit>> {
         (**self).exited()
+    }
+    fn has_terminal(&self) -> bool {
+        (**self).has_terminal()
     }
     fn pid(&self) -> Option<i32> {
         (**self).pid()

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -94,7 +95,7 @@ impl Backend for Pipes {
         }
     }
 
-    fn end_input(&mut self, _line_open: bool) -> io::Result<EndOfInput> {
+    fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
         self.stdin = None;
         Ok(EndOfInput::Told)
     }

@@ -1,6 +1,7 @@
 //! A recording as a backend: every consumer of a session can be run, and tested, with no process at all.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
@@ -133,7 +134,7 @@ impl Backend for Replay {
         Ok(bytes.len())
     }
 
-    fn end_input(&mut self, _line_open: bool) -> io::Result<EndOfInput> {
+    fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
         Ok(EndOfInput::Told)
     }
 

@@ -217,6 +217,16 @@ impl Leader {
         self.exit.is_none() && waitid(WaitId::Pid(self.pid), options).is_ok_and(|status| status.is_some())
     }
 
+    /// Whether a process of this group, or the leader's, is waiting in a read from its terminal.
+    pub(super) fn reads_terminal(&self, group: Option<Pid>) -> bool {
+        let group = number(group.unwrap_or(self.pid));
+        self.members().into_iter().any(|pid| {
+            let pid = number(pid);
+            rustix::process::getpgid(Pid::from_raw(pid)).is_ok_and(|g| number(g) == group)
+                && reads_terminal(pid)
+        })
+    }
+
     fn members(&self) -> Vec<Pid> {
         living(self.pid, &[])
     }
@@ -252,8 +262,9 @@ fn living(session: Pid, but_in: &[char]) -> Vec<Pid> {
     };
     let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
-        session_and_state(*pid)
-            .is_some_and(|(sid, state)| sid == number(session) && !matches!(state, 'Z' | 'X') && !but_in.contains(&state))
+        session_and_state(*pid).is_some_and(|(sid, state)| {
+            sid == number(session) && !matches!(state, 'Z' | 'X') && !but_in.contains(&state)
+        })
     })
     .filter_map(Pid::from_raw)
     .collect()
@@ -268,6 +279,21 @@ fn session_and_state(pid: i32) -> Option<(i32, char)> {
     let state = fields.next()?.chars().next()?;
     let session = fields.nth(2)?.parse().ok()?;
     Some((session, state))
+}
+
+/// Whether a thread of this process is waiting in a read from a terminal.
+fn reads_terminal(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        // "0 0x3 …": the number of the system call, then its arguments; "running" when it is in none.
+        let call = fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
+        let mut words = call.split(' ');
+        let reads = words.next().and_then(|n| n.parse().ok()) == Some(libc::SYS_read);
+        let fd = words.next().and_then(|w| i64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
+        let Some(fd) = fd.filter(|_| reads) else { return false };
+        let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+        target.starts_with("/dev/pts") || target.starts_with("/dev/tty")
+    })
 }
 
 /// Turns a failed exec into what a person needs to know.

@@ -63,10 +63,8 @@ impl Keyboard {
         if self.tty.as_ref().is_some_and(Tty::is_taken) {
             fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
         }
-        let limit = at_most.map(|d| Timespec {
-            tv_sec: d.as_secs().cast_signed(),
-            tv_nsec: i64::from(d.subsec_nanos()),
-        });
+        let limit = at_most
+            .map(|d| Timespec { tv_sec: d.as_secs().cast_signed(), tv_nsec: i64::from(d.subsec_nanos()) });
         match poll(&mut fds, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),

@@ -20,8 +20,8 @@ mod tty;
 use channel::{Channel, Sink};
 pub use keyboard::{Keyboard, Pressed};
 pub use signals::Signals;
-use tty::{Take, Tty};
 pub use tty::restore_terminal_on_panic;
+use tty::{Take, Tty};
 
 /// What a read from the user gave.
 pub(crate) enum Typed {
@@ -46,7 +46,8 @@ impl Outer {
     /// The outer side made of this process's standard input, output and error. `terminal` says whether the
     /// program gets a terminal too: only then is the user's taken.
     pub fn from_stdio(terminal: bool) -> io::Result<Self> {
-        let (stdin, stdout, stderr) = (rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr());
+        let (stdin, stdout, stderr) =
+            (rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr());
         let (stdin_is_tty, stdout_is_tty) = (isatty(stdin), isatty(stdout));
         // With output going elsewhere (`tapdeck run -- ls | less`), the terminal is somebody else's to set.
         let tty = match (stdin_is_tty, stdout_is_tty) {

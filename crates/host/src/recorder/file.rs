@@ -104,8 +104,7 @@ impl RecordingFile {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| CreateError::Busy(path.to_owned()))?;
         file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(system)?;
-        let mut this =
-            Self { file, path: path.to_owned(), good_len: 0, start_off: 0, sha256: Sha256::new() };
+        let mut this = Self { file, path: path.to_owned(), good_len: 0, start_off: 0, sha256: Sha256::new() };
         if is_new {
             sync_folder(path);
         } else if if_exists == IfExists::Overwrite {
@@ -127,7 +126,7 @@ impl RecordingFile {
     }
 
     /// Length of what is whole.
-    pub fn len(&self) -> u64 {
+    pub fn written(&self) -> u64 {
         self.good_len
     }
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, WinSize, Why};
+use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, Why, WinSize};
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Quality, Record};
 use tapdeck_tape::meta::{self, Meta};
 
@@ -85,10 +85,16 @@ impl Recorder {
     ) -> io::Result<Self> {
         let path = file.path().to_owned();
         let reader = log.reader_from_start(ReaderKind::Lossless);
-        let meta = first_meta(&options, clock, size);
+        let mut meta = first_meta(&options, clock, size);
+        if file.written() > 0
+            && let Ok(bytes) = std::fs::read(sidecar(&path, "meta.json"))
+            && let Ok(old) = Meta::from_bytes(&bytes)
+        {
+            // A recording that is continued began when, where and as it began.
+            meta = Meta { exit: None, ended_at_ns: None, sha256: None, ..old };
+        }
         let task = Task::new(file, log, reader, clock, options, meta);
-        let thread =
-            std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
+        let thread = std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
         Ok(Self { thread, path })
     }
 
@@ -113,8 +119,7 @@ fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     let size = size.or_default();
     (meta.cols, meta.rows) = (size.cols, size.rows);
     meta.brotli_q = Some(options.quality);
-    meta.host =
-        Some(meta::Host { os: std::env::consts::OS.into(), arch: std::env::consts::ARCH.into() });
+    meta.host = Some(meta::Host { os: std::env::consts::OS.into(), arch: std::env::consts::ARCH.into() });
     meta.term = std::env::var("TERM").ok();
     meta.title.clone_from(&options.title);
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
@@ -149,6 +154,8 @@ struct Task {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
+    /// The session is over: whatever can still be written is tried at once.
+    closing: bool,
 }
 
 impl Task {
@@ -179,6 +186,7 @@ impl Task {
             output_bytes: 0,
             trouble: None,
             events: None,
+            closing: false,
         }
     }
 
@@ -240,11 +248,7 @@ impl Task {
                 self.output_bytes += bytes.len() as u64;
                 self.push(Record::data(ts, self.base_off + entry.offset, bytes));
             }
-            Event::Input { bytes, .. } => {
-                if self.options.input {
-                    self.push(Record::input(ts, bytes));
-                }
-            }
+            Event::Input { bytes, .. } if self.options.input => self.push(Record::input(ts, bytes)),
             Event::Resize(size) => {
                 self.size = size;
                 let size = size.or_default();
@@ -318,12 +322,13 @@ impl Task {
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,
-            Disk::Full(retry_at) => last || now >= retry_at,
+            Disk::Full(retry_at) => self.closing || now >= retry_at,
             Disk::Broken => false,
         };
         let quality = self.quality();
         let block = self.builder.finish(quality, last);
-        let written = if try_it { self.file.write_block(block) } else { Err(io::ErrorKind::StorageFull.into()) };
+        let written =
+            if try_it { self.file.write_block(block) } else { Err(io::ErrorKind::StorageFull.into()) };
         match written {
             Ok(()) => {
                 if matches!(self.disk, Disk::Full(_)) {
@@ -366,9 +371,10 @@ impl Task {
     }
 
     fn finish(mut self) -> Report {
+        self.closing = true;
         if matches!(self.disk, Disk::Full(_)) {
-            // One more try, first with the loss alone.
-            self.write_block(true);
+            // There may be room for the end, and then for what was lost.
+            self.write_block(false);
         }
         self.write_block(true);
         self.sync();
@@ -380,7 +386,7 @@ impl Task {
         self.log.remove_reader(self.reader);
         Report {
             path: self.file.path().to_owned(),
-            file_bytes: self.file.len(),
+            file_bytes: self.file.written(),
             output_bytes: self.output_bytes,
             duration: Duration::from_nanos(self.clock.now().mono_ns),
             lost_bytes: self.lost,

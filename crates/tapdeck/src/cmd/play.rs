@@ -15,7 +15,9 @@ use crate::{human, parse};
 
 /// Replay a recording.
 #[derive(Args)]
-#[command(visible_alias = "replay", after_help = "\
+#[command(
+    visible_alias = "replay",
+    after_help = "\
 Keys: space pauses; . and , step forth and back; → and ← skip 5 seconds, ↑ and ↓ a minute; 0-9 jump to
 tenths; q quits. Nothing in a recording can act on your terminal or make it answer. Where standard output
 is not a terminal, it gets the program's bytes, exactly.
@@ -24,7 +26,8 @@ Examples:
   tapdeck play demo.ahr
   tapdeck play --speed 2 --idle-time-limit 1s demo.ahr
   tapdeck play --at 50% demo.ahr
-  tapdeck play --fast --no-colors demo.ahr | less")]
+  tapdeck play --fast --no-colors demo.ahr | less"
+)]
 pub(crate) struct PlayArgs {
     /// The recording
     #[arg(value_name = "FILE")]
@@ -232,12 +235,17 @@ impl<'a> Screening<'a> {
             self.picture();
         }
         let rows = keyboard.screen_size().unwrap_or_default().or_default().rows;
-        let used = self.player.term().size().rows.min(rows);
+        let written = self.player.term().screen().rposition(|line| !line.is_blank());
+        let used = written.map_or(0, |row| row + 1).min(usize::from(rows));
         let undo = self.player.term().undo_modes();
         let alternate = self.player.term().modes().alternate();
         self.out.extend_from_slice(&undo);
         if !alternate {
-            self.out.extend_from_slice(format!("\x1b[{rows};1H\x1b[m\x1b[K\x1b[{used};1H\r\n").as_bytes());
+            if usize::from(rows) > usize::from(self.player.term().size().rows) {
+                self.out.extend_from_slice(format!("\x1b[{rows};1H\x1b[K").as_bytes());
+            }
+            self.out.extend_from_slice(format!("\x1b[{};1H", used.max(1)).as_bytes());
+            self.out.extend_from_slice(if used > 0 { b"\r\n" } else { b"" });
         }
         self.flush()
     }
@@ -298,9 +306,8 @@ impl<'a> Screening<'a> {
     /// Passes one event and shows it.
     fn show_next(&mut self) -> Result<(), Trouble> {
         if let Some(Played::Output(bytes)) = self.player.advance()? {
-            if is_terminal() {
-                self.filter.filter(&bytes, &mut self.out);
-            } else if self.args.no_colors {
+            // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
+            if is_terminal() || self.args.no_colors {
                 self.filter.filter(&bytes, &mut self.out);
             } else {
                 self.out.extend_from_slice(&bytes);
@@ -395,7 +402,13 @@ impl<'a> Screening<'a> {
             return;
         }
         self.covered |= !free;
-        let line = progress_line(self.player.at_ns(), self.player.duration_ns(), self.paused, self.pace.speed, screen.cols);
+        let line = progress_line(
+            self.player.at_ns(),
+            self.player.duration_ns(),
+            self.paused,
+            self.pace.speed,
+            screen.cols,
+        );
         let head = format!("\x1b[?6l\x1b[r\x1b[{};1H\x1b[0;7m", screen.rows);
         self.out.extend_from_slice(head.as_bytes());
         self.out.extend_from_slice(line.as_bytes());

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tapdeck_host::{Clock, IfExists, Launch, Recording, RecordingFile, RecordOptions, Report, default_path};
+use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recording, RecordingFile, Report, default_path};
 
 use super::run::SessionArgs;
 use crate::ending::{Ending, code, say};
@@ -12,7 +12,9 @@ use crate::human;
 
 /// Record a session, byte for byte.
 #[derive(Args)]
-#[command(visible_alias = "record", after_help = "\
+#[command(
+    visible_alias = "record",
+    after_help = "\
 Ends as the program ends. The recording is safe to read at any moment, also after a crash: what was on the
 screen for more than a quarter of a second is on disk.
 
@@ -20,7 +22,8 @@ Examples:
   tapdeck rec                            your shell, to the default folder
   tapdeck rec demo.ahr -- claude
   tapdeck rec -I demo.ahr -- bash        what is typed, too
-  tapdeck rec --append demo.ahr -- make  go on with a recording")]
+  tapdeck rec --append demo.ahr -- make  go on with a recording"
+)]
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
     #[arg(value_name = "FILE")]

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use crate::support::{Home, has, recorded_output};
+use crate::support::{Home, has, recorded_part};
 
 /// A really full disk, where a small file system can be mounted.
 #[test]
@@ -13,7 +13,7 @@ fn a_full_disk_never_ends_in_silence() {
     std::fs::create_dir(&disk).expect("made");
     let mounted = home
         .command("mount")
-        .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+        .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
         .arg(&disk)
         .stderr(Stdio::null())
         .status()
@@ -22,9 +22,16 @@ fn a_full_disk_never_ends_in_silence() {
         has("(a tmpfs that this user may mount)");
         return;
     }
-    let out = home.run(["rec", "disk/full.ahr", "--", "sh", "-c", "head -c 4000000 /dev/urandom; echo; echo still here"]);
+    let out = home.run([
+        "rec",
+        "disk/full.ahr",
+        "--",
+        "sh",
+        "-c",
+        "head -c 4000000 /dev/urandom; echo; echo still here",
+    ]);
     let verified = home.run(["verify", "disk/full.ahr"]);
-    let kept = recorded_output(&disk.join("full.ahr"));
+    let kept = recorded_part(&disk.join("full.ahr"), &out.stdout);
     let unmounted = home.command("umount").arg(&disk).status();
     assert!(unmounted.is_ok_and(|s| s.success()));
     let message = String::from_utf8_lossy(&out.stderr);
@@ -32,26 +39,25 @@ fn a_full_disk_never_ends_in_silence() {
     assert_eq!((out.status.code(), message.lines().count()), (Some(4), 1), "{message}");
     assert!(message.to_lowercase().contains("no space"), "{message}");
     assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
-    assert!(kept.len() > 50_000, "{} bytes kept", kept.len());
-    assert!(out.stdout.starts_with(&kept) || contains_in_order(&out.stdout, &kept));
-}
-
-/// After a loss, the recording goes on where there is room again; what is there is a part of what was shown.
-fn contains_in_order(all: &[u8], kept: &[u8]) -> bool {
-    kept.len() < all.len()
+    assert!(kept > 1_000_000, "{kept} bytes kept");
 }
 
 /// Process 1 of a container is given every orphan, and is killed by no signal that it has not asked for.
 #[test]
 fn as_process_one_it_reaps_orphans_and_ends_with_the_right_code() {
     let home = Home::new();
-    let can = home.command("unshare").args(["--pid", "--fork", "--mount-proc", "true"]).stderr(Stdio::null()).status();
+    let can = home
+        .command("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "true"])
+        .stderr(Stdio::null())
+        .status();
     if !can.is_ok_and(|s| s.success()) {
         has("(a pid namespace that this user may make)");
         return;
     }
     let under = |script: &str| {
-        let args = ["--pid", "--fork", "--mount-proc", crate::support::TAPDECK, "run", "--", "sh", "-c", script];
+        let args =
+            ["--pid", "--fork", "--mount-proc", crate::support::TAPDECK, "run", "--", "sh", "-c", script];
         home.command("unshare").args(args).stdin(Stdio::null()).output().expect("unshare runs")
     };
     let orphans = "for i in 1 2 3 4 5; do (setsid sh -c 'sleep 0.1' &) ; done; sleep 0.5; ps -eo stat= | grep -c Z; exit 6";
@@ -69,7 +75,11 @@ fn many_at_once() {
     let mut all: Vec<_> = (0..40)
         .map(|i| {
             let script = format!("seq 1 200; exit {i}");
-            home.tapdeck(["run", "--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("tapdeck runs")
+            home.tapdeck(["run", "--", "sh", "-c", &script])
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("tapdeck runs")
         })
         .collect();
     for (i, child) in all.drain(..).enumerate() {

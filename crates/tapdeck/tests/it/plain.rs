@@ -31,7 +31,8 @@ fn a_program_that_cannot_be_started_is_one_sentence() {
     let home = Home::new();
     std::fs::write(home.path("data"), "not a program").expect("written");
     std::fs::write(home.path("script"), "#!/no/such/interpreter\n").expect("written");
-    std::fs::set_permissions(home.path("script"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    std::fs::set_permissions(home.path("script"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("set");
     for (program, code, says) in [
         ("/nonexistent", 127, "/nonexistent: command not found"),
         ("no-such-command-anywhere", 127, "no-such-command-anywhere: command not found"),
@@ -79,8 +80,12 @@ fn piped_input_reaches_the_program_once_and_then_ends() {
         ("x\n", "cat; echo one; cat; echo two", "x\r\none\r\ntwo\r\n"),
         ("5\n", "wc -l; exit 3", "1\r\n"),
     ] {
-        let mut child = home.tapdeck(["run", "--", "sh", "-c", script])
-            .stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("tapdeck runs");
+        let mut child = home
+            .tapdeck(["run", "--", "sh", "-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("tapdeck runs");
         child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("taken");
         let out = child.wait_with_output().expect("it ends");
         assert_eq!(String::from_utf8_lossy(&out.stdout), output, "{input:?} into {script:?}");
@@ -90,8 +95,13 @@ fn piped_input_reaches_the_program_once_and_then_ends() {
 #[test]
 fn an_interactive_shell_on_a_pipe_ends_with_its_input() {
     let home = Home::new();
-    let mut child = home.tapdeck(["run", "--", "bash", "--norc"])
-        .stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("tapdeck runs");
+    let mut child = home
+        .tapdeck(["run", "--", "bash", "--norc"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tapdeck runs");
     child.stdin.take().expect("piped").write_all(b"echo 6 times 7 is $((6*7))\n").expect("taken");
     let out = child.wait_with_output().expect("it ends");
     assert!(String::from_utf8_lossy(&out.stdout).contains("6 times 7 is 42"));
@@ -100,15 +110,29 @@ fn an_interactive_shell_on_a_pipe_ends_with_its_input() {
 #[test]
 fn a_reader_that_has_had_enough_ends_it_quietly() {
     let home = Home::new();
-    let mut child = home.tapdeck(["run", "--", "sh", "-c", "echo $$; exec yes"])
-        .stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tapdeck runs");
+    let mut child = home
+        .tapdeck(["run", "--", "sh", "-c", "echo $$; exec yes"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tapdeck runs");
     let mut stdout = child.stdout.take().expect("piped");
     let mut head = [0; 64];
     let n = stdout.read(&mut head).expect("some output");
-    let pid: i32 = String::from_utf8_lossy(&head[..n]).lines().next().and_then(|l| l.trim().parse().ok()).expect("a pid");
+    let pid: i32 = String::from_utf8_lossy(&head[..n])
+        .lines()
+        .next()
+        .and_then(|l| l.trim().parse().ok())
+        .expect("a pid");
     drop(stdout);
     let out = child.wait_with_output().expect("it ends");
-    assert_eq!((out.status.signal(), out.stderr.len()), (Some(13), 0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(
+        (out.status.signal(), out.stderr.len()),
+        (Some(13), 0),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     assert!(!lives(pid), "the program is gone too");
 }
 
@@ -130,7 +154,12 @@ fn the_program_has_three_descriptors_and_no_more() {
     );
     let out = home.command("bash").args(["-c", &script]).output().expect("bash runs");
     // `ls` itself opens the folder, which gets the next free number.
-    assert_eq!(String::from_utf8_lossy(&out.stdout), "0\n1\n2\n3\n", "{}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(
+        String::from_utf8_lossy(&out.stdout),
+        "0\n1\n2\n3\n",
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
 }
 
 #[test]
@@ -168,7 +197,11 @@ fn a_grandchild_that_keeps_the_terminal_does_not_keep_us() {
     let text = String::from_utf8_lossy(&out.stdout).replace('\r', "");
     assert!(text.ends_with("done\n"), "{text}");
     let pid: i32 = text.lines().next().and_then(|l| l.parse().ok()).expect("a pid");
-    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).expect("a pid"), rustix::process::Signal::KILL).expect("killed");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).expect("a pid"),
+        rustix::process::Signal::KILL,
+    )
+    .expect("killed");
 }
 
 #[test]
@@ -195,8 +228,12 @@ fn a_time_limit_ends_the_whole_session_of_processes() {
 fn a_program_that_ignores_the_polite_ways_is_killed() {
     let home = Home::new();
     let start = std::time::Instant::now();
-    let mut child = home.tapdeck(["run", "--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"])
-        .stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("tapdeck runs");
+    let mut child = home
+        .tapdeck(["run", "--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tapdeck runs");
     let mut up = [0; 4];
     child.stdout.as_mut().expect("piped").read_exact(&mut up).expect("it is up");
     crate::support::signal(child.id(), rustix::process::Signal::TERM);

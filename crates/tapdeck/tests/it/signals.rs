@@ -14,11 +14,17 @@ fn seat(home: &Home, script: &str) -> Seat {
 fn signals_reach_the_foreground_group() {
     let home = Home::new();
     for (name, sig) in [
-        ("INT", Signal::INT), ("TERM", Signal::TERM), ("HUP", Signal::HUP), ("QUIT", Signal::QUIT),
-        ("USR1", Signal::USR1), ("USR2", Signal::USR2), ("ALARM", Signal::ALARM),
+        ("INT", Signal::INT),
+        ("TERM", Signal::TERM),
+        ("HUP", Signal::HUP),
+        ("QUIT", Signal::QUIT),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+        ("ALARM", Signal::ALARM),
     ] {
         let trap = if name == "ALARM" { "ALRM" } else { name };
-        let script = format!("trap 'echo caught {trap}; exit 5' {trap}; echo ready; while :; do sleep 0.05; done");
+        let script =
+            format!("trap 'echo caught {trap}; exit 5' {trap}; echo ready; while :; do sleep 0.05; done");
         let mut seat = seat(&home, &script);
         let before = seat.termios();
         seat.wait_text("ready");
@@ -26,7 +32,11 @@ fn signals_reach_the_foreground_group() {
         let status = seat.end();
         assert!(seat.screen().contains(&format!("caught {trap}")), "{}", seat.screen());
         assert_eq!(status.code(), Some(5), "{name}");
-        assert_eq!(format!("{:?}", seat.termios()), format!("{before:?}"), "{name}: the terminal is as it was");
+        assert_eq!(
+            format!("{:?}", seat.termios()),
+            format!("{before:?}"),
+            "{name}: the terminal is as it was"
+        );
     }
 }
 
@@ -34,7 +44,7 @@ fn signals_reach_the_foreground_group() {
 fn a_job_of_a_shell_gets_the_signal_not_the_shell() {
     let home = Home::new();
     let mut seat = Seat::new(home.tapdeck(["run", "--", "bash", "--norc", "-i"]));
-    seat.wait_text("$ ");
+    seat.wait_text("$");
     seat.send("sh -c 'trap \"echo job has it; exit\" INT; echo job runs; while :; do sleep 0.05; done'\r");
     seat.wait("the job's own line", |s| s.screen().lines().any(|l| l == "job runs"));
     signal(seat.child.id(), Signal::INT);
@@ -106,7 +116,7 @@ fn modes_of_a_program_that_ended_by_itself_are_its_own() {
 fn suspended_and_continued_together() {
     let home = Home::new();
     let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
-    seat.wait_text("$ ");
+    seat.wait_text("$");
     let before = format!("{:?}", seat.termios().local_modes);
     let inner = "echo pid $$; n=0; while :; do n=$((n+1)); echo tick $n; sleep 0.05; done";
     seat.send(format!("{} run -- sh -c '{inner}'\r", crate::support::TAPDECK));
@@ -117,7 +127,7 @@ fn suspended_and_continued_together() {
     seat.wait_text("Stopped");
     eventually("the wrapper to stop", || state_of(wrapper) == Some('T'));
     assert_eq!(state_of(pid), Some('T'), "the program is stopped too");
-    seat.wait("the shell's own settings", |s| format!("{:?}", s.termios().local_modes) != "" );
+    seat.wait("the shell's own settings", |s| format!("{:?}", s.termios().local_modes) != "");
     seat.send("stty -a | grep -c -- ' icanon'\r");
     seat.wait("a line mode answer", |s| s.screen().lines().any(|l| l.trim() == "1"));
     let ticks = count_ticks(&seat);
@@ -137,7 +147,7 @@ fn suspended_and_continued_together() {
 fn a_program_that_stops_itself_hands_over_to_the_shell() {
     let home = Home::new();
     let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
-    seat.wait_text("$ ");
+    seat.wait_text("$");
     seat.send(format!("{} run -- sh -c 'kill -STOP $$; echo went on; exit 3'\r", crate::support::TAPDECK));
     seat.wait_text("Stopped");
     seat.send("fg; echo code $?\r");

@@ -232,3 +232,20 @@ pub fn recorded_output(path: &Path) -> Vec<u8> {
     }
     bytes
 }
+
+/// Checks that everything in a recording with gaps is what was shown at that place; returns how much it is.
+pub fn recorded_part(path: &Path, shown: &[u8]) -> usize {
+    use tapdeck_tape::ahr::{Body, Item, Reader};
+    let reader = Reader::new(std::fs::File::open(path).expect("the recording is there"));
+    let mut kept = 0;
+    for item in reader {
+        if let Ok(Item::Record(record)) = item
+            && let Body::Data { bytes: piece, off } = record.body
+        {
+            let at = usize::try_from(off).expect("small");
+            assert_eq!(&shown[at..at + piece.len()], &piece[..], "at {at}");
+            kept += piece.len();
+        }
+    }
+    kept
+}

@@ -1,5 +1,7 @@
 //! Full-screen programs and shells look and behave as they do without us.
 
+use std::time::Duration;
+
 use crate::support::{Home, Seat, has};
 
 #[test]
@@ -23,9 +25,15 @@ fn a_size_of_nothing_is_passed_on() {
     assert_eq!(seat.end().code(), Some(0));
     assert!(String::from_utf8_lossy(&seat.raw).contains("0 0"));
     for (cols, rows) in [(1, 1), (65535, 65535)] {
-        let mut seat = Seat::with_size(home.tapdeck(["rec", "-q", "--overwrite", "x.ahr", "--", "stty", "size"]), cols, rows);
+        let mut seat = Seat::with_size(
+            home.tapdeck(["rec", "-q", "--overwrite", "x.ahr", "--", "stty", "size"]),
+            cols,
+            rows,
+        );
         assert_eq!(seat.end().code(), Some(0));
-        assert!(String::from_utf8_lossy(&seat.raw).replace(['\r', '\n'], "").contains(&format!("{rows} {cols}")));
+        assert!(
+            String::from_utf8_lossy(&seat.raw).replace(['\r', '\n'], "").contains(&format!("{rows} {cols}"))
+        );
     }
 }
 
@@ -42,14 +50,17 @@ fn a_resize_reaches_the_program_in_order() {
     assert!(seat.screen().contains("30 100"), "{}", seat.screen());
     let info = home.run(["info", "--json", "r.ahr"]).stdout;
     let info = String::from_utf8_lossy(&info);
-    assert!(info.contains(r#""resizes":3"#) && info.contains(r#""last_size":{"cols":100,"rows":30}"#), "{info}");
+    assert!(
+        info.contains(r#""resizes":3"#) && info.contains(r#""last_size":{"cols":100,"rows":30}"#),
+        "{info}"
+    );
 }
 
 #[test]
 fn job_control_works_as_in_a_bare_shell() {
     let home = Home::new();
     let mut seat = Seat::new(home.tapdeck(["run", "--", "bash", "--norc", "-i"]));
-    seat.wait_text("$ ");
+    seat.wait_text("$");
     seat.send("sleep 100\r");
     seat.wait_text("sleep 100");
     wait_for_job(&mut seat, "sleep");
@@ -98,9 +109,17 @@ struct Scene {
 #[test]
 fn full_screen_programs_look_the_same() {
     let scenes = [
-        Scene { program: &["vim", "-u", "NONE", "-N", "text"], keys: &[("line 1", "ihello \x1b"), ("hello line 1", ":set nu\r"), ("1 hello", "Go the end\x1b")], until: "the end" },
-        Scene { program: &["less", "text"], keys: &[("line 1", "/line 77\r"), ("line 77", " "), ("line 100", "G")], until: "(END)" },
-        Scene { program: &["less", "-N", "text"], keys: &[("line 1", "50g")], until: "line 72" },
+        Scene {
+            program: &["vim", "-u", "NONE", "-N", "-n", "text"],
+            keys: &[("line 1", "ihello \x1b"), ("hello line 1", ":set nu\r"), ("1 hello", "Go the end\x1b")],
+            until: "the end",
+        },
+        Scene {
+            program: &["less", "text"],
+            keys: &[("line 1", "/line 77\r"), ("line 77", " "), ("line 100", "G")],
+            until: "(END)",
+        },
+        Scene { program: &["less", "-N", "text"], keys: &[("line 1", "50g")], until: "line 72\n:" },
     ];
     let home = Home::new();
     let text: String = (1..=200).map(|n| format!("line {n}\n")).collect();
@@ -110,7 +129,8 @@ fn full_screen_programs_look_the_same() {
             continue;
         }
         let play = |under: bool| {
-            let mut command = if under { home.tapdeck(["run", "--"]) } else { home.command(scene.program[0]) };
+            let mut command =
+                if under { home.tapdeck(["run", "--"]) } else { home.command(scene.program[0]) };
             command.args(if under { scene.program } else { &scene.program[1..] });
             let mut seat = Seat::new(command);
             for (wait, keys) in scene.keys {
@@ -119,14 +139,25 @@ fn full_screen_programs_look_the_same() {
             }
             seat.wait_text(scene.until);
             seat.resize(100, 30);
-            // The picture is settled when the last row of the new size is in use.
-            seat.wait("the new size", |s| s.screen().lines().count() == 30);
-            (seat.screen(), seat.term.modes())
+            // A pager that is resized while it draws may not notice by itself; then it is resized again.
+            let mut looks = 0;
+            seat.wait(if under { "the new size, with us" } else { "the new size, without us" }, |s| {
+                looks += 1;
+                if looks % 50 == 0 {
+                    s.resize(99, 30);
+                    s.resize(100, 30);
+                }
+                s.screen().lines().count() > 24
+            });
+            seat
         };
-        let (bare, bare_modes) = play(false);
-        let (wrapped, wrapped_modes) = play(true);
-        assert_eq!(wrapped, bare, "{:?}", scene.program);
-        assert_eq!(format!("{wrapped_modes:?}"), format!("{bare_modes:?}"), "{:?}", scene.program);
+        let mut bare = play(false);
+        while bare.read_some(Duration::from_millis(500)) {}
+        let mut wrapped = play(true);
+        wrapped.wait(&format!("the picture that it has without us:\n{}", bare.screen()), |s| {
+            s.screen() == bare.screen()
+                && format!("{:?}", s.term.modes()) == format!("{:?}", bare.term.modes())
+        });
     }
 }
 
@@ -154,7 +185,8 @@ fn a_large_paste_into_a_busy_writer_loses_nothing() {
     use std::io::{Read, Write};
     let home = Home::new();
     const PASTE: usize = 10 << 20;
-    let script = format!("stty raw -echo; printf R; head -c 3000000 /dev/zero | tr '\\0' y; head -c {PASTE} | cksum");
+    let script =
+        format!("stty raw -echo; printf R; head -c 3000000 /dev/zero | tr '\\0' y; head -c {PASTE} | cksum");
     let mut child = home
         .tapdeck(["run", "--", "sh", "-c", &script])
         .stdin(std::process::Stdio::piped())
@@ -163,7 +195,12 @@ fn a_large_paste_into_a_busy_writer_loses_nothing() {
         .expect("tapdeck runs");
     let paste: Vec<u8> = (0..PASTE).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let expected = {
-        let mut sum = home.command("cksum").stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().expect("cksum");
+        let mut sum = home
+            .command("cksum")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("cksum");
         sum.stdin.take().expect("piped").write_all(&paste).expect("taken");
         sum.wait_with_output().expect("it ends").stdout
     };

@@ -32,9 +32,15 @@ impl Sink for Machine {
     }
 
     #[inline]
+    fn characters(&mut self, bytes: &[u8], base: u64) -> usize {
+        self.print_utf8(bytes, base)
+    }
+
+    #[inline]
     fn execute(&mut self, byte: u8, end: u64) {
         self.now = end;
         self.joiner = Joiner::NONE;
+        self.last_char = None;
         match byte {
             0x0a..=0x0c => {
                 if self.modes.newline() {
@@ -52,7 +58,9 @@ impl Sink for Machine {
     fn esc(&mut self, inter: u16, last: u8, end: u64) -> bool {
         self.now = end;
         self.joiner = Joiner::NONE;
+        self.last_char = None;
         self.escape(inter, last);
+        self.check_pending();
         std::mem::take(&mut self.parser_reset)
     }
 
@@ -61,6 +69,9 @@ impl Sink for Machine {
         self.now = end;
         self.joiner = Joiner::NONE;
         self.control_sequence(csi);
+        // REP repeats only what comes right before it.
+        self.last_char = None;
+        self.check_pending();
         std::mem::take(&mut self.parser_reset)
     }
 
@@ -88,6 +99,18 @@ impl Machine {
     pub(super) fn line_feed(&mut self) {
         self.pos.pending = false;
         self.index();
+    }
+
+    /// A wrap can only be pending after a character that is still there, and a row half as long may have been scrolled
+    /// under the cursor.
+    #[inline]
+    fn check_pending(&mut self) {
+        if self.has_double {
+            self.pos.x = self.pos.x.min(self.row_end());
+        }
+        if self.pos.pending {
+            self.pos.pending = !self.grid.cell(self.pos.y, self.pos.x).is_empty();
+        }
     }
 
     fn rare_control(&mut self, byte: u8) {
@@ -135,7 +158,7 @@ impl Machine {
     /// SPA and EPA: guarded text, ISO style.
     pub(super) fn guard(&mut self, on: bool) {
         self.protection = super::Protection::Iso;
-        self.pen.attrs.set(crate::style::Attrs::PROTECTED, on);
+        self.pen.set(crate::style::Attrs::PROTECTED, on);
         self.touch_pen();
     }
 

@@ -4,7 +4,7 @@ use super::{CursorShape, Machine, sgr};
 use crate::changes::Signal;
 use crate::modes::Mode;
 use crate::parser::Csi;
-use crate::style::Style;
+use crate::style::{Pen, Style};
 
 impl Machine {
     #[inline]
@@ -215,7 +215,7 @@ impl Machine {
 
     fn pop_pen(&mut self) {
         if let Some(pen) = self.pen_stack.pop() {
-            self.pen = Style { link: self.pen.link, ..pen };
+            self.pen = Pen { link: self.pen.link, ..pen };
             self.touch_pen();
         }
     }
@@ -242,8 +242,8 @@ impl Machine {
 
     /// The pen with SGR parameters applied, for rectangles.
     pub(super) fn styled(base: Style, csi: &crate::parser::Params, from: usize) -> Style {
-        let mut s = base;
-        sgr::apply(&mut s, csi, from);
-        s
+        let mut pen = Pen::from(base);
+        sgr::apply(&mut pen, csi, from);
+        pen.into()
     }
 }

@@ -103,6 +103,11 @@ impl Machine {
 
     /// HT, n times.
     pub(super) fn tab(&mut self, n: usize) {
+        if self.pos.pending && self.modes.has(Mode::MoreFix) && self.modes.has(Mode::Wrap) {
+            self.pos.pending = false;
+            self.carriage_return();
+            self.index();
+        }
         let stop = if self.pos.x <= self.right { self.right } else { self.row_end() };
         let stop = stop.min(self.row_end());
         let mut x = self.pos.x;

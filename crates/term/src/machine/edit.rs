@@ -11,7 +11,8 @@ impl Machine {
         }
         let style = self.erase_id();
         let (x, y) = (self.pos.x, self.pos.y);
-        self.grid.insert_cells(y, x, self.right, n, style, self.now);
+        let right = self.right.min(self.row_end());
+        self.grid.insert_cells(y, x, right, n, style, self.now);
         self.dirty(y);
     }
 
@@ -23,10 +24,8 @@ impl Machine {
         }
         let style = self.erase_id();
         let (x, y) = (self.pos.x, self.pos.y);
-        self.grid.delete_cells(y, x, self.right, n, style, self.now);
-        if self.right + 1 >= self.cols() {
-            self.grid.meta_mut(y).wrapped = false;
-        }
+        let right = self.right.min(self.row_end());
+        self.grid.delete_cells(y, x, right, n, style, self.now);
         self.dirty(y);
     }
 

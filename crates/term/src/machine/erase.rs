@@ -20,6 +20,7 @@ impl Machine {
             if selective { self.protection != Protection::Iso } else { self.protection == Protection::Iso };
         if !spare {
             self.grid.erase(y, x0, x1, if selective { crate::style::StyleId(0) } else { style }, self.now);
+            self.grid.trim_double(y);
             return;
         }
         for x in x0..x1.min(self.grid.row(y).len()) {
@@ -27,8 +28,7 @@ impl Machine {
             if !self.styles.get(cell.style).attrs.contains(Attrs::PROTECTED) {
                 self.grid.split_wide(y, x, x + 1);
                 // Selective erasure takes the character and leaves its looks.
-                let to = if selective { cell.style } else { style };
-                self.grid.set(y, x, Cell::blank(to));
+                self.grid.set(y, x, if selective { cell.torn() } else { Cell::blank(style) });
                 self.grid.meta_mut(y).written = self.now;
             }
         }
@@ -38,6 +38,7 @@ impl Machine {
                 self.grid.erase(y, len.max(x0), x1, style, self.now);
             }
         }
+        self.grid.trim_double(y);
     }
 
     /// EL and DECSEL.

@@ -50,7 +50,10 @@ impl Machine {
     }
 
     fn designate(&mut self, g: u8, inter: u8, last: u8, big: bool) {
-        if let Some(set) = Charset::designated(inter, last, big) {
+        // National sets are there only while DECNRCM is set.
+        if let Some(set) = Charset::designated(inter, last, big)
+            && (!set.is_national() || self.has(Mode::National))
+        {
             self.charsets.g[usize::from(g & 3)] = set;
             self.update_print_path();
         }
@@ -67,6 +70,7 @@ impl Machine {
             return;
         }
         let y = self.pos.y;
+        self.has_double |= size != LineSize::Single;
         if size != LineSize::Single && self.grid.meta(y).size == LineSize::Single {
             // What lies in the right half is lost.
             let half = (self.cols() / 2).max(1);
@@ -85,7 +89,7 @@ impl Machine {
 
     /// DECSCA.
     pub(super) fn protect(&mut self, what: u16) {
-        self.pen.attrs.set(crate::style::Attrs::PROTECTED, what == 1);
+        self.pen.set(crate::style::Attrs::PROTECTED, what == 1);
         self.protection = Protection::Dec;
         self.touch_pen();
     }

@@ -32,7 +32,7 @@ use crate::modes::{Mode, Modes};
 use crate::palette::Palette;
 use crate::scrollback::Scrollback;
 use crate::size::{Settings, Size};
-use crate::style::{Style, StyleId, Styles};
+use crate::style::{Pen, StyleId, Styles};
 use crate::unicode::{Joiner, Props};
 
 pub(crate) use save::Saved;
@@ -83,11 +83,12 @@ pub(crate) struct Machine {
     /// The screen not shown: the alternate one while the main one is shown, and the other way round.
     pub(crate) hidden: Grid,
     pub(crate) pos: Pos,
-    pub(crate) pen: Style,
-    /// The pen's number, and that of what erasing leaves; both stale while `pen_changed`.
+    pub(crate) pen: Pen,
+    /// The pen's number, stale while `pen_changed`, and that of what erasing leaves, stale while `erase_changed`.
     pen_id: StyleId,
     erase_id: StyleId,
     pen_changed: bool,
+    erase_changed: bool,
     pub(crate) protection: Protection,
     /// Saved cursors of the main and the alternate screen.
     pub(crate) saved: [Option<Saved>; 2],
@@ -113,7 +114,7 @@ pub(crate) struct Machine {
     pub(crate) title_stack: Vec<(Option<String>, Option<String>)>,
     pub(crate) palette: Palette,
     pub(crate) palette_stack: Vec<Palette>,
-    pub(crate) pen_stack: Vec<Style>,
+    pub(crate) pen_stack: Vec<Pen>,
     pub(crate) kitty_stacks: [Vec<u8>; 2],
     /// DECSACE: rectangles change whole rectangles, not the stretch of text between two points.
     pub(crate) rect_exact: bool,
@@ -127,8 +128,8 @@ pub(crate) struct Machine {
     pub(crate) links: Links,
     props: Props,
     joiner: Joiner,
-    /// The cell that the next joining character belongs to.
-    last_cell: (usize, usize),
+    /// There has been a double-width row.
+    has_double: bool,
     /// What REP repeats.
     last_char: Option<char>,
     /// End offset of the token being carried out.
@@ -149,10 +150,11 @@ impl Machine {
             grid: Grid::new(cols, rows),
             hidden: Grid::new(cols, rows),
             pos: Pos::default(),
-            pen: Style::default(),
+            pen: Pen::default(),
             pen_id: StyleId(0),
             erase_id: StyleId(0),
             pen_changed: false,
+            erase_changed: false,
             protection: Protection::Off,
             saved: [None, None],
             top: 0,
@@ -187,7 +189,7 @@ impl Machine {
             links: Links::new(),
             props: Props::new(),
             joiner: Joiner::NONE,
-            last_cell: (0, 0),
+            has_double: false,
             last_char: None,
             now: 0,
             damage: RowSet::default(),
@@ -250,17 +252,16 @@ impl Machine {
     /// The number of the style that erased cells get: the pen's background.
     #[inline]
     fn erase_id(&mut self) -> StyleId {
-        if self.pen_changed {
-            self.intern_pen();
+        if self.erase_changed {
+            self.erase_changed = false;
+            self.erase_id = self.styles.intern_pen(Pen { bg: self.pen.bg, ..Pen::default() });
         }
         self.erase_id
     }
 
     fn intern_pen(&mut self) {
         self.pen_changed = false;
-        self.pen_id = self.styles.intern(self.pen);
-        let erased = self.pen.erased();
-        self.erase_id = if erased == Style::default() { StyleId(0) } else { self.styles.intern(erased) };
+        self.pen_id = self.styles.intern_pen(self.pen);
         if self.styles.wants_sweep() {
             self.sweep_styles();
         }
@@ -270,6 +271,7 @@ impl Machine {
     #[inline]
     pub(crate) fn touch_pen(&mut self) {
         self.pen_changed = true;
+        self.erase_changed = true;
     }
 
     #[cold]

@@ -79,6 +79,10 @@ impl Machine {
             }
             _ => {}
         }
+        // Side margins came with level 4, keeping the screen through a column switch with level 5.
+        if (n == 69 && self.level < 64) || (n == 95 && self.level < 65) {
+            return;
+        }
         let Some(&(_, mode)) = DEC_MODES.iter().find(|(m, _)| *m == n) else { return };
         let was = self.has(mode);
         self.modes.set(mode, on);
@@ -117,6 +121,7 @@ impl Machine {
         if self.pos.x > end {
             self.pos.x = end;
         }
+        self.pos.pending &= !self.grid.cell(self.pos.y, self.pos.x).is_empty();
         self.signal(Signal::Alternate(alternate));
     }
 
@@ -151,6 +156,9 @@ impl Machine {
         } else {
             stack.truncate(stack.len() - n);
         }
+        if *stack == [0] {
+            stack.clear();
+        }
         self.modes.kitty = stack.last().copied().unwrap_or(0);
     }
 
@@ -176,8 +184,7 @@ impl Machine {
         let which = usize::from(p.get(0));
         if which == 4 {
             self.modes.modify_other_keys = p.get(1).min(3) as u8;
-        }
-        if let Some(r) = self.modifier_resources.get_mut(which) {
+        } else if let Some(r) = self.modifier_resources.get_mut(which) {
             *r = p.opt(1);
         }
     }

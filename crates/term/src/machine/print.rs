@@ -7,6 +7,39 @@ use crate::grid::LineSize;
 use crate::modes::Mode;
 use crate::unicode::{Joiner, Prop, joined_width};
 
+/// The printable character that `bytes` begins with, when it is whole and valid.
+#[inline]
+fn next_char(bytes: &[u8]) -> Option<(char, usize)> {
+    let cont = |b: u8| b & 0xc0 == 0x80;
+    let low = |b: u8| u32::from(b & 0x3f);
+    let (v, n) = match *bytes {
+        [a @ 0x20..=0x7e, ..] => return Some((char::from(a), 1)),
+        [a @ 0xe0..=0xef, b, c, ..] if cont(b) && cont(c) => {
+            let v = u32::from(a & 0xf) << 12 | low(b) << 6 | low(c);
+            if v < 0x800 {
+                return None;
+            }
+            (v, 3)
+        }
+        [a @ 0xc2..=0xdf, b, ..] if cont(b) => {
+            let v = u32::from(a & 0x1f) << 6 | low(b);
+            if v < 0xa0 {
+                return None;
+            }
+            (v, 2)
+        }
+        [a @ 0xf0..=0xf4, b, c, d, ..] if cont(b) && cont(c) && cont(d) => {
+            let v = u32::from(a & 7) << 18 | low(b) << 12 | low(c) << 6 | low(d);
+            if v < 0x1_0000 {
+                return None;
+            }
+            (v, 4)
+        }
+        _ => return None,
+    };
+    char::from_u32(v).map(|c| (c, n))
+}
+
 impl Machine {
     /// The last column that text may use on the cursor's row before it wraps.
     #[inline]
@@ -32,8 +65,12 @@ impl Machine {
 
     /// Goes to the next line because the row is full.
     pub(super) fn wrap(&mut self) {
-        let y = self.pos.y;
-        self.grid.meta_mut(y).wrapped = true;
+        let (x, y) = (self.pos.x, self.pos.y);
+        // Only text that reaches the edge goes on in the next row; a wrap at a margin is none that could be undone.
+        let moves = y == self.bottom || y + 1 < self.rows();
+        if moves && x == self.row_end() && self.grid.cell(y, x).text != 0 {
+            self.grid.meta_mut(y).wrapped = true;
+        }
         self.pos.pending = false;
         self.carriage_return();
         self.index();
@@ -64,16 +101,16 @@ impl Machine {
             }
             let n = run.len().min(last + 1 - x);
             let (now, rest) = run.split_at(n);
+            let edge = if x + n > last { self.grid.cell(y, last) } else { Cell::BLANK };
             self.grid.split_wide(y, x, x + n);
-            let (row, meta) = self.grid.span(y, x, x + n);
-            for (cell, &b) in row[x..x + n].iter_mut().zip(now) {
-                *cell = Cell { text: u32::from(b), style };
-            }
-            meta.written = end - rest.len() as u64;
+            self.grid.write_ascii(y, x, now, style, end - rest.len() as u64);
             self.damage.insert(y);
             if x + n > last {
                 self.pos.x = last;
-                self.grid.meta_mut(y).wrapped = false;
+                if edge != (Cell { text: u32::from(now[n - 1]), style }) {
+                    // Other text at the edge: it does not go on in the next row as the old one did.
+                    self.grid.meta_mut(y).wrapped = false;
+                }
                 self.pos.pending = true;
                 if !rest.is_empty() && !self.modes.has(Mode::Wrap) {
                     // All that is left overwrites the last column; only the final one stays.
@@ -85,14 +122,66 @@ impl Machine {
             } else {
                 self.pos.x = x + n;
             }
-            self.last_cell = (self.pos.y, x + n - 1);
             self.last_char = Some(char::from(now[n - 1]));
             run = rest;
         }
-        if !self.modes.has(Mode::Wrap) && self.pos.pending {
-            self.last_cell = (self.pos.y, self.pos.x);
+        self.joiner = Joiner::PLAIN;
+    }
+
+    /// Text of any script that goes to the end of the row's text, as most does: many characters without looking at the
+    /// machine in between. Returns the bytes taken; stops at anything out of the ordinary.
+    pub(super) fn print_utf8(&mut self, bytes: &[u8], base: u64) -> usize {
+        if !self.utf8 || !self.plain_print || self.pos.pending || !self.joiner.is_closed() {
+            return 0;
         }
-        self.joiner = Joiner::NONE;
+        let style = self.pen_id();
+        let last = self.right_limit();
+        let (mut x, y) = (self.pos.x, self.pos.y);
+        let props = self.props;
+        let mut joiner = self.joiner;
+        let start = usize::from(self.grid.meta(y).len);
+        if x < start || x > last {
+            return 0;
+        }
+        let (row, meta) = self.grid.span(y, x, last + 1);
+        let mut taken = 0;
+        let mut wide = false;
+        let mut last_char = self.last_char;
+        while let Some((c, n)) = next_char(&bytes[taken..]) {
+            let p = props.of(c);
+            let width = p.width();
+            let mut next = joiner;
+            if width == 0 || x + width > last + 1 || (!next.pass(p) && next.push(p)) {
+                break;
+            }
+            joiner = next;
+            row[x] = Cell { text: c as u32, style };
+            if width == 2 {
+                row[x].text |= WIDE;
+                row[x + 1] = Cell { text: TAIL, style };
+                wide = true;
+            }
+            x += width;
+            taken += n;
+            last_char = Some(c);
+        }
+        meta.len = if taken > 0 { x as u16 } else { start as u16 };
+        if taken == 0 {
+            return 0;
+        }
+        meta.wide |= wide;
+        meta.written = base + taken as u64;
+        if x > last {
+            meta.wrapped = false;
+            self.pos.pending = true;
+            x = last;
+        }
+        self.pos.x = x;
+        self.joiner = joiner;
+        self.last_char = last_char;
+        self.charsets.single = None;
+        self.damage.insert(y);
+        taken
     }
 
     #[cold]
@@ -109,7 +198,7 @@ impl Machine {
     /// One character of any kind.
     pub(super) fn print_char(&mut self, c: char) {
         let p = self.props.of(c);
-        let joins = self.joiner.push(p);
+        let joins = !self.joiner.pass(p) && self.joiner.push(p);
         if p.width() == 0 || joins {
             if self.modes.clusters() || p.width() == 0 {
                 let fresh = self.join(c, p);
@@ -165,6 +254,7 @@ impl Machine {
         self.grid.split_wide(y, x, x + width);
         let now = self.now;
         let (row, meta) = self.grid.span(y, x, x + width);
+        let before = row[x];
         if width == 2 {
             row[x] = Cell { text: text | WIDE, style };
             row[x + 1] = Cell { text: TAIL, style };
@@ -173,12 +263,14 @@ impl Machine {
             row[x] = Cell { text: text & !WIDE, style };
         }
         meta.written = now;
+        if row[x] != before {
+            // Other text at the edge: it does not go on in the next row as the old one did.
+            meta.wrapped &= x + width <= last;
+        }
         self.damage.insert(y);
-        self.last_cell = (y, x);
         if x + width > last {
             self.pos.x = last;
             self.pos.pending = true;
-            self.grid.meta_mut(y).wrapped = false;
         } else {
             self.pos.x = x + width;
         }
@@ -193,6 +285,14 @@ impl Machine {
     fn join(&mut self, c: char, p: Prop) -> bool {
         let Some((y, x)) = self.cell_before() else { return false };
         let cell = self.grid.cell(y, x);
+        let before = if cell.is_wide() { 2 } else { 1 };
+        if let Some(id) = self.clusters.cached(cell.text, c) {
+            let base = self.clusters.get(id).chars().next().unwrap_or(' ');
+            let width = self.width_joined(before, base, c, p);
+            self.last_char = None;
+            self.rewrite(y, x, id | CLUSTER, before, width);
+            return true;
+        }
         let mut text = String::with_capacity(16);
         if cell.is_cluster() {
             text.push_str(self.clusters.get(cell.value()));
@@ -209,22 +309,28 @@ impl Machine {
             return true;
         }
         text.push(c);
-        let before = if cell.is_wide() { 2 } else { 1 };
-        let width = if self.modes.clusters() {
-            joined_width(before, Some(self.props.of(base)), c, p).max(1)
-        } else {
-            before
-        };
+        let width = self.width_joined(before, base, c, p);
         if self.clusters.wants_sweep() {
             self.sweep_clusters();
         }
         let id = self.clusters.intern(&text);
+        // After a sweep the cell has another number.
+        let code = self.grid.cell(y, x).text;
+        self.clusters.remember(code, c, id);
         self.last_char = None;
         self.rewrite(y, x, id | CLUSTER, before, width);
         true
     }
 
-    /// Gives the cell a new text, which may be wider or narrower than what it held.
+    fn width_joined(&self, before: usize, base: char, c: char, p: Prop) -> usize {
+        if self.modes.clusters() {
+            joined_width(before, Some(self.props.of(base)), c, p).max(1)
+        } else {
+            before
+        }
+    }
+
+    /// Gives the cell before the cursor a new text, which may be wider or narrower than what it held.
     fn rewrite(&mut self, y: usize, x: usize, text: u32, before: usize, width: usize) {
         let now = self.now;
         let style = self.grid.cell(y, x).style;
@@ -235,19 +341,25 @@ impl Machine {
             row[x].text = if width == 2 { text | WIDE } else { text };
             if before == 2 && width == 1 {
                 row[x + 1].text = 0;
-                if self.pos.y == y && self.last_cell == (y, x) {
-                    let was_pending = std::mem::take(&mut self.pos.pending);
-                    self.pos.x = if was_pending { self.pos.x } else { self.pos.x - 1 };
-                }
+                let was_pending = std::mem::take(&mut self.pos.pending);
+                self.pos.x = if was_pending { self.pos.x } else { self.pos.x - 1 };
             }
             return;
         }
         // From one column to two.
-        let at_cursor =
-            self.pos.y == y && (self.pos.pending || self.pos.x == x + 1) && self.last_cell == (y, x);
-        if self.pos.pending && at_cursor {
+        if self.pos.pending {
             // It was in the last column: it moves to the next line as a wide character would have.
             let wraps = self.modes.has(Mode::Wrap);
+            if !wraps && x > 0 {
+                // It takes the column before it as well, where a wide character would have been put.
+                self.grid.split_wide(y, x - 1, x + 1);
+                let (row, meta) = self.grid.span(y, x - 1, x + 1);
+                row[x - 1] = Cell { text: text | WIDE, style };
+                row[x] = Cell { text: TAIL, style };
+                meta.wide = true;
+                meta.written = now;
+                return;
+            }
             if !wraps || self.right_limit() == self.wrap_column() {
                 let (row, meta) = self.grid.real(y, x + 1);
                 meta.written = now;
@@ -277,14 +389,12 @@ impl Machine {
         row[x + 1] = Cell { text: TAIL, style };
         meta.wide = true;
         meta.written = now;
-        if at_cursor {
-            let last = self.right_limit();
-            if self.pos.x >= last {
-                self.pos.pending = true;
-                self.grid.meta_mut(y).wrapped = false;
-            } else {
-                self.pos.x += 1;
-            }
+        let last = self.right_limit();
+        if self.pos.x >= last {
+            self.pos.pending = true;
+            self.grid.meta_mut(y).wrapped = false;
+        } else {
+            self.pos.x += 1;
         }
     }
 

@@ -61,9 +61,11 @@ impl Machine {
             for (k, &cell) in line.iter().enumerate() {
                 // Halves whose other half was not copied are blank.
                 let torn = (cell.is_wide() && k + 1 == width) || (cell.is_tail() && k == 0);
-                self.grid.set(y, left + k, if torn { Cell::blank(cell.style) } else { cell });
+                self.grid.set(y, left + k, if torn { cell.torn() } else { cell });
             }
             self.grid.meta_mut(y).written = self.now;
+            self.grid.edge_changed(y, left + width - 1);
+            self.grid.trim_double(y);
             self.dirty(y);
         }
     }
@@ -87,6 +89,8 @@ impl Machine {
             let (row, meta) = self.grid.span(y, a.left, a.right + 1);
             row[a.left..=a.right].fill(cell);
             meta.written = now;
+            self.grid.edge_changed(y, a.right);
+            self.grid.trim_double(y);
             self.dirty(y);
         }
     }
@@ -95,9 +99,7 @@ impl Machine {
     pub(super) fn erase_rectangle(&mut self, p: &Params, selective: bool) {
         let Some(a) = self.area(p, 0) else { return };
         for y in a.top..=a.bottom {
-            let wrapped = self.grid.meta(y).wrapped;
             self.erase_span(y, a.left, a.right + 1, selective);
-            self.grid.meta_mut(y).wrapped = wrapped;
         }
     }
 
@@ -117,9 +119,11 @@ impl Machine {
                 let style = self.styles.get(cell.style);
                 let style = if toggle { toggled(style, p) } else { Self::styled(style, p, 4) };
                 let id = self.styles.intern(style);
+                let cell = if cell.is_empty() && style != style.erased() { cell.torn() } else { cell };
                 self.grid.set(y, x, Cell { style: id, ..cell });
             }
             self.grid.meta_mut(y).written = self.now;
+            self.grid.trim_double(y);
             self.dirty(y);
         }
         if self.styles.wants_sweep() {
@@ -205,6 +209,9 @@ fn toggled(style: Style, p: &Params) -> Style {
     if !any {
         flip(Attrs(Attrs::BOLD.0 | Attrs::BLINK.0 | Attrs::INVERSE.0));
         underline = true;
+    }
+    if !s.attrs.contains(Attrs::BLINK) {
+        s.attrs.set(Attrs::RAPID, false);
     }
     if underline {
         s.underline = if s.underline == Underline::None { Underline::Single } else { Underline::None };

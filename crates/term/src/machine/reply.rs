@@ -119,10 +119,15 @@ impl Machine {
 
     /// DECRQM.
     pub(super) fn report_mode(&mut self, n: u16, private: bool) {
+        // Below level 3 there is no such request.
+        if self.level < 63 {
+            return;
+        }
         let code = |on: bool| if on { 1 } else { 2 };
         let (state, mark) = if private {
             let state = match n {
                 // Known, and never to be changed.
+                60 => Some(4),
                 8 | 1036 if self.dec_mode_state(n) == Some(true) => Some(1),
                 14
                 | 13
@@ -185,9 +190,9 @@ impl Machine {
         match what {
             1 => {
                 let (row, col) = self.reported_position();
-                let a = self.pen.attrs;
+                let a = crate::style::Style::from(self.pen).attrs;
                 let bit = |on: bool, v: u8| if on { v } else { 0 };
-                let underlined = self.pen.underline != crate::style::Underline::None;
+                let underlined = self.pen.looks >> 16 != 0;
                 let looks = char::from(
                     0x40 + bit(a.contains(Attrs::BOLD), 1)
                         + bit(underlined, 2)
@@ -235,7 +240,7 @@ impl Machine {
         let (top, bottom, left, right) = (self.top + 1, self.bottom + 1, self.left + 1, self.right + 1);
         let answer = match what {
             b"m" => {
-                let text = crate::paint::sgr_text(&self.pen);
+                let text = crate::paint::sgr_text(&self.pen.into());
                 format!("{text}m")
             }
             b"r" => format!("{top};{bottom}r"),
@@ -243,7 +248,7 @@ impl Machine {
             b"t" => format!("{}t", self.rows()),
             b"\"p" => format!("{};{}\"p", self.level, if self.eight_bit { 0 } else { 1 }),
             b"\"q" => {
-                let on = self.pen.attrs.contains(Attrs::PROTECTED) && self.protection == Protection::Dec;
+                let on = self.pen.has(Attrs::PROTECTED) && self.protection == Protection::Dec;
                 format!("{}\"q", u8::from(on))
             }
             b" q" => format!("{} q", self.cursor_style_number()),

@@ -6,7 +6,7 @@ use crate::charset::Charsets;
 use crate::grid::Grid;
 use crate::modes::Mode;
 use crate::palette::Palette;
-use crate::style::Style;
+use crate::style::Pen;
 
 impl Machine {
     pub(super) fn reset_margins(&mut self) {
@@ -30,12 +30,13 @@ impl Machine {
             (Mode::KeypadApplication, false),
             (Mode::KeyboardLocked, false),
             (Mode::National, false),
+            (Mode::BlinkCursor, false),
             (Mode::Margins, false),
         ] {
             self.modes.set(mode, on);
         }
         self.reset_margins();
-        self.pen = Style::default();
+        self.pen = Pen::default();
         self.touch_pen();
         self.protection = Protection::Off;
         self.charsets = Charsets::new();
@@ -46,6 +47,7 @@ impl Machine {
         self.kitty_stacks = [Vec::new(), Vec::new()];
         self.modes.kitty = 0;
         self.modes.modify_other_keys = 0;
+        self.modifier_resources[4] = None;
         self.rect_exact = false;
         self.pos.pending = false;
     }

@@ -56,13 +56,11 @@ impl Machine {
         self.size = size;
         self.resize_tabs(cols);
         self.reset_margins();
-        self.last_cell = (self.pos.y, self.pos.x);
         self.joiner = crate::unicode::Joiner::NONE;
         let end = self.row_end();
         self.pos.x = self.pos.x.min(end);
         self.dirty_all();
         if self.styles.wants_sweep() {
-            self.pen_changed = true;
             self.sweep_styles();
         }
         if self.modes.resize_reports() {
@@ -161,7 +159,6 @@ impl Machine {
                     .push(&cells, &packed.meta, width, &mut |c, m| scrollback.push(c, &m, styles, clusters));
             }
             if self.styles.wants_sweep() && !rewrap.is_open() {
-                self.pen_changed = true;
                 self.sweep_styles();
             }
         }

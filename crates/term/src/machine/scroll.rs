@@ -84,9 +84,6 @@ impl Machine {
         if bottom + 1 < self.rows() && n <= bottom {
             self.grid.meta_mut(bottom).wrapped = false;
         }
-        if self.last_cell.0 >= top && self.last_cell.0 <= bottom {
-            self.last_cell.0 = self.last_cell.0.saturating_sub(n).max(top);
-        }
     }
 
     #[inline]
@@ -127,6 +124,7 @@ impl Machine {
                 self.grid.erase(y, left, right + 1, style, now);
             }
             self.grid.meta_mut(y).wrapped = false;
+            self.grid.trim_double(y);
         }
     }
 
@@ -155,6 +153,7 @@ impl Machine {
             } else {
                 self.grid.insert_cells(y, from, self.right, n, style, self.now);
             }
+            self.grid.trim_double(y);
             self.dirty(y);
         }
         self.pos.pending = false;

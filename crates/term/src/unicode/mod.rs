@@ -111,6 +111,8 @@ impl Props {
 /// Where the running cluster stands: enough of the past to decide whether the next character joins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Joiner {
+    /// Something was written since the last control: there is a cluster to join.
+    started: bool,
     class: u8,
     /// A pictograph followed by nothing but extenders.
     pictograph: bool,
@@ -122,12 +124,26 @@ pub(crate) struct Joiner {
 
 impl Joiner {
     /// Forgets the running cluster: the next character starts one.
-    pub(crate) const NONE: Self = Self { class: 0, pictograph: false, odd_regional: false, conjunct: 0 };
+    pub(crate) const NONE: Self =
+        Self { started: false, class: 0, pictograph: false, odd_regional: false, conjunct: 0 };
+
+    /// After a character without any power to join.
+    pub(crate) const PLAIN: Self = Self { started: true, ..Self::NONE };
 
     /// Whether plain text after this cannot join it (only a prepending mark reaches out to what follows).
     #[inline]
     pub(crate) fn is_closed(self) -> bool {
         self.class != PREPEND
+    }
+
+    /// Takes an ordinary character, which neither joins nor is joined. False: it may not be one.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, p: Prop) -> bool {
+        let plain = p.class() == 0 && self.class != PREPEND;
+        if plain {
+            *self = Self::PLAIN;
+        }
+        plain
     }
 
     /// Whether `p` joins the running cluster; either way it is now the latest character.
@@ -153,7 +169,7 @@ impl Joiner {
             _ => 0,
         };
         self.class = class;
-        joins
+        std::mem::replace(&mut self.started, true) && joins
     }
 }
 
@@ -193,3 +209,6 @@ pub(crate) fn joined_width(width: usize, base: Option<Prop>, c: char, p: Prop) -
         _ => width,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,19 +6,22 @@
 //! other: output that the user's terminal does not take stops the reading of more output, input that the
 //! program does not take stops the reading of more input, and that is all.
 
+mod life;
+mod wait;
+
 use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, WinSize};
+use tapdeck_term::{ModeWatch, Settings, Size, Term};
 
 use crate::backend::{Backend, EndOfInput, Got, Stop};
 use crate::clock::Clock;
 use crate::inbox::{Handle, Request};
 use crate::outer::{Outer, Signals, Typed};
 use crate::shared::SharedLog;
-use crate::sys;
+use wait::Ready;
 
 const MS: u64 = 1_000_000;
 
@@ -30,16 +33,6 @@ const READ_SIZE: usize = 64 * 1024;
 const BURST: usize = 32;
 const BURST_GOES_ON: usize = 2048;
 
-/// After the program's end: how long its terminal must be quiet before it counts as drained when somebody
-/// else still holds it, and how long to wait for that at most.
-const DRAIN_QUIET_NS: u64 = 60 * MS;
-const DRAIN_LIMIT_NS: u64 = 1_000 * MS;
-/// The same while suspending: time for the program to put its screen in order.
-const SUSPEND_QUIET_NS: u64 = 40 * MS;
-const SUSPEND_LIMIT_NS: u64 = 300 * MS;
-
-/// How often to look whether a background process has come to the foreground.
-const FOREGROUND_CHECK_NS: u64 = 250 * MS;
 /// How often the end of input is offered again, at first and at most.
 const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=500 * MS;
 
@@ -123,7 +116,9 @@ pub struct Driver<B> {
     handle: Handle,
     outer: Option<Outer>,
     signals: Option<Signals>,
-    modes: tapdeck_term::ModeWatch,
+    modes: ModeWatch,
+    /// Answers the program's questions where no terminal of the user's does.
+    model: Option<Term>,
     /// The person at the outer terminal.
     local: PartyId,
     buf: BytesMut,
@@ -134,6 +129,8 @@ pub struct Driver<B> {
     exit: Option<Exit>,
     closed: bool,
     last_output_ns: u64,
+    /// When something last passed in either direction.
+    last_traffic_ns: u64,
 }
 
 impl<B: Backend> Driver<B> {
@@ -152,7 +149,8 @@ impl<B: Backend> Driver<B> {
             handle: Handle::new()?,
             outer: None,
             signals: None,
-            modes: tapdeck_term::ModeWatch::default(),
+            modes: ModeWatch::default(),
+            model: None,
             local,
             buf: BytesMut::new(),
             input_end: InputEnd::Open,
@@ -161,6 +159,7 @@ impl<B: Backend> Driver<B> {
             exit: None,
             closed: false,
             last_output_ns: 0,
+            last_traffic_ns: 0,
         })
     }
 
@@ -203,6 +202,11 @@ impl<B: Backend> Driver<B> {
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
+        // Exactly one party answers: the terminal that shows the session, or the model when there is none.
+        if self.backend.has_terminal() && !self.outer.as_ref().is_some_and(Outer::shows_on_terminal) {
+            let settings = Settings { scrollback: 0, ..Settings::default() };
+            self.model = Some(Term::new(model_size(self.size), settings));
+        }
         if let Some(outer) = &mut self.outer {
             outer.take()?;
         }
@@ -223,77 +227,6 @@ impl<B: Backend> Driver<B> {
         }
     }
 
-    /// Waits for something to do.
-    fn wait(&mut self) -> io::Result<Ready> {
-        let now = self.clock.now();
-        let outer_blocked = self.outer.as_ref().is_some_and(Outer::is_blocked);
-        let watch = self.backend.watch();
-        let mut deadline = self.next_deadline(now);
-        if !outer_blocked {
-            deadline = earlier(deadline, watch.read_at_ns);
-        }
-        let wants_write = self.gate.waiting() > 0;
-        let mut fds = Vec::with_capacity(8);
-        let mut add = |fd, flags| {
-            fds.push(PollFd::from_borrowed_fd(fd, flags));
-            fds.len() - 1
-        };
-        // The program's terminal is readable and writable through one descriptor; ask for both at once.
-        let mut reads = [None; 2];
-        for (slot, fd) in reads.iter_mut().zip(watch.readable) {
-            if let Some(fd) = fd
-                && !outer_blocked
-            {
-                *slot = Some(add(fd, PollFlags::IN));
-            }
-        }
-        let write = watch.writable.filter(|_| wants_write).map(|fd| add(fd, PollFlags::OUT));
-        let exit = watch.exit.filter(|_| self.exit.is_none()).map(|fd| add(fd, PollFlags::IN));
-        let inbox = add(self.handle.fd(), PollFlags::IN);
-        let signals = self.signals.as_ref().map(|s| add(s.fd(), PollFlags::IN));
-        let outer = self.outer.as_ref();
-        let stdin = outer
-            .filter(|_| self.gate.has_room() && self.exit.is_none())
-            .and_then(Outer::stdin_fd)
-            .map(|fd| add(fd, PollFlags::IN));
-        let stdout = outer.and_then(Outer::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
-
-        let timeout = deadline.map(|at| {
-            let left = Duration::from_nanos(at.saturating_sub(now.mono_ns));
-            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
-        });
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let is_ready = |slot: Option<usize>| slot.is_some_and(|i| !fds[i].revents().is_empty());
-        let due = !outer_blocked && watch.read_at_ns.is_some();
-        Ok(Ready {
-            output: reads.into_iter().any(is_ready) || due,
-            input: is_ready(write),
-            exit: is_ready(exit),
-            inbox: is_ready(Some(inbox)),
-            signals: is_ready(signals),
-            typed: is_ready(stdin),
-            unblocked: is_ready(stdout),
-        })
-    }
-
-    fn next_deadline(&self, now: Stamp) -> Option<u64> {
-        let mut at = self.stopping.map(|s| s.at_ns);
-        at = earlier(at, self.gate.stick().lease_ends_ns());
-        if let InputEnd::Offer { at_ns, .. } = self.input_end {
-            at = earlier(at, Some(at_ns));
-        }
-        if self.outer.as_ref().is_some_and(Outer::waits_for_foreground) {
-            at = earlier(at, Some(now.mono_ns + FOREGROUND_CHECK_NS));
-        }
-        if self.exit.is_some() {
-            at = earlier(at, Some(self.last_output_ns + DRAIN_QUIET_NS));
-        }
-        at
-    }
-
     fn serve(&mut self, ready: Ready, now: Stamp) -> io::Result<()> {
         if ready.unblocked {
             self.serve_user(|outer| outer.flush());
@@ -304,7 +237,8 @@ impl<B: Backend> Driver<B> {
         if ready.typed {
             self.pump_typed(now)?;
         }
-        if ready.input {
+        // A backend without a descriptor to wait for is asked on every turn.
+        if ready.input || (self.gate.waiting() > 0 && self.backend.watch().writable.is_none()) {
             self.deliver(now)?;
         }
         if ready.inbox {
@@ -334,7 +268,9 @@ impl<B: Backend> Driver<B> {
                     let bytes = self.buf.split_to(n).freeze();
                     self.serve_user(|outer| outer.write(stream, &bytes));
                     self.modes.feed(&bytes);
+                    self.answer(&bytes, now)?;
                     self.last_output_ns = now.mono_ns;
+                    self.last_traffic_ns = now.mono_ns;
                     self.log.append(Event::Output { stream, bytes }, now);
                     if n < BURST_GOES_ON {
                         break;
@@ -349,6 +285,18 @@ impl<B: Backend> Driver<B> {
                     self.closed = true;
                     break;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the model see the output, if it is the one to answer, and delivers its answers.
+    fn answer(&mut self, bytes: &[u8], now: Stamp) -> io::Result<()> {
+        if let Some(model) = &mut self.model {
+            let replies = model.feed(bytes, 0).replies;
+            if !replies.is_empty() {
+                self.gate.reply(replies.into());
+                self.deliver(now)?;
             }
         }
         Ok(())
@@ -390,6 +338,7 @@ impl<B: Backend> Driver<B> {
             }
             Typed::Nothing => {}
             Typed::End => {
+                self.last_traffic_ns = now.mono_ns;
                 self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
             }
         }
@@ -402,6 +351,7 @@ impl<B: Backend> Driver<B> {
             match self.backend.write(bytes) {
                 Ok(0) => break,
                 Ok(n) => {
+                    self.last_traffic_ns = now.mono_ns;
                     if let Some(delivered) = self.gate.wrote(n) {
                         self.log.append(Event::Input { by: delivered.by, bytes: delivered.bytes }, now);
                     }
@@ -454,42 +404,6 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    fn serve_signals(&mut self, now: Stamp) -> io::Result<()> {
-        while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
-            match signal {
-                libc::SIGWINCH => {
-                    if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
-                        self.resize(size, now)?;
-                    }
-                }
-                libc::SIGTSTP => {
-                    self.forward(libc::SIGTSTP);
-                    self.suspend()?;
-                }
-                libc::SIGCONT => self.continued(now)?,
-                libc::SIGCHLD => {
-                    if std::process::id() == 1 {
-                        sys::reap_adopted(self.backend.pid());
-                    }
-                    self.notice_exit(now)?;
-                    if self.exit.is_none() && self.outer.is_some() && self.backend.stopped() {
-                        self.suspend()?;
-                    }
-                }
-                libc::SIGTERM => {
-                    self.forward(signal);
-                    self.escalate(now, Stop::HangUp, self.config.hang_up_after);
-                }
-                libc::SIGHUP => {
-                    let _ = self.backend.stop(Stop::HangUp);
-                    self.escalate(now, Stop::Kill, self.config.kill_after);
-                }
-                _ => self.forward(signal),
-            }
-        }
-        Ok(())
-    }
-
     /// Passes a signal on. A program that is gone already cannot be told, and need not be.
     fn forward(&mut self, signal: i32) {
         let _ = self.backend.signal(signal);
@@ -507,64 +421,10 @@ impl<B: Backend> Driver<B> {
 
     fn resized(&mut self, size: WinSize, now: Stamp) {
         self.size = size;
+        if let Some(model) = &mut self.model {
+            model.resize(model_size(size));
+        }
         self.log.append(Event::Resize(size), now);
-    }
-
-    /// Stops the program and this process together, with the terminal handed back meanwhile.
-    fn suspend(&mut self) -> io::Result<()> {
-        let began = self.clock.now().mono_ns;
-        self.last_output_ns = began;
-        let quiet_or_late = |driver: &Self, now: u64| {
-            now >= driver.last_output_ns + SUSPEND_QUIET_NS || now >= began + SUSPEND_LIMIT_NS
-        };
-        // A program that handles the signal puts its screen in order first.
-        loop {
-            let now = self.clock.now();
-            self.pump_output(now)?;
-            if quiet_or_late(self, now.mono_ns) || self.outer.as_ref().is_some_and(Outer::is_blocked) {
-                break;
-            }
-            let watch = self.backend.watch();
-            let Some(fd) = watch.readable[0] else { break };
-            let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 10 * MS.cast_signed() }));
-        }
-        let _ = self.backend.freeze(true);
-        self.log.append(Event::Suspended, self.clock.now());
-        self.log.flush(Duration::from_millis(500));
-        let undo = Bytes::from(self.modes.undo());
-        self.show_now(undo);
-        if let Some(outer) = &mut self.outer {
-            outer.give_back()?;
-        }
-        sys::stop_self()?;
-        self.continued(self.clock.now())
-    }
-
-    /// Takes the terminal again and lets the program go on, after this process was stopped.
-    fn continued(&mut self, now: Stamp) -> io::Result<()> {
-        if let Some(outer) = &mut self.outer {
-            outer.take()?;
-            if outer.waits_for_foreground() {
-                // Continued in the background: the program goes on, its keyboard stays away.
-                let _ = self.backend.freeze(false);
-                self.forward(libc::SIGCONT);
-                return Ok(());
-            }
-        }
-        let redo = Bytes::from(self.modes.redo());
-        self.show_now(redo);
-        self.log.append(Event::Resumed, now);
-        if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
-            self.resize(size, now)?;
-        }
-        let _ = self.backend.freeze(false);
-        self.forward(libc::SIGCONT);
-        // Whatever was on the screen has scrolled or been painted over: ask for a new picture.
-        if self.modes.alternate() {
-            self.forward(libc::SIGWINCH);
-        }
-        Ok(())
     }
 
     /// Writes bytes of our own to a terminal that shows the session.
@@ -628,7 +488,8 @@ impl<B: Backend> Driver<B> {
     fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
         let mut next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
         if self.gate.waiting() == 0 {
-            match self.backend.end_input(self.gate.line_open()) {
+            let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
+            match self.backend.end_input(self.gate.line_open(), quiet) {
                 Ok(EndOfInput::Told) => {
                     self.input_end = InputEnd::Told;
                     return Ok(());
@@ -645,51 +506,12 @@ impl<B: Backend> Driver<B> {
         self.input_end = InputEnd::Offer { at_ns: now.mono_ns + next_ns, again_ns: next_ns };
         Ok(())
     }
-
-    fn notice_exit(&mut self, now: Stamp) -> io::Result<()> {
-        if self.exit.is_none()
-            && let Some(exit) = self.backend.exited()?
-        {
-            self.exit = Some(exit);
-            // The quiet time counts from here.
-            self.last_output_ns = now.mono_ns;
-            self.stopping = Some(Stopping { next: Stop::Kill, at_ns: now.mono_ns + DRAIN_LIMIT_NS });
-        }
-        Ok(())
-    }
-
-    /// The exit, once everything that the program wrote has been passed on.
-    fn finished(&mut self, now: Stamp) -> io::Result<Option<Exit>> {
-        let Some(exit) = self.exit else { return Ok(None) };
-        if self.outer.as_ref().is_some_and(Outer::is_blocked) {
-            return Ok(None);
-        }
-        if !self.closed {
-            self.pump_output(now)?;
-        }
-        let quiet = now.mono_ns >= self.last_output_ns + DRAIN_QUIET_NS;
-        let late = self.stopping.is_some_and(|s| now.mono_ns >= s.at_ns);
-        Ok((self.closed || quiet || late).then_some(exit))
-    }
-
-    /// The last things: whoever was cancelled leaves nobody behind, and a terminal whose program died in the
-    /// middle of things gets its modes back.
-    fn finish(&mut self, exit: Exit) -> io::Result<()> {
-        if self.ended != Ended::Program {
-            self.backend.stop(Stop::Kill)?;
-        }
-        if matches!(exit, Exit::Signal(_)) {
-            let undo = Bytes::from(self.modes.undo());
-            self.show_now(undo);
-        }
-        self.log.append(Event::Exit(exit), self.clock.now());
-        Ok(())
-    }
 }
 
 impl<B> Drop for Driver<B> {
     fn drop(&mut self) {
         self.log.close();
+        self.handle.close();
         if std::thread::panicking()
             && let Some(outer) = &mut self.outer
             && outer.shows_on_terminal()
@@ -700,21 +522,9 @@ impl<B> Drop for Driver<B> {
     }
 }
 
-struct Ready {
-    output: bool,
-    input: bool,
-    exit: bool,
-    inbox: bool,
-    signals: bool,
-    typed: bool,
-    unblocked: bool,
-}
-
-fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+fn model_size(size: WinSize) -> Size {
+    let size = size.or_default();
+    Size { cols: size.cols, rows: size.rows }
 }
 
 fn nanos(d: Duration) -> u64 {

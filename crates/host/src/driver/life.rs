@@ -1,0 +1,156 @@
+//! A session's life beside its bytes: signals, stopping and going on together, the end.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapdeck_core::{Event, Exit, Stamp};
+
+use super::{Driver, Ended, MS, Stopping};
+use crate::backend::{Backend, Stop};
+use crate::outer::{Outer, Signals};
+use crate::sys;
+
+/// After the program's end: how long its terminal must be quiet before it counts as drained when somebody
+/// else still holds it, and how long to wait for that at most.
+pub(super) const DRAIN_QUIET_NS: u64 = 60 * MS;
+const DRAIN_LIMIT_NS: u64 = 1_000 * MS;
+/// The same while suspending: time for the program to put its screen in order.
+const SUSPEND_QUIET_NS: u64 = 40 * MS;
+const SUSPEND_LIMIT_NS: u64 = 300 * MS;
+
+impl<B: Backend> Driver<B> {
+    pub(super) fn serve_signals(&mut self, now: Stamp) -> io::Result<()> {
+        while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
+            match signal {
+                libc::SIGWINCH => {
+                    if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
+                        self.resize(size, now)?;
+                    }
+                }
+                libc::SIGTSTP => {
+                    self.forward(libc::SIGTSTP);
+                    self.suspend()?;
+                }
+                libc::SIGCONT => self.continued(now)?,
+                libc::SIGCHLD => {
+                    if std::process::id() == 1 {
+                        sys::reap_adopted(self.backend.pid());
+                    }
+                    self.notice_exit(now)?;
+                    if self.exit.is_none() && self.outer.is_some() && self.backend.stopped() {
+                        self.suspend()?;
+                    }
+                }
+                libc::SIGTERM => {
+                    self.forward(signal);
+                    self.escalate(now, Stop::HangUp, self.config.hang_up_after);
+                }
+                libc::SIGHUP => {
+                    let _ = self.backend.stop(Stop::HangUp);
+                    self.escalate(now, Stop::Kill, self.config.kill_after);
+                }
+                _ => self.forward(signal),
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops the program and this process together, with the terminal handed back meanwhile.
+    fn suspend(&mut self) -> io::Result<()> {
+        let began = self.clock.now().mono_ns;
+        self.last_output_ns = began;
+        let quiet_or_late = |driver: &Self, now: u64| {
+            now >= driver.last_output_ns + SUSPEND_QUIET_NS || now >= began + SUSPEND_LIMIT_NS
+        };
+        // A program that handles the signal puts its screen in order first.
+        loop {
+            let now = self.clock.now();
+            self.pump_output(now)?;
+            if quiet_or_late(self, now.mono_ns) || self.outer.as_ref().is_some_and(Outer::is_blocked) {
+                break;
+            }
+            let watch = self.backend.watch();
+            let Some(fd) = watch.readable[0] else { break };
+            let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 10 * MS.cast_signed() }));
+        }
+        let _ = self.backend.freeze(true);
+        self.log.append(Event::Suspended, self.clock.now());
+        self.log.flush(Duration::from_millis(500));
+        let undo = Bytes::from(self.modes.undo());
+        self.show_now(undo);
+        if let Some(outer) = &mut self.outer {
+            outer.give_back()?;
+        }
+        sys::stop_self()?;
+        self.continued(self.clock.now())
+    }
+
+    /// Takes the terminal again and lets the program go on, after this process was stopped.
+    fn continued(&mut self, now: Stamp) -> io::Result<()> {
+        if let Some(outer) = &mut self.outer {
+            outer.take()?;
+            if outer.waits_for_foreground() {
+                // Continued in the background: the program goes on, its keyboard stays away.
+                let _ = self.backend.freeze(false);
+                self.forward(libc::SIGCONT);
+                return Ok(());
+            }
+        }
+        let redo = Bytes::from(self.modes.redo());
+        self.show_now(redo);
+        self.log.append(Event::Resumed, now);
+        if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
+            self.resize(size, now)?;
+        }
+        let _ = self.backend.freeze(false);
+        self.forward(libc::SIGCONT);
+        // Whatever was on the screen has scrolled or been painted over: ask for a new picture.
+        if self.modes.alternate() {
+            self.forward(libc::SIGWINCH);
+        }
+        Ok(())
+    }
+
+    pub(super) fn notice_exit(&mut self, now: Stamp) -> io::Result<()> {
+        if self.exit.is_none()
+            && let Some(exit) = self.backend.exited()?
+        {
+            self.exit = Some(exit);
+            // The quiet time counts from here.
+            self.last_output_ns = now.mono_ns;
+            self.stopping = Some(Stopping { next: Stop::Kill, at_ns: now.mono_ns + DRAIN_LIMIT_NS });
+        }
+        Ok(())
+    }
+
+    /// The exit, once everything that the program wrote has been passed on.
+    pub(super) fn finished(&mut self, now: Stamp) -> io::Result<Option<Exit>> {
+        let Some(exit) = self.exit else { return Ok(None) };
+        if self.outer.as_ref().is_some_and(Outer::is_blocked) {
+            return Ok(None);
+        }
+        if !self.closed {
+            self.pump_output(now)?;
+        }
+        let quiet = now.mono_ns >= self.last_output_ns + DRAIN_QUIET_NS;
+        let late = self.stopping.is_some_and(|s| now.mono_ns >= s.at_ns);
+        Ok((self.closed || quiet || late).then_some(exit))
+    }
+
+    /// The last things: whoever was cancelled leaves nobody behind, and a terminal whose program died in the
+    /// middle of things gets its modes back.
+    pub(super) fn finish(&mut self, exit: Exit) -> io::Result<()> {
+        if self.ended != Ended::Program {
+            self.backend.stop(Stop::Kill)?;
+        }
+        if matches!(exit, Exit::Signal(_)) {
+            let undo = Bytes::from(self.modes.undo());
+            self.show_now(undo);
+        }
+        self.log.append(Event::Exit(exit), self.clock.now());
+        Ok(())
+    }
+}

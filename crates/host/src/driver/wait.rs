@@ -1,0 +1,106 @@
+//! What the driver waits for: every descriptor and every deadline of a session in one poll.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapdeck_core::Stamp;
+
+use super::life::DRAIN_QUIET_NS;
+use super::{Driver, InputEnd, MS};
+use crate::backend::Backend;
+use crate::outer::Outer;
+
+/// How often to look whether a background process has come to the foreground.
+const FOREGROUND_CHECK_NS: u64 = 250 * MS;
+
+/// What is ready to be served.
+pub(super) struct Ready {
+    pub(super) output: bool,
+    pub(super) input: bool,
+    pub(super) exit: bool,
+    pub(super) inbox: bool,
+    pub(super) signals: bool,
+    pub(super) typed: bool,
+    pub(super) unblocked: bool,
+}
+
+impl<B: Backend> Driver<B> {
+    /// Waits for something to do.
+    pub(super) fn wait(&mut self) -> io::Result<Ready> {
+        let now = self.clock.now();
+        let outer_blocked = self.outer.as_ref().is_some_and(Outer::is_blocked);
+        let watch = self.backend.watch();
+        let mut deadline = self.next_deadline(now);
+        if !outer_blocked {
+            deadline = earlier(deadline, watch.read_at_ns);
+        }
+        let wants_write = self.gate.waiting() > 0;
+        let mut fds = Vec::with_capacity(8);
+        let mut add = |fd, flags| {
+            fds.push(PollFd::from_borrowed_fd(fd, flags));
+            fds.len() - 1
+        };
+        // The program's terminal is readable and writable through one descriptor; ask for both at once.
+        let mut reads = [None; 2];
+        for (slot, fd) in reads.iter_mut().zip(watch.readable) {
+            if let Some(fd) = fd
+                && !outer_blocked
+            {
+                *slot = Some(add(fd, PollFlags::IN));
+            }
+        }
+        let write = watch.writable.filter(|_| wants_write).map(|fd| add(fd, PollFlags::OUT));
+        let exit = watch.exit.filter(|_| self.exit.is_none()).map(|fd| add(fd, PollFlags::IN));
+        let inbox = add(self.handle.fd(), PollFlags::IN);
+        let signals = self.signals.as_ref().map(|s| add(s.fd(), PollFlags::IN));
+        let outer = self.outer.as_ref();
+        let stdin = outer
+            .filter(|_| self.gate.has_room() && self.exit.is_none())
+            .and_then(Outer::stdin_fd)
+            .map(|fd| add(fd, PollFlags::IN));
+        let stdout = outer.and_then(Outer::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
+
+        let timeout = deadline.map(|at| {
+            let left = Duration::from_nanos(at.saturating_sub(now.mono_ns));
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let is_ready = |slot: Option<usize>| slot.is_some_and(|i| !fds[i].revents().is_empty());
+        let due = !outer_blocked && watch.read_at_ns.is_some();
+        Ok(Ready {
+            output: reads.into_iter().any(is_ready) || due,
+            input: is_ready(write),
+            exit: is_ready(exit),
+            inbox: is_ready(Some(inbox)),
+            signals: is_ready(signals),
+            typed: is_ready(stdin),
+            unblocked: is_ready(stdout),
+        })
+    }
+
+    fn next_deadline(&self, now: Stamp) -> Option<u64> {
+        let mut at = self.stopping.map(|s| s.at_ns);
+        at = earlier(at, self.gate.stick().lease_ends_ns());
+        if let InputEnd::Offer { at_ns, .. } = self.input_end {
+            at = earlier(at, Some(at_ns));
+        }
+        if self.outer.as_ref().is_some_and(Outer::waits_for_foreground) {
+            at = earlier(at, Some(now.mono_ns + FOREGROUND_CHECK_NS));
+        }
+        if self.exit.is_some() {
+            at = earlier(at, Some(self.last_output_ns + DRAIN_QUIET_NS));
+        }
+        at
+    }
+}
+
+fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
