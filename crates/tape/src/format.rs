@@ -17,6 +17,9 @@ use crate::typescript::{STARTED, Timing, TypescriptReader, TypescriptWriter};
 use crate::zst::{self, ZstReader};
 use crate::{Error, Place, Result, ahr};
 
+/// So much of a compressed file is looked at.
+const SNIFF: u64 = 16 * 1024;
+
 /// A format of recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -81,6 +84,18 @@ impl Container {
             named.map(|c| c.format).filter(|f| matches!(f, Format::Ans | Format::Raw | Format::Typescript))
         })?;
         Some(Self { format, zst })
+    }
+
+    /// By a file's first bytes as they stand on disk: a compressed file is looked into. Give at least some
+    /// kilobytes where there are as many.
+    pub fn sniff(name: Option<&str>, head: &[u8]) -> Option<Self> {
+        if !Self::is_zst(head) {
+            return Self::detect(name, head, false);
+        }
+        let mut inner = Vec::new();
+        // The head breaks off somewhere in the stream; what came out before that is enough.
+        let _ = ZstReader::new(head).ok()?.take(SNIFF).read_to_end(&mut inner);
+        Self::detect(name, &inner, true)
     }
 
     /// Whether a file begins as a Zstandard stream.
