@@ -17,6 +17,8 @@ pub(crate) mod code {
     pub(crate) const NOT_FOUND: i32 = 3;
     /// Connection or I/O.
     pub(crate) const IO: i32 = 4;
+    /// A fault of ours.
+    pub(crate) const INTERNAL: i32 = 5;
 }
 
 /// How the process is to end.

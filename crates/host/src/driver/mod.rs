@@ -86,6 +86,8 @@ pub struct Outcome {
     pub exit: Exit,
     /// Why.
     pub ended: Ended,
+    /// The user's terminal could not be given back as it was.
+    pub left_raw: bool,
 }
 
 /// Where the stopping of a program has got to.
@@ -193,15 +195,13 @@ impl<B: Backend> Driver<B> {
     pub fn run(mut self) -> io::Result<Outcome> {
         let result = self.run_to_the_end();
         self.log.close();
-        let outcome = match result {
-            Ok(exit) => Ok(Outcome { exit, ended: self.ended }),
-            Err(e) => {
-                let _ = self.backend.stop(Stop::Kill);
-                Err(e)
-            }
-        };
+        if result.is_err() {
+            let _ = self.backend.stop(Stop::Kill);
+        }
         let restored = self.outer.as_mut().map_or(Ok(()), Outer::give_back);
-        outcome.and_then(|o| restored.map(|()| o))
+        // A terminal that has hung up needs nothing back.
+        let left_raw = restored.is_err_and(|e| e.raw_os_error() != Some(libc::EIO));
+        Ok(Outcome { exit: result?, ended: self.ended, left_raw })
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     let finished = launch.run(Some(Recording { file, options }));
     let mut ending = match &finished.outcome {
         Ok(outcome) => {
-            args.session.comment_on(outcome.ended);
+            args.session.comment_on(outcome);
             Ending::of(outcome)
         }
         Err(e) => {
