@@ -65,9 +65,9 @@ impl Ending {
 }
 
 /// Prints one sentence on standard error.
-#[expect(clippy::print_stderr, reason = "this is where messages to the user are printed")]
 pub(crate) fn say(message: impl std::fmt::Display) {
-    eprintln!("tapdeck: {message}");
+    // With standard error gone as well, there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "tapdeck: {message}");
 }
 
 /// Prints an answer on standard output. A reader that has had enough ends the process quietly.

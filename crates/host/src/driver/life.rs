@@ -48,15 +48,20 @@ impl<B: Backend> Driver<B> {
                     self.forward(signal);
                     self.escalate(now, Stop::HangUp, self.config.hang_up_after);
                 }
-                libc::SIGHUP => {
-                    self.told_to_end = true;
-                    let _ = self.backend.stop(Stop::HangUp);
-                    self.escalate(now, Stop::Kill, self.config.kill_after);
-                }
+                libc::SIGHUP => self.hang_up(now),
                 _ => self.forward(signal),
             }
         }
         Ok(())
+    }
+
+    /// The user's terminal is gone, and with it the program's: it is told as a terminal would tell it.
+    pub(super) fn hang_up(&mut self, now: Stamp) {
+        if !std::mem::replace(&mut self.hung_up, true) {
+            self.told_to_end = true;
+            let _ = self.backend.stop(Stop::HangUp);
+            self.escalate(now, Stop::Kill, self.config.kill_after);
+        }
     }
 
     /// Stops the program and this process together, with the terminal handed back meanwhile.

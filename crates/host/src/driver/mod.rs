@@ -129,6 +129,7 @@ pub struct Driver<B> {
     stopping: Option<Stopping>,
     /// Somebody wants this process to end, whatever the program's output is doing.
     told_to_end: bool,
+    hung_up: bool,
     ended: Ended,
     exit: Option<Exit>,
     closed: bool,
@@ -160,6 +161,7 @@ impl<B: Backend> Driver<B> {
             input_end: InputEnd::Open,
             stopping: None,
             told_to_end: false,
+            hung_up: false,
             ended: Ended::Program,
             exit: None,
             closed: false,
@@ -310,10 +312,13 @@ impl<B: Backend> Driver<B> {
         let Some(outer) = &mut self.outer else { return };
         if let Err(e) = write(outer) {
             outer.abandon();
-            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours;
-            // neither leaves anybody to tell of others.
-            let _ = e;
-            self.outer_is_gone();
+            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours, and
+            // leave nobody to tell.
+            if e.raw_os_error() == Some(libc::EIO) {
+                self.hang_up(self.clock.now());
+            } else {
+                self.outer_is_gone();
+            }
         }
     }
 
@@ -340,6 +345,7 @@ impl<B: Backend> Driver<B> {
                 self.log_changes(now);
             }
             Typed::Nothing => {}
+            Typed::HungUp => self.hang_up(now),
             Typed::End => {
                 self.last_traffic_ns = now.mono_ns;
                 self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };

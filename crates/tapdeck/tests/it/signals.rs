@@ -155,11 +155,25 @@ fn a_program_that_stops_itself_hands_over_to_the_shell() {
 fn told_to_end_it_ends_though_nobody_reads_its_output() {
     let home = Home::new();
     let mut seat = seat(&home, "echo ready; exec yes");
-    seat.wait_text("ready");
+    seat.wait("the first line", |s| s.raw.windows(5).any(|w| w == b"ready"));
     // From here on nobody reads; the pipeline fills up.
     std::thread::park_timeout(std::time::Duration::from_millis(300));
     signal(seat.child.id(), Signal::TERM);
     eventually("the end", || seat.child.try_wait().expect("a child").is_some());
+}
+
+/// The terminal goes away (a closed window): the program is told, and the recording is whole.
+#[test]
+fn a_terminal_that_goes_away_ends_the_session() {
+    let home = Home::new();
+    let mut seat =
+        Seat::new(home.tapdeck(["rec", "-q", "gone.ahr", "--", "sh", "-c", "echo up; exec sleep 300"]));
+    seat.wait_text("up");
+    let status = seat.hang_up();
+    assert_eq!(status.signal(), Some(1));
+    let verified = home.run(["verify", "gone.ahr"]);
+    let text = String::from_utf8_lossy(&verified.stdout);
+    assert!(text.contains("whole") && text.contains("ended by signal 1"), "{text}");
 }
 
 /// Started in the background, the terminal is not ours yet, and its settings are the line editor's.

@@ -146,6 +146,14 @@ impl Seat {
         }
     }
 
+    /// Takes the terminal away, and returns how the program ended.
+    pub fn hang_up(&mut self) -> ExitStatus {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        self.master = openpt(flags).expect("another pty");
+        eventually("the end", || self.child.try_wait().expect("a child").is_some());
+        self.child.wait().expect("it has ended")
+    }
+
     /// Reads what is there within the time; says whether anything was.
     pub fn read_some(&mut self, within: Duration) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)];
