@@ -541,7 +541,7 @@ impl Parser {
             i += 1;
             let digit = b.wrapping_sub(b'0');
             if digit < 10 {
-                value = value * 10 + u32::from(digit);
+                value = (value * 10 + u32::from(digit)).min(0xf_ffff);
                 while let Some(&d) = bytes.get(i)
                     && d.wrapping_sub(b'0') < 10
                 {

@@ -89,10 +89,9 @@ impl Machine {
         let mixed = key.iter().fold(0u64, |h, w| (h.rotate_left(23) ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let slot = (mixed >> 55) as usize % ENTRIES;
         let entry = &self.sgr_cache.0[slot];
-        if !entry.used || entry.key != key {
-            if !self.learn_sgr(slot, key, &bytes[..len]) {
-                return 0;
-            }
+        let known = entry.used && entry.key == key;
+        if !known && !self.learn_sgr(slot, key, &bytes[..len]) {
+            return 0;
         }
         let entry = &self.sgr_cache.0[slot];
         let choose = |new: u32, old: u32| if new == NONE { old } else { new };
