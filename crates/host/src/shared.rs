@@ -4,9 +4,12 @@
 //! pending before it wants to be woken, and sleeps on its own deadline otherwise. That keeps the path between
 //! program and terminal free of work that is not its own.
 
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::inbox::{Anchor, SnapshotError};
 use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq, Stamp};
 
 struct Inner {
@@ -17,6 +20,12 @@ struct Inner {
     /// Requests to have everything so far on disk, and the last one done.
     flush_wanted: u64,
     flush_done: u64,
+    /// Whether anybody puts the log on disk.
+    recorded: bool,
+    /// Who waits to hear that an entry is on disk, by its place.
+    awaited: BTreeMap<Seq, Sender<Result<Anchor, SnapshotError>>>,
+    /// Something awaited was appended since the recorder last woke.
+    urgent: bool,
 }
 
 /// A log shared between the driver and its readers.
@@ -37,8 +46,16 @@ pub enum Woken {
 impl SharedLog {
     /// An empty log.
     pub fn new(limits: LogLimits) -> Self {
-        let inner =
-            Inner { log: Log::new(limits), wake_at: None, closed: false, flush_wanted: 0, flush_done: 0 };
+        let inner = Inner {
+            log: Log::new(limits),
+            wake_at: None,
+            closed: false,
+            flush_wanted: 0,
+            flush_done: 0,
+            recorded: false,
+            awaited: BTreeMap::new(),
+            urgent: false,
+        };
         Self(Arc::new((Mutex::new(inner), Condvar::new())))
     }
 
@@ -53,6 +70,57 @@ impl SharedLog {
             self.0.1.notify_all();
         }
         seq
+    }
+
+    /// Appends an event that somebody wants to hear of once it is on disk. The recorder is woken at once and
+    /// answers through `reply`; where nothing records, that is the answer.
+    pub(crate) fn append_awaited(
+        &self,
+        event: Event,
+        at: Stamp,
+        reply: Sender<Result<Anchor, SnapshotError>>,
+    ) {
+        let mut inner = self.lock();
+        if !inner.recorded {
+            // A receiver that is gone no longer wants the answer.
+            let _ = reply.send(Err(SnapshotError::NotRecorded));
+            return;
+        }
+        let seq = inner.log.append(event, at);
+        inner.awaited.insert(seq, reply);
+        inner.urgent = true;
+        drop(inner);
+        self.0.1.notify_all();
+    }
+
+    /// The recorder's answer to [`SharedLog::append_awaited`].
+    pub(crate) fn answer(&self, seq: Seq, result: Result<Anchor, SnapshotError>) {
+        let reply = self.lock().awaited.remove(&seq);
+        if let Some(reply) = reply {
+            let _ = reply.send(result);
+        }
+    }
+
+    /// The recorder's answer for entries that it never saw.
+    pub(crate) fn answer_lost(&self, lag: &Lag) {
+        let mut inner = self.lock();
+        let rest = inner.awaited.split_off(&lag.seqs.start);
+        for (seq, reply) in rest {
+            if seq < lag.seqs.end {
+                let _ = reply.send(Err(SnapshotError::Failed("the disk was too slow".into())));
+            } else {
+                inner.awaited.insert(seq, reply);
+            }
+        }
+    }
+
+    /// Says whether a recorder is at work. When it stops, whoever still waits for it is told so.
+    pub(crate) fn set_recorded(&self, recorded: bool) {
+        let mut inner = self.lock();
+        inner.recorded = recorded;
+        if !recorded {
+            inner.awaited.clear();
+        }
     }
 
     /// Adds a reader that starts at the oldest entry kept.
@@ -84,8 +152,9 @@ impl SharedLog {
     pub fn wait(&self, id: ReaderId, weight: usize, at_most: Option<Duration>) -> Woken {
         let mut inner = self.lock();
         inner.wake_at = Some((id, weight));
-        let asleep =
-            |i: &mut Inner| !i.closed && i.flush_wanted == i.flush_done && i.log.pending(id) < weight;
+        let asleep = |i: &mut Inner| {
+            !i.closed && !i.urgent && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
+        };
         let condvar = &self.0.1;
         let mut inner = match at_most {
             Some(limit) => {
@@ -94,6 +163,7 @@ impl SharedLog {
             None => condvar.wait_while(inner, asleep).unwrap_or_else(PoisonError::into_inner),
         };
         inner.wake_at = None;
+        inner.urgent = false;
         if inner.flush_wanted != inner.flush_done {
             Woken::Flush
         } else if inner.closed {

@@ -7,6 +7,7 @@
 //! program does not take stops the reading of more input, and that is all.
 
 mod life;
+mod snapshot;
 mod wait;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::clock::Clock;
 use crate::inbox::{Handle, Request};
 use crate::outer::{Outer, Signals, Typed};
 use crate::shared::SharedLog;
+use snapshot::Wanted;
 use wait::Ready;
 
 const MS: u64 = 1_000_000;
@@ -264,35 +266,40 @@ impl<B: Backend> Driver<B> {
             if self.outer.as_ref().is_some_and(Outer::is_blocked) {
                 break;
             }
-            if self.buf.len() < READ_SIZE / 4 {
-                self.buf = BytesMut::zeroed(READ_SIZE);
-            }
-            match self.backend.read(&mut self.buf[..], now)? {
-                Got::Bytes(stream, n) => {
-                    self.closed = false;
-                    let bytes = self.buf.split_to(n).freeze();
-                    self.serve_user(|outer| outer.write(stream, &bytes));
-                    self.modes.feed(&bytes);
-                    self.answer(&bytes, now)?;
-                    self.last_output_ns = now.mono_ns;
-                    self.last_traffic_ns = now.mono_ns;
-                    self.log.append(Event::Output { stream, bytes }, now);
-                    if n < BURST_GOES_ON {
-                        break;
-                    }
-                }
-                Got::Resized(size) => self.resized(size, now),
-                Got::Turn => {
-                    self.log.append(Event::Wait, now);
-                }
-                Got::Nothing => break,
-                Got::Closed => {
-                    self.closed = true;
-                    break;
-                }
+            match self.read_output(now)? {
+                Got::Bytes(_, n) if n < BURST_GOES_ON => break,
+                Got::Nothing | Got::Closed => break,
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// One read of the program's output, and everything that is done with it.
+    fn read_output(&mut self, now: Stamp) -> io::Result<Got> {
+        if self.buf.len() < READ_SIZE / 4 {
+            self.buf = BytesMut::zeroed(READ_SIZE);
+        }
+        let got = self.backend.read(&mut self.buf[..], now)?;
+        match got {
+            Got::Bytes(stream, n) => {
+                self.closed = false;
+                let bytes = self.buf.split_to(n).freeze();
+                self.serve_user(|outer| outer.write(stream, &bytes));
+                self.modes.feed(&bytes);
+                self.answer(&bytes, now)?;
+                self.last_output_ns = now.mono_ns;
+                self.last_traffic_ns = now.mono_ns;
+                self.log.append(Event::Output { stream, bytes }, now);
+            }
+            Got::Resized(size) => self.resized(size, now),
+            Got::Turn => {
+                self.log.append(Event::Wait, now);
+            }
+            Got::Nothing => {}
+            Got::Closed => self.closed = true,
+        }
+        Ok(got)
     }
 
     /// Lets the model see the output, if it is the one to answer, and delivers its answers.
@@ -381,6 +388,7 @@ impl<B: Backend> Driver<B> {
     }
 
     fn serve_inbox(&mut self, now: Stamp) -> io::Result<()> {
+        let mut snapshots = Vec::new();
         for request in self.handle.drain() {
             // A receiver that is gone no longer wants the answer.
             match request {
@@ -408,10 +416,11 @@ impl<B: Backend> Driver<B> {
                     let _ = reply.send(self.gate.offer(id, fence, bytes, now));
                     self.deliver(now)?;
                 }
+                Request::Snapshot(id, label, reply) => snapshots.push(Wanted { id, label, reply }),
             }
             self.log_changes(now);
         }
-        Ok(())
+        self.take_snapshots(snapshots, now)
     }
 
     /// Passes a signal on. A program that is gone already cannot be told, and need not be.

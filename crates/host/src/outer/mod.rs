@@ -125,6 +125,11 @@ impl Outer {
         self.stdout.is_blocked() || self.stderr.is_blocked()
     }
 
+    /// Bytes that the user's side has not taken yet.
+    pub(crate) fn backlog(&self) -> usize {
+        self.stdout.backlog() + self.stderr.backlog()
+    }
+
     pub(crate) fn read(&mut self) -> io::Result<Typed> {
         let Some(stdin) = &self.stdin else { return Ok(Typed::Nothing) };
         if self.buf.len() < READ_SIZE / 2 {

@@ -19,12 +19,15 @@ use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Quality, Record};
 use tapdeck_tape::meta::{self, Meta};
 
 use crate::clock::Clock;
+use crate::inbox::Anchor;
 use crate::shared::{SharedLog, Woken};
 
 mod file;
+mod snapshots;
 
 use file::replace_file;
 pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
+use snapshots::Snapshots;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
@@ -49,6 +52,8 @@ pub struct RecordOptions {
     pub cwd: Option<PathBuf>,
     /// A title for people.
     pub title: Option<String>,
+    /// Where snapshots are announced.
+    pub ipc: Option<String>,
 }
 
 /// What became of a recording.
@@ -93,6 +98,11 @@ impl Recorder {
             // A recording that is continued began when, where and as it began.
             meta = Meta { exit: None, ended_at_ns: None, sha256: None, ..old };
         }
+        meta.extra.remove("ipc");
+        if let Some(ipc) = &options.ipc {
+            meta.extra.insert("ipc".into(), ipc.as_str().into());
+        }
+        log.set_recorded(true);
         let task = Task::new(file, log, reader, clock, options, meta);
         let thread = std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
         Ok(Self { thread, path })
@@ -154,6 +164,9 @@ struct Task {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
+    /// Why the last block was not written, since somebody last asked.
+    refusal: Option<String>,
+    snapshots: Snapshots,
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
 }
@@ -168,6 +181,7 @@ impl Task {
         meta: Meta,
     ) -> Self {
         let base_off = file.start_off();
+        let snapshots = Snapshots::new(&file, log.clone());
         Self {
             file,
             log,
@@ -186,6 +200,8 @@ impl Task {
             output_bytes: 0,
             trouble: None,
             events: None,
+            refusal: None,
+            snapshots,
             closing: false,
         }
     }
@@ -231,8 +247,14 @@ impl Task {
             if entries.is_empty() {
                 return;
             }
-            for entry in entries.drain(..) {
+            let mut entries = entries.drain(..).peekable();
+            while let Some(entry) = entries.next() {
                 self.take(entry);
+                // Snapshots that came together share a block and a sync; what follows them does not.
+                let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
+                if !more && self.snapshots.waiting() {
+                    self.commit_snapshots();
+                }
             }
         }
     }
@@ -258,6 +280,14 @@ impl Task {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
                 self.write_event(&driver_event(ts, &change));
             }
+            Event::Snapshot { id, label } => {
+                if !self.snapshots.waiting() {
+                    self.refusal = None;
+                }
+                let anchor = Anchor { byte: self.base_off + entry.offset, ts_ns: ts };
+                self.snapshots.add(entry.seq, id, &label, anchor);
+                self.push(Record::snapshot(ts, id, anchor.byte, &*label));
+            }
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
             Event::Exit(exit) => {
@@ -277,6 +307,7 @@ impl Task {
     }
 
     fn note_lag(&mut self, lag: &Lag) {
+        self.log.answer_lost(lag);
         let lost = lag.offsets.end - lag.offsets.start;
         self.lost += lost;
         self.output_bytes += lost;
@@ -322,7 +353,8 @@ impl Task {
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,
-            Disk::Full(retry_at) => self.closing || now >= retry_at,
+            // Somebody who waits for an answer is worth another try.
+            Disk::Full(retry_at) => self.closing || self.snapshots.waiting() || now >= retry_at,
             Disk::Broken => false,
         };
         let quality = self.quality();
@@ -339,6 +371,7 @@ impl Task {
             Err(e) => {
                 self.lost += output;
                 self.refused += output;
+                self.refusal = Some(e.to_string());
                 if try_it {
                     self.note_refusal(&e, now);
                 }
@@ -367,6 +400,24 @@ impl Task {
             // What a failed sync left behind is unknown, and asking again would say that all is well.
             self.disk = Disk::Broken;
             self.trouble.get_or_insert_with(|| e.to_string());
+        }
+    }
+
+    /// Puts the snapshots in hand on disk, record and line, and only then says so to whoever took them.
+    fn commit_snapshots(&mut self) {
+        self.write_block(false);
+        if self.refusal.is_none() {
+            self.sync();
+        }
+        let refusal = match (&self.refusal, &self.disk) {
+            (Some(refusal), _) => Some(refusal.clone()),
+            (None, Disk::Broken) => {
+                Some(self.trouble.clone().unwrap_or_else(|| "it cannot be relied on".into()))
+            }
+            (None, _) => None,
+        };
+        if let Err(trouble) = self.snapshots.commit(refusal) {
+            self.trouble.get_or_insert(trouble);
         }
     }
 

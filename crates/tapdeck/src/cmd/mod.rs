@@ -5,10 +5,12 @@ use clap::Subcommand;
 use crate::ending::{Ending, code, output_failed, say};
 
 mod info;
+mod ipc;
 mod play;
 mod rec;
 mod render;
 mod run;
+mod snapshot;
 mod verify;
 
 /// What to do.
@@ -16,6 +18,7 @@ mod verify;
 pub(crate) enum Command {
     Run(run::RunArgs),
     Rec(rec::RecArgs),
+    Snapshot(snapshot::SnapshotArgs),
     Play(play::PlayArgs),
     Verify(verify::VerifyArgs),
     Info(info::InfoArgs),
@@ -28,6 +31,7 @@ pub(crate) fn run(command: Command) -> Ending {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Rec(args) => rec::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::Play(args) => play::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Info(args) => info::run(&args),

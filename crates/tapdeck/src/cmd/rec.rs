@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recording, RecordingFile, Report, default_path};
 
+use super::ipc::{self, Ipc};
 use super::run::SessionArgs;
 use crate::ending::{Ending, code, say};
 use crate::human;
@@ -40,6 +41,12 @@ pub(crate) struct RecArgs {
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
     brotli_q: u8,
+    /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
+    #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
+    ipc: Ipc,
+    /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
+    #[arg(long)]
+    export_session: bool,
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -54,19 +61,28 @@ pub(crate) struct RecArgs {
 }
 
 pub(crate) fn run(args: &RecArgs) -> Ending {
-    let launch = args.session.launch(&args.command);
+    let mut launch = args.session.launch(&args.command);
     let file = match open(args, &launch) {
         Ok(file) => file,
         Err(ending) => return ending,
     };
+    let door = match args.ipc.open(file.path(), args.export_session) {
+        Ok(door) => door,
+        Err(ending) => return ending,
+    };
+    let ipc = door.as_ref().map(|door| door.address().to_string());
+    if args.export_session {
+        launch.command.env.extend(ipc::exports(ipc.as_deref()));
+    }
     let options = RecordOptions {
         quality: args.brotli_q,
         input: args.input,
         argv: launch.command.argv.clone(),
         cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
         title: args.title.clone(),
+        ipc,
     };
-    let finished = launch.run(Some(Recording { file, options }));
+    let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
     let mut ending = match &finished.outcome {
         Ok(outcome) => {
             args.session.comment_on(outcome);
