@@ -10,3 +10,4 @@ mod rec;
 mod signals;
 mod support;
 mod terminal;
+mod vttest;
