@@ -31,9 +31,8 @@ use snapshots::Snapshots;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
-/// A block that fills up faster than this comes from a program in a hurry, and is compressed less.
-const HURRY_NS: u64 = 100_000_000;
-const HURRIED: Quality = Quality::Brotli(1);
+/// Blocks that fill up faster than these times come from a program in a hurry, and are compressed less.
+const HURRY: [(u64, Quality); 2] = [(8_000_000, Quality::Brotli(0)), (100_000_000, Quality::Brotli(1))];
 /// With this much pending even that is too slow, and blocks are stored as they are.
 const STORE_PENDING: usize = 6 << 20;
 /// After the disk was full, how long before it is tried again.
@@ -333,16 +332,15 @@ impl Task {
     /// How hard to compress the block in hand.
     fn quality(&self) -> Quality {
         let asked = Quality::Brotli(self.options.quality);
-        let age = self.builder.first_ts().map_or(0, |first| self.clock.now().wall_ns.saturating_sub(first));
-        if !self.builder.is_full() || age >= HURRY_NS {
-            asked
-        } else if self.log.pending(self.reader) >= STORE_PENDING {
-            Quality::Stored
-        } else if self.options.quality > 1 {
-            HURRIED
-        } else {
-            asked
+        if !self.builder.is_full() {
+            return asked;
         }
+        if self.log.pending(self.reader) >= STORE_PENDING {
+            return Quality::Stored;
+        }
+        let age = self.builder.first_ts().map_or(0, |first| self.clock.now().wall_ns.saturating_sub(first));
+        let hurried = HURRY.iter().find(|(filled_in, _)| age < *filled_in).map(|(_, quality)| *quality);
+        hurried.filter(|_| self.options.quality > 1).unwrap_or(asked)
     }
 
     fn write_block(&mut self, last: bool) {
