@@ -155,6 +155,8 @@ struct Task {
     base_off: u64,
     stream: Stream,
     size: WinSize,
+    /// Time of the newest record.
+    last_ts: u64,
     disk: Disk,
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
@@ -192,6 +194,7 @@ impl Task {
             base_off,
             stream: Stream::Out,
             size: WinSize::default(),
+            last_ts: 0,
             disk: Disk::Fine,
             in_block: 0,
             refused: 0,
@@ -318,6 +321,7 @@ impl Task {
     }
 
     fn push(&mut self, record: Record) {
+        self.last_ts = record.ts_ns;
         let mut rest = Some(record);
         while let Some(record) = rest {
             let before = self.builder.byte_off();
@@ -338,8 +342,9 @@ impl Task {
         if self.log.pending(self.reader) >= STORE_PENDING {
             return Quality::Stored;
         }
-        let age = self.builder.first_ts().map_or(0, |first| self.clock.now().wall_ns.saturating_sub(first));
-        let hurried = HURRY.iter().find(|(filled_in, _)| age < *filled_in).map(|(_, quality)| *quality);
+        // The records' own time: ours would count a backlog as leisure.
+        let took = self.builder.first_ts().map_or(0, |first| self.last_ts.saturating_sub(first));
+        let hurried = HURRY.iter().find(|(filled_in, _)| took < *filled_in).map(|(_, quality)| *quality);
         hurried.filter(|_| self.options.quality > 1).unwrap_or(asked)
     }
 
