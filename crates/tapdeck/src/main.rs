@@ -8,7 +8,7 @@ mod human;
 mod parse;
 
 use cmd::Command;
-use ending::Ending;
+use ending::{Ending, code};
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
 #[derive(Parser)]
@@ -30,7 +30,8 @@ Examples:
 fn main() {
     tapdeck_host::restore_terminal_on_panic();
     let ending = match Cli::try_parse() {
-        Ok(cli) => cmd::run(cli.command),
+        // The message has been printed, with the terminal given back, by the time this returns.
+        Ok(cli) => std::panic::catch_unwind(|| cmd::run(cli.command)).unwrap_or(Ending::Code(code::INTERNAL)),
         Err(e) => {
             let _ = e.print();
             Ending::Code(e.exit_code())

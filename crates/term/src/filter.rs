@@ -124,7 +124,8 @@ fn body(bytes: &[u8]) -> &[u8] {
 fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
     match kind {
         Kind::Control => drop_if(matches!(bytes, [0x05] | [0x9a] | [0xc2, 0x9a])),
-        Kind::Esc => drop_if(bytes == b"\x1bZ"),
+        // After a switch away from UTF-8, bytes that are text here would be controls there.
+        Kind::Esc => drop_if(bytes == b"\x1bZ" || (bytes.starts_with(b"\x1b%") && bytes != b"\x1b%G")),
         Kind::Csi => csi(options, bytes),
         Kind::Osc => drop_if(osc_acts(body(bytes))),
         Kind::Dcs => drop_if(dcs_acts(body(bytes))),

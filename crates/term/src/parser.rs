@@ -24,6 +24,41 @@ pub(crate) struct Params {
 impl Params {
     pub(crate) const EMPTY: Self = Self { values: [0; MAX_PARAMS], given: 0, sub: 0, len: 0 };
 
+    /// Reads a parameter string of nothing but digits and separators.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let mut p = Self::EMPTY;
+        let mut value = 0u32;
+        for &b in text {
+            let n = p.len();
+            match b {
+                b'0'..=b'9' => {
+                    value = (value * 10 + u32::from(b - b'0')).min(0xf_ffff);
+                    if n < MAX_PARAMS {
+                        p.given |= 1 << n;
+                    }
+                }
+                b';' | b':' => p.push(std::mem::take(&mut value), b == b':'),
+                _ => return None,
+            }
+        }
+        if !text.is_empty() {
+            p.push(value, false);
+        }
+        Some(p)
+    }
+
+    /// Ends a parameter; `sub`: the next belongs to it.
+    fn push(&mut self, value: u32, sub: bool) {
+        let n = self.len();
+        if n < MAX_PARAMS {
+            self.values[n] = value.min(0xffff) as u16;
+            self.len += 1;
+            if sub && n + 1 < MAX_PARAMS {
+                self.sub |= 1 << (n + 1);
+            }
+        }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.len)
@@ -90,6 +125,10 @@ pub(crate) trait Sink {
     /// A chance to take many characters at once: `bytes` begins with one that is not ASCII, at offset `base`. Returns how
     /// many bytes were taken, which must be whole characters and no controls.
     fn characters(&mut self, _bytes: &[u8], _base: u64) -> usize {
+        0
+    }
+    /// A chance to take an SGR sequence by its bytes, which begin after the introducer. Returns how many were taken.
+    fn sgr(&mut self, _bytes: &[u8]) -> usize {
         0
     }
     /// A C0 or C1 control.
@@ -298,6 +337,11 @@ impl Parser {
                     self.csi.inter = 0;
                     // The common case in one step.
                     if !self.vt52 && bytes.get(i) == Some(&b'[') {
+                        let n = sink.sgr(&bytes[i + 1..]);
+                        if n > 0 {
+                            i += n + 1;
+                            continue;
+                        }
                         self.enter_csi();
                         let (next, stop) = self.csi_params(bytes, i + 1, base, sink);
                         if stop || self.state != State::Ground {
@@ -451,15 +495,7 @@ impl Parser {
     }
 
     fn push_param(&mut self, sub: bool) {
-        let n = self.csi.params.len();
-        if n < MAX_PARAMS {
-            self.csi.params.values[n] = self.value.min(0xffff) as u16;
-            self.csi.params.len += 1;
-            if sub && n + 1 < MAX_PARAMS {
-                self.csi.params.sub |= 1 << (n + 1);
-            }
-        }
-        self.value = 0;
+        self.csi.params.push(std::mem::take(&mut self.value), sub);
     }
 
     /// Reads parameters up to the final byte. The bool says that the caller has to look at the parser's modes.
@@ -505,7 +541,7 @@ impl Parser {
             i += 1;
             let digit = b.wrapping_sub(b'0');
             if digit < 10 {
-                value = value * 10 + u32::from(digit);
+                value = (value * 10 + u32::from(digit)).min(0xf_ffff);
                 while let Some(&d) = bytes.get(i)
                     && d.wrapping_sub(b'0') < 10
                 {

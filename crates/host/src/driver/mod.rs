@@ -88,6 +88,8 @@ pub struct Outcome {
     pub exit: Exit,
     /// Why.
     pub ended: Ended,
+    /// The user's terminal could not be given back as it was.
+    pub left_raw: bool,
 }
 
 /// Where the stopping of a program has got to.
@@ -127,6 +129,9 @@ pub struct Driver<B> {
     size: WinSize,
     input_end: InputEnd,
     stopping: Option<Stopping>,
+    /// Somebody wants this process to end, whatever the program's output is doing.
+    told_to_end: bool,
+    hung_up: bool,
     ended: Ended,
     exit: Option<Exit>,
     closed: bool,
@@ -157,6 +162,8 @@ impl<B: Backend> Driver<B> {
             buf: BytesMut::new(),
             input_end: InputEnd::Open,
             stopping: None,
+            told_to_end: false,
+            hung_up: false,
             ended: Ended::Program,
             exit: None,
             closed: false,
@@ -192,15 +199,13 @@ impl<B: Backend> Driver<B> {
     pub fn run(mut self) -> io::Result<Outcome> {
         let result = self.run_to_the_end();
         self.log.close();
-        let outcome = match result {
-            Ok(exit) => Ok(Outcome { exit, ended: self.ended }),
-            Err(e) => {
-                let _ = self.backend.stop(Stop::Kill);
-                Err(e)
-            }
-        };
+        if result.is_err() {
+            let _ = self.backend.stop(Stop::Kill);
+        }
         let restored = self.outer.as_mut().map_or(Ok(()), Outer::give_back);
-        outcome.and_then(|o| restored.map(|()| o))
+        // A terminal that has hung up needs nothing back.
+        let left_raw = restored.is_err_and(|e| e.raw_os_error() != Some(libc::EIO));
+        Ok(Outcome { exit: result?, ended: self.ended, left_raw })
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
@@ -314,10 +319,13 @@ impl<B: Backend> Driver<B> {
         let Some(outer) = &mut self.outer else { return };
         if let Err(e) = write(outer) {
             outer.abandon();
-            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours;
-            // neither leaves anybody to tell of others.
-            let _ = e;
-            self.outer_is_gone();
+            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours, and
+            // leave nobody to tell.
+            if e.raw_os_error() == Some(libc::EIO) {
+                self.hang_up(self.clock.now());
+            } else {
+                self.outer_is_gone();
+            }
         }
     }
 
@@ -344,6 +352,7 @@ impl<B: Backend> Driver<B> {
                 self.log_changes(now);
             }
             Typed::Nothing => {}
+            Typed::HungUp => self.hang_up(now),
             Typed::End => {
                 self.last_traffic_ns = now.mono_ns;
                 self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
@@ -384,6 +393,7 @@ impl<B: Backend> Driver<B> {
             // A receiver that is gone no longer wants the answer.
             match request {
                 Request::Cancel => {
+                    self.told_to_end = true;
                     self.ended = Ended::Cancelled;
                     self.begin_stop(now, Stop::Terminate);
                 }

@@ -28,6 +28,8 @@ pub(crate) enum Typed {
     Bytes(Bytes),
     Nothing,
     End,
+    /// The terminal is gone.
+    HungUp,
 }
 
 /// The user's side of a session.
@@ -86,8 +88,12 @@ impl Outer {
         candidates.into_iter().find_map(|fd| tty::window_size(fd).ok())
     }
 
+    /// Takes the terminal, if it is there to be taken. One that has hung up says so elsewhere.
     pub(crate) fn take(&mut self) -> io::Result<()> {
-        self.tty.as_mut().map_or(Ok(()), Tty::take)
+        match self.tty.as_mut().map_or(Ok(()), Tty::take) {
+            Err(e) if e.raw_os_error() == Some(libc::EIO) => Ok(()),
+            other => other,
+        }
     }
 
     pub(crate) fn give_back(&mut self) -> io::Result<()> {
@@ -130,16 +136,20 @@ impl Outer {
             self.buf = BytesMut::zeroed(READ_SIZE);
         }
         match rustix::io::read(stdin.fd(), &mut self.buf[..]) {
+            // A terminal in raw mode has no end of input other than its own.
+            Ok(0) if self.is_interactive() => {
+                self.stdin = None;
+                Ok(Typed::HungUp)
+            }
             Ok(0) => {
                 self.stdin = None;
                 Ok(Typed::End)
             }
             Ok(n) => Ok(Typed::Bytes(self.buf.split_to(n).freeze())),
             Err(Errno::AGAIN | Errno::INTR) => Ok(Typed::Nothing),
-            // A terminal that has hung up; its SIGHUP says the rest.
             Err(Errno::IO) => {
                 self.stdin = None;
-                Ok(Typed::End)
+                Ok(Typed::HungUp)
             }
             Err(e) => Err(e.into()),
         }

@@ -31,9 +31,8 @@ use snapshots::Snapshots;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
-/// A block that fills up faster than this comes from a program in a hurry, and is compressed less.
-const HURRY_NS: u64 = 100_000_000;
-const HURRIED: Quality = Quality::Brotli(1);
+/// Blocks that fill up faster than these times come from a program in a hurry, and are compressed less.
+const HURRY: [(u64, Quality); 2] = [(8_000_000, Quality::Brotli(0)), (100_000_000, Quality::Brotli(1))];
 /// With this much pending even that is too slow, and blocks are stored as they are.
 const STORE_PENDING: usize = 6 << 20;
 /// After the disk was full, how long before it is tried again.
@@ -156,6 +155,8 @@ struct Task {
     base_off: u64,
     stream: Stream,
     size: WinSize,
+    /// Time of the newest record.
+    last_ts: u64,
     disk: Disk,
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
@@ -193,6 +194,7 @@ impl Task {
             base_off,
             stream: Stream::Out,
             size: WinSize::default(),
+            last_ts: 0,
             disk: Disk::Fine,
             in_block: 0,
             refused: 0,
@@ -319,6 +321,7 @@ impl Task {
     }
 
     fn push(&mut self, record: Record) {
+        self.last_ts = record.ts_ns;
         let mut rest = Some(record);
         while let Some(record) = rest {
             let before = self.builder.byte_off();
@@ -333,16 +336,16 @@ impl Task {
     /// How hard to compress the block in hand.
     fn quality(&self) -> Quality {
         let asked = Quality::Brotli(self.options.quality);
-        let age = self.builder.first_ts().map_or(0, |first| self.clock.now().wall_ns.saturating_sub(first));
-        if !self.builder.is_full() || age >= HURRY_NS {
-            asked
-        } else if self.log.pending(self.reader) >= STORE_PENDING {
-            Quality::Stored
-        } else if self.options.quality > 1 {
-            HURRIED
-        } else {
-            asked
+        if !self.builder.is_full() {
+            return asked;
         }
+        if self.log.pending(self.reader) >= STORE_PENDING {
+            return Quality::Stored;
+        }
+        // The records' own time: ours would count a backlog as leisure.
+        let took = self.builder.first_ts().map_or(0, |first| self.last_ts.saturating_sub(first));
+        let hurried = HURRY.iter().find(|(filled_in, _)| took < *filled_in).map(|(_, quality)| *quality);
+        hurried.filter(|_| self.options.quality > 1).unwrap_or(asked)
     }
 
     fn write_block(&mut self, last: bool) {

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
     let mut ending = match &finished.outcome {
         Ok(outcome) => {
-            args.session.comment_on(outcome.ended);
+            args.session.comment_on(outcome);
             Ending::of(outcome)
         }
         Err(e) => {

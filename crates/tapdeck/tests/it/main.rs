@@ -11,3 +11,4 @@ mod signals;
 mod snapshot;
 mod support;
 mod terminal;
+mod vttest;

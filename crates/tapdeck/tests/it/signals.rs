@@ -26,17 +26,13 @@ fn signals_reach_the_foreground_group() {
         let script =
             format!("trap 'echo caught {trap}; exit 5' {trap}; echo ready; while :; do sleep 0.05; done");
         let mut seat = seat(&home, &script);
-        let before = seat.termios();
+        let before = seat.original.clone();
         seat.wait_text("ready");
         signal(seat.child.id(), sig);
         let status = seat.end();
         assert!(seat.screen().contains(&format!("caught {trap}")), "{}", seat.screen());
         assert_eq!(status.code(), Some(5), "{name}");
-        assert_eq!(
-            format!("{:?}", seat.termios()),
-            format!("{before:?}"),
-            "{name}: the terminal is as it was"
-        );
+        assert_eq!(format!("{:?}", seat.termios()), before, "{name}: the terminal is as it was");
     }
 }
 
@@ -68,7 +64,7 @@ fn the_terminal_is_given_back_however_it_ends() {
         ("echo ready", None, None),
     ] {
         let mut seat = seat(&home, script);
-        let before = format!("{:?}", seat.termios());
+        let before = seat.original.clone();
         seat.wait_text("ready");
         if let Some(sig) = send {
             assert_ne!(format!("{:?}", seat.termios()), before, "raw while it runs");
@@ -84,7 +80,7 @@ fn the_terminal_is_given_back_however_it_ends() {
 fn a_failed_start_leaves_the_terminal_alone() {
     let home = Home::new();
     let mut seat = Seat::new(home.tapdeck(["run", "--", "/nonexistent"]));
-    let before = format!("{:?}", seat.termios());
+    let before = seat.original.clone();
     assert_eq!(seat.end().code(), Some(127));
     assert!(seat.screen().contains("command not found"));
     assert_eq!(format!("{:?}", seat.termios()), before);
@@ -152,6 +148,32 @@ fn a_program_that_stops_itself_hands_over_to_the_shell() {
     seat.wait("its code", |s| s.screen().lines().any(|l| l == "code 3"));
     seat.send("exit\r");
     seat.end();
+}
+
+/// A user's terminal that takes nothing must not keep a process that was told to go.
+#[test]
+fn told_to_end_it_ends_though_nobody_reads_its_output() {
+    let home = Home::new();
+    let mut seat = seat(&home, "echo ready; exec yes");
+    seat.wait("the first line", |s| s.raw.windows(5).any(|w| w == b"ready"));
+    // From here on nobody reads; the pipeline fills up.
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
+    signal(seat.child.id(), Signal::TERM);
+    eventually("the end", || seat.child.try_wait().expect("a child").is_some());
+}
+
+/// The terminal goes away (a closed window): the program is told, and the recording is whole.
+#[test]
+fn a_terminal_that_goes_away_ends_the_session() {
+    let home = Home::new();
+    let mut seat =
+        Seat::new(home.tapdeck(["rec", "-q", "gone.ahr", "--", "sh", "-c", "echo up; exec sleep 300"]));
+    seat.wait_text("up");
+    let status = seat.hang_up();
+    assert_eq!(status.signal(), Some(1));
+    let verified = home.run(["verify", "gone.ahr"]);
+    let text = String::from_utf8_lossy(&verified.stdout);
+    assert!(text.contains("whole") && text.contains("ended by signal 1"), "{text}");
 }
 
 /// Started in the background, the terminal is not ours yet, and its settings are the line editor's.
