@@ -110,7 +110,7 @@ fn memory() {
     let me = std::env::current_exe().expect("the program's own path");
     for (name, _) in PEERS {
         let out = std::process::Command::new(&me).args(["memory-of", name]).output().expect("a run");
-        print!("{name:20}{:>12}\n", String::from_utf8_lossy(&out.stdout).trim());
+        println!("{name:20}{:>12}", String::from_utf8_lossy(&out.stdout).trim());
     }
 }
 

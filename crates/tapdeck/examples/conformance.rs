@@ -48,8 +48,9 @@ fn main() -> Result<()> {
 }
 
 fn sorted(dir: &str) -> Result<Vec<String>> {
-    let mut names: Vec<String> =
-        fs::read_dir(dir)?.map(|e| Ok(e?.file_name().to_string_lossy().into_owned())).collect::<Result<_>>()?;
+    let mut names: Vec<String> = fs::read_dir(dir)?
+        .map(|e| Ok(e?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_>>()?;
     names.sort();
     Ok(names)
 }
@@ -66,9 +67,16 @@ fn reason(name: &str) -> Option<&'static str> {
     })
 }
 
-fn report(suites: &BTreeMap<String, (usize, usize)>, core: usize, passed: usize, failed: &[String]) -> Result<()> {
+fn report(
+    suites: &BTreeMap<String, (usize, usize)>,
+    core: usize,
+    passed: usize,
+    failed: &[String],
+) -> Result<()> {
     println!("# Conformance\n");
-    println!("Made by `cargo run -p tapdeck --example conformance -- DIR > docs/CONFORMANCE.md` from cases recorded from");
+    println!(
+        "Made by `cargo run -p tapdeck --example conformance -- DIR > docs/CONFORMANCE.md` from cases recorded from"
+    );
     println!("other terminals' own test suites. Replies are not compared here.\n");
     println!("| suite | cases | pass |\n| --- | --- | --- |");
     let (mut cases, mut ok) = (0, 0);
