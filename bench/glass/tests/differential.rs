@@ -7,6 +7,7 @@
 //! - `avt` inserts and deletes lines with the cursor outside the region, where nothing should happen;
 //! - IL and DL leave the cursor's column alone there, with us (as in ECMA-48 and xterm) they return it;
 //! - DCH of more than is there: `alacritty_terminal` then deletes from the left of the cursor, so it has room here;
+//! - ED 1 with the cursor in the second row: `alacritty_terminal` leaves the first, so ED 1 is left out;
 //! - wide characters cut in half: `alacritty_terminal` leaves the other half, we blank it as xterm does; `avt` leaves what
 //!   stood in a last column that a wide character did not fit into;
 //! - clusters: `alacritty_terminal` and `avt` have one cell a code point, so text here has none that join;
@@ -30,7 +31,7 @@ fn step(regions: bool) -> impl Strategy<Value = String> {
         1 => Just("\r\n".to_owned()),
         1 => Just("\x1bM".to_owned()),
         1 => (0u8..3).prop_map(|n| format!("\x1b[{n}K")),
-        1 => (0u8..3).prop_map(|n| format!("\x1b[{n}J")),
+        1 => prop::sample::select(vec!["\x1b[J", "\x1b[2J"]).prop_map(str::to_owned),
         2 => (1u8..9, prop::sample::select(vec!["\x1b[", "\x1b[5G\x1b["]), prop::sample::select(vec!['@', 'P', 'X']))
             .prop_map(|(n, at, c)| format!("{}{n}{c}", if c == 'P' { "\x1b[5G\x1b[" } else { at })),
         1 => (1u8..4, prop::sample::select(vec!['L', 'M'])).prop_map(|(n, c)| format!("\x1b[{n}{c}\r")),

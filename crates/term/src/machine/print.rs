@@ -335,6 +335,10 @@ impl Machine {
         let now = self.now;
         let style = self.grid.cell(y, x).style;
         self.dirty(y);
+        if self.pos.pending {
+            // Other text at the edge: it does not go on in the next row as the old one did.
+            self.grid.meta_mut(y).wrapped = false;
+        }
         if width <= before {
             let (row, meta) = self.grid.real(y, x + before);
             meta.written = now;
