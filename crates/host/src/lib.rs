@@ -10,6 +10,7 @@ mod outer;
 mod player;
 mod recorder;
 mod shared;
+mod source;
 mod sys;
 
 pub use clock::Clock;
@@ -17,10 +18,11 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
 pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
-pub use player::{PlayError, Played, Player};
+pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, calendar, default_path,
     file_digest, sidecar,
 };
 pub use shared::{SharedLog, Woken};
+pub use source::{Source, SourceError, open_stream, timing_names};
 pub use sys::{InheritedSignals, die_by};

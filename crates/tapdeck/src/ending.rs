@@ -64,10 +64,10 @@ impl Ending {
     }
 }
 
-/// Prints one sentence on standard error.
+/// Prints one sentence on standard error. Messages quote names and recordings, which must not act on the terminal.
 pub(crate) fn say(message: impl std::fmt::Display) {
     // With standard error gone as well, there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "tapdeck: {message}");
+    let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));
 }
 
 /// Prints an answer on standard output. A reader that has had enough ends the process quietly.

@@ -49,9 +49,15 @@ pub(crate) fn moment(wall_ns: u64) -> String {
     )
 }
 
-/// Text from outside with its control characters made visible, so that it cannot act on the terminal.
+/// Text from outside with its control characters made visible, so that it cannot act on the terminal, nor show
+/// itself in another order than it has.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+            || matches!(c, '\u{2028}' | '\u{2029}')
+    };
+    text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

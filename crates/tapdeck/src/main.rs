@@ -4,8 +4,11 @@ use clap::Parser;
 
 mod cmd;
 mod ending;
+mod formats;
 mod human;
+mod out_file;
 mod parse;
+mod progress;
 
 use cmd::Command;
 use ending::{Ending, code};
@@ -25,6 +28,7 @@ Examples:
   tapdeck play demo.ahr                 watch it again, in its own time
   tapdeck play --fast demo.ahr          print everything it left on the screen and above
   tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
+  tapdeck convert demo.ahr -o demo.cast convert it to another format
   tapdeck verify demo.ahr               check that every block is whole";
 
 fn main() {

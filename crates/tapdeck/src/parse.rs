@@ -39,25 +39,31 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(n * scale).map_err(|_| wrong())
 }
 
-/// A place in a recording: a time from its start, or a share of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A place in a recording.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Place {
+    /// A time from its start.
     Time(Duration),
+    /// A share of it.
     Share(f64),
+    /// So many bytes of output.
+    Byte(u64),
+    /// A marker's label, or a snapshot's label or id.
+    Moment(String),
 }
 
-impl Place {
-    /// The place as nanoseconds in a recording of this length.
-    pub(crate) fn in_ns(self, length_ns: u64) -> u64 {
-        match self {
-            Place::Time(t) => u64::try_from(t.as_nanos()).unwrap_or(u64::MAX).min(length_ns),
-            Place::Share(share) => (length_ns as f64 * share) as u64,
-        }
-    }
-}
-
-/// A place such as `1:23:45`, `90s` or `50%`.
+/// A place such as `1:23:45`, `90s`, `50%`, `byte:4096` or `@label`.
 pub(crate) fn place(text: &str) -> Result<Place, String> {
+    if let Some(name) = text.strip_prefix('@') {
+        return match name {
+            "" => Err("@ wants the label of a marker or snapshot behind it".into()),
+            name => Ok(Place::Moment(name.to_owned())),
+        };
+    }
+    if let Some(number) = text.strip_prefix("byte:") {
+        let wrong = |_| format!("{text:?} is no place: write byte: and a number");
+        return number.parse().map(Place::Byte).map_err(wrong);
+    }
     let Some(number) = text.strip_suffix('%') else { return duration(text).map(Place::Time) };
     let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
     percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| format!("{text:?} is no share: write 0% to 100%"))
@@ -77,10 +83,11 @@ mod tests {
 
     #[test]
     fn places() {
-        assert_eq!(place("50%").map(|p| p.in_ns(1_000)), Ok(500));
-        assert_eq!(place("1:00").map(|p| p.in_ns(u64::MAX)), Ok(60_000_000_000));
-        assert_eq!(place("1:00").map(|p| p.in_ns(7)), Ok(7));
-        for bad in ["%", "101%", "-1%", "nan%", "x"] {
+        assert_eq!(place("50%"), Ok(Place::Share(0.5)));
+        assert_eq!(place("1:00"), Ok(Place::Time(Duration::from_secs(60))));
+        assert_eq!(place("byte:4096"), Ok(Place::Byte(4096)));
+        assert_eq!(place("@50%"), Ok(Place::Moment("50%".into())));
+        for bad in ["%", "101%", "-1%", "nan%", "x", "@", "byte:", "byte:-1", "byte:x"] {
             assert!(place(bad).is_err(), "{bad}");
         }
     }

@@ -4,6 +4,8 @@ use clap::Subcommand;
 
 use crate::ending::{Ending, code, output_failed, say};
 
+mod convert;
+mod index;
 mod info;
 mod ipc;
 mod play;
@@ -20,7 +22,9 @@ pub(crate) enum Command {
     Rec(rec::RecArgs),
     Snapshot(snapshot::SnapshotArgs),
     Play(play::PlayArgs),
+    Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
+    Index(index::IndexArgs),
     Info(info::InfoArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
@@ -33,7 +37,9 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Rec(args) => rec::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Play(args) => play::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Index(args) => index::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }

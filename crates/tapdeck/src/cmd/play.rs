@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_host::backend::Pace;
-use tapdeck_host::{Clock, Keyboard, PlayError, Played, Player, Pressed};
+use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, Source, SourceError};
+use tapdeck_tape::{Container, Moment, MomentKind};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use super::info;
 use crate::ending::{Ending, code, output_failed, say};
-use crate::{human, parse};
+use crate::{formats, human, parse};
 
 /// Replay a recording.
 #[derive(Args)]
@@ -19,19 +20,26 @@ use crate::{human, parse};
     visible_alias = "replay",
     after_help = "\
 Keys: space pauses; . and , step forth and back; → and ← skip 5 seconds, ↑ and ↓ a minute; 0-9 jump to
-tenths; q quits. Nothing in a recording can act on your terminal or make it answer. Where standard output
+tenths; ] and [ jump to the next and last marker or snapshot; q quits. All formats play that `convert` reads. Nothing in a recording can act on your terminal or make it answer. Where standard output
 is not a terminal, it gets the program's bytes, exactly.
 
 Examples:
   tapdeck play demo.ahr
   tapdeck play --speed 2 --idle-time-limit 1s demo.ahr
   tapdeck play --at 50% demo.ahr
+  tapdeck play --at @tests demo.cast     from the marker \"tests\"
   tapdeck play --fast --no-colors demo.ahr | less"
 )]
 pub(crate) struct PlayArgs {
     /// The recording
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The recording's format, if it cannot be told from its content and name
+    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
+    from: Option<Container>,
+    /// The timing file of a typescript
+    #[arg(long, value_name = "FILE")]
+    timing: Option<PathBuf>,
     /// So many times as fast
     #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
     speed: f64,
@@ -41,8 +49,8 @@ pub(crate) struct PlayArgs {
     /// Begin again at the end, until stopped
     #[arg(short, long)]
     r#loop: bool,
-    /// Start at a time (1:23:45, 90s) or a share (50%)
-    #[arg(long, value_name = "TIME", value_parser = parse::place)]
+    /// Start at a time (1:23:45, 90s), a share (50%), a marker or snapshot (@label) or in the output (byte:4096)
+    #[arg(long, value_name = "PLACE", value_parser = parse::place)]
     at: Option<parse::Place>,
     /// Print what is left at the end at once: all of the scrollback and the screen
     #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
@@ -68,6 +76,7 @@ fn speed(text: &str) -> Result<f64, String> {
 const ALL_ROWS: usize = 1_000_000;
 const SKIP: u64 = 5_000_000_000;
 const LONG_SKIP: u64 = 60_000_000_000;
+const JUST_PASSED: u64 = 1_000_000_000;
 const TICK: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &PlayArgs) -> Ending {
@@ -75,7 +84,10 @@ pub(crate) fn run(args: &PlayArgs) -> Ending {
         return Ending::Code(info::show(&args.file, false));
     }
     let scrollback = if args.fast { ALL_ROWS } else { 0 };
-    let player = match Player::open(&args.file, Settings { scrollback, ..Settings::default() }) {
+    let player = Source::find(&args.file, args.from, args.timing.as_deref())
+        .map_err(PlayError::from)
+        .and_then(|source| Player::of(source, Settings { scrollback, ..Settings::default() }));
+    let player = match player {
         Ok(player) => player,
         Err(e) => return failed(&e),
     };
@@ -84,12 +96,17 @@ pub(crate) fn run(args: &PlayArgs) -> Ending {
         Ok(ending) => ending,
         Err(Trouble::Play(e)) => failed(&e),
         Err(Trouble::Output(e)) => output_failed(&e),
+        Err(Trouble::NoMoment(message)) => {
+            say(message);
+            Ending::Code(code::NOT_FOUND)
+        }
     }
 }
 
 enum Trouble {
     Play(PlayError),
     Output(io::Error),
+    NoMoment(String),
 }
 
 impl From<PlayError> for Trouble {
@@ -107,7 +124,9 @@ impl From<io::Error> for Trouble {
 fn failed(e: &PlayError) -> Ending {
     say(e);
     Ending::Code(match e {
-        PlayError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => code::NOT_FOUND,
+        PlayError::Source(SourceError::Open { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
+            code::NOT_FOUND
+        }
         _ => code::IO,
     })
 }
@@ -115,13 +134,57 @@ fn failed(e: &PlayError) -> Ending {
 /// Says what was passed over, and ends.
 fn ended(player: &Player) -> Ending {
     if player.damages() > 0 {
-        say(format_args!("{} damaged ranges were passed over: see tapdeck verify", player.damages()));
+        say(format_args!("{} damaged places were passed over: see tapdeck verify", player.damages()));
     }
     Ending::Code(0)
 }
 
+/// Goes to where the user wants to begin.
+fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Trouble> {
+    let name = match place {
+        parse::Place::Time(time) => {
+            let to = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            return Ok(player.seek(Goal::Time(to))?);
+        }
+        parse::Place::Share(share) => {
+            let to = (player.whole_duration_ns() as f64 * share) as u64;
+            return Ok(player.seek(Goal::Time(to))?);
+        }
+        parse::Place::Byte(to) => return Ok(player.seek(Goal::Byte(*to))?),
+        parse::Place::Moment(name) => name,
+    };
+    let moments = player.moments(None).unwrap_or_default();
+    match find_moment(moments, name).cloned() {
+        Some(moment) => Ok(player.seek_moment(&moment)?),
+        None => {
+            let names: Vec<String> = moments.iter().take(10).map(moment_name).collect();
+            let there = match (names.is_empty(), moments.len() > 10) {
+                (true, _) => "it has none".to_owned(),
+                (_, more) => format!("it has {}{}", names.join(", "), if more { " and others" } else { "" }),
+            };
+            let path = player.source().path().display();
+            Err(Trouble::NoMoment(format!("{path}: no marker or snapshot {name:?}: {there}")))
+        }
+    }
+}
+
+/// By label, or by a snapshot's id.
+fn find_moment<'a>(moments: &'a [Moment], name: &str) -> Option<&'a Moment> {
+    let id = name.parse().ok().map(MomentKind::Snapshot);
+    let labelled = moments.iter().find(|m| m.label == name);
+    labelled.or_else(|| moments.iter().find(|m| Some(m.kind) == id))
+}
+
+fn moment_name(moment: &Moment) -> String {
+    match moment.kind {
+        MomentKind::Snapshot(id) if moment.label.is_empty() => format!("@{id}"),
+        _ => format!("@{}", moment.label),
+    }
+}
+
 /// Prints everything that the recording leaves behind.
 fn fast(mut player: Player, colours: bool) -> Result<Ending, Trouble> {
+    player.forward_only();
     while player.advance()?.is_some() {}
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let colours = colours && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
@@ -170,7 +233,8 @@ enum Go {
 
 impl<'a> Screening<'a> {
     fn new(args: &'a PlayArgs, player: Player) -> Self {
-        let idle_limit_ns = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        let asked = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        let idle_limit_ns = asked.or(player.idle_limit_ns());
         Self {
             args,
             player,
@@ -188,12 +252,16 @@ impl<'a> Screening<'a> {
     fn run(mut self) -> Result<Ending, Trouble> {
         let mut keyboard = Keyboard::take()?;
         let on_terminal = keyboard.screen_size().is_some();
+        if keyboard.is_there() {
+            self.player.look_ahead();
+        }
+        if let Some(place) = &self.args.at {
+            go_to(&mut self.player, place)?;
+        }
         if on_terminal {
             self.open_curtain(&keyboard)?;
         }
-        if let Some(place) = self.args.at {
-            let to = place.in_ns(self.player.duration_ns());
-            self.player.seek(to)?;
+        if self.args.at.is_some() {
             self.picture();
             self.flush()?;
         }
@@ -269,6 +337,9 @@ impl<'a> Screening<'a> {
         }
         if keyboard.is_there() && !self.paused {
             limit = limit.map(|l| l.min(TICK));
+        } else if keyboard.is_there() && self.player.is_looking_ahead() {
+            // The progress line does not know the length yet.
+            limit = Some(TICK);
         }
         match keyboard.wait(limit)? {
             Pressed::Signal(signal) => return Ok(Go::Quit(Ending::Signal(signal))),
@@ -355,7 +426,13 @@ impl<'a> Screening<'a> {
                 self.picture();
             }
             Key::Skip(by) => self.jump(at.saturating_add_signed(by).min(end))?,
-            Key::Tenth(n) => self.jump(end / 10 * u64::from(n))?,
+            Key::Tenth(n) => {
+                // A tenth of what is known so far would be a place that nobody meant.
+                let end = if self.player.is_looking_ahead() { self.player.whole_duration_ns() } else { end };
+                self.jump(end / 10 * u64::from(n))?;
+            }
+            Key::NextMoment => self.jump_to_moment(true)?,
+            Key::LastMoment => self.jump_to_moment(false)?,
         }
         self.due_ns = self.clock.now().mono_ns;
         self.schedule()?;
@@ -364,8 +441,26 @@ impl<'a> Screening<'a> {
     }
 
     fn jump(&mut self, to_ns: u64) -> Result<(), Trouble> {
-        self.player.seek(to_ns)?;
+        self.player.seek(Goal::Time(to_ns))?;
         self.picture();
+        Ok(())
+    }
+
+    fn jump_to_moment(&mut self, forth: bool) -> Result<(), Trouble> {
+        let (at, offset, paused) = (self.player.at_ns(), self.player.offset(), self.paused);
+        // In a recording so large that they are not all known yet, the key does nothing; it can be pressed again.
+        let Some(moments) = self.player.moments(Some(TICK)) else { return Ok(()) };
+        let moment = if forth {
+            moments.iter().find(|m| m.anchor > offset)
+        } else {
+            // While it plays, the one just passed is not meant: nobody could ever get before it.
+            let since = if paused { 0 } else { JUST_PASSED };
+            moments.iter().rev().find(|m| m.anchor < offset && m.time_ns + since <= at)
+        };
+        if let Some(moment) = moment.cloned() {
+            self.player.seek_moment(&moment)?;
+            self.picture();
+        }
         Ok(())
     }
 
@@ -394,6 +489,7 @@ impl<'a> Screening<'a> {
     /// Draws the progress line: always where the picture leaves a row free, else while paused and after a key.
     fn progress(&mut self, keyboard: &Keyboard) {
         let Some(screen) = keyboard.screen_size().filter(|_| keyboard.is_there()) else { return };
+        let end_ns = self.player.duration_ns();
         let term = self.player.term();
         let free = screen.rows > term.size().rows;
         let announced = self.paused || self.clock.now().mono_ns < self.announce_until_ns;
@@ -402,13 +498,7 @@ impl<'a> Screening<'a> {
             return;
         }
         self.covered |= !free;
-        let line = progress_line(
-            self.player.at_ns(),
-            self.player.duration_ns(),
-            self.paused,
-            self.pace.speed,
-            screen.cols,
-        );
+        let line = progress_line(self.player.at_ns(), end_ns, self.paused, self.pace.speed, screen.cols);
         let head = format!("\x1b[?6l\x1b[r\x1b[{};1H\x1b[0;7m", screen.rows);
         self.out.extend_from_slice(head.as_bytes());
         self.out.extend_from_slice(line.as_bytes());
@@ -461,6 +551,8 @@ enum Key {
     StepBack,
     Skip(i64),
     Tenth(u8),
+    NextMoment,
+    LastMoment,
 }
 
 /// The keys in what was typed. Sequences that are none of ours are passed over whole.
@@ -475,6 +567,8 @@ fn keys_of(bytes: &[u8]) -> Vec<Key> {
             b' ' => keys.push(Key::Pause),
             b'.' => keys.push(Key::StepForth),
             b',' => keys.push(Key::StepBack),
+            b']' => keys.push(Key::NextMoment),
+            b'[' => keys.push(Key::LastMoment),
             b'0'..=b'9' => keys.push(Key::Tenth(first - b'0')),
             0x1b => {
                 let introduced = matches!(rest.first(), Some(b'[' | b'O'));

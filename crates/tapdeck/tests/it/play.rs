@@ -126,3 +126,104 @@ fn a_hostile_recording_cannot_act_on_the_terminal() {
         );
     }
 }
+
+/// A cast with lines a fifth of a second apart and markers before lines 3 and 6.
+fn marked_cast() -> String {
+    let mut cast = String::from("{\"version\":2,\"width\":80,\"height\":24}\n");
+    for i in 1..=9 {
+        if i == 3 || i == 6 {
+            cast += &format!("[{}.1,\"m\",\"mark {i}\"]\n", i - 1);
+        }
+        cast += &format!("[{i}.0,\"o\",\"line {i}\\r\\n\"]\n");
+    }
+    cast
+}
+
+#[test]
+fn every_format_plays() {
+    let home = Home::new();
+    record(&home, "a.ahr", "echo one; printf '\\033[1mtwo\\033[m\\n'");
+    let want = home.run(["play", "a.ahr"]).stdout;
+    for name in ["b.cast", "b.cast.zst", "b.ttyrec", "b.ttyrec.zst", "b.typescript", "b.raw"] {
+        let out = home.run(["convert", "-q", "a.ahr", "-o", name]);
+        assert_eq!(out.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+        let played = home.run(["play", "--speed", "100", name]);
+        assert_eq!(played.stdout, want, "{name}: {}", String::from_utf8_lossy(&played.stderr));
+        let fast = home.run(["play", "--fast", "--no-colors", name]);
+        assert_eq!(fast.stdout, b"one\ntwo\n", "{name}");
+    }
+    std::fs::write(
+        home.path("v1.json"),
+        "{\"version\":1,\"width\":80,\"height\":24,\"duration\":1,\"stdout\":[[0.01,\"hi\"]]}",
+    )
+    .expect("written");
+    assert_eq!(home.run(["play", "v1.json"]).stdout, b"hi");
+    std::fs::write(home.path("art.ans"), "caf\u{fffd}").expect("written");
+    assert_eq!(home.run(["play", "--fast", "art.ans"]).status.code(), Some(0));
+    std::fs::write(home.path("art.3a"), "@3a\n\n@body\nabc\n").expect("written");
+    let art = home.run(["play", "--fast", "--no-colors", "art.3a"]);
+    assert_eq!(art.stdout, b"abc\n", "{}", String::from_utf8_lossy(&art.stderr));
+}
+
+#[test]
+fn it_starts_at_a_marker_a_byte_or_a_share_of_any_format() {
+    let home = Home::new();
+    std::fs::write(home.path("m.cast"), marked_cast()).expect("written");
+    let out = home.run(["convert", "-q", "m.cast", "-o", "m.ahr"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    for indexed in [false, true] {
+        if indexed {
+            assert_eq!(home.run(["index", "-q", "m.ahr"]).status.code(), Some(0));
+        }
+        for name in ["m.cast", "m.ahr"] {
+            for (at, first) in
+                [("@mark 6", "line 6"), ("byte:16", "line 3"), ("byte:18", "ne 3"), ("70%", "line 7")]
+            {
+                let out = home.run(["play", "--speed", "1000", "--at", at, name]);
+                let rest = String::from_utf8_lossy(&out.stdout).into_owned();
+                assert!(rest.starts_with(&format!("{first}\r\n")), "{name} {at}: {rest}");
+                assert!(rest.ends_with("line 9\r\n"), "{name} {at}: {rest}");
+            }
+            let none = home.run(["play", "--at", "@nowhere", name]);
+            assert_eq!(none.status.code(), Some(3));
+            let said = String::from_utf8_lossy(&none.stderr).into_owned();
+            assert!(said.contains("it has @mark 3, @mark 6"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn keys_work_in_every_format() {
+    let home = Home::new();
+    std::fs::write(home.path("m.cast"), marked_cast()).expect("written");
+    for name in ["m.cast", "m.ahr", "m.ttyrec"] {
+        if name != "m.cast" {
+            assert_eq!(home.run(["convert", "-q", "m.cast", "-o", name]).status.code(), Some(0));
+        }
+        let mut seat = Seat::with_size(home.tapdeck(["play", "--speed", "0.01", name]), 80, 30);
+        seat.wait_text("0:0");
+        seat.send(" ");
+        seat.wait_text("❚❚");
+        if name != "m.ttyrec" {
+            seat.send("]");
+            seat.wait("the first marker", |s| {
+                s.screen().contains("line 2") && !s.screen().contains("line 3")
+            });
+            seat.send("]");
+            seat.wait("the second marker", |s| {
+                s.screen().contains("line 5") && !s.screen().contains("line 6")
+            });
+            seat.send("[");
+            seat.wait("the first again", |s| s.screen().contains("line 2") && !s.screen().contains("line 3"));
+        }
+        seat.wait("its length", |s| s.screen().contains("/ 0:08") || s.screen().contains("/ 0:09"));
+        seat.send("9");
+        seat.wait_text("line 8");
+        seat.send(",");
+        seat.wait("a step back", |s| s.screen().contains("line 7") && !s.screen().contains("line 8"));
+        seat.send(".");
+        seat.wait_text("line 8");
+        seat.send("q");
+        assert_eq!(seat.end().code(), Some(0), "{name}");
+    }
+}

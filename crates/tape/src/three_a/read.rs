@@ -204,6 +204,8 @@ impl Art {
     }
 
     fn row(&self, text: &[char], names: &[char], out: &mut String) {
+        // Before the text: behind a row as wide as the screen, the cursor still stands on its last cell.
+        out.push_str("\x1b[K");
         let mut current = None;
         for (x, &c) in text.iter().enumerate() {
             let name = names.get(x).copied();
@@ -219,7 +221,6 @@ impl Art {
         if current.is_some() {
             out.push_str("\x1b[0m");
         }
-        out.push_str("\x1b[K");
     }
 }
 
@@ -298,7 +299,7 @@ mod tests {
         let first = String::from_utf8(output_of(&events[..1])).unwrap();
         assert_eq!(
             first,
-            "\x1b[H\x1b[0;31ma\x1b[0;91;48;2;255;0;160mb\x1b[0m\x1b[K\r\n\x1b[0mcd\x1b[0m\x1b[K"
+            "\x1b[H\x1b[K\x1b[0;31ma\x1b[0;91;48;2;255;0;160mb\x1b[0m\r\n\x1b[K\x1b[0mcd\x1b[0m"
         );
     }
 
@@ -307,11 +308,11 @@ mod tests {
         let plain = "@3a\n\n@body\na\x1b[31mb\n@x\n\ncd\n";
         let (header, events, _) = read_all(ThreeAReader::new(plain.as_bytes()).unwrap());
         assert_eq!(header.size, Some((6, 2)));
-        assert_eq!(output_of(&events), b"\x1b[Ha[31mb\x1b[K\r\n@x\x1b[K\x1b[Hcd\x1b[K");
+        assert_eq!(output_of(&events), b"\x1b[H\x1b[Ka[31mb\r\n\x1b[K@x\x1b[H\x1b[Kcd");
         let pinned = "@3a\ncolors yes\n\n@text-pin\nab\n\n@body\n12\n\n34\n";
         let (_, events, _) = read_all(ThreeAReader::new(pinned.as_bytes()).unwrap());
         assert_eq!(events.len(), 2);
-        assert!(output_of(&events).starts_with(b"\x1b[H\x1b[0;31ma\x1b[0;32mb"));
+        assert!(output_of(&events).starts_with(b"\x1b[H\x1b[K\x1b[0;31ma\x1b[0;32mb"));
     }
 
     #[test]

@@ -1,0 +1,247 @@
+//! Where a player's events come from: the blocks of a native recording, which can be entered at any of them, or
+//! the reader of any other format, which can only be read from its start.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+
+use tapdeck_core::{Exit, WinSize};
+use tapdeck_tape::ahr::{self, BlockReader, Body, Mark};
+use tapdeck_tape::{EventReader, Item, Kind};
+
+use super::{PlayError, Played};
+use crate::source::{Source, SourceError};
+
+/// The next event of a recording.
+pub(super) struct Got {
+    /// When it happened, since the start.
+    pub(super) at_ns: u64,
+    /// Where it stands in the output.
+    pub(super) off: u64,
+    pub(super) event: Played,
+    /// Where to enter so that this event comes next, if one can.
+    pub(super) spot: Option<Spot>,
+}
+
+/// A place where a recording can be entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    Start,
+    /// At a block, with the clocks as they were before it.
+    Block {
+        offset: u64,
+        time_ns: u64,
+        last_ts: Option<u64>,
+    },
+    /// Behind so many events, at this place in the output.
+    Events {
+        count: u64,
+        off: u64,
+    },
+}
+
+/// A recording being read.
+pub(super) enum Feed {
+    Native(Box<Native>),
+    Other(Other),
+}
+
+impl Feed {
+    pub(super) fn next(&mut self) -> Result<Option<Got>, PlayError> {
+        match self {
+            Feed::Native(native) => native.next(),
+            Feed::Other(other) => other.next(),
+        }
+    }
+
+    pub(super) fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
+        match self {
+            Feed::Native(native) => native.go_to(spot),
+            Feed::Other(other) => other.go_to(spot),
+        }
+    }
+}
+
+/// Counts what is met for the first time: a player that goes back meets everything again.
+#[derive(Default)]
+struct Once {
+    up_to: u64,
+    count: u64,
+}
+
+impl Once {
+    fn met(&mut self, at: u64) {
+        if at >= self.up_to {
+            self.up_to = at + 1;
+            self.count += 1;
+        }
+    }
+}
+
+/// A native recording.
+pub(super) struct Native {
+    source: Source,
+    file: File,
+    reader: ahr::Reader<BufReader<File>>,
+    time_ns: u64,
+    last_ts: Option<u64>,
+    block: Option<u64>,
+    damages: Once,
+}
+
+impl Native {
+    pub(super) fn open(source: &Source) -> Result<Self, PlayError> {
+        let fail = |why| SourceError::Open { path: source.path().to_owned(), why };
+        let file = File::open(source.path()).map_err(fail)?;
+        let reader = reader_at(&file, 0).map_err(fail)?;
+        let source = source.clone();
+        Ok(Self { source, file, reader, time_ns: 0, last_ts: None, block: None, damages: Once::default() })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Wall clock of the last record read.
+    pub(super) fn last_ts(&self) -> Option<u64> {
+        self.last_ts
+    }
+
+    /// Damaged ranges met so far.
+    pub(super) fn damages(&self) -> u64 {
+        self.damages.count
+    }
+
+    fn next(&mut self) -> Result<Option<Got>, PlayError> {
+        let mut spot = None;
+        loop {
+            let record = match self.reader.next_item().map_err(|why| self.source.read_error(why))? {
+                None => return Ok(None),
+                Some(ahr::Item::Damage(damage)) => {
+                    self.damages.met(damage.offset);
+                    continue;
+                }
+                Some(ahr::Item::Record(record)) => record,
+            };
+            let block = self.reader.block().map(|(offset, _)| offset);
+            if let Some(offset) = block.filter(|_| block != self.block) {
+                self.block = block;
+                spot = Some(Spot::Block { offset, time_ns: self.time_ns, last_ts: self.last_ts });
+            }
+            // A clock that was set back must not make time run backwards: it stands still instead.
+            let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
+            self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+            let mut off = 0;
+            let event = match record.body {
+                Body::Data { bytes, off: at } => {
+                    off = at;
+                    Played::Output(bytes)
+                }
+                Body::Resize { cols, rows } => Played::Resize(WinSize::cells(cols, rows)),
+                Body::Input { bytes } => Played::Input(bytes),
+                Body::Mark { code, val } => match Mark::from_raw(code, val) {
+                    Mark::Exit(code) => Played::Exit(Exit::Code(code.cast_signed())),
+                    Mark::Signal(signal) => Played::Exit(Exit::Signal(signal.cast_signed())),
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            return Ok(Some(Got { at_ns: self.time_ns, off, event, spot }));
+        }
+    }
+
+    fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
+        let (offset, time_ns, last_ts) = match spot {
+            Spot::Block { offset, time_ns, last_ts } => (offset, time_ns, last_ts),
+            _ => (0, 0, None),
+        };
+        self.reader = reader_at(&self.file, offset)
+            .map_err(|why| SourceError::Open { path: self.source.path().to_owned(), why })?;
+        (self.time_ns, self.last_ts, self.block) = (time_ns, last_ts, None);
+        Ok(())
+    }
+}
+
+fn reader_at(file: &File, offset: u64) -> io::Result<ahr::Reader<BufReader<File>>> {
+    let mut file = file.try_clone()?;
+    file.seek(SeekFrom::Start(offset))?;
+    Ok(ahr::Reader::over(BlockReader::starting_at(BufReader::with_capacity(1 << 16, file), offset)))
+}
+
+/// A recording in any other format.
+pub(super) struct Other {
+    source: Source,
+    reader: Box<dyn EventReader>,
+    count: u64,
+    off: u64,
+    items: u64,
+    notes: Once,
+}
+
+impl Other {
+    pub(super) fn open(source: &Source) -> Result<Self, PlayError> {
+        let reader = source.open()?;
+        Ok(Self { source: source.clone(), reader, count: 0, off: 0, items: 0, notes: Once::default() })
+    }
+
+    pub(super) fn reader(&self) -> &dyn EventReader {
+        &*self.reader
+    }
+
+    /// Remarks of the reader so far.
+    pub(super) fn notes(&self) -> u64 {
+        self.notes.count
+    }
+
+    fn next(&mut self) -> Result<Option<Got>, PlayError> {
+        loop {
+            let item = self.reader.next_item().map_err(|why| self.source.read_error(why))?;
+            self.items += 1;
+            let event = match item {
+                None => return Ok(None),
+                Some(Item::Note(_)) => {
+                    self.notes.met(self.items);
+                    continue;
+                }
+                Some(Item::Event(event)) => event,
+            };
+            let spot = Some(Spot::Events { count: self.count, off: self.off });
+            self.count += 1;
+            let off = self.off;
+            let played = match event.kind {
+                Kind::Output(bytes) => {
+                    self.off = self.off.saturating_add(bytes.len() as u64);
+                    Played::Output(bytes)
+                }
+                Kind::Lost(bytes) => {
+                    self.off = self.off.saturating_add(bytes);
+                    continue;
+                }
+                Kind::Resize { cols, rows } => Played::Resize(WinSize::cells(cols, rows)),
+                Kind::Input(bytes) => Played::Input(bytes),
+                Kind::Exit(code) => Played::Exit(Exit::Code(code)),
+                Kind::Signal(signal) => Played::Exit(Exit::Signal(signal)),
+                _ => continue,
+            };
+            return Ok(Some(Got { at_ns: event.time_ns, off, event: played, spot }));
+        }
+    }
+
+    fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
+        let (count, off) = match spot {
+            Spot::Events { count, off } => (count, off),
+            _ => (0, 0),
+        };
+        self.reader = self.source.open()?;
+        (self.count, self.off, self.items) = (0, off, 0);
+        // Passing events over is much faster than showing them to the model again.
+        while self.count < count {
+            match self.reader.next_item().map_err(|why| self.source.read_error(why))? {
+                None => break,
+                Some(Item::Event(_)) => self.count += 1,
+                Some(Item::Note(_)) => {}
+            }
+            self.items += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,418 @@
+//! Playing a recording of any format: a cursor in its events with the terminal model kept up to it.
+//!
+//! The player can stand at any event and go on from there. Going back means starting from the nearest keyframe
+//! before the place: a picture of the model taken every few megabytes while reading, or one from the index of a
+//! native recording. Only a native recording can be entered at a keyframe; others are read again from their
+//! start, but nothing before the keyframe is shown to the model. Pace and keys are the caller's.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapdeck_core::{Exit, WinSize};
+use tapdeck_tape::ahr;
+use tapdeck_tape::index::Index;
+use tapdeck_tape::{Format, Moment};
+use tapdeck_term::{Settings, Size, Term};
+
+use crate::recorder::sidecar;
+use crate::source::{Source, SourceError};
+
+mod feed;
+mod survey;
+
+use feed::{Feed, Got, Native, Other, Spot};
+use survey::{Survey, Surveyor};
+
+/// Output between two keyframes, to begin with.
+const KEYFRAME_EVERY: u64 = 4 << 20;
+/// When there are so many keyframes, every other is dropped: memory does not grow with the recording.
+const MAX_KEYFRAMES: usize = 128;
+
+/// One event of a recording, as far as a player cares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Played {
+    /// The program wrote this.
+    Output(Bytes),
+    /// The terminal's size was set.
+    Resize(WinSize),
+    /// Something was typed.
+    Input(Bytes),
+    /// The program ended.
+    Exit(Exit),
+}
+
+/// A place to go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// The last moment that is not later, in nanoseconds since the start.
+    Time(u64),
+    /// So many bytes of output.
+    Byte(u64),
+}
+
+/// A recording that could not be played.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlayError {
+    /// It could not be opened or read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// There is nothing in it.
+    #[error("{}: no recording: not one whole block in it", .0.display())]
+    Empty(PathBuf),
+}
+
+struct Keyframe {
+    spot: Spot,
+    at_ns: u64,
+    offset: u64,
+    size: Size,
+    picture: Vec<u8>,
+}
+
+/// A place in a recording.
+pub struct Player {
+    source: Source,
+    feed: Feed,
+    settings: Settings,
+    term: Term,
+    first_size: Size,
+    idle_limit_ns: Option<u64>,
+    length_ns: u64,
+    next: Option<Got>,
+    /// The place, and the time of the last event passed, which may be earlier.
+    at_ns: u64,
+    event_ns: u64,
+    offset: u64,
+    keyframes: Vec<Keyframe>,
+    keyframe_every: u64,
+    index: Option<(Index, File)>,
+    surveyor: Surveyor,
+}
+
+impl Player {
+    /// Opens a recording of any format and stands before its first event.
+    pub fn open(path: &Path, settings: Settings) -> Result<Self, PlayError> {
+        Self::of(Source::find(path, None, None)?, settings)
+    }
+
+    /// Opens a recording whose format is known.
+    pub fn of(source: Source, settings: Settings) -> Result<Self, PlayError> {
+        let container = source.container();
+        let mut first_size = Size { cols: 80, rows: 24 };
+        let mut idle_limit_ns = None;
+        let feed = if container.format == Format::Ahr && !container.zst {
+            Feed::Native(Box::new(Native::open(&source)?))
+        } else {
+            let other = Other::open(&source)?;
+            let header = other.reader().header();
+            if let Some((cols, rows)) = header.size {
+                first_size = Size { cols, rows };
+            }
+            idle_limit_ns = header.idle_limit_ns;
+            Feed::Other(other)
+        };
+        let mut player = Self {
+            source,
+            feed,
+            term: Term::new(first_size, settings.clone()),
+            settings,
+            first_size,
+            idle_limit_ns,
+            length_ns: 0,
+            next: None,
+            at_ns: 0,
+            event_ns: 0,
+            offset: 0,
+            keyframes: Vec::new(),
+            keyframe_every: KEYFRAME_EVERY,
+            index: None,
+            surveyor: Surveyor::Idle,
+        };
+        player.prepare_native()?;
+        // A recording begins with its size; stand behind it, so that the model has it from the start.
+        if matches!(player.peek()?, Some((0, Played::Resize(_)))) {
+            player.advance()?;
+        }
+        Ok(player)
+    }
+
+    /// A native recording tells its length at its end, and may have an index.
+    fn prepare_native(&mut self) -> Result<(), PlayError> {
+        let first = self.feed.next()?;
+        let Feed::Native(native) = &mut self.feed else {
+            self.next = first;
+            return Ok(());
+        };
+        if first.is_none() {
+            return Err(PlayError::Empty(self.source.path().to_owned()));
+        }
+        let first_ts = native.last_ts();
+        let tail = ahr::tail(native.file()).map_err(|why| self.source.read_error(why))?;
+        self.length_ns = tail.last_ts.unwrap_or(0).saturating_sub(first_ts.unwrap_or(0));
+        self.index = load_index(&self.source, native.file());
+        if let Some(survey) = self.index.as_ref().and_then(|(index, _)| survey::by_index(&self.source, index))
+        {
+            self.length_ns = survey.duration_ns;
+            self.surveyor = Surveyor::Done(survey);
+        }
+        // Reading the length moved the file under the reader.
+        self.go_to(Spot::Start)
+    }
+
+    /// The terminal as it is at this place.
+    pub fn term(&self) -> &Term {
+        &self.term
+    }
+
+    /// What is played.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The longest pause that the recording itself asks for.
+    pub fn idle_limit_ns(&self) -> Option<u64> {
+        self.idle_limit_ns
+    }
+
+    /// Takes no more keyframes: for those who will not go back, and have a long scrollback in every picture.
+    pub fn forward_only(&mut self) {
+        self.keyframe_every = u64::MAX;
+    }
+
+    /// Looks through the whole recording on a thread of its own, where its length is not known otherwise.
+    /// Signals must have been set up before.
+    pub fn look_ahead(&mut self) {
+        if matches!(self.feed, Feed::Other(_)) {
+            self.surveyor.start(&self.source);
+        }
+    }
+
+    /// Whether the whole recording is still being looked through.
+    pub fn is_looking_ahead(&mut self) -> bool {
+        matches!(self.surveyor, Surveyor::Busy { .. }) && self.surveyor.within(Some(Duration::ZERO)).is_none()
+    }
+
+    /// Length of the recording in nanoseconds, as far as it is known.
+    pub fn duration_ns(&mut self) -> u64 {
+        if let Some(survey) = self.surveyor.within(Some(Duration::ZERO)) {
+            self.length_ns = self.length_ns.max(survey.duration_ns);
+        }
+        self.length_ns.max(self.event_ns)
+    }
+
+    /// Length of the recording, when all of it has been looked at.
+    pub fn whole_duration_ns(&mut self) -> u64 {
+        if matches!(self.feed, Feed::Other(_)) {
+            self.surveyor.start(&self.source);
+            self.surveyor.within(None);
+        }
+        self.duration_ns()
+    }
+
+    /// The markers and snapshots, if they can be had within the time; without a limit, when they can.
+    pub fn moments(&mut self, within: Option<Duration>) -> Option<&[Moment]> {
+        self.surveyor.start(&self.source);
+        self.surveyor.within(within).map(|survey: &Survey| &survey.moments[..])
+    }
+
+    /// The place in time.
+    pub fn at_ns(&self) -> u64 {
+        self.at_ns
+    }
+
+    /// The place in the output.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Damaged ranges, or other things to remark, passed so far.
+    pub fn damages(&self) -> u64 {
+        match &self.feed {
+            Feed::Native(native) => native.damages(),
+            Feed::Other(other) => other.notes(),
+        }
+    }
+
+    /// The event that comes next, and when.
+    pub fn peek(&mut self) -> Result<Option<(u64, &Played)>, PlayError> {
+        if self.next.is_none() {
+            self.next = self.feed.next()?;
+            self.take_keyframe();
+        }
+        Ok(self.next.as_ref().map(|got| (got.at_ns, &got.event)))
+    }
+
+    /// Passes the next event: the model takes it, and it comes back to be shown.
+    pub fn advance(&mut self) -> Result<Option<Played>, PlayError> {
+        self.peek()?;
+        let Some(Got { at_ns, off, event, .. }) = self.next.take() else { return Ok(None) };
+        (self.at_ns, self.event_ns) = (at_ns, at_ns);
+        match &event {
+            Played::Output(bytes) => {
+                self.term.feed(bytes, off);
+                self.offset = off.saturating_add(bytes.len() as u64);
+            }
+            Played::Resize(size) => {
+                self.term.resize(Size { cols: size.cols, rows: size.rows });
+            }
+            _ => {}
+        }
+        Ok(Some(event))
+    }
+
+    /// Goes to a place, by way of the nearest keyframe where that is shorter.
+    pub fn seek(&mut self, goal: Goal) -> Result<(), PlayError> {
+        let behind = match goal {
+            Goal::Time(to) => to < self.event_ns,
+            Goal::Byte(to) => to < self.offset,
+        };
+        self.enter(behind, |at_ns, offset| match goal {
+            Goal::Time(to) => at_ns <= to,
+            Goal::Byte(to) => offset <= to,
+        })?;
+        match goal {
+            Goal::Time(to) => {
+                while self.peek()?.is_some_and(|(at, _)| at <= to) {
+                    self.advance()?;
+                }
+                self.at_ns = to.min(self.duration_ns()).max(self.event_ns);
+            }
+            Goal::Byte(to) => while self.advance_within(to)? {},
+        }
+        Ok(())
+    }
+
+    /// Goes to a marker or a snapshot.
+    pub fn seek_moment(&mut self, moment: &Moment) -> Result<(), PlayError> {
+        self.seek(Goal::Byte(moment.anchor))?;
+        // It may have come long after the last output before it.
+        let latest = self.peek()?.map_or(u64::MAX, |(at, _)| at);
+        self.at_ns = moment.time_ns.min(latest).max(self.event_ns);
+        Ok(())
+    }
+
+    /// Goes back to before the last event that showed something.
+    pub fn step_back(&mut self) -> Result<(), PlayError> {
+        let to = self.offset;
+        self.enter(true, |_, offset| offset < to)?;
+        while self.peek()?.is_some() {
+            if let Some(Got { off, event: Played::Output(bytes), .. }) = &self.next
+                && off.saturating_add(bytes.len() as u64) >= to
+            {
+                break;
+            }
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Goes back to the start.
+    pub fn rewind(&mut self) -> Result<(), PlayError> {
+        self.go_to(Spot::Start)
+    }
+
+    /// Passes the next event, or the part of it that lies before an offset; says whether there is more to pass.
+    fn advance_within(&mut self, to: u64) -> Result<bool, PlayError> {
+        self.peek()?;
+        let Some(got) = &mut self.next else { return Ok(false) };
+        if let Played::Output(bytes) = &mut got.event
+            && got.off.saturating_add(bytes.len() as u64) > to
+        {
+            if got.off < to {
+                let before = bytes.split_to((to - got.off) as usize);
+                self.term.feed(&before, got.off);
+                (got.off, got.spot) = (to, None);
+                (self.at_ns, self.event_ns, self.offset) = (got.at_ns, got.at_ns, to);
+            }
+            return Ok(false);
+        }
+        self.advance()?;
+        Ok(true)
+    }
+
+    /// Enters at the last keyframe that fits, if the place lies behind or the keyframe is ahead of this place.
+    fn enter(&mut self, behind: bool, fits: impl Fn(u64, u64) -> bool) -> Result<(), PlayError> {
+        let own = self.keyframes.iter().rposition(|k| fits(k.at_ns, k.offset));
+        let own_offset = own.map_or(0, |i| self.keyframes[i].offset);
+        let ahead = |offset: u64, here: u64| behind || offset > here;
+        if let Some((index, file)) = &mut self.index {
+            let fitting = index.keyframes.iter().rposition(|k| fits(k.time_ns, k.byte_off));
+            if let Some(keyframe) = fitting.map(|i| index.keyframes[i])
+                && keyframe.byte_off > own_offset
+                && ahead(keyframe.byte_off, self.offset)
+                // One that is damaged is as good as none.
+                && let Ok(picture) = index.dump(file, &keyframe)
+            {
+                let (offset, time_ns, last_ts) =
+                    (keyframe.block_offset, keyframe.time_ns, Some(keyframe.last_ts));
+                self.go_to(Spot::Block { offset, time_ns, last_ts })?;
+                let size = Size { cols: keyframe.size.0, rows: keyframe.size.1 };
+                self.show(size, &picture, keyframe.byte_off);
+                (self.at_ns, self.event_ns) = (time_ns, time_ns);
+                return Ok(());
+            }
+        }
+        match own {
+            Some(i) if ahead(own_offset, self.offset) => {
+                self.go_to(self.keyframes[i].spot)?;
+                let k = &self.keyframes[i];
+                let (size, at_ns, picture) = (k.size, k.at_ns, k.picture.clone());
+                self.show(size, &picture, own_offset);
+                (self.at_ns, self.event_ns) = (at_ns, at_ns);
+                Ok(())
+            }
+            None if behind => self.go_to(Spot::Start),
+            _ => Ok(()),
+        }
+    }
+
+    fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
+        self.next = None;
+        self.feed.go_to(spot)?;
+        self.term = Term::new(self.first_size, self.settings.clone());
+        (self.at_ns, self.event_ns, self.offset) = (0, 0, 0);
+        Ok(())
+    }
+
+    fn show(&mut self, size: Size, picture: &[u8], offset: u64) {
+        self.term = Term::new(size, self.settings.clone());
+        // Which byte drew what is not known any more; it was all before this place.
+        self.term.feed(picture, offset.saturating_sub(picture.len() as u64));
+        self.offset = offset;
+    }
+
+    /// Takes a picture where the recording can be entered, if enough has passed since the last one.
+    fn take_keyframe(&mut self) {
+        let newest = self.keyframes.last().map_or(0, |k| k.offset);
+        let Some(spot) = self.next.as_ref().and_then(|got| got.spot) else { return };
+        if self.offset < newest.saturating_add(self.keyframe_every) {
+            return;
+        }
+        if self.keyframes.len() >= MAX_KEYFRAMES {
+            let mut nth = 0;
+            self.keyframes.retain(|_| {
+                nth += 1;
+                nth % 2 == 0
+            });
+            self.keyframe_every = self.keyframe_every.saturating_mul(2);
+        }
+        self.keyframes.push(Keyframe {
+            spot,
+            at_ns: self.event_ns,
+            offset: self.offset,
+            size: self.term.size(),
+            picture: self.term.dump(),
+        });
+    }
+}
+
+/// The index beside a recording, as far as it belongs to it.
+fn load_index(source: &Source, recording: &File) -> Option<(Index, File)> {
+    let file = File::open(sidecar(source.path(), "ahx")).ok()?;
+    let mut index = Index::load(&file).ok()?;
+    index.check(recording).ok()?;
+    Some((index, file))
+}

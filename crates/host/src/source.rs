@@ -1,0 +1,217 @@
+//! A recording of any format on disk: found out once, opened from its start as often as needed, with what
+//! stands beside it (the sidecars of a native recording, the timing file of a typescript).
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tapdeck_tape::ahr::labels_of;
+use tapdeck_tape::meta::Meta;
+use tapdeck_tape::zst::ZstReader;
+use tapdeck_tape::{Beside, Container, EventReader, Format, open};
+
+use crate::recorder::sidecar;
+
+/// So much of a file tells its format.
+const HEAD: usize = 4096;
+
+/// A recording that could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// It could not be opened.
+    #[error("{}: {why}", path.display())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// It could not be read.
+    #[error("{}: {why}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        why: tapdeck_tape::Error,
+    },
+    /// Neither its content nor its name tells what it is.
+    #[error("{}: no recording in any known format: say which with --from", .0.display())]
+    Unknown(PathBuf),
+    /// A typescript without its timing file.
+    #[error("{}: a typescript needs its timing file: give it with --timing", .0.display())]
+    NoTiming(PathBuf),
+}
+
+/// A recording of a known format.
+#[derive(Debug, Clone)]
+pub struct Source {
+    path: PathBuf,
+    container: Container,
+    timing: Option<PathBuf>,
+    len: u64,
+}
+
+impl Source {
+    /// Finds out what a file is. `format` and `timing` overrule what it seems to be.
+    pub fn find(path: &Path, format: Option<Container>, timing: Option<&Path>) -> Result<Self, SourceError> {
+        let fail = |why| SourceError::Open { path: path.to_owned(), why };
+        let mut file = open_file(path).map_err(fail)?;
+        let len = file.metadata().map_err(fail)?.len();
+        let head = head_of(&mut file).map_err(fail)?;
+        let container = match format {
+            Some(container) => container,
+            None => detect(path.to_str(), &head).ok_or_else(|| SourceError::Unknown(path.to_owned()))?,
+        };
+        let timing = match (container.format, timing) {
+            (Format::Typescript, Some(given)) => Some(given.to_owned()),
+            (Format::Typescript, None) => {
+                let found = timing_names(path).into_iter().find(|p| p.is_file());
+                Some(found.ok_or_else(|| SourceError::NoTiming(path.to_owned()))?)
+            }
+            _ => None,
+        };
+        Ok(Self { path: path.to_owned(), container, timing, len })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it is.
+    pub fn container(&self) -> Container {
+        self.container
+    }
+
+    /// Length of the file.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the file is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Opens it from its start.
+    pub fn open(&self) -> Result<Box<dyn EventReader>, SourceError> {
+        self.open_counted(&Arc::default())
+    }
+
+    /// Opens it from its start, with a count of the bytes read from disk.
+    pub fn open_counted(&self, count: &Arc<AtomicU64>) -> Result<Box<dyn EventReader>, SourceError> {
+        let fail = |why| SourceError::Open { path: self.path.clone(), why };
+        let file = Counted { inner: open_file(&self.path).map_err(fail)?, count: count.clone() };
+        let mut beside = Beside::default();
+        if self.container.format == Format::Ahr {
+            beside.meta = self.meta();
+            if let Ok(events) = File::open(sidecar(&self.path, "events.jsonl")) {
+                beside.labels = labels_of(BufReader::new(events)).unwrap_or_default();
+            }
+        }
+        if let Some(timing) = &self.timing {
+            let file = open_file(timing).map_err(|why| SourceError::Open { path: timing.clone(), why })?;
+            beside.timing = Some(Box::new(BufReader::new(file)));
+        }
+        open(self.container, BufReader::with_capacity(1 << 16, file), beside)
+            .map_err(|why| self.read_error(why))
+    }
+
+    /// The sidecar of a native recording, if there is one.
+    pub fn meta(&self) -> Option<Meta> {
+        let bytes = std::fs::read(sidecar(&self.path, "meta.json")).ok()?;
+        Meta::from_bytes(&bytes).ok()
+    }
+
+    /// An error of reading, with the file's name.
+    pub fn read_error(&self, why: tapdeck_tape::Error) -> SourceError {
+        SourceError::Read { path: self.path.clone(), why }
+    }
+}
+
+/// Opens a recording that comes as a stream: its head is looked at and put back.
+pub fn open_stream(
+    mut stream: impl Read + 'static,
+    format: Option<Container>,
+    timing: Option<&Path>,
+    count: &Arc<AtomicU64>,
+) -> Result<(Container, Box<dyn EventReader>), SourceError> {
+    let name = || PathBuf::from("standard input");
+    let fail = |why| SourceError::Open { path: name(), why };
+    let head = head_of(&mut stream).map_err(fail)?;
+    let container = match format {
+        Some(container) => container,
+        None => detect(None, &head).ok_or_else(|| SourceError::Unknown(name()))?,
+    };
+    let mut beside = Beside::default();
+    if container.format == Format::Typescript {
+        let timing = timing.ok_or_else(|| SourceError::NoTiming(name()))?;
+        let file = open_file(timing).map_err(|why| SourceError::Open { path: timing.to_owned(), why })?;
+        beside.timing = Some(Box::new(BufReader::new(file)));
+    }
+    let stream = Counted { inner: io::Cursor::new(head).chain(stream), count: count.clone() };
+    let reader = open(container, stream, beside).map_err(|why| SourceError::Read { path: name(), why })?;
+    Ok((container, reader))
+}
+
+/// The names under which a timing file may stand beside a typescript, the one that is written first.
+pub fn timing_names(typescript: &Path) -> Vec<PathBuf> {
+    let name = typescript.file_name().unwrap_or_default();
+    let mut names: Vec<PathBuf> = Vec::new();
+    for end in [".timing", ".tm"] {
+        let mut beside = name.to_owned();
+        beside.push(end);
+        names.push(typescript.with_file_name(beside));
+    }
+    names.extend(["timing", "tm"].map(|end| typescript.with_extension(end)));
+    names
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(file)
+}
+
+fn head_of(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(HEAD);
+    from.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn detect(name: Option<&str>, head: &[u8]) -> Option<Container> {
+    if !Container::is_zst(head) {
+        // Damage at its start makes a native recording no other format: its reader finds the next block.
+        return Container::detect(name, head, false)
+            .or_else(|| name.and_then(Container::of_name).filter(|c| c.format == Format::Ahr));
+    }
+    let mut inside = vec![0; HEAD];
+    let mut have = 0;
+    // The head may end within the stream, so an error only says that this is all there is to look at.
+    if let Ok(mut reader) = ZstReader::new(head) {
+        while let Ok(n @ 1..) = reader.read(&mut inside[have..]) {
+            have += n;
+        }
+    }
+    Container::detect(name, &inside[..have], true)
+        .or_else(|| name.and_then(Container::of_name).filter(|c| c.zst))
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}

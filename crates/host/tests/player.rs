@@ -1,0 +1,93 @@
+//! A player stands where it is told to, whichever way it went there.
+
+#![allow(missing_docs, reason = "tests explain themselves by their names")]
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use bytes::Bytes;
+use tapdeck_host::{Goal, Player};
+use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::index::{IndexOptions, build_index};
+use tapdeck_tape::{Container, Event, Header, Kind, Parts, writer};
+use tapdeck_term::Settings;
+
+const EVENTS: u64 = 300;
+
+/// Ten megabytes of numbered lines, an event every tenth of a second.
+fn write(path: &Path) {
+    let container = Container::of_name(path.to_str().expect("a name")).expect("a format");
+    let mut target = writer(container.format, Quality::Brotli(0)).expect("it can be written");
+    let mut parts = Parts::default();
+    let header = Header { size: Some((80, 24)), started_ns: Some(1_000_000_000), ..Header::default() };
+    target.begin(&header, &mut parts);
+    for i in 0..EVENTS {
+        let mut text = String::new();
+        for n in 0..550 {
+            text += &format!("\x1b[3{}mevent {i} line {n} {}\x1b[m\r\n", n % 8, "x".repeat(40));
+        }
+        target.event(&Event::new(i * 100_000_000, Kind::Output(Bytes::from(text))), &mut parts);
+    }
+    target.finish(&mut parts);
+    std::fs::write(path, parts.main).expect("written");
+}
+
+fn screen(player: &Player) -> String {
+    player.term().screen().map(|line| line.text()).collect::<Vec<_>>().join("\n")
+}
+
+fn open(path: &Path) -> Player {
+    Player::open(path, Settings { scrollback: 0, ..Settings::default() }).expect("it opens")
+}
+
+#[track_caller]
+fn check(path: &Path) {
+    let mut player = open(path);
+    // Forth, far back (behind keyframes), forth again, and to the very ends.
+    for tenth in [5, 250, 120, 299, 3, 180, 0] {
+        player.seek(Goal::Time(tenth * 100_000_000 + 50_000_000)).expect("a place");
+        let shown = screen(&player);
+        assert!(shown.contains(&format!("event {tenth} line 549 ")), "{tenth}: {shown}");
+        // An event may stand in two records, where a block was full.
+        let here = player.offset();
+        player.step_back().expect("a step");
+        assert!(player.offset() < here && screen(&player) != shown, "before {tenth}");
+        player.advance().expect("a step");
+        assert_eq!((player.offset(), screen(&player)), (here, shown));
+    }
+    let mut offsets = Vec::new();
+    for byte in [9_000_000, 4_500_000, 100, 8_999_999] {
+        player.seek(Goal::Byte(byte)).expect("a place");
+        assert_eq!(player.offset(), byte);
+        offsets.push(screen(&player));
+    }
+    let mut fresh = open(path);
+    fresh.seek(Goal::Byte(4_500_000)).expect("a place");
+    assert_eq!(screen(&fresh), offsets[1]);
+    assert_eq!(player.whole_duration_ns(), (EVENTS - 1) * 100_000_000);
+}
+
+#[test]
+fn places_of_any_format_with_and_without_an_index() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let native = folder.path().join("a.ahr");
+    write(&native);
+    check(&native);
+    let mut index = File::create(folder.path().join("a.ahx")).expect("created");
+    let recording = File::open(&native).expect("opened");
+    build_index::<tapdeck_tape::Error>(recording, IndexOptions::default(), |piece| {
+        index.write_all(piece).expect("written");
+        Ok(())
+    })
+    .expect("an index");
+    check(&native);
+    // An index of something else is no index.
+    std::fs::write(folder.path().join("a.ahx"), b"AHXI not an index of this").expect("written");
+    check(&native);
+    for name in ["a.ttyrec", "a.cast"] {
+        let path = folder.path().join(name);
+        write(&path);
+        check(&path);
+    }
+}

@@ -1,0 +1,160 @@
+//! `tapdeck index`: keyframes beside a recording, so that it opens at any moment at once.
+
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tapdeck_host::sidecar;
+use tapdeck_tape::index::{Index, IndexOptions, build_index};
+
+use super::verify::open;
+use crate::ending::{Ending, code, print, say};
+use crate::human;
+use crate::out_file::OutFile;
+use crate::progress::Progress;
+
+/// Write the index of a recording, NAME.ahx, with which it opens at any moment at once.
+#[derive(Args)]
+#[command(after_help = "\
+An index that fits its recording is left alone; one that is stale, damaged or of another recording is made anew.
+Nothing needs an index: without one, places are found by reading from the start.
+
+Examples:
+  tapdeck index demo.ahr
+  tapdeck play --at 1:23:45 demo.ahr")]
+pub(crate) struct IndexArgs {
+    /// The recordings
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Make it anew even where it fits
+    #[arg(long)]
+    force: bool,
+    /// Say nothing when all is well
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Answer in JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &IndexArgs) -> Ending {
+    let mut worst = 0;
+    for path in &args.files {
+        let (answer, code) = match index(path, args.force) {
+            Ok(done) => {
+                if !args.quiet && !args.json {
+                    done.say();
+                }
+                (done.to_json(path), 0)
+            }
+            Err((message, code)) => {
+                if !args.json {
+                    say(&message);
+                }
+                (json!({"file": path.to_string_lossy(), "error": message}), code)
+            }
+        };
+        if args.json {
+            print(format_args!("{answer}\n"));
+        }
+        worst = worst.max(code);
+    }
+    Ending::Code(worst)
+}
+
+struct Done {
+    path: PathBuf,
+    index: Index,
+    bytes: u64,
+    /// Why it was written; `None` when the one that was there fits.
+    why: Option<&'static str>,
+}
+
+fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
+    let file = open(recording)?;
+    let path = sidecar(recording, "ahx");
+    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", recording.display()), code::IO);
+    let old = std::fs::File::open(&path).ok();
+    let why = match &old {
+        None => Some("written"),
+        Some(_) if force => Some("made anew"),
+        Some(old) => match Index::load(old).and_then(|mut index| Ok((index.check(&file)?, index))) {
+            Ok((true, index)) => {
+                let bytes = old.metadata().map_or(0, |m| m.len());
+                return Ok(Done { path, index, bytes, why: None });
+            }
+            _ => Some("did not fit, and was made anew"),
+        },
+    };
+    let total = file.metadata().map_or(0, |m| m.len());
+    let done = Arc::<AtomicU64>::default();
+    let mut progress = Progress::new("indexing", total, done.clone());
+    let mut out = OutFile::create(&path, true).map_err(|e| fail(&e))?;
+    let mut bytes = 0;
+    let counted = Counted { inner: open(recording)?, done };
+    let mut written = Ok(());
+    let built =
+        build_index::<tapdeck_tape::Error>(BufReader::new(counted), IndexOptions::default(), |piece| {
+            progress.tick();
+            bytes += piece.len() as u64;
+            if written.is_ok() {
+                written = out.write_all(piece);
+            }
+            Ok(())
+        });
+    built.map_err(|e| fail(&e))?;
+    progress.clear();
+    let name = path.display().to_string();
+    let cannot = |e: std::io::Error| (format!("cannot write {name}: {e}"), code::IO);
+    written.map_err(cannot)?;
+    out.commit().map_err(cannot)?;
+    let index =
+        std::fs::File::open(&path).map_err(|e| fail(&e)).and_then(|f| Index::load(f).map_err(|e| fail(&e)));
+    let index = index.map_err(|_| {
+        let _ = std::fs::remove_file(&path);
+        (format!("{}: no recording: not one whole block in it", recording.display()), code::FAILED)
+    })?;
+    Ok(Done { path, index, bytes, why })
+}
+
+impl Done {
+    fn say(&self) {
+        let amount = format!(
+            "{} keyframes, {} moments, {}",
+            self.index.keyframes.len(),
+            self.index.moments.len(),
+            human::bytes(self.bytes)
+        );
+        match self.why {
+            Some(why) => say(format_args!("{} {why}: {amount}", self.path.display())),
+            None => say(format_args!("{} fits: {amount}", self.path.display())),
+        }
+    }
+
+    fn to_json(&self, recording: &Path) -> Value {
+        json!({
+            "file": recording.to_string_lossy(),
+            "index": self.path.to_string_lossy(),
+            "written": self.why.is_some(),
+            "keyframes": self.index.keyframes.len(),
+            "moments": self.index.moments.len(),
+            "bytes": self.bytes,
+        })
+    }
+}
+
+struct Counted<R> {
+    inner: R,
+    done: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.done.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}

@@ -1,0 +1,135 @@
+//! A file that appears whole or not at all. It is written without a name where the system can do that, so that
+//! not even a killed process leaves half of it behind, and is given its name at the end.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+
+/// A file in the making.
+pub(crate) struct OutFile {
+    file: File,
+    path: PathBuf,
+    place: Place,
+    overwrite: bool,
+}
+
+enum Place {
+    /// It has no name yet.
+    Nameless,
+    /// It has another name, to be removed if nothing comes of it.
+    Temporary(PathBuf),
+    /// It is a device or a pipe, and gets its bytes at once.
+    Direct,
+}
+
+impl OutFile {
+    /// Begins a file, private to the user. Without `overwrite` one that is there is an error, now or at the end.
+    pub(crate) fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
+        // What a link points at is replaced, not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match fs::metadata(&path).map(|m| m.file_type()) {
+            Ok(kind) if kind.is_char_device() || kind.is_fifo() => {
+                let file = OpenOptions::new().write(true).open(&path)?;
+                return Ok(Self { file, path, place: Place::Direct, overwrite });
+            }
+            Ok(kind) if kind.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
+            _ => {}
+        }
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let private = Mode::RUSR | Mode::WUSR;
+        if let Ok(fd) = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, private) {
+            return Ok(Self { file: fd.into(), path, place: Place::Nameless, overwrite });
+        }
+        let temporary = temporary(&path);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        Ok(Self { file, path, place: Place::Temporary(temporary), overwrite })
+    }
+
+    /// Gives the file its name: from now on it is there, whole.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
+        match &self.place {
+            Place::Direct => return self.file.flush(),
+            _ => self.file.sync_data()?,
+        }
+        if matches!(self.place, Place::Nameless) {
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let link = |to: &Path| linkat(CWD, own.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW);
+            if !self.overwrite {
+                return Ok(link(&self.path)?);
+            }
+            let temporary = temporary(&self.path);
+            link(&temporary)?;
+            self.place = Place::Temporary(temporary);
+        }
+        if let Place::Temporary(temporary) = &self.place {
+            if self.overwrite {
+                fs::rename(temporary, &self.path)?;
+            } else {
+                // A link refuses a name that is taken, where a rename would replace it.
+                fs::hard_link(temporary, &self.path)?;
+                fs::remove_file(temporary)?;
+            }
+        }
+        self.place = Place::Direct;
+        Ok(())
+    }
+}
+
+impl Write for OutFile {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.file.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutFile {
+    fn drop(&mut self) {
+        if let Place::Temporary(path) = &self.place {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_there_before_the_end_and_nothing_is_replaced_unasked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out");
+        let names = || fs::read_dir(folder.path()).expect("listed").count();
+        let mut file = OutFile::create(&path, false).expect("begun");
+        file.write_all(b"half").expect("written");
+        drop(file);
+        assert_eq!(names(), 0, "what was given up leaves nothing");
+        let mut file = OutFile::create(&path, false).expect("begun");
+        file.write_all(b"whole").expect("written");
+        fs::write(&path, "somebody was faster").expect("written");
+        let refused = file.commit().expect_err("it is there");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert!(OutFile::create(&path, false).is_err());
+        let mut file = OutFile::create(&path, true).expect("begun");
+        file.write_all(b"whole").expect("written");
+        file.commit().expect("named");
+        assert_eq!((fs::read(&path).expect("read"), names()), (b"whole".to_vec(), 1));
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).expect("there").permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,186 @@
+//! `tapdeck convert`: any format to any other, with what is lost said, and nothing half-written.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Home, Seat, has, recorded_output};
+
+/// A recording with colours, a byte that is not UTF-8, input and an exit code.
+fn record(home: &Home, name: &str) {
+    let script = "read x; printf 'one \\033[31mred\\033[m \\377bad\\n'; sleep 0.1; seq 1 40; exit 3";
+    let mut child = home
+        .tapdeck(["rec", "-q", "-I", name, "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    child.stdin.take().expect("piped").write_all(b"typed\n").expect("written");
+    assert_eq!(child.wait().expect("ended").code(), Some(3));
+}
+
+#[track_caller]
+fn convert(home: &Home, args: &[&str]) -> String {
+    let out = home.run([&["convert"], args].concat());
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {said}");
+    said
+}
+
+fn report(home: &Home, args: &[&str]) -> Value {
+    let out = home.run([&["convert", "--json"], args].concat());
+    serde_json::from_slice(&out.stdout).expect("a report")
+}
+
+fn lost(report: &Value) -> Vec<&str> {
+    report["not_carried"].as_array().expect("a list").iter().filter_map(|l| l["what"].as_str()).collect()
+}
+
+#[test]
+fn formats_that_carry_bytes_give_them_all_back() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    let want = recorded_output(&home.path("a.ahr"));
+    for name in ["b.ttyrec", "b.ttyrec.zst", "b.typescript", "b.raw", "b2.ahr"] {
+        convert(&home, &["a.ahr", "-o", name]);
+        let back = format!("back-{name}.ahr");
+        convert(&home, &[name, "-o", &back]);
+        assert_eq!(recorded_output(&home.path(&back)), want, "{name}");
+        let mode = std::fs::metadata(home.path(name)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let verified = home.run(["verify", "--json", "b2.ahr"]);
+    let verified: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
+    assert_eq!(verified["sha256_matches"], true, "the new meta.json belongs to the new recording");
+    assert_eq!(verified["exit"]["code"], 3);
+}
+
+#[test]
+fn what_the_target_cannot_carry_is_counted() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    let cast = report(&home, &["a.ahr", "-o", "a.cast"]);
+    assert_eq!((&cast["from"], &cast["to"]), (&"ahr".into(), &"cast-v3".into()));
+    assert!(lost(&cast).contains(&"invalid-utf8"), "{cast}");
+    assert!(!lost(&cast).contains(&"input"), "{cast}");
+    let ttyrec = report(&home, &["a.ahr", "-o", "a.ttyrec"]);
+    assert!(lost(&ttyrec).contains(&"input") && lost(&ttyrec).contains(&"exit"), "{ttyrec}");
+    let said = convert(&home, &["a.ahr", "-o", "b.ttyrec"]);
+    assert!(said.contains("what ttyrec cannot carry: input: 1 with "), "{said}");
+    assert_eq!(convert(&home, &["-q", "b.ttyrec", "-o", "c.ahr"]), "");
+}
+
+#[test]
+fn exports_show_what_was_shown_and_cannot_act() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    for name in ["a.txt", "a.ansi", "a.md", "a.json", "a.csv", "a.html", "a.svg"] {
+        convert(&home, &["a.ahr", "-o", name]);
+        let text = String::from_utf8(std::fs::read(home.path(name)).expect("read")).expect("text");
+        assert!(text.contains("red") && text.contains("40"), "{name}: {text}");
+        let acts = text.chars().any(|c| c.is_control() && !"\r\n\t".contains(c));
+        assert_eq!(acts, name == "a.ansi", "{name}");
+    }
+    let text = std::fs::read_to_string(home.path("a.txt")).expect("read");
+    assert_eq!(text.lines().count(), 41, "{text}");
+}
+
+#[test]
+fn streams_in_and_out() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    for to in ["cast", "cast-v2", "cast.zst", "ttyrec", "ahr"] {
+        let piped = home.run(["convert", "-q", "a.ahr", "-o", "-", "--to", to]);
+        assert_eq!(piped.status.code(), Some(0), "{}", String::from_utf8_lossy(&piped.stderr));
+        let mut child = home
+            .tapdeck(["convert", "-q", "-", "-o", "-", "--to", "txt"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        child.stdin.take().expect("piped").write_all(&piped.stdout).expect("written");
+        let out = child.wait_with_output().expect("ended");
+        assert!(String::from_utf8_lossy(&out.stdout).ends_with("39\n40\n"), "{to}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_half_written_is_left() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    convert(&home, &["a.ahr", "-o", "a.cast"]);
+    let before = std::fs::read(home.path("a.cast")).expect("read");
+    let again = home.run(["convert", "a.ahr", "-o", "a.cast"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("a.cast exists"));
+    convert(&home, &["--overwrite", "a.ahr", "-o", "a.cast"]);
+    assert_eq!(std::fs::read(home.path("a.cast")).expect("read"), before);
+
+    std::fs::create_dir(home.path("d")).expect("made");
+    let cut = [&before[..before.len() - 30], b"\n[0.1, \"o\" oops\n"].concat();
+    std::fs::write(home.path("cut.cast"), cut).expect("written");
+    let broken = home.run(["convert", "cut.cast", "-o", "d/out.ahr"]);
+    assert_eq!(broken.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&broken.stderr).contains("nothing was written"));
+    let left: Vec<_> = std::fs::read_dir(home.path("d")).expect("listed").collect();
+    assert!(left.is_empty(), "{left:?}");
+    let kept = home.run(["convert", "--partial", "cut.cast", "-o", "d/out.ahr"]);
+    assert_eq!(kept.status.code(), Some(1));
+    assert!(!recorded_output(&home.path("d/out.ahr")).is_empty());
+}
+
+#[test]
+fn wrong_requests_are_refused_in_a_sentence() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    std::fs::write(home.path("x.typescript"), "Script started on now\nhi\n").expect("written");
+    std::fs::write(home.path("noise"), "nothing that anybody knows").expect("written");
+    for (args, code, word) in [
+        (&["a.ahr", "-o", "a.doc"][..], 2, "--to"),
+        (&["nothing.ahr", "-o", "a.cast"], 3, "nothing.ahr"),
+        (&["a.ahr", "-o", "a.3a"], 2, "not written"),
+        (&["x.typescript", "-o", "x.ahr"], 2, "--timing"),
+        (&["noise", "-o", "x.ahr"], 4, "--from"),
+        (&["a.ahr", "-o", "no/such/folder.cast"], 4, "cannot write"),
+        (&["a.ahr", "-o", "-", "--to", "typescript"], 2, "--out-timing"),
+    ] {
+        let out = home.run([&["convert"], args].concat());
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(word) && said.lines().count() == 1, "{args:?}: {said}");
+    }
+}
+
+/// What could act on the terminal does not go there.
+#[test]
+fn a_terminal_is_given_text_only() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    let mut seat = Seat::new(home.tapdeck(["convert", "a.ahr", "-o", "-", "--to", "raw"]));
+    assert_eq!(seat.end().code(), Some(2));
+    assert!(seat.screen().contains("could act on this terminal"), "{}", seat.screen());
+    // The title of a cast is a stranger's text, and so is a message that quotes it.
+    let cast = "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"hi\\u001b]0;evil\\u0007\"]\n[1,\"q\u{202e}\u{7}\", oops\n";
+    std::fs::write(home.path("h.cast"), cast).expect("written");
+    let out = home.run(["convert", "--partial", "h.cast", "-o", "-", "--to", "txt"]);
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "hi\n");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(!said.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{said:?}");
+}
+
+#[test]
+fn a_typescript_of_script_itself_is_read() {
+    let home = Home::new();
+    if !has("script") {
+        return;
+    }
+    let script = ["-q", "-c", "printf 'from script\\n'", "--log-out", "s.typescript", "--log-timing", "s.tm"];
+    let ran = home.command("script").args(script).stdin(Stdio::null()).output().expect("script runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    convert(&home, &["s.typescript", "--timing", "s.tm", "-o", "s.ahr"]);
+    assert_eq!(recorded_output(&home.path("s.ahr")), b"from script\r\n");
+    convert(&home, &["s.typescript", "-o", "s.txt"]);
+    assert_eq!(std::fs::read(home.path("s.txt")).expect("read"), b"from script\n");
+}
