@@ -20,8 +20,8 @@ pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
-    CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, calendar, default_path,
-    file_digest, sidecar,
+    CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS, calendar,
+    can_record, default_path, file_digest, sidecar,
 };
 pub use shared::{SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};

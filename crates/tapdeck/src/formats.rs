@@ -48,13 +48,9 @@ impl Target {
         }
     }
 
-    /// Whether it is text without control characters, fit for a terminal.
+    /// Whether nothing in it can act on a terminal.
     pub(crate) fn is_tame(self) -> bool {
-        match self {
-            // JSON escapes what is not text.
-            Target::Tape(c) => !c.zst && matches!(c.format, Format::CastV2 | Format::CastV3),
-            Target::Export(_) => true,
-        }
+        matches!(self, Target::Export(_))
     }
 }
 

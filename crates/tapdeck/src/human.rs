@@ -49,15 +49,29 @@ pub(crate) fn moment(wall_ns: u64) -> String {
     )
 }
 
-/// Text from outside with its control characters made visible, so that it cannot act on the terminal, nor show
-/// itself in another order than it has.
+/// Whether a character could act on the terminal, or make text show itself in another order than it has.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+        || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Text from outside that can only be looked at.
 pub(crate) fn printable(text: &str) -> String {
-    let acts = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
-            || matches!(c, '\u{2028}' | '\u{2029}')
-    };
     text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A value as one line of JSON that can only be looked at: what the format would let through is escaped.
+pub(crate) fn json(value: &serde_json::Value) -> String {
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        if acts(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -70,5 +84,14 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "18446744073.71 GB");
         assert_eq!(duration(Duration::from_millis(420)), "0.42s");
         assert_eq!(duration(Duration::from_secs(3_723)), "1:02:03");
+    }
+
+    #[test]
+    fn nothing_acts() {
+        assert_eq!(printable("a\x1b[31m\u{9b}\u{202e}é"), "a\u{fffd}[31m\u{fffd}\u{fffd}é");
+        let value = serde_json::json!("a\x1b\u{9b}\u{7f}\u{202e}é");
+        let text = json(&value);
+        assert!(!text.chars().any(acts), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
     }
 }

@@ -98,6 +98,15 @@ impl ZstWriter {
         Ok(())
     }
 
+    /// All that was given so far, so that it can be read should nothing follow. Costs some compression.
+    ///
+    /// # Errors
+    /// When the compressor fails.
+    pub fn flush(&mut self) -> Result<Vec<u8>> {
+        self.inner.flush().map_err(write_error)?;
+        Ok(std::mem::take(self.inner.get_mut()))
+    }
+
     /// The end of the compressed stream.
     ///
     /// # Errors

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
-use tapdeck_tape::ahr;
+use tapdeck_tape::{Container, Format, ahr};
+
+use crate::source::timing_names;
 
 /// What to do when the file is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,9 +74,27 @@ pub struct RecordingFile {
     good_len: u64,
     start_off: u64,
     sha256: Sha256,
+    container: Container,
+    /// The timing file of a typescript.
+    beside: Option<Box<RecordingFile>>,
 }
 
+const NATIVE: Container = Container { format: Format::Ahr, zst: false };
+
 impl RecordingFile {
+    /// Creates a file, or overwrites one, for a recording in any format, with the timing file of a typescript.
+    pub fn open_as(path: &Path, container: Container, overwrite: bool) -> Result<Self, CreateError> {
+        let if_exists = if overwrite { IfExists::Overwrite } else { IfExists::Refuse };
+        let timing = timing_names(path).into_iter().next().filter(|_| container.format == Format::Typescript);
+        if let Some(timing) = timing.as_deref().filter(|t| !overwrite && t.exists()) {
+            return Err(CreateError::Exists(timing.to_owned()));
+        }
+        let mut this = Self::open(path, if_exists)?;
+        this.container = container;
+        this.beside = timing.map(|timing| Self::open(&timing, if_exists)).transpose()?.map(Box::new);
+        Ok(this)
+    }
+
     /// Creates, overwrites or continues a file. Folders are created; the file is private and locked.
     pub fn open(path: &Path, if_exists: IfExists) -> Result<Self, CreateError> {
         let system = |why| CreateError::System { path: path.to_owned(), why };
@@ -104,11 +124,21 @@ impl RecordingFile {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| CreateError::Busy(path.to_owned()))?;
         file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(system)?;
-        let mut this = Self { file, path: path.to_owned(), good_len: 0, start_off: 0, sha256: Sha256::new() };
+        let mut this = Self {
+            file,
+            path: path.to_owned(),
+            good_len: 0,
+            start_off: 0,
+            sha256: Sha256::new(),
+            container: NATIVE,
+            beside: None,
+        };
         if is_new {
             sync_folder(path);
         } else if if_exists == IfExists::Overwrite {
             this.file.set_len(0).map_err(system)?;
+            // What happened in the recording that was there is not what will happen in this one.
+            let _ = fs::remove_file(sidecar(path, "events.jsonl"));
         } else {
             this.continue_behind_the_end()?;
         }
@@ -118,6 +148,11 @@ impl RecordingFile {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The format to write.
+    pub fn container(&self) -> Container {
+        self.container
     }
 
     /// Bytes of output that the file holds already.
@@ -142,7 +177,16 @@ impl RecordingFile {
         Ok(())
     }
 
+    /// Appends to the timing file, where there is one.
+    pub(super) fn write_beside(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.beside {
+            Some(beside) if !bytes.is_empty() => beside.write_block(bytes),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn sync(&self) -> io::Result<()> {
+        self.beside.as_ref().map_or(Ok(()), |beside| beside.sync())?;
         self.file.sync_data()
     }
 

@@ -17,17 +17,31 @@ use std::time::Duration;
 use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, Why, WinSize};
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Quality, Record};
 use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::seal::SealKey;
+use tapdeck_tape::{Format, Losses};
 
 use crate::clock::Clock;
 use crate::inbox::Anchor;
 use crate::shared::{SharedLog, Woken};
 
 mod file;
+<<<<<<< HEAD
 mod snapshots;
 
 use file::replace_file;
 pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
 use snapshots::Snapshots;
+=======
+mod other;
+mod seal;
+
+use file::replace_file;
+pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
+use other::OtherTask;
+pub use other::can_record;
+pub use seal::SEALED_SIDECARS;
+use seal::Sealing;
+>>>>>>> cli
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
@@ -51,8 +65,13 @@ pub struct RecordOptions {
     pub cwd: Option<PathBuf>,
     /// A title for people.
     pub title: Option<String>,
+<<<<<<< HEAD
     /// Where snapshots are announced.
     pub ipc: Option<String>,
+=======
+    /// The key to seal it with; native recordings only.
+    pub seal: Option<SealKey>,
+>>>>>>> cli
 }
 
 /// What became of a recording.
@@ -70,6 +89,22 @@ pub struct Report {
     pub lost_bytes: u64,
     /// What went wrong, in a sentence; `None` when all is well.
     pub trouble: Option<String>,
+    /// What the format could not carry.
+    pub losses: Losses,
+}
+
+impl Report {
+    fn nothing(path: PathBuf) -> Self {
+        Self {
+            path,
+            file_bytes: 0,
+            output_bytes: 0,
+            duration: Duration::ZERO,
+            lost_bytes: 0,
+            trouble: None,
+            losses: Losses::default(),
+        }
+    }
 }
 
 /// A recorder at work.
@@ -89,6 +124,11 @@ impl Recorder {
     ) -> io::Result<Self> {
         let path = file.path().to_owned();
         let reader = log.reader_from_start(ReaderKind::Lossless);
+        let builder = std::thread::Builder::new().name("tapdeck-recorder".into());
+        if file.container().format != Format::Ahr || file.container().zst {
+            let task = OtherTask { file, log, reader, clock, options, size };
+            return Ok(Self { thread: builder.spawn(move || task.run())?, path });
+        }
         let mut meta = first_meta(&options, clock, size);
         if file.written() > 0
             && let Ok(bytes) = std::fs::read(sidecar(&path, "meta.json"))
@@ -97,6 +137,7 @@ impl Recorder {
             // A recording that is continued began when, where and as it began.
             meta = Meta { exit: None, ended_at_ns: None, sha256: None, ..old };
         }
+<<<<<<< HEAD
         meta.extra.remove("ipc");
         if let Some(ipc) = &options.ipc {
             meta.extra.insert("ipc".into(), ipc.as_str().into());
@@ -104,18 +145,20 @@ impl Recorder {
         log.set_recorder(Some(reader));
         let task = Task::new(file, log, reader, clock, options, meta);
         let thread = std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
+=======
+        let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
+        let mut task = Task::new(file, log, reader, clock, options, meta);
+        task.seal = seal;
+        let thread = builder.spawn(move || task.run())?;
+>>>>>>> cli
         Ok(Self { thread, path })
     }
 
     /// Waits until everything is on disk. The log must have been closed.
     pub fn finish(self) -> Report {
         self.thread.join().unwrap_or_else(|_| Report {
-            path: self.path,
-            file_bytes: 0,
-            output_bytes: 0,
-            duration: Duration::ZERO,
-            lost_bytes: 0,
             trouble: Some("the recorder broke down; what it had written is whole".into()),
+            ..Report::nothing(self.path)
         })
     }
 }
@@ -165,9 +208,13 @@ struct Task {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
+<<<<<<< HEAD
     /// Why the last block was not written, since somebody last asked.
     refusal: Option<String>,
     snapshots: Snapshots,
+=======
+    seal: Option<Sealing>,
+>>>>>>> cli
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
 }
@@ -202,8 +249,12 @@ impl Task {
             output_bytes: 0,
             trouble: None,
             events: None,
+<<<<<<< HEAD
             refusal: None,
             snapshots,
+=======
+            seal: None,
+>>>>>>> cli
             closing: false,
         }
     }
@@ -364,6 +415,9 @@ impl Task {
         let block = self.builder.finish(quality, last);
         let written =
             if try_it { self.file.write_block(block) } else { Err(io::ErrorKind::StorageFull.into()) };
+        if let (Ok(()), Some(Err(e))) = (&written, self.seal.as_mut().map(|seal| seal.block(block))) {
+            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+        }
         match written {
             Ok(()) => {
                 if matches!(self.disk, Disk::Full(_)) {
@@ -445,11 +499,17 @@ impl Task {
             duration: Duration::from_nanos(self.clock.now().mono_ns),
             lost_bytes: self.lost,
             trouble: self.trouble,
+            losses: Losses::default(),
         }
     }
 
     fn write_meta(&mut self) {
         let path = sidecar(self.file.path(), "meta.json");
+        if let Some(seal) = &self.seal
+            && let Err(e) = seal.sign(self.file.path(), &mut self.meta, self.closing)
+        {
+            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+        }
         let written = self.meta.to_bytes().map_err(io::Error::other).and_then(|b| replace_file(&path, &b));
         if let Err(e) = written {
             self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));

@@ -109,9 +109,9 @@ impl ConvertArgs {
 
     fn report_json(&self, value: &Value) {
         if self.to_stdout() {
-            let _ = writeln!(io::stderr(), "{value}");
+            let _ = writeln!(io::stderr(), "{}", human::json(value));
         } else {
-            print(format_args!("{value}\n"));
+            print(format_args!("{}\n", human::json(value)));
         }
     }
 

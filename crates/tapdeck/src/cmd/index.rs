@@ -58,7 +58,7 @@ pub(crate) fn run(args: &IndexArgs) -> Ending {
             }
         };
         if args.json {
-            print(format_args!("{answer}\n"));
+            print(format_args!("{}\n", human::json(&answer)));
         }
         worst = worst.max(code);
     }

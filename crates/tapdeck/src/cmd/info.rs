@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
+use tapdeck_tape::{Format, Item, Kind};
 
 use super::verify::{meta, summarise, summary_json};
-use crate::ending::{Ending, print, say};
+use crate::ending::{Ending, code, print, say};
+use crate::formats::container_name;
 use crate::human;
 
 /// Say what a recording is: command, size, time, amounts.
@@ -37,11 +40,16 @@ pub(crate) fn run(args: &InfoArgs) -> Ending {
 
 /// Prints what is known of a recording, and returns the exit code.
 pub(crate) fn show(path: &Path, as_json: bool) -> i32 {
+    if let Ok(source) = Source::find(path, None, None)
+        && (source.container().format != Format::Ahr || source.container().zst)
+    {
+        return show_other(&source, as_json);
+    }
     match summarise(path) {
         Ok(summary) => {
             let meta = meta(path);
             if as_json {
-                print(format_args!("{}\n", to_json(path, &summary, meta.as_ref())));
+                print(format_args!("{}\n", human::json(&to_json(path, &summary, meta.as_ref()))));
             } else {
                 print(format_args!("{}", to_text(path, &summary, meta.as_ref())));
             }
@@ -49,13 +57,78 @@ pub(crate) fn show(path: &Path, as_json: bool) -> i32 {
         }
         Err((message, code)) => {
             if as_json {
-                print(format_args!("{}\n", json!({"file": path.to_string_lossy(), "error": message})));
+                print(format_args!(
+                    "{}\n",
+                    human::json(&json!({"file": path.to_string_lossy(), "error": message}))
+                ));
             } else {
                 say(message);
             }
             code
         }
     }
+}
+
+/// What a recording of another format tells of itself.
+fn show_other(source: &Source, as_json: bool) -> i32 {
+    let mut reader = match source.open() {
+        Ok(reader) => reader,
+        Err(e) => {
+            say(e);
+            return code::IO;
+        }
+    };
+    let header = reader.header().clone();
+    let (mut output_bytes, mut inputs, mut moments, mut duration_ns, mut ending) = (0, 0u64, 0u64, 0, None);
+    let broke_off = loop {
+        let event = match reader.next_item() {
+            Ok(Some(Item::Event(event))) => event,
+            Ok(Some(Item::Note(_))) => continue,
+            Ok(None) => break None,
+            Err(e) => break Some(e.to_string()),
+        };
+        duration_ns = event.time_ns;
+        match event.kind {
+            Kind::Output(bytes) => output_bytes += bytes.len() as u64,
+            Kind::Input(_) => inputs += 1,
+            Kind::Marker(_) | Kind::Snapshot { .. } => moments += 1,
+            Kind::Exit(code) => ending = Some(format!("exit code {code}")),
+            Kind::Signal(signal) => ending = Some(format!("signal {signal}")),
+            _ => {}
+        }
+    };
+    let format = container_name(source.container());
+    if as_json {
+        let value = json!({
+            "file": source.path().to_string_lossy(), "format": format, "title": header.title,
+            "command": header.command, "term": header.term, "started_ns": header.started_ns,
+            "cols": header.size.map(|s| s.0), "rows": header.size.map(|s| s.1), "duration_ns": duration_ns,
+            "output_bytes": output_bytes, "inputs": inputs, "moments": moments, "ended": ending,
+            "broke_off": broke_off,
+        });
+        print(format_args!("{}\n", human::json(&value)));
+        return 0;
+    }
+    let mut text = format!("{}\n", human::printable(&source.path().to_string_lossy()));
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("  {name:<10} {}\n", human::printable(&value)));
+        }
+    };
+    line("format", Some(format));
+    line("title", header.title);
+    line("command", header.command);
+    line("started", header.started_ns.map(human::moment));
+    line("lasted", Some(human::duration(Duration::from_nanos(duration_ns))));
+    line("ended", ending);
+    line("terminal", header.size.map(|(cols, rows)| format!("{cols}x{rows}")));
+    line("output", Some(human::bytes(output_bytes)));
+    line("input", (inputs > 0).then(|| format!("{inputs} pieces")));
+    line("moments", (moments > 0).then(|| moments.to_string()));
+    line("on disk", Some(human::bytes(source.len())));
+    line("health", broke_off.map(|why| format!("breaks off: {why}")));
+    print(format_args!("{text}"));
+    0
 }
 
 fn to_json(path: &Path, summary: &Summary, meta: Option<&Meta>) -> Value {

@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use crate::ending::{Ending, code, output_failed, say};
 
+mod branch_points;
 mod convert;
 mod index;
 mod info;
@@ -11,6 +12,7 @@ mod ipc;
 mod play;
 mod rec;
 mod render;
+mod repair;
 mod run;
 mod snapshot;
 mod verify;
@@ -24,7 +26,9 @@ pub(crate) enum Command {
     Play(play::PlayArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
+    Repair(repair::RepairArgs),
     Index(index::IndexArgs),
+    BranchPoints(branch_points::BranchPointsArgs),
     Info(info::InfoArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
@@ -39,7 +43,9 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Play(args) => play::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Index(args) => index::run(&args),
+        Command::BranchPoints(args) => branch_points::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }

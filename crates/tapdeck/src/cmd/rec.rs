@@ -4,11 +4,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recording, RecordingFile, Report, default_path};
+use tapdeck_host::{
+    Clock, CreateError, IfExists, Launch, RecordOptions, Recording, RecordingFile, Report, can_record,
+    default_path,
+};
+use tapdeck_tape::{Container, Format};
 
+<<<<<<< HEAD
 use super::ipc::{self, Ipc};
+=======
+use super::branch_points::{self, Form};
+use super::convert::losses_text;
+>>>>>>> cli
 use super::run::SessionArgs;
+use super::verify::{meta, read_key};
 use crate::ending::{Ending, code, say};
+use crate::formats::{self, container_name};
 use crate::human;
 
 /// Record a session, byte for byte.
@@ -17,14 +28,21 @@ use crate::human;
     visible_alias = "record",
     after_help = "\
 Ends as the program ends. The recording is safe to read at any moment, also after a crash: what was on the
-screen for more than a quarter of a second is on disk.
+screen for more than a quarter of a second is on disk. A name that ends in .cast, .ttyrec, .typescript or .raw
+(.zst behind it compresses) records in that format; any other is an .ahr, which alone carries everything.
 
 Examples:
   tapdeck rec                            your shell, to the default folder
   tapdeck rec demo.ahr -- claude
   tapdeck rec -I demo.ahr -- bash        what is typed, too
+<<<<<<< HEAD
   tapdeck rec --append demo.ahr -- make  go on with a recording
   tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
+=======
+  tapdeck rec demo.cast -- bash          for asciinema
+  tapdeck rec --append demo.ahr -- make  go on with a recording
+  tapdeck rec --seal seal.key demo.ahr   so that any change to it shows"
+>>>>>>> cli
 )]
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
@@ -42,12 +60,24 @@ pub(crate) struct RecArgs {
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
     brotli_q: u8,
+<<<<<<< HEAD
     /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
     #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
     ipc: Ipc,
     /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
     #[arg(long)]
     export_session: bool,
+=======
+    /// The format to record in, if it is not the one that FILE's name says
+    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
+    format: Option<Container>,
+    /// Seal the recording with the key in this file: see tapdeck verify --key
+    #[arg(long, value_name = "KEYFILE", conflicts_with = "append")]
+    seal: Option<PathBuf>,
+    /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
+    #[arg(long, value_name = "FILE")]
+    out_branch_points: Option<PathBuf>,
+>>>>>>> cli
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -62,11 +92,27 @@ pub(crate) struct RecArgs {
 }
 
 pub(crate) fn run(args: &RecArgs) -> Ending {
+<<<<<<< HEAD
     let mut launch = args.session.launch(&args.command);
+=======
+    let launch = args.session.launch(&args.command);
+    let seal = match args.seal.as_deref().map(read_key).transpose() {
+        Ok(seal) => seal,
+        Err((message, code)) => {
+            say(message);
+            return Ending::Code(code);
+        }
+    };
+    if let Some(list) = args.out_branch_points.as_deref().filter(|p| !args.overwrite && p.exists()) {
+        say(format_args!("{} exists: give another name, or --overwrite", list.display()));
+        return Ending::Code(code::USAGE);
+    }
+>>>>>>> cli
     let file = match open(args, &launch) {
         Ok(file) => file,
         Err(ending) => return ending,
     };
+<<<<<<< HEAD
     let door = match args.ipc.open(file.path(), args.export_session) {
         Ok(door) => door,
         Err(ending) => {
@@ -81,13 +127,20 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     if args.export_session {
         launch.command.env.extend(ipc::exports(ipc.as_deref()));
     }
+=======
+    let container = file.container();
+>>>>>>> cli
     let options = RecordOptions {
         quality: args.brotli_q,
         input: args.input,
         argv: launch.command.argv.clone(),
         cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
         title: args.title.clone(),
+<<<<<<< HEAD
         ipc,
+=======
+        seal,
+>>>>>>> cli
     };
     let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
     let mut ending = match &finished.outcome {
@@ -104,7 +157,16 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         if report.trouble.is_some() && ending == Ending::Code(0) {
             ending = Ending::Code(code::IO);
         }
-        comment_on(report, args.quiet);
+        comment_on(report, container, args.quiet);
+        if let Some(list) = &args.out_branch_points {
+            let form = Form::of_path(list);
+            let written =
+                branch_points::write_file(&report.path, Some(container), form, list, args.overwrite);
+            if let Err((message, code)) = written {
+                say(message);
+                ending = if ending == Ending::Code(0) { Ending::Code(code) } else { ending };
+            }
+        }
     }
     ending
 }
@@ -116,19 +178,50 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
         say("a recording cannot go to standard output, which shows the session: name a file");
         return Err(Ending::Code(code::USAGE));
     }
+    let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
+    // What is no other format by its name is a native recording, whatever it is called.
+    let container = args.format.or(named);
+    let container = container.unwrap_or(Container { format: Format::Ahr, zst: false });
+    let refuse = |message: String| {
+        say(message);
+        Err(Ending::Code(code::USAGE))
+    };
+    if !can_record(container.format) {
+        let name = container_name(container);
+        return refuse(format!("{name} cannot be recorded: record an .ahr, and see tapdeck convert"));
+    }
+    if container.format != Format::Ahr || container.zst {
+        let name = container_name(container);
+        if args.append || args.seal.is_some() {
+            let what = if args.append { "continued" } else { "sealed" };
+            return refuse(format!("{name} cannot be {what}: only an .ahr can"));
+        }
+        return RecordingFile::open_as(&path, container, args.overwrite).map_err(cannot_create);
+    }
+    if args.append && meta(&path).is_some_and(|m| m.seal.is_some()) {
+        let path = path.display();
+        return refuse(format!("{path} is sealed, which going on would break: give another name"));
+    }
     let if_exists = match (args.append, args.overwrite) {
         (true, _) => IfExists::Append,
         (_, true) => IfExists::Overwrite,
         _ => IfExists::Refuse,
     };
-    RecordingFile::open(&path, if_exists).map_err(|e| {
-        say(&e);
-        Ending::Code(if e.is_refusal() { code::USAGE } else { code::IO })
-    })
+    RecordingFile::open(&path, if_exists).map_err(cannot_create)
 }
 
-fn comment_on(report: &Report, quiet: bool) {
+#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
+fn cannot_create(e: CreateError) -> Ending {
+    say(&e);
+    Ending::Code(if e.is_refusal() { code::USAGE } else { code::IO })
+}
+
+fn comment_on(report: &Report, container: Container, quiet: bool) {
     let path = report.path.display();
+    let losses: Vec<_> = report.losses.iter().collect();
+    if !losses.is_empty() && !quiet {
+        say(format_args!("what {} cannot carry: {}", container_name(container), losses_text(&losses)));
+    }
     match &report.trouble {
         Some(trouble) if report.lost_bytes > 0 => say(format_args!(
             "recording {path}: {trouble}; {} of the output are missing from it, the rest is whole",

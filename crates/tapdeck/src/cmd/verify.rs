@@ -1,12 +1,16 @@
-//! `tapdeck verify`: is every block of a recording whole, and if not, what is lost?
+//! `tapdeck verify`: is every block of a recording whole, and if not, what is lost? Is it what was sealed?
 
 use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_tape::ahr::{Ending as Ended, Summary};
+use tapdeck_host::{Source, sidecar};
+use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
+use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
+use tapdeck_tape::{Format, Item, Kind};
 
 use crate::ending::{Ending, code, print, say};
 use crate::human;
@@ -14,37 +18,51 @@ use crate::human;
 /// Check that a recording is whole, and say exactly what is lost where it is not.
 #[derive(Args)]
 #[command(after_help = "\
-Exit code 0: whole. 1: damaged. 3: no such file. 4: it cannot be read.
+Each damaged range is named with its place in the file and what it held. Recordings of other formats are read to
+their end. With the key of a sealed recording (rec --seal), a change, a removed block or a cut tail shows.
+
+Exit code 0: whole. 1: damaged, or not what was sealed. 3: no such file. 4: it cannot be read.
 
 Examples:
   tapdeck verify demo.ahr
+  tapdeck verify --key seal.key demo.ahr
   tapdeck verify --json *.ahr")]
 pub(crate) struct VerifyArgs {
     /// The recordings
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// The key that the recordings were sealed with
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Answer in JSON, one object a line
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &VerifyArgs) -> Ending {
+    let key = match args.key.as_deref().map(read_key).transpose() {
+        Ok(key) => key,
+        Err((message, code)) => {
+            say(message);
+            return Ending::Code(code);
+        }
+    };
     let mut worst = 0;
     for path in &args.files {
-        let code = match summarise(path) {
-            Ok(summary) => {
-                let digest = check_digest(path);
-                if args.json {
-                    print(format_args!("{}\n", to_json(path, &summary, &digest)));
+        let code = match check(path, key.as_ref(), args.json) {
+            Ok(whole) => {
+                if whole {
+                    0
                 } else {
-                    report(path, &summary, &digest);
+                    code::FAILED
                 }
-                let whole = summary.is_whole() && !matches!(digest, Digest::Differs);
-                if whole { 0 } else { code::FAILED }
             }
             Err((message, code)) => {
                 if args.json {
-                    print(format_args!("{}\n", json!({"file": path.to_string_lossy(), "error": message})));
+                    print(format_args!(
+                        "{}\n",
+                        human::json(&json!({"file": path.to_string_lossy(), "error": message}))
+                    ));
                 } else {
                     say(message);
                 }
@@ -54,6 +72,139 @@ pub(crate) fn run(args: &VerifyArgs) -> Ending {
         worst = worst.max(code);
     }
     Ending::Code(worst)
+}
+
+/// Checks one recording, prints what was found, and says whether all is well.
+fn check(path: &Path, key: Option<&SealKey>, as_json: bool) -> Result<bool, (String, i32)> {
+    open(path)?;
+    if let Ok(source) = Source::find(path, None, None)
+        && (source.container().format != Format::Ahr || source.container().zst)
+    {
+        return check_other(&source, as_json);
+    }
+    let summary = summarise(path)?;
+    let digest = check_digest(path);
+    let sealed = key.map(|key| check_seal(path, key)).transpose()?;
+    let seal_is_there = meta(path).is_some_and(|m| m.seal.is_some());
+    if as_json {
+        print(format_args!(
+            "{}\n",
+            human::json(&to_json(path, &summary, &digest, sealed.as_ref(), seal_is_there))
+        ));
+    } else {
+        report(path, &summary, &digest);
+        match &sealed {
+            Some(sealed) => report_seal(sealed),
+            None if seal_is_there => print(format_args!("  sealed: give the key with --key to check it\n")),
+            None => {}
+        }
+    }
+    let intact = sealed.is_none_or(|s| s.verdict == Verdict::Intact);
+    Ok(summary.is_whole() && !matches!(digest, Digest::Differs) && intact)
+}
+
+/// Reads a recording of another format to its end.
+fn check_other(source: &Source, as_json: bool) -> Result<bool, (String, i32)> {
+    let path = source.path();
+    let mut reader = source.open().map_err(|e| (e.to_string(), code::IO))?;
+    let (mut events, mut output_bytes, mut duration_ns) = (0u64, 0u64, 0u64);
+    let (mut notes, mut more) = (Vec::new(), 0u64);
+    loop {
+        match reader.next_item() {
+            Ok(Some(Item::Event(event))) => {
+                events += 1;
+                duration_ns = event.time_ns;
+                if let Kind::Output(bytes) = event.kind {
+                    output_bytes += bytes.len() as u64;
+                }
+            }
+            Ok(Some(Item::Note(note))) if notes.len() < MAX_NOTES => notes.push(note.to_string()),
+            Ok(Some(Item::Note(_))) => more += 1,
+            Ok(None) => break,
+            Err(e) => {
+                notes.push(e.to_string());
+                break;
+            }
+        }
+    }
+    let whole = notes.is_empty();
+    let format = crate::formats::container_name(source.container());
+    if as_json {
+        let value = json!({
+            "file": path.to_string_lossy(), "format": format, "whole": whole, "events": events,
+            "output_bytes": output_bytes, "duration_ns": duration_ns, "notes": notes, "more_notes": more,
+        });
+        print(format_args!("{}\n", human::json(&value)));
+        return Ok(whole);
+    }
+    print(format_args!(
+        "{}: {}: {format}, {events} events, {} of output, {}\n",
+        printable(path),
+        if whole { "whole" } else { "damaged" },
+        human::bytes(output_bytes),
+        human::duration(std::time::Duration::from_nanos(duration_ns)),
+    ));
+    for note in &notes {
+        print(format_args!("  {}\n", human::printable(note)));
+    }
+    if more > 0 {
+        print(format_args!("  and {more} more remarks\n"));
+    }
+    Ok(whole)
+}
+
+/// A key from its file: all of its bytes.
+pub(crate) fn read_key(path: &Path) -> Result<SealKey, (String, i32)> {
+    use std::io::Read;
+    let mut secret = Vec::new();
+    let read = open(path)?.take(MAX_KEY + 1).read_to_end(&mut secret);
+    read.map_err(|e| (format!("{}: {e}", path.display()), code::IO))?;
+    if secret.len() < 16 || secret.len() as u64 > MAX_KEY {
+        let path = path.display();
+        return Err((format!("{path}: a key has 16 to {MAX_KEY} bytes, best random ones"), code::USAGE));
+    }
+    Ok(SealKey::new(&secret))
+}
+
+fn check_seal(path: &Path, key: &SealKey) -> Result<SealReport, (String, i32)> {
+    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", path.display()), code::IO);
+    let Some(meta) = meta(path) else {
+        return Err((
+            format!("{}: no meta.json beside it, so no seal to check", path.display()),
+            code::FAILED,
+        ));
+    };
+    let lines = File::open(sidecar(path, "seal")).ok().map(BufReader::new);
+    let contents: Vec<(&str, Vec<u8>)> = tapdeck_host::SEALED_SIDECARS
+        .iter()
+        .filter_map(|name| Some((*name, std::fs::read(sidecar(path, name)).ok()?)))
+        .collect();
+    let sidecars: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    let recording = BufReader::with_capacity(1 << 16, open(path)?);
+    seal::verify(recording, &meta, lines, &sidecars, key).map_err(|e| fail(&e))
+}
+
+fn report_seal(sealed: &SealReport) {
+    let verdict = match sealed.verdict {
+        Verdict::Intact => "seal intact: nothing was changed, removed or added".to_owned(),
+        Verdict::Unfinished => {
+            format!("seal unfinished: {} blocks are proven, but not that they are all", sealed.blocks)
+        }
+        Verdict::Broken => "seal broken".to_owned(),
+        Verdict::WrongKey => "sealed with another key".to_owned(),
+        Verdict::Unsealed => "not sealed".to_owned(),
+    };
+    print(format_args!("  {verdict}\n"));
+    for problem in &sealed.problems {
+        print(format_args!("  {}\n", human::printable(problem)));
+    }
+    if sealed.more > 0 {
+        print(format_args!("  and {} more\n", sealed.more));
+    }
+}
+
+fn printable(path: &Path) -> String {
+    human::printable(&path.to_string_lossy())
 }
 
 /// Reads a whole recording; an error comes with its exit code.
@@ -86,6 +237,11 @@ pub(crate) fn meta(path: &Path) -> Option<Meta> {
     Meta::from_bytes(&bytes).ok()
 }
 
+/// Remarks beyond this many are only counted.
+const MAX_NOTES: usize = 1_000;
+/// No key is longer.
+const MAX_KEY: u64 = 65_536;
+
 enum Digest {
     Matches,
     Differs,
@@ -110,14 +266,14 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
     };
     print(format_args!(
         "{}: {whole}: {} blocks, {} records, {} of output, {}, {ended}\n",
-        path.display(),
+        printable(path),
         s.blocks,
         s.records,
         human::bytes(s.output_bytes),
         human::duration(std::time::Duration::from_nanos(s.duration_ns())),
     ));
     for damage in &s.damages {
-        print(format_args!("  {damage}\n"));
+        print(format_args!("  {}\n", damage_text(damage, s.first_ts)));
     }
     if s.more_damages > 0 {
         print(format_args!("  and {} more damaged ranges\n", s.more_damages));
@@ -136,25 +292,39 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
     }
 }
 
+/// A damaged range and what it held; with the recording's start, also when that was.
+pub(crate) fn damage_text(damage: &Damage, start: Option<u64>) -> String {
+    let since = |ts: u64| start.map(|start| ts.saturating_sub(start) as f64 / 1e9);
+    let when = match (damage.after_ts.and_then(since), damage.before_ts.and_then(since)) {
+        (Some(after), Some(before)) => format!(", from {after:.3} s to {before:.3} s"),
+        (Some(after), None) => format!(", after {after:.3} s"),
+        (None, Some(before)) => format!(", before {before:.3} s"),
+        (None, None) => String::new(),
+    };
+    format!("{damage}{when}")
+}
+
+/// The same as data.
+pub(crate) fn damage_json(damage: &Damage, start: Option<u64>) -> Value {
+    let since = |ts: Option<u64>| Some(ts?.saturating_sub(start?));
+    json!({
+        "offset": damage.offset,
+        "len": damage.len,
+        "kind": damage.kind.name(),
+        "message": damage.to_string(),
+        "lost_records": damage.lost_records,
+        "lost_bytes": damage.lost_bytes,
+        "after_ts_ns": damage.after_ts,
+        "before_ts_ns": damage.before_ts,
+        "after_ns": since(damage.after_ts),
+        "before_ns": since(damage.before_ts),
+    })
+}
+
 /// The summary as data.
 pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
     let size = |size: Option<(u16, u16)>| size.map(|(cols, rows)| json!({"cols": cols, "rows": rows}));
-    let damages: Vec<Value> = s
-        .damages
-        .iter()
-        .map(|d| {
-            json!({
-                "offset": d.offset,
-                "len": d.len,
-                "kind": d.kind.name(),
-                "message": d.to_string(),
-                "lost_records": d.lost_records,
-                "lost_bytes": d.lost_bytes,
-                "after_ts_ns": d.after_ts,
-                "before_ts_ns": d.before_ts,
-            })
-        })
-        .collect();
+    let damages: Vec<Value> = s.damages.iter().map(|d| damage_json(d, s.first_ts)).collect();
     json!({
         "file": path.to_string_lossy(),
         "whole": s.is_whole(),
@@ -187,12 +357,31 @@ pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
     })
 }
 
-fn to_json(path: &Path, summary: &Summary, digest: &Digest) -> Value {
+fn to_json(
+    path: &Path,
+    summary: &Summary,
+    digest: &Digest,
+    sealed: Option<&SealReport>,
+    seal_is_there: bool,
+) -> Value {
     let mut value = summary_json(path, summary);
     value["sha256_matches"] = match digest {
         Digest::Matches => true.into(),
         Digest::Differs => false.into(),
         Digest::Unknown => Value::Null,
     };
+    value["sealed"] = seal_is_there.into();
+    value["seal"] = sealed.map_or(Value::Null, |s| {
+        let verdict = match s.verdict {
+            Verdict::Intact => "intact",
+            Verdict::Unfinished => "unfinished",
+            Verdict::Broken => "broken",
+            Verdict::WrongKey => "wrong-key",
+            Verdict::Unsealed => "unsealed",
+        };
+        json!({
+            "verdict": verdict, "blocks": s.blocks, "first_bad": s.first_bad, "problems": s.problems, "more": s.more,
+        })
+    });
     value
 }

@@ -8,6 +8,7 @@ mod faults;
 mod plain;
 mod play;
 mod rec;
+mod repair;
 mod signals;
 mod snapshot;
 mod support;

@@ -158,6 +158,8 @@ fn every_format_plays() {
     )
     .expect("written");
     assert_eq!(home.run(["play", "v1.json"]).stdout, b"hi");
+    let meta = home.run(["play", "--print-meta", "b.cast"]);
+    assert!(String::from_utf8_lossy(&meta.stdout).contains("command    sh -c 'echo one;"));
     std::fs::write(home.path("art.ans"), "caf\u{fffd}").expect("written");
     assert_eq!(home.run(["play", "--fast", "art.ans"]).status.code(), Some(0));
     std::fs::write(home.path("art.3a"), "@3a\n\n@body\nabc\n").expect("written");

@@ -35,8 +35,8 @@ impl<W: Write> Out<W> {
     }
 
     fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let text = serde_json::to_vec(value).map_err(|e| self.fail(io::Error::other(e)))?;
-        self.put(text)
+        let text = serde_json::to_string(value).map_err(|e| self.fail(io::Error::other(e)))?;
+        self.put(quiet_json(text))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -72,6 +72,23 @@ fn is_tame(text: &str) -> bool {
 
 fn replace_acting(text: &str) -> String {
     text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// JSON of the same meaning in which nothing can act: the format itself escapes only some control characters.
+fn quiet_json(text: String) -> String {
+    if !text.chars().any(acts) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if acts(c) {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Text for HTML, SVG and attributes in double quotes.

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json as object};
 
 use super::branch::{BranchRow, branch_points, final_lines, plain_md, shown_rows};
-use super::{Out, tame};
+use super::{Out, quiet_json, tame};
 use crate::Result;
 use crate::event::{Header, Kind};
 use crate::replay::{MomentKind, Replay};
@@ -141,7 +141,7 @@ pub fn json(header: &Header, replay: &Replay, out: impl Write) -> Result<()> {
         "moments": moments,
     });
     // The lines may be a million: they are written one by one into the open object.
-    let head = head.to_string();
+    let head = quiet_json(head.to_string());
     out.put(head.strip_suffix('}').unwrap_or(&head))?;
     let mut open = ",\"lines\":[\n";
     for line in final_lines(replay.term()) {

@@ -1,0 +1,236 @@
+//! Recording straight into a format of others. The rules are those of the native recording (a thread of its own,
+//! written within a quarter of a second, whole to the last write), but these formats cannot say that something
+//! is missing from their middle: when the disk refuses, the recording ends there and the loss is reported.
+
+use std::ffi::OsString;
+use std::io;
+use std::time::Duration;
+
+use tapdeck_core::{Entry, Event, Exit, ReaderId, WinSize};
+use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::zst::ZstWriter;
+use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
+
+use super::{BLOCK_AGE_NS, RecordOptions, RecordingFile, Report};
+use crate::clock::Clock;
+use crate::shared::{SharedLog, Woken};
+
+/// This much is written at once, at the latest.
+const CHUNK: usize = 64 * 1024;
+
+pub(super) struct OtherTask {
+    pub(super) file: RecordingFile,
+    pub(super) log: SharedLog,
+    pub(super) reader: ReaderId,
+    pub(super) clock: Clock,
+    pub(super) options: RecordOptions,
+    pub(super) size: WinSize,
+}
+
+struct Work {
+    file: RecordingFile,
+    input: bool,
+    size: WinSize,
+    writer: Box<dyn EventWriter>,
+    zst: Option<ZstWriter>,
+    parts: Parts,
+    /// When the oldest event came that is not written yet, and output among these.
+    since_ns: Option<u64>,
+    pending: u64,
+    output_bytes: u64,
+    lost: u64,
+    trouble: Option<String>,
+    broken: bool,
+}
+
+impl OtherTask {
+    pub(super) fn run(self) -> Report {
+        let Self { file, log, reader, clock, options, size } = self;
+        let container = file.container();
+        let path = file.path().to_owned();
+        let size = size.or_default();
+        let made = writer(container.format, Quality::Brotli(options.quality));
+        let zst = container.zst.then(|| ZstWriter::new(3)).transpose();
+        let (Some(target), Ok(zst)) = (made, zst) else {
+            let trouble = Some(format!("{} cannot be written", container.format));
+            return Report { trouble, ..Report::nothing(path) };
+        };
+        let mut work = Work {
+            file,
+            input: options.input,
+            size,
+            writer: target,
+            zst,
+            parts: Parts::default(),
+            since_ns: Some(0),
+            pending: 0,
+            output_bytes: 0,
+            lost: 0,
+            trouble: None,
+            broken: false,
+        };
+        work.writer.begin(&header(&options, clock, size), &mut work.parts);
+        let mut entries = Vec::new();
+        loop {
+            let now = clock.now().mono_ns;
+            let wait =
+                work.since_ns.map(|since| Duration::from_nanos((since + BLOCK_AGE_NS).saturating_sub(now)));
+            let woken = log.wait(reader, if wait.is_some() { CHUNK } else { 1 }, wait);
+            loop {
+                if let Some(lag) = log.read(reader, CHUNK, &mut entries) {
+                    work.lag(lag.offsets.end - lag.offsets.start, clock.now().mono_ns);
+                }
+                if entries.is_empty() {
+                    break;
+                }
+                for entry in entries.drain(..) {
+                    work.take(entry);
+                }
+                if work.parts.main.len() >= CHUNK {
+                    work.flush();
+                }
+            }
+            let now = clock.now().mono_ns;
+            if woken == Woken::Flush || work.since_ns.is_some_and(|since| now >= since + BLOCK_AGE_NS) {
+                work.flush();
+            }
+            match woken {
+                Woken::Ready => {}
+                Woken::Flush => {
+                    work.sync();
+                    log.flushed();
+                }
+                Woken::Closed => break,
+            }
+        }
+        log.remove_reader(reader);
+        let losses = work.finish();
+        Report {
+            path,
+            file_bytes: work.file.written(),
+            output_bytes: work.output_bytes,
+            duration: Duration::from_nanos(clock.now().mono_ns),
+            lost_bytes: work.lost,
+            trouble: work.trouble,
+            losses,
+        }
+    }
+}
+
+impl Work {
+    fn take(&mut self, entry: Entry) {
+        let kind = match entry.event {
+            Event::Output { bytes, .. } => {
+                self.output_bytes += bytes.len() as u64;
+                self.pending += bytes.len() as u64;
+                Kind::Output(bytes)
+            }
+            Event::Input { bytes, .. } if self.input => Kind::Input(bytes),
+            Event::Resize(size) => {
+                let size = size.or_default();
+                // The first event of a session is its size, which the header has told.
+                if std::mem::replace(&mut self.size, size) == size {
+                    return;
+                }
+                Kind::Resize { cols: size.cols, rows: size.rows }
+            }
+            Event::Exit(Exit::Code(code)) => Kind::Exit(code),
+            Event::Exit(Exit::Signal(signal)) => Kind::Signal(signal),
+            _ => return,
+        };
+        self.event(entry.at.mono_ns, kind);
+    }
+
+    fn lag(&mut self, lost: u64, now_ns: u64) {
+        self.lost += lost;
+        self.output_bytes += lost;
+        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        self.event(now_ns, Kind::Lost(lost));
+    }
+
+    fn event(&mut self, at_ns: u64, kind: Kind) {
+        self.since_ns.get_or_insert(at_ns);
+        self.writer.event(&tapdeck_tape::Event::new(at_ns, kind), &mut self.parts);
+    }
+
+    fn flush(&mut self) {
+        let written = match &mut self.zst {
+            _ if self.broken => Ok(()),
+            Some(zst) => zst.step(&mut self.parts.main).and_then(|()| {
+                self.parts.main.extend(zst.flush()?);
+                Ok(())
+            }),
+            None => Ok(()),
+        };
+        self.write(written.map_err(io::Error::other));
+    }
+
+    fn write(&mut self, ready: io::Result<()>) {
+        self.since_ns = None;
+        let output = std::mem::take(&mut self.pending);
+        let written = ready.and_then(|()| match self.broken {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            // The timing first: bytes without a time are lost to a reader, a time without bytes is an end.
+            false => self
+                .file
+                .write_beside(&self.parts.timing)
+                .and_then(|()| self.file.write_block(&self.parts.main)),
+        });
+        self.parts.clear();
+        if let Err(e) = written {
+            self.broken = true;
+            self.lost += output;
+            self.trouble.get_or_insert_with(|| e.to_string());
+        }
+    }
+
+    fn sync(&mut self) {
+        if let Err(e) = self.file.sync() {
+            self.broken = true;
+            self.trouble.get_or_insert_with(|| e.to_string());
+        }
+    }
+
+    fn finish(&mut self) -> Losses {
+        self.writer.finish(&mut self.parts);
+        self.flush();
+        if let Some(zst) = self.zst.take() {
+            let end = zst.finish().map(|end| self.parts.main.extend(end));
+            self.write(end.map_err(io::Error::other));
+        }
+        self.sync();
+        if self.trouble.is_none() {
+            self.trouble = self.file.tampering().map(Into::into);
+        }
+        self.writer.losses().clone()
+    }
+}
+
+fn header(options: &RecordOptions, clock: Clock, size: WinSize) -> Header {
+    let mut header = Header {
+        size: Some((size.cols, size.rows)),
+        started_ns: Some(clock.wall_start_ns()),
+        command: Some(command_line(&options.argv)),
+        title: options.title.clone(),
+        term: std::env::var("TERM").ok(),
+        ..Header::default()
+    };
+    header.env.extend(std::env::var("SHELL").ok().map(|shell| ("SHELL".to_owned(), shell)));
+    header
+}
+
+/// The words so that a shell would split them again.
+fn command_line(argv: &[OsString]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c);
+    let word = |word: &OsString| match word.to_string_lossy() {
+        text if !text.is_empty() && text.chars().all(plain) => text.into_owned(),
+        text => format!("'{}'", text.replace('\'', "'\\''")),
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a recording can be made directly in a format.
+pub fn can_record(format: Format) -> bool {
+    // DOS art has no times and another character set: a recording of it would be none.
+    !matches!(format, Format::CastV1 | Format::ThreeA | Format::Ans)
+}

@@ -1,0 +1,145 @@
+//! `tapdeck branch-points`: the final lines of a session with its snapshots between them, so that a person can
+//! point at the line from which to go on differently.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use tapdeck_host::{Source, SourceError, sidecar};
+use tapdeck_tape::{Container, Moment, Replay, export, snapshots_of};
+
+use crate::ending::{Ending, code, output_failed, say};
+use crate::formats;
+use crate::out_file::OutFile;
+
+/// Print the final lines of a recording with its snapshots and markers between them.
+#[derive(Args)]
+#[command(after_help = "\
+Each line comes with its number and the last byte of output that wrote to it; each snapshot stands behind the
+line that was being written when it was taken.
+
+Examples:
+  tapdeck branch-points demo.ahr
+  tapdeck branch-points --format json demo.ahr | jq '.[] | select(.kind == \"snapshot\")'")]
+pub(crate) struct BranchPointsArgs {
+    /// The recording, in any format
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Form::Md)]
+    format: Form,
+    /// Write to a file instead
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long)]
+    overwrite: bool,
+    /// The recording's format, if it cannot be told from its content and name
+    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
+    from: Option<Container>,
+}
+
+/// A form of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// A Markdown table
+    Md,
+    /// A JSON array, an object a line
+    Json,
+    /// Comma-separated values
+    Csv,
+}
+
+impl Form {
+    /// By the end of a file's name; Markdown when it says nothing.
+    pub(crate) fn of_path(path: &Path) -> Self {
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("json") => Form::Json,
+            Some("csv") => Form::Csv,
+            _ => Form::Md,
+        }
+    }
+}
+
+const ALL_ROWS: usize = 1_000_000;
+
+pub(crate) fn run(args: &BranchPointsArgs) -> Ending {
+    let result = match args.output.as_deref().filter(|p| p.as_os_str() != "-") {
+        Some(path) => write_file(&args.file, args.from, args.format, path, args.overwrite),
+        None => {
+            list(&args.file, args.from).and_then(|list| match list.write(args.format, io::stdout().lock()) {
+                Err(tapdeck_tape::Error::Write { source, .. }) => output_failed(&source),
+                Err(e) => Err((e.to_string(), code::IO)),
+                Ok(()) => Ok(()),
+            })
+        }
+    };
+    match result {
+        Ok(()) => Ending::Code(0),
+        Err((message, code)) => {
+            say(message);
+            Ending::Code(code)
+        }
+    }
+}
+
+/// Writes the list of a recording to a file.
+pub(crate) fn write_file(
+    recording: &Path,
+    from: Option<Container>,
+    form: Form,
+    path: &Path,
+    overwrite: bool,
+) -> Result<(), (String, i32)> {
+    let cannot = |e: io::Error| match e.kind() {
+        io::ErrorKind::AlreadyExists => {
+            (format!("{} exists: give another name, or --overwrite", path.display()), code::USAGE)
+        }
+        _ => (format!("cannot write {}: {e}", path.display()), code::IO),
+    };
+    let mut out = OutFile::create(path, overwrite).map_err(cannot)?;
+    let list = list(recording, from)?;
+    match list.write(form, &mut out) {
+        Err(tapdeck_tape::Error::Write { source, .. }) => Err(cannot(source)),
+        Err(e) => Err((e.to_string(), code::IO)),
+        Ok(()) => out.commit().map_err(cannot),
+    }
+}
+
+struct List {
+    replay: Replay,
+    moments: Vec<Moment>,
+}
+
+fn list(path: &Path, from: Option<Container>) -> Result<List, (String, i32)> {
+    let wrong = |e: SourceError| {
+        let missing = matches!(&e, SourceError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound);
+        (e.to_string(), if missing { code::NOT_FOUND } else { code::IO })
+    };
+    let source = Source::find(path, from, None).map_err(wrong)?;
+    let mut reader = source.open().map_err(wrong)?;
+    let started_ns = reader.header().started_ns.unwrap_or(0);
+    let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| wrong(source.read_error(e)))?;
+    let mut moments = replay.moments().to_vec();
+    // Formats that cannot hold snapshots have them in the sidecar alone, and a crash may have cost the record.
+    if let Ok(file) = File::open(sidecar(path, "snapshots.jsonl")) {
+        let beside = snapshots_of(BufReader::new(file), started_ns).unwrap_or_default();
+        let known = |m: &Moment| moments.iter().any(|k| k.kind == m.kind && k.anchor == m.anchor);
+        let new: Vec<Moment> = beside.into_iter().filter(|m| !known(m)).collect();
+        moments.extend(new);
+    }
+    Ok(List { replay, moments })
+}
+
+impl List {
+    fn write(&self, form: Form, out: impl Write) -> tapdeck_tape::Result<()> {
+        let out = BufWriter::with_capacity(1 << 16, out);
+        let term = self.replay.term();
+        match form {
+            Form::Md => export::branch_md(term, &self.moments, out),
+            Form::Json => export::branch_json(term, &self.moments, out),
+            Form::Csv => export::branch_csv(term, &self.moments, out),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `tapdeck repair`: a clean copy of a damaged recording, which loses nothing but what the damage took.
+
+use std::io::{self, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tapdeck_host::sidecar;
+use tapdeck_tape::ahr::{Damage, Repair};
+use tapdeck_tape::meta::Meta;
+
+use super::verify::{damage_json, damage_text, meta, open};
+use crate::ending::{Ending, code, print, say};
+use crate::human;
+use crate::out_file::OutFile;
+
+/// Write a clean copy of a damaged recording, and say what is lost.
+#[derive(Args)]
+#[command(after_help = "\
+Whole blocks are copied as they are, what can be read of a torn one is kept, and where output is missing a mark
+says how much. The recording itself is left alone. Its sidecars are copied; a seal is not, since it spoke of
+the other file.
+
+Exit code 0: the copy is written. 1: there is nothing to save.
+
+Examples:
+  tapdeck repair crashed.ahr -o clean.ahr
+  tapdeck verify clean.ahr")]
+pub(crate) struct RepairArgs {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where the clean copy goes
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Replace files that are there
+    #[arg(long)]
+    overwrite: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// So many damaged ranges are printed.
+const SHOWN: usize = 20;
+
+pub(crate) fn run(args: &RepairArgs) -> Ending {
+    match repair(args) {
+        Ok(done) => {
+            if args.json {
+                print(format_args!("{}\n", human::json(&done.to_json(args))));
+            } else {
+                done.say(args);
+            }
+            Ending::Code(0)
+        }
+        Err((message, code)) => {
+            if args.json {
+                print(format_args!(
+                    "{}\n",
+                    human::json(&json!({"file": args.file.to_string_lossy(), "error": message}))
+                ));
+            } else {
+                say(message);
+            }
+            Ending::Code(code)
+        }
+    }
+}
+
+struct Done {
+    damages: Vec<Damage>,
+    blocks_copied: u64,
+    bytes: u64,
+}
+
+fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
+    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", args.file.display()), code::IO);
+    let file = open(&args.file)?;
+    let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| cannot_write(path, &e));
+    let mut out = create(&args.output)?;
+    let meta_path = sidecar(&args.output, "meta.json");
+    let old_meta = meta(&args.file);
+    let meta_file = old_meta.as_ref().map(|_| create(&meta_path)).transpose()?;
+    let mut sidecars = Vec::new();
+    for suffix in ["events.jsonl", "snapshots.jsonl"] {
+        let Ok(mut from) = std::fs::File::open(sidecar(&args.file, suffix)) else { continue };
+        let path = sidecar(&args.output, suffix);
+        let mut copy = create(&path)?;
+        io::copy(&mut from, &mut copy).map_err(|e| cannot_write(&path, &e))?;
+        sidecars.push((path, copy));
+    }
+    let mut repair = Repair::new(BufReader::with_capacity(1 << 16, file));
+    let mut bytes = 0;
+    while let Some(piece) = repair.next_piece().map_err(|e| fail(&e))? {
+        bytes += piece.len() as u64;
+        out.write_all(piece).map_err(|e| cannot_write(&args.output, &e))?;
+    }
+    if bytes == 0 {
+        let path = args.file.display();
+        return Err((format!("{path}: nothing to save: not one readable block in it"), code::FAILED));
+    }
+    out.commit().map_err(|e| cannot_write(&args.output, &e))?;
+    for (path, copy) in sidecars {
+        copy.commit().map_err(|e| cannot_write(&path, &e))?;
+    }
+    if let (Some(meta), Some(mut file)) = (old_meta, meta_file) {
+        let sha256 = tapdeck_host::file_digest(&args.output).ok();
+        let bytes = Meta { sha256, seal: None, ..meta }.to_bytes().map_err(|e| fail(&e))?;
+        file.write_all(&bytes).and_then(|()| file.commit()).map_err(|e| cannot_write(&meta_path, &e))?;
+    }
+    Ok(Done { damages: repair.damages().to_vec(), blocks_copied: repair.blocks_copied(), bytes })
+}
+
+fn cannot_write(path: &Path, e: &io::Error) -> (String, i32) {
+    let path = path.display();
+    match e.kind() {
+        io::ErrorKind::AlreadyExists => {
+            (format!("{path} exists: give another name, or --overwrite"), code::USAGE)
+        }
+        _ => (format!("cannot write {path}: {e}"), code::IO),
+    }
+}
+
+impl Done {
+    /// Bytes of output that are gone for good, as far as anybody can know.
+    fn lost_bytes(&self) -> u64 {
+        self.damages.iter().filter_map(|d| d.lost_bytes).sum()
+    }
+
+    fn say(&self, args: &RepairArgs) {
+        let (from, to) = (args.file.display(), args.output.display());
+        let written = format!("{} blocks copied, {} written", self.blocks_copied, human::bytes(self.bytes));
+        if self.damages.is_empty() {
+            say(format_args!("{from} is whole; {to} is a copy: {written}"));
+            return;
+        }
+        let lost = match self.damages.iter().any(|d| d.kind.is_loss()) {
+            false => "nothing is lost".to_owned(),
+            true => format!("{} of output are known to be lost", human::bytes(self.lost_bytes())),
+        };
+        say(format_args!("{to}: {written}; {} damaged ranges, {lost}:", self.damages.len()));
+        for damage in self.damages.iter().take(SHOWN) {
+            say(format_args!("  {}", damage_text(damage, None)));
+        }
+        if self.damages.len() > SHOWN {
+            say(format_args!("  and {} more: see tapdeck verify {from}", self.damages.len() - SHOWN));
+        }
+    }
+
+    fn to_json(&self, args: &RepairArgs) -> Value {
+        json!({
+            "file": args.file.to_string_lossy(),
+            "out": args.output.to_string_lossy(),
+            "blocks_copied": self.blocks_copied,
+            "written_bytes": self.bytes,
+            "lost_bytes": self.lost_bytes(),
+            "damages": self.damages.iter().map(|d| damage_json(d, None)).collect::<Vec<_>>(),
+        })
+    }
+}

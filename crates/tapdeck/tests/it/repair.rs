@@ -1,0 +1,198 @@
+//! The health of recordings: `verify`, `repair`, `index`, seals and branch points.
+
+use std::os::unix::fs::PermissionsExt;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
+
+use crate::support::{Home, recorded_part};
+
+const START: u64 = 1_700_000_000_000_000_000;
+
+/// A recording of five blocks, a second and ten lines each, with a snapshot in the third; where blocks begin.
+fn five_blocks(home: &Home, name: &str) -> (Vec<u8>, Vec<usize>) {
+    let mut builder = BlockBuilder::new(0);
+    let (mut file, mut starts, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+    assert_eq!(builder.push(Record::resize(START, 80, 24)), None);
+    for block in 0..5u64 {
+        starts.push(file.len());
+        let ts = START + block * 1_000_000_000;
+        let text: String = (0..10).map(|n| format!("block {block} line {n}\r\n")).collect();
+        assert_eq!(builder.push(Record::data(ts, shown.len() as u64, Bytes::from(text.clone()))), None);
+        shown.extend_from_slice(text.as_bytes());
+        if block == 2 {
+            assert_eq!(builder.push(Record::snapshot(ts, 7, shown.len() as u64, "the third")), None);
+        }
+        file.extend_from_slice(builder.finish(Quality::default(), block == 4));
+    }
+    std::fs::write(home.path(name), &file).expect("written");
+    (shown, starts)
+}
+
+fn damage(home: &Home, from: &str, to: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(home.path(from)).expect("read");
+    change(&mut bytes);
+    std::fs::write(home.path(to), bytes).expect("written");
+}
+
+#[track_caller]
+fn verify(home: &Home, args: &[&str], code: i32) -> Value {
+    let out = home.run([&["verify", "--json"], args].concat());
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn each_damaged_range_is_named_with_what_it_held() {
+    let home = Home::new();
+    let (_, starts) = five_blocks(&home, "a.ahr");
+    damage(&home, "a.ahr", "b.ahr", |bytes| bytes[starts[1] + 50..starts[1] + 60].fill(0));
+    let found = verify(&home, &["b.ahr"], 1);
+    let range = &found["damages"][0];
+    assert_eq!(range["offset"], starts[1]);
+    assert_eq!(range["lost_bytes"], 160);
+    assert_eq!((&range["after_ns"], &range["before_ns"]), (&0.into(), &2_000_000_000u64.into()));
+    let out = home.run(["verify", "b.ahr"]);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(text.contains(&format!("byte {}: ", starts[1])), "{text}");
+    assert!(text.contains("160 bytes of output") && text.contains("from 0.000 s to 2.000 s"), "{text}");
+}
+
+#[test]
+fn a_repaired_copy_is_whole_and_loses_nothing_else() {
+    let home = Home::new();
+    let (shown, starts) = five_blocks(&home, "a.ahr");
+    let len = std::fs::metadata(home.path("a.ahr")).expect("there").len() as usize;
+    type Change = Box<dyn Fn(&mut Vec<u8>)>;
+    let (one, four) = (starts[1], starts[4]);
+    let changes: [(Change, usize); 5] = [
+        (Box::new(|_| {}), shown.len()),
+        (Box::new(move |b| b[one + 50..one + 60].fill(0)), shown.len() - 160),
+        (Box::new(move |b| b.truncate(four + 10)), shown.len() - 160),
+        (Box::new(|b| b.extend_from_slice(b"something else")), shown.len()),
+        (Box::new(move |b| drop(b.splice(one..one, *b"noise between"))), shown.len()),
+    ];
+    for (i, (change, kept)) in changes.iter().enumerate() {
+        let (bad, good) = (format!("bad{i}.ahr"), format!("good{i}.ahr"));
+        damage(&home, "a.ahr", &bad, change);
+        let before = std::fs::read(home.path(&bad)).expect("read");
+        let out = home.run(["repair", &bad, "-o", &good]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(0), "{i}: {said}");
+        assert_eq!(said.contains("is whole"), i == 0, "{i}: {said}");
+        verify(&home, &[&good], 0);
+        assert_eq!(recorded_part(&home.path(&good), &shown), *kept, "{i}");
+        assert_eq!(std::fs::read(home.path(&bad)).expect("read"), before, "the original is left alone");
+        let mode = std::fs::metadata(home.path(&good)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert_eq!(std::fs::read(home.path("good0.ahr")).expect("read").len(), len);
+    assert_eq!(home.run(["repair", "a.ahr", "-o", "good0.ahr"]).status.code(), Some(2), "it is there");
+    std::fs::write(home.path("noise.ahr"), [7; 5000]).expect("written");
+    assert_eq!(home.run(["repair", "noise.ahr", "-o", "x.ahr"]).status.code(), Some(1));
+    assert!(!home.path("x.ahr").exists());
+}
+
+#[test]
+fn recordings_of_others_are_read_to_their_end() {
+    let home = Home::new();
+    five_blocks(&home, "a.ahr");
+    for name in ["a.cast", "a.ttyrec"] {
+        assert_eq!(home.run(["convert", "-q", "a.ahr", "-o", name]).status.code(), Some(0));
+        assert_eq!(verify(&home, &[name], 0)["whole"], true);
+        damage(&home, name, &format!("cut-{name}"), |bytes| bytes.truncate(bytes.len() - 20));
+        assert_eq!(verify(&home, &[&format!("cut-{name}")], 1)["whole"], false, "{name}");
+    }
+}
+
+#[test]
+fn a_seal_shows_every_change() {
+    let home = Home::new();
+    std::fs::write(home.path("key"), [9; 32]).expect("written");
+    std::fs::write(home.path("other"), [8; 32]).expect("written");
+    let script = "seq 1 2000; sleep 0.4; echo end";
+    let out = home.run(["rec", "-q", "--seal", "key", "s.ahr", "--", "sh", "-c", script]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let verdict = |name: &str, key: &str, code| {
+        let found = verify(&home, &["--key", key, name], code);
+        found["seal"]["verdict"].as_str().expect("a verdict").to_owned()
+    };
+    assert_eq!(verdict("s.ahr", "key", 0), "intact");
+    assert_eq!(verdict("s.ahr", "other", 1), "wrong-key");
+    // A whole block taken away leaves a recording that looks whole without the seal.
+    for suffix in ["meta.json", "seal"] {
+        std::fs::copy(home.path(&format!("s.{suffix}")), home.path(&format!("t.{suffix}"))).expect("copied");
+    }
+    damage(&home, "s.ahr", "t.ahr", |bytes| {
+        let second = bytes.windows(4).rposition(|w| w == b"AHRC").expect("a block");
+        bytes.truncate(second);
+    });
+    assert_eq!(verdict("t.ahr", "key", 1), "broken");
+    let meta = std::fs::read_to_string(home.path("s.meta.json")).expect("read");
+    std::fs::copy(home.path("s.ahr"), home.path("t.ahr")).expect("copied");
+    assert_eq!(verdict("t.ahr", "key", 0), "intact");
+    std::fs::write(home.path("t.meta.json"), meta.replace("\"sh\"", "\"zsh\"")).expect("written");
+    assert_eq!(verdict("t.ahr", "key", 1), "broken");
+    std::fs::write(home.path("t.meta.json"), meta).expect("written");
+    std::fs::write(home.path("t.snapshots.jsonl"), "{}\n").expect("written");
+    assert_eq!(verdict("t.ahr", "key", 1), "broken", "a sidecar that was added");
+    assert_eq!(home.run(["rec", "--append", "s.ahr", "--", "true"]).status.code(), Some(2));
+    std::fs::write(home.path("short"), "secret").expect("written");
+    assert_eq!(home.run(["rec", "--seal", "short", "x.ahr", "--", "true"]).status.code(), Some(2));
+    assert_eq!(home.run(["rec", "--seal", "key", "x.cast", "--", "true"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_index_that_does_not_fit_is_made_anew() {
+    let home = Home::new();
+    five_blocks(&home, "a.ahr");
+    let index = || -> Value {
+        let out = home.run(["index", "--json", "a.ahr"]);
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
+        serde_json::from_slice(&out.stdout).expect("JSON")
+    };
+    assert_eq!((&index()["written"], &index()["written"]), (&true.into(), &false.into()));
+    assert_eq!(index()["moments"], 1);
+    // Foreign, damaged, and stale.
+    std::fs::write(home.path("a.ahx"), "nothing of the kind").expect("written");
+    assert_eq!(index()["written"], true);
+    damage(&home, "a.ahx", "a.ahx", |bytes| bytes.truncate(bytes.len() - 3));
+    assert_eq!(index()["written"], true);
+    assert_eq!(home.run(["rec", "-q", "--append", "a.ahr", "--", "echo", "more"]).status.code(), Some(0));
+    let played = home.run(["play", "--idle-time-limit", "1ms", "--at", "@the third", "a.ahr"]);
+    let text = String::from_utf8_lossy(&played.stdout).into_owned();
+    assert!(text.starts_with("block 3 line 0\r\n") && text.ends_with("more\r\n"), "{text}");
+    assert_eq!(index()["written"], true);
+    assert_eq!(home.run(["index", "nothing.ahr"]).status.code(), Some(3));
+    std::fs::write(home.path("noise.ahr"), [7; 5000]).expect("written");
+    assert_eq!(home.run(["index", "noise.ahr"]).status.code(), Some(1));
+    assert!(!home.path("noise.ahx").exists());
+}
+
+#[test]
+fn branch_points_stand_beside_the_line_in_work() {
+    let home = Home::new();
+    five_blocks(&home, "a.ahr");
+    let out = home.run(["branch-points", "--format", "json", "a.ahr"]);
+    let rows: Vec<Value> = serde_json::from_slice(&out.stdout).expect("JSON");
+    let at = rows.iter().position(|r| r["kind"] == "snapshot").expect("a snapshot");
+    assert_eq!((&rows[at]["id"], &rows[at]["label"]), (&7.into(), &"the third".into()));
+    assert_eq!(rows[at - 1]["text"], "block 2 line 9");
+    assert_eq!(rows[at + 1]["text"], "block 3 line 0");
+    assert_eq!(rows.len(), 51);
+    let md = String::from_utf8(home.run(["branch-points", "a.ahr"]).stdout).expect("text");
+    assert!(md.contains("snapshot 7"), "{md}");
+    let csv = home.run(["branch-points", "--format", "csv", "a.ahr", "-o", "a.csv"]);
+    assert_eq!(csv.status.code(), Some(0));
+    assert!(std::fs::read_to_string(home.path("a.csv")).expect("read").contains("snapshot,7,480,"));
+    assert_eq!(home.run(["branch-points", "a.ahr", "-o", "a.csv"]).status.code(), Some(2));
+    assert_eq!(home.run(["branch-points", "nothing.ahr"]).status.code(), Some(3));
+
+    let rec = home.run(["rec", "-q", "--out-branch-points", "b.json", "b.cast", "--", "echo", "=1+1"]);
+    assert_eq!(rec.status.code(), Some(0), "{}", String::from_utf8_lossy(&rec.stderr));
+    let rows: Vec<Value> =
+        serde_json::from_slice(&std::fs::read(home.path("b.json")).expect("read")).expect("JSON");
+    assert_eq!(rows[0]["text"], "=1+1");
+}
