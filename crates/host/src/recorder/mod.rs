@@ -25,15 +25,9 @@ use crate::inbox::Anchor;
 use crate::shared::{SharedLog, Woken};
 
 mod file;
-<<<<<<< HEAD
-mod snapshots;
-
-use file::replace_file;
-pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
-use snapshots::Snapshots;
-=======
 mod other;
 mod seal;
+mod snapshots;
 
 use file::replace_file;
 pub use file::{CreateError, IfExists, RecordingFile, file_digest, sidecar};
@@ -41,7 +35,7 @@ use other::OtherTask;
 pub use other::can_record;
 pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
->>>>>>> cli
+use snapshots::Snapshots;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
@@ -65,13 +59,10 @@ pub struct RecordOptions {
     pub cwd: Option<PathBuf>,
     /// A title for people.
     pub title: Option<String>,
-<<<<<<< HEAD
     /// Where snapshots are announced.
     pub ipc: Option<String>,
-=======
     /// The key to seal it with; native recordings only.
     pub seal: Option<SealKey>,
->>>>>>> cli
 }
 
 /// What became of a recording.
@@ -137,20 +128,15 @@ impl Recorder {
             // A recording that is continued began when, where and as it began.
             meta = Meta { exit: None, ended_at_ns: None, sha256: None, ..old };
         }
-<<<<<<< HEAD
         meta.extra.remove("ipc");
         if let Some(ipc) = &options.ipc {
             meta.extra.insert("ipc".into(), ipc.as_str().into());
         }
         log.set_recorder(Some(reader));
-        let task = Task::new(file, log, reader, clock, options, meta);
-        let thread = std::thread::Builder::new().name("tapdeck-recorder".into()).spawn(move || task.run())?;
-=======
         let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
         let mut task = Task::new(file, log, reader, clock, options, meta);
         task.seal = seal;
         let thread = builder.spawn(move || task.run())?;
->>>>>>> cli
         Ok(Self { thread, path })
     }
 
@@ -208,13 +194,10 @@ struct Task {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
-<<<<<<< HEAD
     /// Why the last block was not written, since somebody last asked.
     refusal: Option<String>,
     snapshots: Snapshots,
-=======
     seal: Option<Sealing>,
->>>>>>> cli
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
 }
@@ -249,12 +232,9 @@ impl Task {
             output_bytes: 0,
             trouble: None,
             events: None,
-<<<<<<< HEAD
             refusal: None,
             snapshots,
-=======
             seal: None,
->>>>>>> cli
             closing: false,
         }
     }

@@ -10,12 +10,9 @@ use tapdeck_host::{
 };
 use tapdeck_tape::{Container, Format};
 
-<<<<<<< HEAD
-use super::ipc::{self, Ipc};
-=======
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
->>>>>>> cli
+use super::ipc::{self, Ipc};
 use super::run::SessionArgs;
 use super::verify::{meta, read_key};
 use crate::ending::{Ending, code, say};
@@ -35,14 +32,10 @@ Examples:
   tapdeck rec                            your shell, to the default folder
   tapdeck rec demo.ahr -- claude
   tapdeck rec -I demo.ahr -- bash        what is typed, too
-<<<<<<< HEAD
-  tapdeck rec --append demo.ahr -- make  go on with a recording
-  tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
-=======
   tapdeck rec demo.cast -- bash          for asciinema
   tapdeck rec --append demo.ahr -- make  go on with a recording
-  tapdeck rec --seal seal.key demo.ahr   so that any change to it shows"
->>>>>>> cli
+  tapdeck rec --seal seal.key demo.ahr   so that any change to it shows
+  tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
 )]
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
@@ -60,14 +53,12 @@ pub(crate) struct RecArgs {
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
     brotli_q: u8,
-<<<<<<< HEAD
     /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
     #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
     ipc: Ipc,
     /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
     #[arg(long)]
     export_session: bool,
-=======
     /// The format to record in, if it is not the one that FILE's name says
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
     format: Option<Container>,
@@ -77,7 +68,6 @@ pub(crate) struct RecArgs {
     /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
     #[arg(long, value_name = "FILE")]
     out_branch_points: Option<PathBuf>,
->>>>>>> cli
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -92,10 +82,7 @@ pub(crate) struct RecArgs {
 }
 
 pub(crate) fn run(args: &RecArgs) -> Ending {
-<<<<<<< HEAD
     let mut launch = args.session.launch(&args.command);
-=======
-    let launch = args.session.launch(&args.command);
     let seal = match args.seal.as_deref().map(read_key).transpose() {
         Ok(seal) => seal,
         Err((message, code)) => {
@@ -107,12 +94,11 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         say(format_args!("{} exists: give another name, or --overwrite", list.display()));
         return Ending::Code(code::USAGE);
     }
->>>>>>> cli
     let file = match open(args, &launch) {
         Ok(file) => file,
         Err(ending) => return ending,
     };
-<<<<<<< HEAD
+    let container = file.container();
     let door = match args.ipc.open(file.path(), args.export_session) {
         Ok(door) => door,
         Err(ending) => {
@@ -127,20 +113,14 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     if args.export_session {
         launch.command.env.extend(ipc::exports(ipc.as_deref()));
     }
-=======
-    let container = file.container();
->>>>>>> cli
     let options = RecordOptions {
         quality: args.brotli_q,
         input: args.input,
         argv: launch.command.argv.clone(),
         cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
         title: args.title.clone(),
-<<<<<<< HEAD
         ipc,
-=======
         seal,
->>>>>>> cli
     };
     let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
     let mut ending = match &finished.outcome {

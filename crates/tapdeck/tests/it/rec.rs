@@ -4,6 +4,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use crate::support::{Home, Seat, eventually, lives, recorded_output, recorded_part, signal};
 
