@@ -198,3 +198,14 @@ fn a_number_cut_by_controls_stays_bounded() {
     t.feed(&bytes, 0);
     assert_eq!(t.cursor().col, 9);
 }
+
+#[test]
+fn watch_sees_colours_that_look_like_resets() {
+    for (sgr, left) in
+        [("38;5;0", true), ("0", false), ("", false), ("1;0", false), ("0;1", true), ("39", false)]
+    {
+        let mut w = ModeWatch::new();
+        w.feed(format!("x\x1b[{sgr}my").as_bytes());
+        assert_eq!(!w.undo().is_empty(), left, "{sgr}");
+    }
+}
