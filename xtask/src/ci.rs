@@ -7,7 +7,8 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 9] = [
+    ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
     ("less", "less"),

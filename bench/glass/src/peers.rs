@@ -46,10 +46,11 @@ pub(crate) const PEERS: &[Peer] = &[
     ("avt", |n| Box::new(Avt(avt::Terminal::with_scrollback(COLS, ROWS, Some(n)).expect("a terminal")))),
 ];
 
-/// Not models but limits: a parser that does nothing, and a search for ESC.
+/// Not models: a parser that does nothing and a search for ESC as limits, and our follower of modes.
 pub(crate) const LIMITS: &[Peer] = &[
     ("(vte parser alone)", |_| Box::new(Vte { parser: vte::Parser::new(), nothing: Nothing })),
     ("(memchr for ESC)", |_| Box::new(Search(0))),
+    ("(ModeWatch)", |_| Box::new(Watch(tapdeck_term::ModeWatch::new()))),
 ];
 
 struct Ours {
@@ -135,5 +136,13 @@ struct Search(usize);
 impl Model for Search {
     fn feed(&mut self, bytes: &[u8]) {
         self.0 += memchr::memchr_iter(0x1b, bytes).count();
+    }
+}
+
+struct Watch(tapdeck_term::ModeWatch);
+
+impl Model for Watch {
+    fn feed(&mut self, bytes: &[u8]) {
+        self.0.feed(bytes);
     }
 }

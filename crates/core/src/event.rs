@@ -105,6 +105,13 @@ pub enum Event {
     Driver(Change),
     /// The program waits for a line ("your turn"). Only in-process programs can say so.
     Wait,
+    /// Somebody took a snapshot of the file system: everything that the program wrote before is in it.
+    Snapshot {
+        /// Its number, given by whoever took it.
+        id: u64,
+        /// A name for people; may be empty.
+        label: Arc<str>,
+    },
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.
@@ -118,6 +125,7 @@ impl Event {
     pub fn payload_len(&self) -> usize {
         match self {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
+            Event::Snapshot { label, .. } => label.len(),
             _ => 0,
         }
     }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::event::{EventfdFlags, eventfd};
@@ -21,6 +22,7 @@ pub(crate) enum Request {
     Take(PartyId, Sender<Result<Fence, StickError>>),
     Release(PartyId, Sender<Result<Fence, StickError>>),
     Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
+    Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
 }
 
 struct Inner {
@@ -37,6 +39,36 @@ pub struct Handle(Arc<Inner>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session is over")]
 pub struct SessionOver;
+
+/// Where in a recording a snapshot was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchor {
+    /// Bytes of output before it.
+    pub byte: u64,
+    /// When, in nanoseconds since 1970.
+    pub ts_ns: u64,
+}
+
+/// A snapshot that is not in the recording, or may not be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// There is no session any more.
+    #[error("the session is over")]
+    SessionOver,
+    /// The session is not recorded.
+    #[error("this session is not being recorded")]
+    NotRecorded,
+    /// The user's terminal holds up so much output that no more can be read.
+    #[error("the terminal that shows the session takes no output, so the place is unknown")]
+    HeldUp,
+    /// The disk refused.
+    #[error("the recording could not be written: {0}")]
+    Failed(String),
+    /// The disk has not answered; the snapshot may still be recorded.
+    #[error("the disk has not answered within {} s", .0.as_secs())]
+    Late(Duration),
+}
 
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
@@ -102,6 +134,19 @@ impl Handle {
         let (tx, rx) = channel();
         self.post(Request::Input(id, fence, bytes, tx));
         answer(&rx)
+    }
+
+    /// Has a snapshot recorded, behind everything that the program has written so far, and waits until it is
+    /// on disk.
+    pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {
+        let (tx, rx) = channel();
+        self.post(Request::Snapshot(id, label.into(), tx));
+        rx.recv_timeout(at_most).unwrap_or_else(|e| {
+            Err(match e {
+                RecvTimeoutError::Timeout => SnapshotError::Late(at_most),
+                RecvTimeoutError::Disconnected => SnapshotError::SessionOver,
+            })
+        })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

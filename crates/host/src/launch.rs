@@ -9,6 +9,7 @@ use tapdeck_core::{Event, Exit, WinSize};
 use crate::backend::{Backend, CommandSpec, LocalPty, Pipes, SpawnError, TerminalSetup};
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
+use crate::inbox::Handle;
 use crate::outer::{Outer, Signals};
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
@@ -69,6 +70,12 @@ impl Launch {
     /// Runs the session to its end. Call before starting any thread: the signals of this process become the
     /// session's. A recording is whole however the session ends, a program that could not be started included.
     pub fn run(&self, recording: Option<Recording>) -> Finished {
+        self.run_with(recording, |_| ())
+    }
+
+    /// The same, with doors: `open` is given a handle once the program runs, may start threads, and what it
+    /// returns is dropped when the recording is finished.
+    pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Handle) -> D) -> Finished {
         let clock = Clock::start();
         let signals = match Signals::install() {
             Ok(signals) => signals,
@@ -91,19 +98,24 @@ impl Launch {
                 Ok(recorder) => recorder,
                 Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
             };
+        let mut doors = None;
         let outcome = backend.and_then(|backend| {
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
             let driver = match outer {
                 Some(outer) => driver.with_outer(outer, signals),
                 None => driver.with_signals(signals),
             };
+            doors = Some(open(driver.handle()));
             driver.run().map_err(LaunchError::Drive)
         });
         if let Err(LaunchError::Spawn(e)) = &outcome {
             log.append(Event::Exit(Exit::Code(e.exit_code())), clock.now());
         }
         log.close();
-        Finished { outcome, report: recorder.map(Recorder::finish) }
+        let report = recorder.map(Recorder::finish);
+        // Last, so that whoever was told of success on disk can still be told.
+        drop(doors);
+        Finished { outcome, report }
     }
 
     fn start_backend(

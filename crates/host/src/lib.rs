@@ -15,7 +15,7 @@ mod sys;
 
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
-pub use inbox::{Handle, SessionOver};
+pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
 pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
 pub use player::{Goal, PlayError, Played, Player};

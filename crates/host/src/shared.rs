@@ -4,9 +4,12 @@
 //! pending before it wants to be woken, and sleeps on its own deadline otherwise. That keeps the path between
 //! program and terminal free of work that is not its own.
 
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::inbox::{Anchor, SnapshotError};
 use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq, Stamp};
 
 struct Inner {
@@ -17,6 +20,12 @@ struct Inner {
     /// Requests to have everything so far on disk, and the last one done.
     flush_wanted: u64,
     flush_done: u64,
+    /// Who puts the log on disk, if anybody.
+    recorder: Option<ReaderId>,
+    /// Who waits to hear that an entry is on disk, by its place.
+    awaited: BTreeMap<Seq, Sender<Result<Anchor, SnapshotError>>>,
+    /// Something awaited was appended since the recorder last woke.
+    urgent: bool,
 }
 
 /// A log shared between the driver and its readers.
@@ -37,8 +46,16 @@ pub enum Woken {
 impl SharedLog {
     /// An empty log.
     pub fn new(limits: LogLimits) -> Self {
-        let inner =
-            Inner { log: Log::new(limits), wake_at: None, closed: false, flush_wanted: 0, flush_done: 0 };
+        let inner = Inner {
+            log: Log::new(limits),
+            wake_at: None,
+            closed: false,
+            flush_wanted: 0,
+            flush_done: 0,
+            recorder: None,
+            awaited: BTreeMap::new(),
+            urgent: false,
+        };
         Self(Arc::new((Mutex::new(inner), Condvar::new())))
     }
 
@@ -53,6 +70,57 @@ impl SharedLog {
             self.0.1.notify_all();
         }
         seq
+    }
+
+    /// Appends an event that somebody wants to hear of once it is on disk. The recorder is woken at once and
+    /// answers through `reply`; where nothing records, that is the answer.
+    pub(crate) fn append_awaited(
+        &self,
+        event: Event,
+        at: Stamp,
+        reply: Sender<Result<Anchor, SnapshotError>>,
+    ) {
+        let mut inner = self.lock();
+        if inner.recorder.is_none() {
+            // A receiver that is gone no longer wants the answer.
+            let _ = reply.send(Err(SnapshotError::NotRecorded));
+            return;
+        }
+        let seq = inner.log.append(event, at);
+        inner.awaited.insert(seq, reply);
+        inner.urgent = true;
+        drop(inner);
+        self.0.1.notify_all();
+    }
+
+    /// The recorder's answer to [`SharedLog::append_awaited`].
+    pub(crate) fn answer(&self, seq: Seq, result: Result<Anchor, SnapshotError>) {
+        let reply = self.lock().awaited.remove(&seq);
+        if let Some(reply) = reply {
+            let _ = reply.send(result);
+        }
+    }
+
+    /// The recorder's answer for entries that it never saw.
+    pub(crate) fn answer_lost(&self, lag: &Lag) {
+        let mut inner = self.lock();
+        let rest = inner.awaited.split_off(&lag.seqs.start);
+        for (seq, reply) in rest {
+            if seq < lag.seqs.end {
+                let _ = reply.send(Err(SnapshotError::Failed("the disk was too slow".into())));
+            } else {
+                inner.awaited.insert(seq, reply);
+            }
+        }
+    }
+
+    /// Says which reader is a recorder at work. When it stops, whoever still waits for it is told so.
+    pub(crate) fn set_recorder(&self, recorder: Option<ReaderId>) {
+        let mut inner = self.lock();
+        inner.recorder = recorder;
+        if recorder.is_none() {
+            inner.awaited.clear();
+        }
     }
 
     /// Adds a reader that starts at the oldest entry kept.
@@ -84,8 +152,10 @@ impl SharedLog {
     pub fn wait(&self, id: ReaderId, weight: usize, at_most: Option<Duration>) -> Woken {
         let mut inner = self.lock();
         inner.wake_at = Some((id, weight));
-        let asleep =
-            |i: &mut Inner| !i.closed && i.flush_wanted == i.flush_done && i.log.pending(id) < weight;
+        let asleep = |i: &mut Inner| {
+            let urgent = i.urgent && i.recorder == Some(id);
+            !i.closed && !urgent && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
+        };
         let condvar = &self.0.1;
         let mut inner = match at_most {
             Some(limit) => {
@@ -94,6 +164,9 @@ impl SharedLog {
             None => condvar.wait_while(inner, asleep).unwrap_or_else(PoisonError::into_inner),
         };
         inner.wake_at = None;
+        if inner.recorder == Some(id) {
+            inner.urgent = false;
+        }
         if inner.flush_wanted != inner.flush_done {
             Woken::Flush
         } else if inner.closed {
@@ -128,5 +201,44 @@ impl SharedLog {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{RecvError, channel};
+
+    use tapdeck_core::Stream;
+
+    use super::*;
+
+    fn snapshot(id: u64) -> Event {
+        Event::Snapshot { id, label: "".into() }
+    }
+
+    /// Whoever waits for an entry must not wait for ever because the recorder never saw it.
+    #[test]
+    fn what_the_recorder_lost_is_answered() {
+        let log = SharedLog::new(LogLimits { keep: 1000, cap: 1000 });
+        let reader = log.reader_from_start(ReaderKind::Lossless);
+        log.set_recorder(Some(reader));
+        let (tx, lost) = channel();
+        log.append_awaited(snapshot(1), Stamp::default(), tx);
+        let bytes = bytes::Bytes::from(vec![b'x'; 5000]);
+        log.append(Event::Output { stream: Stream::Out, bytes }, Stamp::default());
+        let (tx, kept) = channel();
+        log.append_awaited(snapshot(2), Stamp::default(), tx);
+        let mut entries = Vec::new();
+        let lag = log.read(reader, usize::MAX, &mut entries).expect("it lost something");
+        log.answer_lost(&lag);
+        assert!(matches!(lost.try_recv(), Ok(Err(SnapshotError::Failed(_)))));
+        assert!(kept.try_recv().is_err(), "not lost, not yet on disk");
+        let anchor = Anchor { byte: 5000, ts_ns: 1 };
+        log.answer(entries.last().expect("the second").seq, Ok(anchor));
+        assert_eq!(kept.recv(), Ok(Ok(anchor)));
+        let (tx, waiting) = channel();
+        log.append_awaited(snapshot(3), Stamp::default(), tx);
+        log.set_recorder(None);
+        assert_eq!(waiting.recv(), Err(RecvError), "told when the recorder stops");
     }
 }

@@ -17,6 +17,8 @@ pub(crate) mod code {
     pub(crate) const NOT_FOUND: i32 = 3;
     /// Connection or I/O.
     pub(crate) const IO: i32 = 4;
+    /// A fault of ours.
+    pub(crate) const INTERNAL: i32 = 5;
 }
 
 /// How the process is to end.
@@ -63,9 +65,9 @@ impl Ending {
 }
 
 /// Prints one sentence on standard error. Messages quote names and recordings, which must not act on the terminal.
-#[expect(clippy::print_stderr, reason = "this is where messages to the user are printed")]
 pub(crate) fn say(message: impl std::fmt::Display) {
-    eprintln!("tapdeck: {}", crate::human::printable(&message.to_string()));
+    // With standard error gone as well, there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));
 }
 
 /// Prints an answer on standard output. A reader that has had enough ends the process quietly.

@@ -6,7 +6,7 @@ use tapdeck_tape::{Container, Format};
 
 /// The names that `--from` and `--to` take, for messages.
 const TAPES: &str =
-    "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans or raw, and .zst behind any of them";
+    "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a or raw, and .zst behind any of them";
 const EXPORTS: &str = "txt, ansi, md, json, csv, html, svg or svg-still";
 
 /// What to make of a recording.
@@ -72,7 +72,7 @@ pub(crate) fn target(text: &str) -> Result<Target, String> {
     }
     let wrong = || format!("{text:?} cannot be written: write {TAPES}; or {EXPORTS}");
     let container = container(text).map_err(|_| wrong())?;
-    if matches!(container.format, Format::CastV1 | Format::ThreeA) {
+    if container.format == Format::CastV1 {
         return Err(wrong());
     }
     Ok(Target::Tape(container))
@@ -91,7 +91,7 @@ pub(crate) fn container(text: &str) -> Result<Container, String> {
         "ans" => Format::Ans,
         "3a" => Format::ThreeA,
         "raw" => Format::Raw,
-        _ => return Err(format!("{text:?} is no format that can be read: write {TAPES}; cast-v1 or 3a")),
+        _ => return Err(format!("{text:?} is no format that can be read: write {TAPES}; or cast-v1")),
     };
     Ok(Container { format, zst })
 }
@@ -133,6 +133,6 @@ mod tests {
         }
         assert_eq!(target("svg-still").map(Target::name).as_deref(), Ok("svg-still"));
         assert_eq!(Target::of_path(Path::new("a.doc")), None);
-        assert!(target("3a").is_err() && target("cast-v1").is_err() && container("3a").is_ok());
+        assert!(target("3a").is_ok() && target("cast-v1").is_err() && container("cast-v1").is_ok());
     }
 }

@@ -11,7 +11,7 @@ mod parse;
 mod progress;
 
 use cmd::Command;
-use ending::Ending;
+use ending::{Ending, code};
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
 #[derive(Parser)]
@@ -27,13 +27,15 @@ Examples:
   tapdeck rec demo.ahr -- bash          record a session, byte for byte
   tapdeck play demo.ahr                 watch it again, in its own time
   tapdeck play --fast demo.ahr          print everything it left on the screen and above
+  tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
   tapdeck convert demo.ahr -o demo.cast convert it to another format
   tapdeck verify demo.ahr               check that every block is whole";
 
 fn main() {
     tapdeck_host::restore_terminal_on_panic();
     let ending = match Cli::try_parse() {
-        Ok(cli) => cmd::run(cli.command),
+        // The message has been printed, with the terminal given back, by the time this returns.
+        Ok(cli) => std::panic::catch_unwind(|| cmd::run(cli.command)).unwrap_or(Ending::Code(code::INTERNAL)),
         Err(e) => {
             let _ = e.print();
             Ending::Code(e.exit_code())

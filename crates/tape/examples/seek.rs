@@ -54,7 +54,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("read and feed: {:.0} MB/s, {:.3} s", rate(start), start.elapsed().as_secs_f64());
 
     let start = Instant::now();
-    let ahead = Reader::ahead(BlockReader::new(Cursor::new(Bytes::from(file.clone()))));
+    let mut blocks = BlockReader::new(Cursor::new(Bytes::from(file.clone())));
+    let (send, items) = std::sync::mpsc::sync_channel(8);
+    std::thread::spawn(move || {
+        while let Some(item) = blocks.next_item().transpose() {
+            if send.send(item).is_err() {
+                break;
+            }
+        }
+    });
+    let ahead: Reader<std::io::Empty> = Reader::given(move || items.recv().ok().transpose());
     let mut reader = AhrEvents::over(ahead, None, Default::default())?;
     let ahead = Replay::to_end(&mut reader, 10_000)?;
     println!("read ahead and feed: {:.0} MB/s", rate(start));

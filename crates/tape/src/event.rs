@@ -241,6 +241,10 @@ pub enum Loss {
     Other,
     /// Times: the target has none.
     Timing,
+    /// Colours and attributes that the target lacks, replaced by the nearest.
+    Colours,
+    /// Frames beyond what the target may hold.
+    Frames,
     /// Fields of the header.
     Header,
 }
@@ -259,6 +263,8 @@ impl fmt::Display for Loss {
             Self::Snapshot => "snapshots",
             Self::Other => "events of unknown kinds",
             Self::Timing => "times",
+            Self::Colours => "colours without an equivalent (replaced)",
+            Self::Frames => "frames beyond the limit",
             Self::Header => "fields of the header",
         })
     }

@@ -11,11 +11,14 @@ use crate::cast::{CastReader, CastVersion, CastWriter};
 use crate::event::{EventReader, EventWriter};
 use crate::meta::Meta;
 use crate::raw::{RawReader, RawWriter};
-use crate::three_a::ThreeAReader;
+use crate::three_a::{ThreeAReader, ThreeAWriter};
 use crate::ttyrec::{MAX_RECORD, TtyrecReader, TtyrecWriter};
 use crate::typescript::{STARTED, Timing, TypescriptReader, TypescriptWriter};
 use crate::zst::{self, ZstReader};
 use crate::{Error, Place, Result, ahr};
+
+/// So much of a compressed file is looked at.
+const SNIFF: u64 = 16 * 1024;
 
 /// A format of recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,7 +38,7 @@ pub enum Format {
     Typescript,
     /// DOS art.
     Ans,
-    /// Animated ASCII art; read only.
+    /// Animated ASCII art.
     ThreeA,
     /// Bare output.
     Raw,
@@ -81,6 +84,18 @@ impl Container {
             named.map(|c| c.format).filter(|f| matches!(f, Format::Ans | Format::Raw | Format::Typescript))
         })?;
         Some(Self { format, zst })
+    }
+
+    /// By a file's first bytes as they stand on disk: a compressed file is looked into. Give at least some
+    /// kilobytes where there are as many.
+    pub fn sniff(name: Option<&str>, head: &[u8]) -> Option<Self> {
+        if !Self::is_zst(head) {
+            return Self::detect(name, head, false);
+        }
+        let mut inner = Vec::new();
+        // The head breaks off somewhere in the stream; what came out before that is enough.
+        let _ = ZstReader::new(head).ok()?.take(SNIFF).read_to_end(&mut inner);
+        Self::detect(name, &inner, true)
     }
 
     /// Whether a file begins as a Zstandard stream.
@@ -208,6 +223,7 @@ pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> 
         Format::Typescript => Box::new(TypescriptWriter::new(Timing::Advanced)),
         Format::Ans => Box::new(AnsWriter::default()),
         Format::Raw => Box::new(RawWriter::default()),
-        Format::CastV1 | Format::ThreeA => return None,
+        Format::ThreeA => Box::new(ThreeAWriter::default()),
+        Format::CastV1 => return None,
     })
 }

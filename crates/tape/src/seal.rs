@@ -18,10 +18,13 @@
 
 mod verify;
 
+use std::io::Read;
+
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lines::Lines;
 use crate::meta::Meta;
 use crate::{Error, Place, Result};
 
@@ -162,6 +165,38 @@ impl Sealer {
         let nonce: String = nonce.iter().map(|b| format!("{b:02x}")).collect();
         let hash = key.start(&nonce);
         Self { key, nonce, hash, blocks: 0, bytes: 0 }
+    }
+
+    /// Goes on with a recording that is continued, from the seal in its `meta.json` and the lines of
+    /// `NAME.seal`. The recording has to end where the last line says; see [`Sealer::bytes`].
+    ///
+    /// # Errors
+    /// When the reader fails, when a line is not what the recorder wrote, and when the key is another one.
+    pub fn resume(key: SealKey, seal: &Seal, lines: impl Read) -> Result<Self> {
+        if seal.key_id != key.id {
+            return Err(Error::malformed(Place::Line(1), "the recording was sealed with another key"));
+        }
+        let hash = key.start(&seal.nonce);
+        let mut sealer = Self { key, nonce: seal.nonce.clone(), hash, blocks: 0, bytes: 0 };
+        let mut lines = Lines::new(lines);
+        while let Some(line) = lines.next_line()? {
+            let parsed: Option<SealLine> = serde_json::from_slice(line.text).ok();
+            let hash = parsed.as_ref().and_then(|l| Hash::from_hex(&l.hash).ok());
+            match (parsed, hash) {
+                (Some(sealed), Some(hash)) if sealed.n == sealer.blocks && sealed.end > sealer.bytes => {
+                    (sealer.blocks, sealer.bytes, sealer.hash) = (sealed.n + 1, sealed.end, hash);
+                }
+                // The recorder died while it wrote this line; the block was not sealed.
+                _ if !line.ended => break,
+                _ => return Err(Error::malformed(Place::Line(line.number), "not a line of this seal")),
+            }
+        }
+        Ok(sealer)
+    }
+
+    /// How much of the recording is sealed.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Takes the bytes of one block as written to the file; returns the line to append to `NAME.seal`.

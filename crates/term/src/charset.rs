@@ -55,7 +55,12 @@ impl Charset {
     pub(crate) fn is_national(self) -> bool {
         !matches!(
             self,
-            Self::Ascii | Self::Graphics | Self::Latin1 | Self::Supplemental | Self::Technical | Self::British
+            Self::Ascii
+                | Self::Graphics
+                | Self::Latin1
+                | Self::Supplemental
+                | Self::Technical
+                | Self::British
         )
     }
 

@@ -137,9 +137,9 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// All rows one after the other, from the first row of an empty screen.
-    fn rows(&mut self, lines: impl Iterator<Item = Line<'a>>) {
-        let mut before: Option<Line<'a>> = None;
+    /// All rows one after the other, from the first row of an empty screen, or from the end of the row `before` them.
+    fn rows(&mut self, lines: impl Iterator<Item = Line<'a>>, before: Option<Line<'a>>) {
+        let mut before = before;
         for line in lines {
             if let Some(prev) = before {
                 self.pen(Style::default());
@@ -204,7 +204,14 @@ fn wants_clusters(text: &str, width: usize) -> bool {
 }
 
 /// Puts the cursor somewhere, with pending wrap by writing the cell before it again.
-pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: Pos, origin: bool) {
+pub(crate) fn write_position(
+    out: &mut Vec<u8>,
+    m: &Machine,
+    grid: &Grid,
+    pos: Pos,
+    origin: bool,
+    mend: bool,
+) {
     let (top, left) = if origin { (m.top, m.left) } else { (0, 0) };
     let single = grid.meta(pos.y).size == LineSize::Single;
     let end = if single { m.cols() } else { (m.cols() / 2).max(1) } - 1;
@@ -215,9 +222,9 @@ pub(crate) fn write_position(out: &mut Vec<u8>, m: &Machine, grid: &Grid, pos: P
         out.extend_from_slice(format!("\x1b[{row};{col}H").as_bytes());
     };
     let cell = grid.cell(pos.y, pos.x);
-    // Writing a cluster again would end a row that goes on; that is worth more than a wrap saved there.
+    // Writing a cluster again ends a row that goes on. That is worth more than the wrap, unless the caller mends it.
     let risky = grid.meta(pos.y).wrapped && cell.is_cluster();
-    if !pos.pending || cell.is_empty() || risky {
+    if !pos.pending || cell.is_empty() || (risky && !mend) {
         return go(out, pos.x);
     }
     let x = if cell.is_tail() { pos.x - 1 } else { pos.x };
@@ -295,14 +302,14 @@ impl Term {
             p.put("\x1b[20l");
         }
         let main_rows = (0..main.rows).map(|y| Line::of_grid(m, main, y));
-        p.rows(self.scrollback().chain(main_rows));
+        p.rows(self.scrollback().chain(main_rows), None);
         let has_alternate = (0..alternate.rows).any(|y| {
             let line = Line::of_grid(m, alternate, y);
             !line.is_blank() || line.size() != LineSize::Single || line.marks() != 0
         });
         if has_alternate || m.modes.alternate() || m.saved[1].is_some() || !m.kitty_stacks[1].is_empty() {
             p.put("\x1b[?47h\x1b[H");
-            p.rows((0..alternate.rows).map(|y| Line::of_grid(m, alternate, y)));
+            p.rows((0..alternate.rows).map(|y| Line::of_grid(m, alternate, y)), None);
             p.put("\x1b[?47l");
         }
         if m.protection == Protection::Off {
@@ -380,7 +387,7 @@ impl Term {
     }
 
     /// Everything that has no picture, then saved cursors, position and pen.
-    fn settle(&self, mut p: Painter<'_>, full: bool) -> Vec<u8> {
+    fn settle<'a>(&'a self, mut p: Painter<'a>, full: bool) -> Vec<u8> {
         let m = &self.m;
         if !p.clusters {
             p.put("\x1b[?2027h");
@@ -416,14 +423,15 @@ impl Term {
         if full || m.top > 0 || m.bottom + 1 < m.rows() || m.modes.origin() || m.pos.pending {
             self.write_cursor_state(&mut out);
         } else {
-            write_position(&mut out, m, &m.grid, m.pos, false);
+            write_position(&mut out, m, &m.grid, m.pos, false, false);
             write_charsets(&mut out, &m.charsets, m.modes.has(Mode::National));
             paint::sgr(&mut out, &m.pen.into());
         }
         if m.protection == Protection::Iso && m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1bV");
         }
-        let mut p = Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
+        let mut p =
+            Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
         p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.
@@ -441,7 +449,7 @@ impl Term {
     }
 
     /// Makes a screen's saved cursor what it is, and its keyboard stack.
-    fn saved_cursor(&self, p: &mut Painter<'_>, screen: usize) {
+    fn saved_cursor<'a>(&'a self, p: &mut Painter<'a>, screen: usize) {
         let m = &self.m;
         let saved: Option<Saved> = m.saved[screen];
         let stack = &m.kitty_stacks[screen];
@@ -457,15 +465,25 @@ impl Term {
             // Origin mode moves the cursor when it is set, but positions are kept absolute.
             p.put(if s.origin { "\x1b[?6h" } else { "" });
             let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
-            write_position(&mut p.out, m, grid, s.pos, false);
+            let y = s.pos.y;
+            let cluster = grid.cell(y, s.pos.x).is_cluster();
+            let mend = s.pos.pending && grid.meta(y).wrapped && cluster && !s.origin;
+            write_position(&mut p.out, m, grid, s.pos, false, mend);
             write_charsets(&mut p.out, &s.charsets, false);
             paint::sgr(&mut p.out, &s.pen.into());
             let protected = s.pen.has(Attrs::PROTECTED);
             p.put(if protected { "\x1b[1\"q" } else { "" });
             p.put("\x1b7");
             p.put(if protected { "\x1b[0\"q" } else { "" });
-            p.put("\x1b[m\x1b[?6l");
+            p.put("\x1b[m");
+            p.pen = Style::default();
+            p.put(if s.origin { "\x1b[?6l" } else { "" });
             write_charsets(&mut p.out, &Charsets::new(), false);
+            if mend {
+                // The rows that this one goes on in, again.
+                let last = (y + 1..grid.rows).find(|&y| !grid.meta(y).wrapped).unwrap_or(y);
+                p.rows((y + 1..=last).map(|y| Line::of_grid(m, grid, y)), Some(Line::of_grid(m, grid, y)));
+            }
         }
         kitty(p, stack, flags);
         if screen == 1 {

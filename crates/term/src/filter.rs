@@ -108,23 +108,38 @@ fn drop_if(yes: bool) -> Verdict {
     if yes { Verdict::Drop } else { Verdict::Pass }
 }
 
+/// What comes after the introducer. Bytes that no terminal takes for part of it may stand between ESC and its letter.
+fn after_introducer(bytes: &[u8]) -> &[u8] {
+    match bytes {
+        [0x1b, rest @ ..] => {
+            let letter = rest.iter().position(|b| matches!(b, b'[' | b']' | b'P' | b'_' | b'^' | b'X'));
+            letter.map_or(&[], |i| &rest[i + 1..])
+        }
+        [0xc2, _, rest @ ..] | [_, rest @ ..] => rest,
+        [] => bytes,
+    }
+}
+
 /// The bytes between introducer and terminator.
 fn body(bytes: &[u8]) -> &[u8] {
-    let body = match bytes {
-        [0x1b, _, rest @ ..] | [0xc2, _, rest @ ..] => rest,
-        [_, rest @ ..] => rest,
-        [] => bytes,
-    };
-    match body {
+    match after_introducer(bytes) {
         [rest @ .., 0x1b, b'\\'] | [rest @ .., 0xc2, 0x9c] | [rest @ .., 0x07 | 0x9c] => rest,
-        _ => body,
+        rest => rest,
     }
+}
+
+fn printable(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().filter(|b| (0x20..0x7f).contains(b)).collect()
 }
 
 fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
     match kind {
         Kind::Control => drop_if(matches!(bytes, [0x05] | [0x9a] | [0xc2, 0x9a])),
-        Kind::Esc => drop_if(bytes == b"\x1bZ"),
+        Kind::Esc => {
+            let clean = printable(bytes);
+            // After a switch away from UTF-8, bytes that are text here would be controls there.
+            drop_if(clean == b"Z" || (clean.starts_with(b"%") && clean != b"%G"))
+        }
         Kind::Csi => csi(options, bytes),
         Kind::Osc => drop_if(osc_acts(body(bytes))),
         Kind::Dcs => drop_if(dcs_acts(body(bytes))),
@@ -134,12 +149,8 @@ fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
 }
 
 fn csi(options: FilterOptions, bytes: &[u8]) -> Verdict {
-    let body = match bytes {
-        [0x1b, b'[', rest @ ..] | [0xc2, 0x9b, rest @ ..] | [0x9b, rest @ ..] => rest,
-        _ => return Verdict::Pass,
-    };
     // Controls inside do not change what the sequence is.
-    let clean: Vec<u8> = body.iter().copied().filter(|b| (0x20..0x7f).contains(b)).collect();
+    let clean = printable(after_introducer(bytes));
     let Some((&last, rest)) = clean.split_last() else { return Verdict::Pass };
     let prefix = rest.first().copied().filter(|b| (b'<'..=b'?').contains(b)).unwrap_or(0);
     let inter = rest.iter().copied().find(|b| (0x20..0x30).contains(b)).unwrap_or(0);

@@ -24,12 +24,23 @@ const EMPTY_RUN: u8 = 3;
 /// An empty cell at the right edge, where a wide character did not fit.
 const PADDING: u8 = 4;
 
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut v: u64) {
+/// Writes a number seven bits a byte; returns how many bytes it took.
+#[inline]
+fn varint(out: &mut [u8], mut v: u64) -> usize {
+    let mut n = 0;
     while v >= 0x80 {
-        out.push(v as u8 | 0x80);
+        out[n] = v as u8 | 0x80;
         v >>= 7;
+        n += 1;
     }
-    out.push(v as u8);
+    out[n] = v as u8;
+    n + 1
+}
+
+fn put_varint(out: &mut Vec<u8>, v: u64) {
+    let mut bytes = [0; 10];
+    let n = varint(&mut bytes, v);
+    out.extend_from_slice(&bytes[..n]);
 }
 
 fn get_varint(bytes: &mut &[u8]) -> u64 {
@@ -142,13 +153,17 @@ pub(crate) fn pack(
         | (u8::from(styled) * STYLED)
         | (u8::from(!plain) * RICH)
         | (u8::from(meta.marks != 0) * MARKED);
-    out.push(flags);
+    // The head is put together aside: appending its few bytes one by one would cost more than making them.
     let delta = meta.written.wrapping_sub(base) as i64;
-    put_varint(out, ((delta << 1) ^ (delta >> 63)) as u64);
+    let mut head = [0u8; 24];
+    head[0] = flags;
+    let mut n = 1 + varint(&mut head[1..], ((delta << 1) ^ (delta >> 63)) as u64);
     if meta.marks != 0 {
-        out.push(meta.marks);
+        head[n] = meta.marks;
+        n += 1;
     }
-    put_varint(out, cells.len() as u64);
+    n += varint(&mut head[n..], cells.len() as u64);
+    out.extend_from_slice(&head[..n]);
     if styled {
         let runs = cells.chunk_by(|a, b| a.style == b.style);
         put_varint(out, runs.clone().count() as u64);

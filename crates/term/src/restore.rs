@@ -182,7 +182,7 @@ impl Term {
             out.extend_from_slice(b"\x1b[r");
         }
         out.extend_from_slice(if origin { b"\x1b[?6h" } else { b"\x1b[?6l" });
-        crate::dump::write_position(out, m, &m.grid, m.pos, origin);
+        crate::dump::write_position(out, m, &m.grid, m.pos, origin, false);
         crate::dump::write_charsets(out, &m.charsets, m.modes.has(crate::modes::Mode::National));
         paint::sgr(out, &m.pen.into());
         if m.pen.has(Attrs::PROTECTED) {

@@ -216,7 +216,8 @@ impl Pen {
     fn hash(&self) -> u64 {
         let a = u64::from(self.fg) | u64::from(self.bg) << 32;
         let b = u64::from(self.looks) | u64::from(self.link) << 32;
-        let h = (a ^ b.rotate_left(20) ^ u64::from(self.underline_colour)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let h =
+            (a ^ b.rotate_left(20) ^ u64::from(self.underline_colour)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         h ^ (h >> 29)
     }
 }

@@ -54,11 +54,17 @@ impl ModeWatch {
             match self.state {
                 State::Text => {
                     let Some(i) = memchr3(0x1b, 0x0e, 0x0f, rest) else { return };
-                    match rest[i] {
-                        0x1b => self.state = State::Esc,
-                        shift => self.left.charset = shift == 0x0e,
-                    }
+                    let shift = rest[i];
                     rest = &rest[i + 1..];
+                    if shift != 0x1b {
+                        self.left.charset = shift == 0x0e;
+                    } else if let [b'[', after @ ..] = rest {
+                        self.len = 0;
+                        self.state = State::Csi;
+                        rest = after;
+                    } else {
+                        self.state = State::Esc;
+                    }
                 }
                 State::Str { osc } => {
                     let end = if osc { memchr3(0x1b, 0x07, 0x18, rest) } else { memchr2(0x1b, 0x18, rest) };
@@ -78,6 +84,27 @@ impl ModeWatch {
                         }
                     };
                     rest = &rest[i + 1..];
+                }
+                State::Csi => {
+                    let n = rest.iter().position(|b| !(0x20..0x40).contains(b)).unwrap_or(rest.len());
+                    let (params, after) = rest.split_at(n);
+                    match after {
+                        // Whole in one piece, as nearly always: no need to copy it.
+                        [last @ 0x40..=0x7e, after @ ..] if self.len == 0 => {
+                            self.csi(params, *last);
+                            self.state = State::Text;
+                            rest = after;
+                        }
+                        [b, after @ ..] => {
+                            self.hold_all(params);
+                            self.step(*b);
+                            rest = after;
+                        }
+                        [] => {
+                            self.hold_all(params);
+                            return;
+                        }
+                    }
                 }
                 _ => {
                     self.step(rest[0]);
@@ -188,7 +215,32 @@ impl ModeWatch {
         }
     }
 
+    /// Whether colours or attributes are left on by an SGR.
+    fn sgr(&mut self, params: &[u8]) {
+        let mut styled = self.left.styled;
+        for p in params.split(|b| *b == b';') {
+            match p {
+                b"" | b"0" | b"00" => styled = false,
+                b"22" | b"23" | b"24" | b"25" | b"27" | b"28" | b"29" | b"39" | b"49" | b"55" | b"59" => {}
+                _ => {
+                    styled = true;
+                    // The numbers after these are a colour's, not attributes.
+                    if matches!(p, b"38" | b"48" | b"58") {
+                        break;
+                    }
+                }
+            }
+        }
+        self.left.styled = styled;
+    }
+
     fn csi(&mut self, held: &[u8], last: u8) {
+        match last {
+            b'm' if !matches!(held, [b'<'..=b'?', ..]) => return self.sgr(held),
+            b'h' | b'l' | b'm' | b'n' | b'p' | b'q' | b'r' | b'u' => {}
+            // Nothing else leaves a mode behind.
+            _ => return,
+        }
         let (prefix, held) = match held {
             [p @ b'<'..=b'?', rest @ ..] => (*p, rest),
             _ => (0, held),
@@ -207,15 +259,6 @@ impl ModeWatch {
             (b'?', b"", b'l') => numbers.for_each(|n| self.mode(n, false)),
             (0, b"", b'h') => self.left.insert |= numbers.any(|n| n == 4),
             (0, b"", b'l') => self.left.insert &= numbers.all(|n| n != 4),
-            (0, b"", b'm') => {
-                for n in numbers {
-                    match n {
-                        0 => self.left.styled = false,
-                        22..=25 | 27..=29 | 39 | 49 | 55 | 59 => {}
-                        _ => self.left.styled = true,
-                    }
-                }
-            }
             (0, b"", b'r') => self.left.margins = params.iter().any(u8::is_ascii_digit),
             (b'>', b"", b'u') => self.left.kitty[screen] = self.left.kitty[screen].saturating_add(1),
             (b'<', b"", b'u') => {

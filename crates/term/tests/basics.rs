@@ -185,3 +185,27 @@ fn agents_questions_are_answered() {
     assert_eq!(ask("\x1b[?996n"), "\x1b[?997;1n");
     assert_eq!(ask("\x1b]99;i=q1:p=?;\x1b\\"), "\x1b]99;i=q1:p=?;p=title,body\x1b\\");
 }
+
+#[test]
+fn a_number_cut_by_controls_stays_bounded() {
+    // The digits of one parameter may have line feeds between them; the value once grew beyond its type.
+    let mut t = term(10, 3);
+    let mut bytes = b"\x1b[".to_vec();
+    for _ in 0..40 {
+        bytes.extend_from_slice(b"9\n9\r");
+    }
+    bytes.push(b'C');
+    t.feed(&bytes, 0);
+    assert_eq!(t.cursor().col, 9);
+}
+
+#[test]
+fn watch_sees_colours_that_look_like_resets() {
+    for (sgr, left) in
+        [("38;5;0", true), ("0", false), ("", false), ("1;0", false), ("0;1", true), ("39", false)]
+    {
+        let mut w = ModeWatch::new();
+        w.feed(format!("x\x1b[{sgr}my").as_bytes());
+        assert_eq!(!w.undo().is_empty(), left, "{sgr}");
+    }
+}

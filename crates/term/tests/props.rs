@@ -297,3 +297,45 @@ proptest! {
         prop_assert_eq!(out, bytes);
     }
 }
+
+/// Output that writes without scrolling, so that a row stays where it is.
+fn still_program() -> impl Strategy<Value = Vec<u8>> {
+    let step = prop_oneof![
+        3 => "[a-z漢é]{1,12}",
+        1 => (1u8..9, 1u8..20).prop_map(|(y, x)| format!("\x1b[{y};{x}H")),
+        1 => prop::sample::select(vec!["\x1b[K", "\x1b[1K", "\x1b[J", "\x1b[3@", "\x1b[2P", "\x1b[4X", "\x1b[31m", "\x1b#6", "\r", "\t"])
+            .prop_map(str::to_owned),
+    ];
+    prop::collection::vec(step, 0..30).prop_map(|v| v.concat().into_bytes())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// A row never changes after the byte that it names as its last, and that byte is one that could write to it.
+    #[test]
+    fn provenance_is_never_early(bytes in still_program()) {
+        let mut t = Term::new(Size::new(20, 60), settings());
+        // That a row goes on in the next is the next one's doing.
+        let look = |l: &Line<'_>| look(l).replace("wrapped ", "");
+        let blank: Vec<String> = t.screen().map(|l| look(&l)).collect();
+        let mut before = blank;
+        let mut changed = vec![None; before.len()];
+        for (i, b) in bytes.iter().enumerate() {
+            t.feed(&[*b], i as u64);
+            let now: Vec<String> = t.screen().map(|l| look(&l)).collect();
+            for (y, (a, b)) in before.iter().zip(&now).enumerate() {
+                if a != b {
+                    changed[y] = Some(i as u64);
+                }
+            }
+            before = now;
+        }
+        for (y, line) in t.screen().enumerate() {
+            prop_assert!(changed[y] <= line.written(), "row {} changed at {:?}, says {:?}", y, changed[y], line.written());
+            if let Some(w) = line.written() {
+                prop_assert!(bytes[w as usize] != 0x1b && bytes[w as usize] != b'[');
+            }
+        }
+    }
+}

@@ -44,17 +44,24 @@ impl<B: Backend> Driver<B> {
                     }
                 }
                 libc::SIGTERM => {
+                    self.told_to_end = true;
                     self.forward(signal);
                     self.escalate(now, Stop::HangUp, self.config.hang_up_after);
                 }
-                libc::SIGHUP => {
-                    let _ = self.backend.stop(Stop::HangUp);
-                    self.escalate(now, Stop::Kill, self.config.kill_after);
-                }
+                libc::SIGHUP => self.hang_up(now),
                 _ => self.forward(signal),
             }
         }
         Ok(())
+    }
+
+    /// The user's terminal is gone, and with it the program's: it is told as a terminal would tell it.
+    pub(super) fn hang_up(&mut self, now: Stamp) {
+        if !std::mem::replace(&mut self.hung_up, true) {
+            self.told_to_end = true;
+            let _ = self.backend.stop(Stop::HangUp);
+            self.escalate(now, Stop::Kill, self.config.kill_after);
+        }
     }
 
     /// Stops the program and this process together, with the terminal handed back meanwhile.
@@ -129,14 +136,21 @@ impl<B: Backend> Driver<B> {
     /// The exit, once everything that the program wrote has been passed on.
     pub(super) fn finished(&mut self, now: Stamp) -> io::Result<Option<Exit>> {
         let Some(exit) = self.exit else { return Ok(None) };
-        if self.outer.as_ref().is_some_and(Outer::is_blocked) {
-            return Ok(None);
+        let late = self.stopping.is_some_and(|s| now.mono_ns >= s.at_ns);
+        if let Some(outer) = &mut self.outer
+            && outer.is_blocked()
+        {
+            // A user's terminal that takes nothing is waited for, as the program itself would have waited; but
+            // not by somebody who was told to go.
+            if !(late && self.told_to_end) {
+                return Ok(None);
+            }
+            outer.abandon();
         }
         if !self.closed {
             self.pump_output(now)?;
         }
         let quiet = now.mono_ns >= self.last_output_ns + DRAIN_QUIET_NS;
-        let late = self.stopping.is_some_and(|s| now.mono_ns >= s.at_ns);
         Ok((self.closed || quiet || late).then_some(exit))
     }
 

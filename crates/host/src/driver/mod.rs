@@ -7,6 +7,7 @@
 //! program does not take stops the reading of more input, and that is all.
 
 mod life;
+mod snapshot;
 mod wait;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::clock::Clock;
 use crate::inbox::{Handle, Request};
 use crate::outer::{Outer, Signals, Typed};
 use crate::shared::SharedLog;
+use snapshot::Wanted;
 use wait::Ready;
 
 const MS: u64 = 1_000_000;
@@ -34,7 +36,7 @@ const BURST: usize = 32;
 const BURST_GOES_ON: usize = 2048;
 
 /// How often the end of input is offered again, at first and at most.
-const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=500 * MS;
+const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
 
 /// What a session is told to be.
 #[derive(Debug, Clone)]
@@ -86,6 +88,8 @@ pub struct Outcome {
     pub exit: Exit,
     /// Why.
     pub ended: Ended,
+    /// The user's terminal could not be given back as it was.
+    pub left_raw: bool,
 }
 
 /// Where the stopping of a program has got to.
@@ -125,6 +129,9 @@ pub struct Driver<B> {
     size: WinSize,
     input_end: InputEnd,
     stopping: Option<Stopping>,
+    /// Somebody wants this process to end, whatever the program's output is doing.
+    told_to_end: bool,
+    hung_up: bool,
     ended: Ended,
     exit: Option<Exit>,
     closed: bool,
@@ -155,6 +162,8 @@ impl<B: Backend> Driver<B> {
             buf: BytesMut::new(),
             input_end: InputEnd::Open,
             stopping: None,
+            told_to_end: false,
+            hung_up: false,
             ended: Ended::Program,
             exit: None,
             closed: false,
@@ -190,15 +199,13 @@ impl<B: Backend> Driver<B> {
     pub fn run(mut self) -> io::Result<Outcome> {
         let result = self.run_to_the_end();
         self.log.close();
-        let outcome = match result {
-            Ok(exit) => Ok(Outcome { exit, ended: self.ended }),
-            Err(e) => {
-                let _ = self.backend.stop(Stop::Kill);
-                Err(e)
-            }
-        };
+        if result.is_err() {
+            let _ = self.backend.stop(Stop::Kill);
+        }
         let restored = self.outer.as_mut().map_or(Ok(()), Outer::give_back);
-        outcome.and_then(|o| restored.map(|()| o))
+        // A terminal that has hung up needs nothing back.
+        let left_raw = restored.is_err_and(|e| e.raw_os_error() != Some(libc::EIO));
+        Ok(Outcome { exit: result?, ended: self.ended, left_raw })
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
@@ -259,35 +266,40 @@ impl<B: Backend> Driver<B> {
             if self.outer.as_ref().is_some_and(Outer::is_blocked) {
                 break;
             }
-            if self.buf.len() < READ_SIZE / 4 {
-                self.buf = BytesMut::zeroed(READ_SIZE);
-            }
-            match self.backend.read(&mut self.buf[..], now)? {
-                Got::Bytes(stream, n) => {
-                    self.closed = false;
-                    let bytes = self.buf.split_to(n).freeze();
-                    self.serve_user(|outer| outer.write(stream, &bytes));
-                    self.modes.feed(&bytes);
-                    self.answer(&bytes, now)?;
-                    self.last_output_ns = now.mono_ns;
-                    self.last_traffic_ns = now.mono_ns;
-                    self.log.append(Event::Output { stream, bytes }, now);
-                    if n < BURST_GOES_ON {
-                        break;
-                    }
-                }
-                Got::Resized(size) => self.resized(size, now),
-                Got::Turn => {
-                    self.log.append(Event::Wait, now);
-                }
-                Got::Nothing => break,
-                Got::Closed => {
-                    self.closed = true;
-                    break;
-                }
+            match self.read_output(now)? {
+                Got::Bytes(_, n) if n < BURST_GOES_ON => break,
+                Got::Nothing | Got::Closed => break,
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// One read of the program's output, and everything that is done with it.
+    fn read_output(&mut self, now: Stamp) -> io::Result<Got> {
+        if self.buf.len() < READ_SIZE / 4 {
+            self.buf = BytesMut::zeroed(READ_SIZE);
+        }
+        let got = self.backend.read(&mut self.buf[..], now)?;
+        match got {
+            Got::Bytes(stream, n) => {
+                self.closed = false;
+                let bytes = self.buf.split_to(n).freeze();
+                self.serve_user(|outer| outer.write(stream, &bytes));
+                self.modes.feed(&bytes);
+                self.answer(&bytes, now)?;
+                self.last_output_ns = now.mono_ns;
+                self.last_traffic_ns = now.mono_ns;
+                self.log.append(Event::Output { stream, bytes }, now);
+            }
+            Got::Resized(size) => self.resized(size, now),
+            Got::Turn => {
+                self.log.append(Event::Wait, now);
+            }
+            Got::Nothing => {}
+            Got::Closed => self.closed = true,
+        }
+        Ok(got)
     }
 
     /// Lets the model see the output, if it is the one to answer, and delivers its answers.
@@ -307,10 +319,13 @@ impl<B: Backend> Driver<B> {
         let Some(outer) = &mut self.outer else { return };
         if let Err(e) = write(outer) {
             outer.abandon();
-            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours;
-            // neither leaves anybody to tell of others.
-            let _ = e;
-            self.outer_is_gone();
+            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours, and
+            // leave nobody to tell.
+            if e.raw_os_error() == Some(libc::EIO) {
+                self.hang_up(self.clock.now());
+            } else {
+                self.outer_is_gone();
+            }
         }
     }
 
@@ -337,6 +352,7 @@ impl<B: Backend> Driver<B> {
                 self.log_changes(now);
             }
             Typed::Nothing => {}
+            Typed::HungUp => self.hang_up(now),
             Typed::End => {
                 self.last_traffic_ns = now.mono_ns;
                 self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
@@ -372,10 +388,12 @@ impl<B: Backend> Driver<B> {
     }
 
     fn serve_inbox(&mut self, now: Stamp) -> io::Result<()> {
+        let mut snapshots = Vec::new();
         for request in self.handle.drain() {
             // A receiver that is gone no longer wants the answer.
             match request {
                 Request::Cancel => {
+                    self.told_to_end = true;
                     self.ended = Ended::Cancelled;
                     self.begin_stop(now, Stop::Terminate);
                 }
@@ -398,10 +416,11 @@ impl<B: Backend> Driver<B> {
                     let _ = reply.send(self.gate.offer(id, fence, bytes, now));
                     self.deliver(now)?;
                 }
+                Request::Snapshot(id, label, reply) => snapshots.push(Wanted { id, label, reply }),
             }
             self.log_changes(now);
         }
-        Ok(())
+        self.take_snapshots(snapshots, now)
     }
 
     /// Passes a signal on. A program that is gone already cannot be told, and need not be.
@@ -486,7 +505,7 @@ impl<B: Backend> Driver<B> {
     /// Tells the program that no more input will come, as a terminal does: whenever it has read everything
     /// and asks for more.
     fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
-        let mut next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
+        let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
         if self.gate.waiting() == 0 {
             let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
             match self.backend.end_input(self.gate.line_open(), quiet) {
@@ -498,7 +517,7 @@ impl<B: Backend> Driver<B> {
                     self.gate.end_of_input(Bytes::from(vec![byte; times]));
                     self.deliver(now)?;
                 }
-                Ok(EndOfInput::NotYet) => next_ns = again_ns.min(*END_RETRY_NS.end()),
+                Ok(EndOfInput::NotYet) => {}
                 // Nobody holds the terminal: nobody to tell.
                 Err(_) => {}
             }

@@ -4,6 +4,7 @@
 //! that would outlive this process. They are opened anew instead, where the system can, and otherwise changed
 //! and put back.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -55,12 +56,12 @@ impl Drop for Channel {
 /// Where output goes, with what it has not taken yet.
 pub(crate) struct Sink {
     channel: Channel,
-    pending: Bytes,
+    pending: VecDeque<Bytes>,
 }
 
 impl Sink {
     pub(crate) fn new(channel: Channel) -> Self {
-        Self { channel, pending: Bytes::new() }
+        Self { channel, pending: VecDeque::new() }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -72,26 +73,37 @@ impl Sink {
         !self.pending.is_empty()
     }
 
-    /// Writes what can be taken now and keeps the rest. Call only when nothing waits.
+    /// Bytes that wait.
+    pub(crate) fn backlog(&self) -> usize {
+        self.pending.iter().map(Bytes::len).sum()
+    }
+
+    /// Writes what can be taken now and keeps the rest, behind what waits already. Whoever calls this while
+    /// something waits sees to it that the backlog stays bounded.
     pub(crate) fn write(&mut self, bytes: &Bytes) -> io::Result<()> {
-        debug_assert!(self.pending.is_empty());
-        let n = self.write_some(bytes)?;
+        let n = if self.is_blocked() { 0 } else { self.write_some(bytes)? };
         if n < bytes.len() {
-            self.pending = bytes.slice(n..);
+            self.pending.push_back(bytes.slice(n..));
         }
         Ok(())
     }
 
     /// Tries again with what waits.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let n = self.write_some(&self.pending)?;
-        let _ = self.pending.split_to(n);
+        while let Some(mut front) = self.pending.pop_front() {
+            let n = self.write_some(&front)?;
+            if n < front.len() {
+                let _ = front.split_to(n);
+                self.pending.push_front(front);
+                break;
+            }
+        }
         Ok(())
     }
 
     /// Gives up on what waits.
     pub(crate) fn abandon(&mut self) {
-        self.pending = Bytes::new();
+        self.pending.clear();
     }
 
     fn write_some(&self, mut bytes: &[u8]) -> io::Result<usize> {

@@ -28,6 +28,8 @@ pub(crate) enum Typed {
     Bytes(Bytes),
     Nothing,
     End,
+    /// The terminal is gone.
+    HungUp,
 }
 
 /// The user's side of a session.
@@ -66,9 +68,10 @@ impl Outer {
         })
     }
 
-    /// Settings for the program's terminal, taken from the user's.
+    /// Settings for the program's terminal, taken from the user's. In the background those are somebody else's
+    /// for the moment (a shell's line editor's), and of no use.
     pub fn termios(&self) -> Option<Termios> {
-        self.tty.as_ref().map(|tty| tty.original().clone())
+        self.tty.as_ref().filter(|tty| tty.in_foreground()).map(|tty| tty.original().clone())
     }
 
     /// Whether the user's keys arrive as they are typed.
@@ -85,8 +88,12 @@ impl Outer {
         candidates.into_iter().find_map(|fd| tty::window_size(fd).ok())
     }
 
+    /// Takes the terminal, if it is there to be taken. One that has hung up says so elsewhere.
     pub(crate) fn take(&mut self) -> io::Result<()> {
-        self.tty.as_mut().map_or(Ok(()), Tty::take)
+        match self.tty.as_mut().map_or(Ok(()), Tty::take) {
+            Err(e) if e.raw_os_error() == Some(libc::EIO) => Ok(()),
+            other => other,
+        }
     }
 
     pub(crate) fn give_back(&mut self) -> io::Result<()> {
@@ -118,22 +125,31 @@ impl Outer {
         self.stdout.is_blocked() || self.stderr.is_blocked()
     }
 
+    /// Bytes that the user's side has not taken yet.
+    pub(crate) fn backlog(&self) -> usize {
+        self.stdout.backlog() + self.stderr.backlog()
+    }
+
     pub(crate) fn read(&mut self) -> io::Result<Typed> {
         let Some(stdin) = &self.stdin else { return Ok(Typed::Nothing) };
         if self.buf.len() < READ_SIZE / 2 {
             self.buf = BytesMut::zeroed(READ_SIZE);
         }
         match rustix::io::read(stdin.fd(), &mut self.buf[..]) {
+            // A terminal in raw mode has no end of input other than its own.
+            Ok(0) if self.is_interactive() => {
+                self.stdin = None;
+                Ok(Typed::HungUp)
+            }
             Ok(0) => {
                 self.stdin = None;
                 Ok(Typed::End)
             }
             Ok(n) => Ok(Typed::Bytes(self.buf.split_to(n).freeze())),
             Err(Errno::AGAIN | Errno::INTR) => Ok(Typed::Nothing),
-            // A terminal that has hung up; its SIGHUP says the rest.
             Err(Errno::IO) => {
                 self.stdin = None;
-                Ok(Typed::End)
+                Ok(Typed::HungUp)
             }
             Err(e) => Err(e.into()),
         }

@@ -137,6 +137,7 @@ impl RecordingFile {
             sync_folder(path);
         } else if if_exists == IfExists::Overwrite {
             this.file.set_len(0).map_err(system)?;
+            // What happened in the recording that was there is not what will happen in this one.
             forget_sidecars(path);
         } else {
             this.continue_behind_the_end()?;
@@ -285,7 +286,7 @@ pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// A name is on disk only once its folder is.
-fn sync_folder(path: &Path) {
+pub(super) fn sync_folder(path: &Path) {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Some file systems cannot; the file's own sync at the end is what counts then.
     if let Ok(folder) = File::open(parent) {

@@ -21,11 +21,13 @@ use tapdeck_tape::seal::SealKey;
 use tapdeck_tape::{Format, Losses};
 
 use crate::clock::Clock;
+use crate::inbox::Anchor;
 use crate::shared::{SharedLog, Woken};
 
 mod file;
 mod other;
 mod seal;
+mod snapshots;
 
 use file::replace_file;
 pub use file::{CreateError, IfExists, RecordingFile, file_digest, forget_sidecars, sidecar};
@@ -33,12 +35,12 @@ use other::OtherTask;
 pub use other::can_record;
 pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
+use snapshots::Snapshots;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
-/// A block that fills up faster than this comes from a program in a hurry, and is compressed less.
-const HURRY_NS: u64 = 100_000_000;
-const HURRIED: Quality = Quality::Brotli(1);
+/// Blocks that fill up faster than these times come from a program in a hurry, and are compressed less.
+const HURRY: [(u64, Quality); 2] = [(8_000_000, Quality::Brotli(0)), (100_000_000, Quality::Brotli(1))];
 /// With this much pending even that is too slow, and blocks are stored as they are.
 const STORE_PENDING: usize = 6 << 20;
 /// After the disk was full, how long before it is tried again.
@@ -57,6 +59,8 @@ pub struct RecordOptions {
     pub cwd: Option<PathBuf>,
     /// A title for people.
     pub title: Option<String>,
+    /// Where snapshots are announced.
+    pub ipc: Option<String>,
     /// The key to seal it with; native recordings only.
     pub seal: Option<SealKey>,
 }
@@ -124,6 +128,11 @@ impl Recorder {
             // A recording that is continued began when, where and as it began.
             meta = Meta { exit: None, ended_at_ns: None, sha256: None, ..old };
         }
+        meta.extra.remove("ipc");
+        if let Some(ipc) = &options.ipc {
+            meta.extra.insert("ipc".into(), ipc.as_str().into());
+        }
+        log.set_recorder(Some(reader));
         let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
         let mut task = Task::new(file, log, reader, clock, options, meta);
         task.seal = seal;
@@ -175,6 +184,8 @@ struct Task {
     base_off: u64,
     stream: Stream,
     size: WinSize,
+    /// Time of the newest record.
+    last_ts: u64,
     disk: Disk,
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
@@ -183,6 +194,9 @@ struct Task {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
+    /// Why the last block was not written, since somebody last asked.
+    refusal: Option<String>,
+    snapshots: Snapshots,
     seal: Option<Sealing>,
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
@@ -198,6 +212,7 @@ impl Task {
         meta: Meta,
     ) -> Self {
         let base_off = file.start_off();
+        let snapshots = Snapshots::new(&file, log.clone());
         Self {
             file,
             log,
@@ -209,6 +224,7 @@ impl Task {
             base_off,
             stream: Stream::Out,
             size: WinSize::default(),
+            last_ts: 0,
             disk: Disk::Fine,
             in_block: 0,
             refused: 0,
@@ -216,6 +232,8 @@ impl Task {
             output_bytes: 0,
             trouble: None,
             events: None,
+            refusal: None,
+            snapshots,
             seal: None,
             closing: false,
         }
@@ -262,8 +280,14 @@ impl Task {
             if entries.is_empty() {
                 return;
             }
-            for entry in entries.drain(..) {
+            let mut entries = entries.drain(..).peekable();
+            while let Some(entry) = entries.next() {
                 self.take(entry);
+                // Snapshots that came together share a block and a sync; what follows them does not.
+                let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
+                if !more && self.snapshots.waiting() {
+                    self.commit_snapshots();
+                }
             }
         }
     }
@@ -289,6 +313,14 @@ impl Task {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
                 self.write_event(&driver_event(ts, &change));
             }
+            Event::Snapshot { id, label } => {
+                if !self.snapshots.waiting() {
+                    self.refusal = None;
+                }
+                let anchor = Anchor { byte: self.base_off + entry.offset, ts_ns: ts };
+                self.snapshots.add(entry.seq, id, &label, anchor);
+                self.push(Record::snapshot(ts, id, anchor.byte, &*label));
+            }
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
             Event::Exit(exit) => {
@@ -308,6 +340,7 @@ impl Task {
     }
 
     fn note_lag(&mut self, lag: &Lag) {
+        self.log.answer_lost(lag);
         let lost = lag.offsets.end - lag.offsets.start;
         self.lost += lost;
         self.output_bytes += lost;
@@ -319,6 +352,7 @@ impl Task {
     }
 
     fn push(&mut self, record: Record) {
+        self.last_ts = record.ts_ns;
         let mut rest = Some(record);
         while let Some(record) = rest {
             let before = self.builder.byte_off();
@@ -333,16 +367,16 @@ impl Task {
     /// How hard to compress the block in hand.
     fn quality(&self) -> Quality {
         let asked = Quality::Brotli(self.options.quality);
-        let age = self.builder.first_ts().map_or(0, |first| self.clock.now().wall_ns.saturating_sub(first));
-        if !self.builder.is_full() || age >= HURRY_NS {
-            asked
-        } else if self.log.pending(self.reader) >= STORE_PENDING {
-            Quality::Stored
-        } else if self.options.quality > 1 {
-            HURRIED
-        } else {
-            asked
+        if !self.builder.is_full() {
+            return asked;
         }
+        if self.log.pending(self.reader) >= STORE_PENDING {
+            return Quality::Stored;
+        }
+        // The records' own time: ours would count a backlog as leisure.
+        let took = self.builder.first_ts().map_or(0, |first| self.last_ts.saturating_sub(first));
+        let hurried = HURRY.iter().find(|(filled_in, _)| took < *filled_in).map(|(_, quality)| *quality);
+        hurried.filter(|_| self.options.quality > 1).unwrap_or(asked)
     }
 
     fn write_block(&mut self, last: bool) {
@@ -353,7 +387,8 @@ impl Task {
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,
-            Disk::Full(retry_at) => self.closing || now >= retry_at,
+            // Somebody who waits for an answer is worth another try.
+            Disk::Full(retry_at) => self.closing || self.snapshots.waiting() || now >= retry_at,
             Disk::Broken => false,
         };
         let told = if try_it { self.tell_loss(now, output) } else { Err(io::ErrorKind::StorageFull.into()) };
@@ -371,6 +406,7 @@ impl Task {
             Err(e) => {
                 self.lost += output;
                 self.refused += output;
+                self.refusal = Some(e.to_string());
                 if try_it {
                     self.note_refusal(&e, now);
                 }
@@ -412,6 +448,24 @@ impl Task {
             // What a failed sync left behind is unknown, and asking again would say that all is well.
             self.disk = Disk::Broken;
             self.trouble.get_or_insert_with(|| e.to_string());
+        }
+    }
+
+    /// Puts the snapshots in hand on disk, record and line, and only then says so to whoever took them.
+    fn commit_snapshots(&mut self) {
+        self.write_block(false);
+        if self.refusal.is_none() {
+            self.sync();
+        }
+        let refusal = match (&self.refusal, &self.disk) {
+            (Some(refusal), _) => Some(refusal.clone()),
+            (None, Disk::Broken) => {
+                Some(self.trouble.clone().unwrap_or_else(|| "it cannot be relied on".into()))
+            }
+            (None, _) => None,
+        };
+        if let Err(trouble) = self.snapshots.commit(refusal) {
+            self.trouble.get_or_insert(trouble);
         }
     }
 

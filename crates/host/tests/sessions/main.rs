@@ -6,6 +6,7 @@
 mod faulty;
 mod in_process;
 mod replay;
+mod snapshot;
 
 use tapdeck_core::{Entry, Event, LogLimits, ReaderKind, Stream, WinSize};
 use tapdeck_host::backend::Backend;

@@ -30,8 +30,8 @@ use crate::progress::Progress;
     visible_alias = "export",
     after_help = "\
 Formats, by the end of the name or with --from and --to:
-  recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, raw; .zst behind any
-  read only    cast-v1, 3a
+  recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, 3a, raw; .zst behind any
+  read only    cast-v1
   exports      txt, ansi (text with colours), md, json, csv, html (plays), svg, svg-still
 
 What the target cannot carry is counted and said. The output appears whole or not at all.

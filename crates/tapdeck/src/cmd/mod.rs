@@ -8,11 +8,13 @@ mod branch_points;
 mod convert;
 mod index;
 mod info;
+mod ipc;
 mod play;
 mod rec;
 mod render;
 mod repair;
 mod run;
+mod snapshot;
 mod verify;
 
 /// What to do.
@@ -20,6 +22,7 @@ mod verify;
 pub(crate) enum Command {
     Run(run::RunArgs),
     Rec(rec::RecArgs),
+    Snapshot(snapshot::SnapshotArgs),
     Play(play::PlayArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
@@ -36,6 +39,7 @@ pub(crate) fn run(command: Command) -> Ending {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Rec(args) => rec::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::Play(args) => play::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -12,6 +12,7 @@ use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
+use super::ipc::{self, Ipc};
 use super::run::SessionArgs;
 use super::verify::{meta, read_key};
 use crate::ending::{Ending, code, say};
@@ -35,7 +36,8 @@ Examples:
   tapdeck rec -I demo.ahr -- bash        what is typed, too
   tapdeck rec demo.cast -- bash          for asciinema
   tapdeck rec --append demo.ahr -- make  go on with a recording
-  tapdeck rec --seal seal.key demo.ahr   so that any change to it shows"
+  tapdeck rec --seal seal.key demo.ahr   so that any change to it shows
+  tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
 )]
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
@@ -53,6 +55,12 @@ pub(crate) struct RecArgs {
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
     brotli_q: u8,
+    /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
+    #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
+    ipc: Ipc,
+    /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
+    #[arg(long)]
+    export_session: bool,
     /// The format to record in, if it is not the one that FILE's name says
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
     format: Option<Container>,
@@ -76,7 +84,7 @@ pub(crate) struct RecArgs {
 }
 
 pub(crate) fn run(args: &RecArgs) -> Ending {
-    let launch = args.session.launch(&args.command);
+    let mut launch = args.session.launch(&args.command);
     let seal = match args.seal.as_deref().map(read_key).transpose() {
         Ok(seal) => seal,
         Err((message, code)) => {
@@ -93,18 +101,33 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         Err(ending) => return ending,
     };
     let container = file.container();
+    let door = match args.ipc.open(file.path(), args.export_session) {
+        Ok(door) => door,
+        Err(ending) => {
+            // Nothing was recorded: a file that was made for it would only be in the way of the next attempt.
+            if !args.append && !args.overwrite {
+                let _ = std::fs::remove_file(file.path());
+            }
+            return ending;
+        }
+    };
+    let ipc = door.as_ref().map(|door| door.address().to_string());
+    if args.export_session {
+        launch.command.env.extend(ipc::exports(ipc.as_deref()));
+    }
     let options = RecordOptions {
         quality: args.brotli_q,
         input: args.input,
         argv: launch.command.argv.clone(),
         cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
         title: args.title.clone(),
+        ipc,
         seal,
     };
-    let finished = launch.run(Some(Recording { file, options }));
+    let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
     let mut ending = match &finished.outcome {
         Ok(outcome) => {
-            args.session.comment_on(outcome.ended);
+            args.session.comment_on(outcome);
             Ending::of(outcome)
         }
         Err(e) => {

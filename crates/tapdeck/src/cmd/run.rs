@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::CommandSpec;
-use tapdeck_host::{Ended, Launch};
+use tapdeck_host::{Ended, Launch, Outcome};
 
 use crate::ending::{Ending, say};
 use crate::parse;
@@ -70,8 +70,11 @@ impl SessionArgs {
     }
 
     /// Says what the exit status alone would not.
-    pub(crate) fn comment_on(&self, ended: Ended) {
-        if ended == Ended::TimedOut {
+    pub(crate) fn comment_on(&self, outcome: &Outcome) {
+        if outcome.left_raw {
+            say("the terminal's settings could not be put back: type `stty sane`");
+        }
+        if outcome.ended == Ended::TimedOut {
             say(format_args!("ended after {:?}, the time limit", self.timeout.unwrap_or_default()));
         }
     }
@@ -80,7 +83,7 @@ impl SessionArgs {
 pub(crate) fn run(args: &RunArgs) -> Ending {
     match args.session.launch(&args.command).run(None).outcome {
         Ok(outcome) => {
-            args.session.comment_on(outcome.ended);
+            args.session.comment_on(&outcome);
             Ending::of(&outcome)
         }
         Err(e) => {

@@ -10,5 +10,7 @@ mod play;
 mod rec;
 mod repair;
 mod signals;
+mod snapshot;
 mod support;
 mod terminal;
+mod vttest;

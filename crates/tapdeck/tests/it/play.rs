@@ -49,7 +49,7 @@ fn keys_pause_step_jump_and_quit() {
     let home = Home::new();
     record(&home, "k.ahr", "for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.2; done");
     let mut seat = Seat::with_size(home.tapdeck(["play", "k.ahr"]), 80, 30);
-    let before = format!("{:?}", seat.termios());
+    let before = seat.original.clone();
     seat.wait_text("line 1");
     seat.send(" ");
     seat.wait_text("❚❚");

@@ -26,17 +26,13 @@ fn signals_reach_the_foreground_group() {
         let script =
             format!("trap 'echo caught {trap}; exit 5' {trap}; echo ready; while :; do sleep 0.05; done");
         let mut seat = seat(&home, &script);
-        let before = seat.termios();
+        let before = seat.original.clone();
         seat.wait_text("ready");
         signal(seat.child.id(), sig);
         let status = seat.end();
         assert!(seat.screen().contains(&format!("caught {trap}")), "{}", seat.screen());
         assert_eq!(status.code(), Some(5), "{name}");
-        assert_eq!(
-            format!("{:?}", seat.termios()),
-            format!("{before:?}"),
-            "{name}: the terminal is as it was"
-        );
+        assert_eq!(format!("{:?}", seat.termios()), before, "{name}: the terminal is as it was");
     }
 }
 
@@ -68,7 +64,7 @@ fn the_terminal_is_given_back_however_it_ends() {
         ("echo ready", None, None),
     ] {
         let mut seat = seat(&home, script);
-        let before = format!("{:?}", seat.termios());
+        let before = seat.original.clone();
         seat.wait_text("ready");
         if let Some(sig) = send {
             assert_ne!(format!("{:?}", seat.termios()), before, "raw while it runs");
@@ -84,7 +80,7 @@ fn the_terminal_is_given_back_however_it_ends() {
 fn a_failed_start_leaves_the_terminal_alone() {
     let home = Home::new();
     let mut seat = Seat::new(home.tapdeck(["run", "--", "/nonexistent"]));
-    let before = format!("{:?}", seat.termios());
+    let before = seat.original.clone();
     assert_eq!(seat.end().code(), Some(127));
     assert!(seat.screen().contains("command not found"));
     assert_eq!(format!("{:?}", seat.termios()), before);
@@ -117,7 +113,6 @@ fn suspended_and_continued_together() {
     let home = Home::new();
     let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
     seat.wait_text("$");
-    let before = format!("{:?}", seat.termios().local_modes);
     let inner = "echo pid $$; n=0; while :; do n=$((n+1)); echo tick $n; sleep 0.05; done";
     seat.send(format!("{} run -- sh -c '{inner}'\r", crate::support::TAPDECK));
     seat.wait("the first tick", |s| s.screen().lines().any(|l| l.starts_with("tick ")));
@@ -127,7 +122,6 @@ fn suspended_and_continued_together() {
     seat.wait_text("Stopped");
     eventually("the wrapper to stop", || state_of(wrapper) == Some('T'));
     assert_eq!(state_of(pid), Some('T'), "the program is stopped too");
-    seat.wait("the shell's own settings", |s| format!("{:?}", s.termios().local_modes) != "");
     seat.send("stty -a | grep -c -- ' icanon'\r");
     seat.wait("a line mode answer", |s| s.screen().lines().any(|l| l.trim() == "1"));
     let ticks = count_ticks(&seat);
@@ -139,7 +133,6 @@ fn suspended_and_continued_together() {
     seat.send("exit\r");
     seat.end();
     assert!(!lives(pid));
-    let _ = before;
 }
 
 /// The program stops itself: without us, the shell would get the terminal; so it must with us.
@@ -153,6 +146,52 @@ fn a_program_that_stops_itself_hands_over_to_the_shell() {
     seat.send("fg; echo code $?\r");
     seat.wait("the program to go on", |s| s.screen().lines().any(|l| l == "went on"));
     seat.wait("its code", |s| s.screen().lines().any(|l| l == "code 3"));
+    seat.send("exit\r");
+    seat.end();
+}
+
+/// A user's terminal that takes nothing must not keep a process that was told to go.
+#[test]
+fn told_to_end_it_ends_though_nobody_reads_its_output() {
+    let home = Home::new();
+    let mut seat = seat(&home, "echo ready; exec yes");
+    seat.wait("the first line", |s| s.raw.windows(5).any(|w| w == b"ready"));
+    // From here on nobody reads; the pipeline fills up.
+    std::thread::park_timeout(std::time::Duration::from_millis(300));
+    signal(seat.child.id(), Signal::TERM);
+    eventually("the end", || seat.child.try_wait().expect("a child").is_some());
+}
+
+/// The terminal goes away (a closed window): the program is told, and the recording is whole.
+#[test]
+fn a_terminal_that_goes_away_ends_the_session() {
+    let home = Home::new();
+    let mut seat =
+        Seat::new(home.tapdeck(["rec", "-q", "gone.ahr", "--", "sh", "-c", "echo up; exec sleep 300"]));
+    seat.wait_text("up");
+    let status = seat.hang_up();
+    assert_eq!(status.signal(), Some(1));
+    let verified = home.run(["verify", "gone.ahr"]);
+    let text = String::from_utf8_lossy(&verified.stdout);
+    assert!(text.contains("whole") && text.contains("ended by signal 1"), "{text}");
+}
+
+/// Started in the background, the terminal is not ours yet, and its settings are the line editor's.
+#[test]
+fn from_the_background_to_the_foreground() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$");
+    let inner = "echo in the back; read x; echo got $x";
+    seat.send(format!("{} run -- sh -c '{inner}' &\r", crate::support::TAPDECK));
+    seat.wait("output from the background", |s| s.screen().lines().any(|l| l.ends_with("in the back")));
+    seat.send("echo the shell has the keyboard\r");
+    seat.wait("the shell's answer", |s| s.screen().lines().any(|l| l == "the shell has the keyboard"));
+    seat.send("fg\r");
+    seat.wait("the foreground", |s| !s.termios().local_modes.contains(rustix::termios::LocalModes::ICANON));
+    seat.send("hello\r");
+    seat.wait("the program's answer", |s| s.screen().lines().any(|l| l == "got hello"));
+    seat.wait("the shell again", |s| s.screen().ends_with('$'));
     seat.send("exit\r");
     seat.end();
 }

@@ -58,6 +58,10 @@ pub struct Seat {
     pub child: Child,
     pub term: Term,
     pub raw: Vec<u8>,
+    /// What the terminal would answer, until somebody takes it.
+    pub replies: Vec<u8>,
+    /// The terminal's settings before anything ran on it.
+    pub original: String,
 }
 
 impl Seat {
@@ -83,9 +87,17 @@ impl Seat {
                 Ok(())
             });
         }
+        let original = format!("{:?}", tcgetattr(&master).expect("settings"));
         let child = command.spawn().expect("it starts");
         let size = Size { cols: cols.max(1), rows: rows.max(1) };
-        Self { master, child, term: Term::new(size, Settings::default()), raw: Vec::new() }
+        Self {
+            master,
+            child,
+            term: Term::new(size, Settings::default()),
+            raw: Vec::new(),
+            replies: Vec::new(),
+            original,
+        }
     }
 
     pub fn send(&self, bytes: impl AsRef<[u8]>) {
@@ -143,6 +155,31 @@ impl Seat {
         }
     }
 
+    pub fn take_replies(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// Whether a program of this name, somewhere below, is waiting in a read or a poll of its terminal.
+    pub fn waits_for_input(&self, name: &str) -> bool {
+        let root = self.child.id().cast_signed();
+        let Ok(all) = std::fs::read_dir("/proc") else { return false };
+        let pids = all.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+        pids.into_iter().any(|pid| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+            let number = call.split(' ').next().unwrap_or_default();
+            comm.trim() == name && matches!(number, "0" | "7" | "23" | "270") && descends(pid, root)
+        })
+    }
+
+    /// Takes the terminal away, and returns how the program ended.
+    pub fn hang_up(&mut self) -> ExitStatus {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        self.master = openpt(flags).expect("another pty");
+        eventually("the end", || self.child.try_wait().expect("a child").is_some());
+        self.child.wait().expect("it has ended")
+    }
+
     /// Reads what is there within the time; says whether anything was.
     pub fn read_some(&mut self, within: Duration) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)];
@@ -153,7 +190,8 @@ impl Seat {
         let mut buf = [0; 65536];
         match rustix::io::read(&self.master, &mut buf) {
             Ok(n) if n > 0 => {
-                self.term.feed(&buf[..n], self.raw.len() as u64);
+                let changes = self.term.feed(&buf[..n], self.raw.len() as u64);
+                self.replies.extend_from_slice(&changes.replies);
                 self.raw.extend_from_slice(&buf[..n]);
                 true
             }
@@ -176,6 +214,16 @@ impl Drop for Seat {
 fn set_size(fd: &OwnedFd, cols: u16, rows: u16) {
     let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(fd, size).expect("the size is set");
+}
+
+/// Whether a process was started by another, directly or not.
+pub fn descends(mut pid: i32, root: i32) -> bool {
+    while pid > 1 && pid != root {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent = stat.rfind(')').and_then(|i| stat[i + 2..].split(' ').nth(1)?.parse().ok());
+        pid = parent.unwrap_or(0);
+    }
+    pid == root
 }
 
 /// Waits for something that no descriptor announces.

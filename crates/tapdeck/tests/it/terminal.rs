@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Home, Seat, has};
+use crate::support::{Home, Seat, descends, has};
 
 #[test]
 fn the_terminal_is_its_own() {
@@ -89,15 +89,6 @@ fn wait_for_job(seat: &mut Seat, name: &str) {
     });
 }
 
-fn descends(mut pid: i32, root: i32) -> bool {
-    while pid > 1 && pid != root {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rfind(')').and_then(|i| stat[i + 2..].split(' ').nth(1)?.parse().ok());
-        pid = parent.unwrap_or(0);
-    }
-    pid == root
-}
-
 /// A program, what is typed to it (waiting for a text before each), and the text that shows that it is done.
 struct Scene {
     program: &'static [&'static str],
@@ -169,7 +160,7 @@ fn top_and_htop_draw_and_obey() {
             continue;
         }
         let mut seat = Seat::new(home.tapdeck(["run", "--", program]));
-        let before = format!("{:?}", seat.termios());
+        let before = seat.original.clone();
         seat.wait_text(sign);
         seat.resize(120, 40);
         seat.wait("the new width", |s| s.screen().lines().any(|l| l.chars().count() > 81));

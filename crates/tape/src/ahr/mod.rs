@@ -8,7 +8,6 @@
 //! Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for headers only.
 //! [`Summary`] counts what passes and [`tail`] tells where an existing file can be continued.
 
-mod ahead;
 mod block;
 mod build;
 mod codec;

@@ -1,8 +1,8 @@
 //! Records from a stream: the [`BlockReader`] with its blocks opened.
 
+use std::fmt;
 use std::io::Read;
 
-use super::ahead::ReadAhead;
 use super::block::{Block, BlockItem, BlockReader};
 use super::damage::Damage;
 use super::header::Header;
@@ -28,10 +28,23 @@ pub struct Reader<R> {
     failed: bool,
 }
 
-#[derive(Debug)]
 enum Source<R> {
     Here(Box<BlockReader<R>>),
-    Ahead(ReadAhead),
+    Given { next: Box<Feed>, offset: u64 },
+}
+
+/// Where blocks come from that someone else reads.
+type Feed = dyn FnMut() -> Result<Option<BlockItem>> + Send;
+
+impl<R: fmt::Debug> fmt::Debug for Source<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(blocks) => f.debug_tuple("Here").field(blocks).finish(),
+            Self::Given { offset, .. } => {
+                f.debug_struct("Given").field("offset", offset).finish_non_exhaustive()
+            }
+        }
+    }
 }
 
 impl<R: Read> Reader<R> {
@@ -45,12 +58,11 @@ impl<R: Read> Reader<R> {
         Self { blocks: Source::Here(Box::new(blocks)), block: None, records: None, failed: false }
     }
 
-    /// From wherever `blocks` stands, reading and decompressing ahead on a thread of its own.
-    pub fn ahead(blocks: BlockReader<R>) -> Self
-    where
-        R: Send + 'static,
-    {
-        Self { blocks: Source::Ahead(ReadAhead::new(blocks)), block: None, records: None, failed: false }
+    /// From blocks that someone else reads: a [`BlockReader`] on a thread of its own, behind a channel,
+    /// makes a replay as fast as the slower of decompressing and showing, not as both together.
+    pub fn given(next: impl FnMut() -> Result<Option<BlockItem>> + Send + 'static) -> Self {
+        let blocks = Source::Given { next: Box::new(next), offset: 0 };
+        Self { blocks, block: None, records: None, failed: false }
     }
 
     /// The block that the last record came from: where it lies and what its header says.
@@ -62,7 +74,7 @@ impl<R: Read> Reader<R> {
     pub fn position(&self) -> u64 {
         match &self.blocks {
             Source::Here(blocks) => blocks.offset(),
-            Source::Ahead(blocks) => blocks.offset(),
+            Source::Given { offset, .. } => *offset,
         }
     }
 
@@ -79,7 +91,15 @@ impl<R: Read> Reader<R> {
             (self.records, self.block) = (None, None);
             let next = match &mut self.blocks {
                 Source::Here(blocks) => blocks.next_item()?,
-                Source::Ahead(blocks) => blocks.next_item()?,
+                Source::Given { next, offset } => {
+                    let next = next()?;
+                    *offset = match &next {
+                        Some(BlockItem::Block(block)) => block.offset + block.len,
+                        Some(BlockItem::Damage(damage)) => damage.offset + damage.len,
+                        None => *offset,
+                    };
+                    next
+                }
             };
             match next {
                 Some(BlockItem::Block(block)) => {

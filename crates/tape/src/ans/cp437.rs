@@ -1,6 +1,8 @@
 //! Code page 437, the character set of DOS art. The lower half is ASCII; its control codes have pictures
 //! too, which a terminal never shows except those that have no function in a terminal stream.
 
+use std::sync::LazyLock;
+
 /// Characters 0x80 to 0xFF.
 const HIGH: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 /// Pictures of the control codes 0x01 to 0x1F.
@@ -12,19 +14,23 @@ fn acts(byte: u8) -> bool {
     matches!(byte, 0 | 7..=10 | 12..=15 | 0x1b)
 }
 
+/// The character of each byte.
+static TABLE: LazyLock<[char; 256]> = LazyLock::new(|| {
+    let mut table = std::array::from_fn(|i| char::from(i as u8));
+    for (i, c) in HIGH.chars().enumerate() {
+        table[0x80 + i] = c;
+    }
+    for (i, c) in LOW.chars().enumerate().filter(|(i, _)| !acts(*i as u8 + 1)) {
+        table[i + 1] = c;
+    }
+    table
+});
+
 /// Appends bytes of code page 437 as UTF-8.
 pub(crate) fn decode(bytes: &[u8], out: &mut Vec<u8>) {
     let mut buf = [0; 4];
     for &byte in bytes {
-        let picture = match byte {
-            0x80.. => HIGH.chars().nth(usize::from(byte - 0x80)),
-            1..=0x1f if !acts(byte) => LOW.chars().nth(usize::from(byte - 1)),
-            _ => None,
-        };
-        match picture {
-            Some(c) => out.extend_from_slice(c.encode_utf8(&mut buf).as_bytes()),
-            None => out.push(byte),
-        }
+        out.extend_from_slice(TABLE[usize::from(byte)].encode_utf8(&mut buf).as_bytes());
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::Write;
 use serde::Serialize;
 use tapdeck_term::Term;
 
-use super::{Out, tame};
+use super::{Out, tame, tamed};
 use crate::Result;
 use crate::replay::{Moment, MomentKind};
 
@@ -41,7 +41,7 @@ pub fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
     let count = shown_rows(term);
     (first..).zip(term.lines().take(count)).map(|(idx, line)| FinalLine {
         idx,
-        text: tame(&line.text()),
+        text: tamed(line.text()),
         last_write_byte: line.written(),
     })
 }
@@ -79,6 +79,9 @@ pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator
 /// For each moment the number of lines before it, sorted by that; equal ones in order of anchor, then as
 /// they came.
 fn place<'a>(term: &Term, moments: &'a [Moment]) -> Vec<(usize, &'a Moment)> {
+    if moments.is_empty() {
+        return Vec::new();
+    }
     let mut writes: Vec<(u64, usize)> = term
         .lines()
         .take(shown_rows(term))

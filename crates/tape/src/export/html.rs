@@ -64,23 +64,23 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
 
     let mut frames = Frames::default();
     let step = 1_000_000_000 / u64::from(options.fps.clamp(1, 120));
-    let mut due = None;
+    // When the screen began to change since the last frame.
+    let mut due: Option<u64> = None;
     while let Some(item) = reader.next_item()? {
         if let Item::Event(event) = &item {
-            if let Some((start, _)) = due
-                && event.time_ns >= start + step
+            if let Some(start) = due
+                && event.time_ns >= start.saturating_add(step)
             {
                 frames.take(replay.term(), start, &mut out)?;
                 due = None;
             }
-            let shows = matches!(event.kind, Kind::Output(_) | Kind::Resize { .. });
-            if shows && due.is_none() {
-                due = Some((event.time_ns, ()));
+            if matches!(event.kind, Kind::Output(_) | Kind::Resize { .. }) {
+                due.get_or_insert(event.time_ns);
             }
         }
         replay.item(item);
     }
-    frames.take(replay.term(), due.map_or(replay.time_ns(), |(start, ())| start), &mut out)?;
+    frames.take(replay.term(), due.unwrap_or(replay.time_ns()), &mut out)?;
     frames.flush(&mut out)?;
 
     let moments: Vec<Value> =

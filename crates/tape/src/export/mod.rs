@@ -57,11 +57,21 @@ fn acts(c: char) -> bool {
 
 /// Text that can only be looked at.
 fn tame(text: &str) -> String {
-    if text.chars().any(acts) {
-        text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
-    } else {
-        text.to_owned()
-    }
+    if is_tame(text) { text.to_owned() } else { replace_acting(text) }
+}
+
+/// The same for text that is not needed otherwise.
+fn tamed(text: String) -> String {
+    if is_tame(&text) { text } else { replace_acting(&text) }
+}
+
+fn is_tame(text: &str) -> bool {
+    // Nearly all text is plain, and plain text is told apart many bytes at a time.
+    text.bytes().fold(true, |plain, b| plain & (0x20..0x7f).contains(&b)) || !text.chars().any(acts)
+}
+
+fn replace_acting(text: &str) -> String {
+    text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// JSON of the same meaning in which nothing can act: the format itself escapes only some control characters.

@@ -71,7 +71,7 @@
     if (i === shown) return;
     shown = i;
     const s = i < 0 ? blank() : stateAt(i);
-    const rows = s.rows.map((runs, y) => {
+    const rows = s.rows.map((runs) => {
       const row = make("div", { className: "row" });
       let x = 0;
       const lit = needle && rowText(runs).toLowerCase().includes(needle);
@@ -93,10 +93,15 @@
         row.append(el);
         x = col + (width || [...text].length);
       }
-      if (s.cursor[2] && s.cursor[0] === y && !runs.length) row.append(make("span", { className: "cursor", textContent: " " }));
       return row;
     });
     screen.replaceChildren(...rows);
+    if (s.cursor[2]) {
+      const cursor = make("div", { className: "cursor" });
+      cursor.style.left = `calc(.5rem + ${s.cursor[1]}ch)`;
+      cursor.style.top = `calc(.5rem + ${s.cursor[0] * 1.25}em)`;
+      screen.append(cursor);
+    }
     screen.style.minWidth = s.cols + "ch";
   };
   const clock = (ms) => {

@@ -63,7 +63,7 @@ pub fn md(header: &Header, replay: &Replay, out: impl Write) -> Result<()> {
     out.put("\n")?;
 
     // A fence longer than any in the text, so that no line of it can close the block.
-    let longest = final_lines(replay.term()).map(|line| longest_run(&line.text, '`')).max().unwrap_or(0);
+    let longest = replay.term().lines().map(|line| longest_run(&line.text(), b'`')).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     let mut open = false;
     for row in branch_points(replay.term(), replay.moments()) {
@@ -94,12 +94,14 @@ pub fn md(header: &Header, replay: &Replay, out: impl Write) -> Result<()> {
     out.flush()
 }
 
-fn longest_run(text: &str, of: char) -> usize {
-    let mut run = 0;
-    text.chars().fold(0, |longest, c| {
-        run = if c == of { run + 1 } else { 0 };
-        longest.max(run)
-    })
+fn longest_run(text: &str, of: u8) -> usize {
+    let (mut longest, mut run, mut last) = (0, 0, None);
+    for at in memchr::memchr_iter(of, text.as_bytes()) {
+        run = if last.is_some_and(|last| last + 1 == at) { run + 1 } else { 1 };
+        last = Some(at);
+        longest = longest.max(run);
+    }
+    longest
 }
 
 /// Everything as one JSON object: header, final lines, moments, ending.

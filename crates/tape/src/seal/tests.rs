@@ -113,3 +113,19 @@ fn what_a_dead_recorder_left_is_proven_as_far_as_it_goes() {
     blocks[1][50] ^= 1;
     assert_eq!(check(&blocks, &s.open, Some(&s.lines[..4]), None).verdict, Verdict::Broken);
 }
+
+#[test]
+fn a_continued_recording_stays_sealed() {
+    let s = sealed();
+    let key = || SealKey::new(b"secret");
+    let seal = s.open.seal.as_ref().unwrap();
+    let mut sealer = Sealer::resume(key(), seal, &s.lines[..3].concat()[..]).unwrap();
+    assert_eq!(sealer.bytes(), s.blocks[..3].concat().len() as u64);
+    let lines: Vec<Vec<u8>> = s.blocks[3..].iter().map(|block| sealer.block(block)).collect();
+    assert_eq!(lines, s.lines[3..], "as if it had never stopped");
+    let mut meta = s.open.clone();
+    sealer.close_meta(&mut meta, &[]).unwrap();
+    assert_eq!(check(&s.blocks, &meta, Some(&s.lines), None).verdict, Verdict::Intact);
+    assert!(Sealer::resume(SealKey::new(b"other"), seal, &b""[..]).is_err());
+    assert!(Sealer::resume(key(), seal, &s.lines[1..].concat()[..]).is_err());
+}

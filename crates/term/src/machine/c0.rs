@@ -37,6 +37,11 @@ impl Sink for Machine {
     }
 
     #[inline]
+    fn sgr(&mut self, bytes: &[u8]) -> usize {
+        self.quick_sgr(bytes)
+    }
+
+    #[inline]
     fn execute(&mut self, byte: u8, end: u64) {
         self.now = end;
         self.joiner = Joiner::NONE;

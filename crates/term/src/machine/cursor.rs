@@ -78,12 +78,14 @@ impl Machine {
                 n -= step;
                 continue;
             }
-            let top = if y >= self.top && y <= self.bottom { self.top } else { 0 };
-            if y == top {
+            if y == self.top {
                 if !any {
                     break;
                 }
                 y = self.bottom;
+            } else if y == 0 {
+                // Above the region there is nothing to go to.
+                break;
             } else if any || self.grid.meta(y - 1).wrapped {
                 y -= 1;
             } else {

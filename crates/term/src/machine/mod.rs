@@ -20,6 +20,7 @@ mod resize;
 mod save;
 mod scroll;
 mod sgr;
+mod sgr_cache;
 mod titles;
 mod vt52;
 
@@ -124,6 +125,7 @@ pub(crate) struct Machine {
     pub(crate) directory: String,
     pub(crate) scrollback: Scrollback,
     pub(crate) styles: Styles,
+    sgr_cache: sgr_cache::SgrCache,
     pub(crate) clusters: Clusters,
     pub(crate) links: Links,
     props: Props,
@@ -185,6 +187,7 @@ impl Machine {
             directory: String::new(),
             scrollback: Scrollback::new(settings.scrollback, settings.scrollback_bytes),
             styles: Styles::new(),
+            sgr_cache: sgr_cache::SgrCache::new(),
             clusters: Clusters::new(),
             links: Links::new(),
             props: Props::new(),
@@ -283,6 +286,7 @@ impl Machine {
             grid.each_mut(|c| live[c.style.0 as usize] = true);
         }
         let renumbered = self.styles.sweep(&live);
+        self.sgr_cache.forget_numbers();
         for grid in [&mut self.grid, &mut self.hidden] {
             grid.each_mut(|c| c.style = renumbered[c.style.0 as usize]);
         }

@@ -77,7 +77,13 @@ impl Machine {
     }
 
     /// Printable ASCII, as many at a time as the row takes.
+    #[inline]
     pub(super) fn print_ascii(&mut self, run: &[u8], end: u64) {
+        self.print_run(run, end, 1);
+    }
+
+    /// `pace` is 1 when each character is a byte of the stream, 0 when one sequence wrote them all.
+    fn print_run(&mut self, run: &[u8], end: u64, pace: u64) {
         if !self.plain_print || !self.joiner.is_closed() {
             return self.print_ascii_slow(run, end);
         }
@@ -86,7 +92,7 @@ impl Machine {
         while !run.is_empty() {
             if self.pos.pending {
                 if self.modes.has(Mode::Wrap) {
-                    self.now = end - run.len() as u64 + 1;
+                    self.now = end - (run.len() as u64 - 1) * pace;
                     self.wrap();
                 } else {
                     self.pos.pending = false;
@@ -103,7 +109,7 @@ impl Machine {
             let (now, rest) = run.split_at(n);
             let edge = if x + n > last { self.grid.cell(y, last) } else { Cell::BLANK };
             self.grid.split_wide(y, x, x + n);
-            self.grid.write_ascii(y, x, now, style, end - rest.len() as u64);
+            self.grid.write_ascii(y, x, now, style, end - rest.len() as u64 * pace);
             self.damage.insert(y);
             if x + n > last {
                 self.pos.x = last;
@@ -335,6 +341,10 @@ impl Machine {
         let now = self.now;
         let style = self.grid.cell(y, x).style;
         self.dirty(y);
+        if self.pos.pending {
+            // Other text at the edge: it does not go on in the next row as the old one did.
+            self.grid.meta_mut(y).wrapped = false;
+        }
         if width <= before {
             let (row, meta) = self.grid.real(y, x + before);
             meta.written = now;
@@ -416,15 +426,7 @@ impl Machine {
         let Some(c) = self.last_char else { return };
         let n = n.min(self.cols() * self.rows());
         if c.is_ascii() && self.plain_print {
-            let run = vec![c as u8; n];
-            let now = self.now;
-            // Each of them was written by this one sequence.
-            let mut left = &run[..];
-            while !left.is_empty() {
-                let (head, rest) = left.split_at(left.len().min(1));
-                self.print_ascii(head, now);
-                left = rest;
-            }
+            self.print_run(&vec![c as u8; n], self.now, 0);
         } else {
             for _ in 0..n {
                 let width = self.props.of(c).width();

@@ -29,7 +29,11 @@ pub(super) fn apply(pen: &mut Pen, params: &Params, start: usize) {
             2 => pen.set(Attrs::FAINT, true),
             3 => pen.set(Attrs::ITALIC, true),
             4 => {
-                pen.underline(if grouped { Underline::from_code(params.get(i + 1)) } else { Underline::Single });
+                pen.underline(if grouped {
+                    Underline::from_code(params.get(i + 1))
+                } else {
+                    Underline::Single
+                });
             }
             5 => {
                 pen.set(Attrs::BLINK, true);

@@ -1,9 +1,5 @@
-//! `.3a`, animated ASCII art: a text file of blocks, each opened by a line with `@`. `@3a` holds the header,
-//! `@body` the frames, separated by blank lines; with colours on, each line holds a row of text and then, as
-//! long again, a row of names of colours. A pinned block gives one channel the same frame throughout.
-//!
-//! Each frame becomes one event that draws it from the top left corner. The older form of the format, with
-//! `width` and `height` in its header, is refused by name.
+//! Reading animated art. Each frame becomes one event that draws it from the top left corner. The older form
+//! of the format, with `width` and `height` in its header, is refused by name.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -5,71 +5,13 @@
 //! as overflow and the sequence is skipped whole. Runs of plain ASCII are handed over as slices; that, and reading CSI
 //! parameters in one tight loop, is where its speed comes from.
 
-use memchr::{memchr2, memchr3};
+mod params;
+mod pending;
+mod strings;
+mod utf8;
 
-/// Parameters kept of one CSI or DCS; the rest are ignored.
-pub(crate) const MAX_PARAMS: usize = 32;
-
-/// Parameters of a control sequence.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Params {
-    values: [u16; MAX_PARAMS],
-    /// Bit i: parameter i was written out, if only as 0.
-    given: u32,
-    /// Bit i: parameter i follows a colon and belongs to the one before.
-    sub: u32,
-    len: u8,
-}
-
-impl Params {
-    pub(crate) const EMPTY: Self = Self { values: [0; MAX_PARAMS], given: 0, sub: 0, len: 0 };
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        usize::from(self.len)
-    }
-
-    /// The value, 0 when absent.
-    #[inline]
-    pub(crate) fn get(&self, i: usize) -> u16 {
-        if i < self.len() { self.values[i] } else { 0 }
-    }
-
-    /// The value, or `default` when absent or 0.
-    #[inline]
-    pub(crate) fn or(&self, i: usize, default: u16) -> usize {
-        let v = self.get(i);
-        usize::from(if v == 0 { default } else { v })
-    }
-
-    /// The value when it was written out.
-    #[inline]
-    pub(crate) fn opt(&self, i: usize) -> Option<u16> {
-        (i < self.len() && self.given >> i & 1 == 1).then(|| self.values[i])
-    }
-
-    /// Whether parameter `i` follows a colon.
-    #[inline]
-    pub(crate) fn is_sub(&self, i: usize) -> bool {
-        i < self.len() && self.sub >> i & 1 == 1
-    }
-
-    /// Iterates over the values.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        self.values[..self.len()].iter().copied()
-    }
-}
-
-/// A finished CSI sequence, or the opening of a DCS.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Csi {
-    pub(crate) params: Params,
-    /// One of `<=>?`, or 0.
-    pub(crate) prefix: u8,
-    /// The intermediates; a second one is in the upper byte.
-    pub(crate) inter: u16,
-    pub(crate) last: u8,
-}
+use params::short_number;
+pub(crate) use params::{Csi, MAX_PARAMS, Params};
 
 /// The kinds of string-bearing sequences beside OSC and DCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +32,10 @@ pub(crate) trait Sink {
     /// A chance to take many characters at once: `bytes` begins with one that is not ASCII, at offset `base`. Returns how
     /// many bytes were taken, which must be whole characters and no controls.
     fn characters(&mut self, _bytes: &[u8], _base: u64) -> usize {
+        0
+    }
+    /// A chance to take an SGR sequence by its bytes, which begin after the introducer. Returns how many were taken.
+    fn sgr(&mut self, _bytes: &[u8]) -> usize {
         0
     }
     /// A C0 or C1 control.
@@ -173,75 +119,6 @@ impl Parser {
         }
     }
 
-    /// Bytes that bring a fresh parser to where this one stands inside a token; empty between tokens.
-    pub(crate) fn pending(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let params = |out: &mut Vec<u8>| {
-            for i in 0..self.csi.params.len() {
-                if self.csi.params.given >> i & 1 == 1 {
-                    out.extend_from_slice(self.csi.params.values[i].to_string().as_bytes());
-                }
-                let sub = i + 1 < MAX_PARAMS && self.csi.params.sub >> (i + 1) & 1 == 1;
-                out.push(if sub { b':' } else { b';' });
-            }
-            if self.csi.params.len() < MAX_PARAMS && self.csi.params.given >> self.csi.params.len & 1 == 1 {
-                out.extend_from_slice(self.value.to_string().as_bytes());
-            }
-        };
-        let inter =
-            |out: &mut Vec<u8>| out.extend(self.csi.inter.to_be_bytes().into_iter().filter(|&b| b != 0));
-        match self.state {
-            State::Ground => out.extend_from_slice(&self.utf8[..usize::from(self.utf8_len)]),
-            State::Escape => out.push(0x1b),
-            State::EscapeInter => {
-                out.push(0x1b);
-                inter(&mut out);
-            }
-            State::CsiEntry
-            | State::CsiParam
-            | State::CsiInter
-            | State::DcsEntry
-            | State::DcsParam
-            | State::DcsInter => {
-                let csi = matches!(self.state, State::CsiEntry | State::CsiParam | State::CsiInter);
-                out.extend_from_slice(if csi { b"\x1b[" } else { b"\x1bP" });
-                out.extend((self.csi.prefix != 0).then_some(self.csi.prefix));
-                params(&mut out);
-                inter(&mut out);
-            }
-            State::CsiIgnore => out.extend_from_slice(b"\x1b[0?"),
-            State::DcsIgnore => out.extend_from_slice(b"\x1bP0?"),
-            State::String | State::StringEscape => {
-                let opening: &[u8] = match self.kind {
-                    StringKind::Osc => b"\x1b]",
-                    StringKind::Apc => b"\x1b_",
-                    StringKind::Pm => b"\x1b^",
-                    StringKind::Sos => b"\x1bX",
-                    StringKind::Dcs => b"\x1bP",
-                };
-                out.extend_from_slice(opening);
-                if self.kind == StringKind::Dcs {
-                    out.extend((self.head.prefix != 0).then_some(self.head.prefix));
-                    for i in 0..self.head.params.len() {
-                        if i > 0 {
-                            out.push(b';');
-                        }
-                        out.extend_from_slice(self.head.params.get(i).to_string().as_bytes());
-                    }
-                    out.extend(self.head.inter.to_be_bytes().into_iter().filter(|&b| b != 0));
-                    out.extend((self.head.last != 0).then_some(self.head.last));
-                }
-                out.extend_from_slice(&self.string);
-                if self.state == State::StringEscape {
-                    out.push(0x1b);
-                }
-            }
-            State::Vt52Row => out.extend_from_slice(b"\x1bY"),
-            State::Vt52Col => out.extend([0x1b, b'Y', self.vt52_row]),
-        }
-        out
-    }
-
     /// Whether the stream stands between tokens.
     pub(crate) fn is_idle(&self) -> bool {
         self.state == State::Ground && self.utf8_len == 0
@@ -298,6 +175,11 @@ impl Parser {
                     self.csi.inter = 0;
                     // The common case in one step.
                     if !self.vt52 && bytes.get(i) == Some(&b'[') {
+                        let n = sink.sgr(&bytes[i + 1..]);
+                        if n > 0 {
+                            i += n + 1;
+                            continue;
+                        }
                         self.enter_csi();
                         let (next, stop) = self.csi_params(bytes, i + 1, base, sink);
                         if stop || self.state != State::Ground {
@@ -353,77 +235,6 @@ impl Parser {
         self.csi.inter = 0;
     }
 
-    /// Reads one character that is not ASCII, whole in the common case.
-    #[inline]
-    fn utf8_start<S: Sink>(&mut self, bytes: &[u8], i: usize, base: u64, sink: &mut S) -> usize {
-        let cont = |b: u8| b & 0xc0 == 0x80;
-        let c = |b: u8| u32::from(b & 0x3f);
-        let rest = &bytes[i..];
-        let whole = match *rest {
-            [a @ 0xc2..=0xdf, b, ..] if cont(b) => Some((u32::from(a & 0x1f) << 6 | c(b), 2)),
-            [a @ 0xe0..=0xef, b, d, ..] if cont(b) && cont(d) => {
-                Some((u32::from(a & 0xf) << 12 | c(b) << 6 | c(d), 3)).filter(|v| v.0 >= 0x800)
-            }
-            [a @ 0xf0..=0xf4, b, d, e, ..] if cont(b) && cont(d) && cont(e) => {
-                Some((u32::from(a & 7) << 18 | c(b) << 12 | c(d) << 6 | c(e), 4)).filter(|v| v.0 >= 0x1_0000)
-            }
-            _ => None,
-        };
-        if let Some((v, n)) = whole
-            && let Some(ch) = char::from_u32(v)
-        {
-            let end = base + (i + n) as u64;
-            if v < 0xa0 {
-                self.c1(v as u8, end, sink);
-            } else {
-                sink.character(ch, end);
-            }
-            return i + n;
-        }
-        let need = match rest[0] {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            _ => {
-                sink.character(char::REPLACEMENT_CHARACTER, base + i as u64 + 1);
-                return i + 1;
-            }
-        };
-        self.utf8[0] = rest[0];
-        self.utf8_len = 1;
-        self.utf8_need = need;
-        i + 1
-    }
-
-    /// Goes on with a character that a split or an error has interrupted. An error yields one replacement for the
-    /// longest part that could have begun a character; the offending byte is read again.
-    fn utf8_continue<S: Sink>(&mut self, bytes: &[u8], i: usize, base: u64, sink: &mut S) -> usize {
-        let b = bytes[i];
-        let fits = match (self.utf8_len, self.utf8[0]) {
-            (1, 0xe0) => (0xa0..=0xbf).contains(&b),
-            (1, 0xed) => (0x80..=0x9f).contains(&b),
-            (1, 0xf0) => (0x90..=0xbf).contains(&b),
-            (1, 0xf4) => (0x80..=0x8f).contains(&b),
-            _ => (0x80..=0xbf).contains(&b),
-        };
-        if !fits {
-            self.utf8_len = 0;
-            sink.character(char::REPLACEMENT_CHARACTER, base + i as u64);
-            return i;
-        }
-        self.utf8[usize::from(self.utf8_len)] = b;
-        self.utf8_len += 1;
-        if self.utf8_len == self.utf8_need {
-            let n = usize::from(self.utf8_len);
-            self.utf8_len = 0;
-            let c = std::str::from_utf8(&self.utf8[..n]).ok().and_then(|s| s.chars().next());
-            let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-            let end = base + i as u64 + 1;
-            if (c as u32) < 0xa0 { self.c1(c as u8, end, sink) } else { sink.character(c, end) }
-        }
-        i + 1
-    }
-
     /// An 8-bit control: the same as ESC and the byte less 0x40.
     fn c1<S: Sink>(&mut self, b: u8, end: u64, sink: &mut S) {
         match b {
@@ -451,15 +262,7 @@ impl Parser {
     }
 
     fn push_param(&mut self, sub: bool) {
-        let n = self.csi.params.len();
-        if n < MAX_PARAMS {
-            self.csi.params.values[n] = self.value.min(0xffff) as u16;
-            self.csi.params.len += 1;
-            if sub && n + 1 < MAX_PARAMS {
-                self.csi.params.sub |= 1 << (n + 1);
-            }
-        }
-        self.value = 0;
+        self.csi.params.push(std::mem::take(&mut self.value), sub);
     }
 
     /// Reads parameters up to the final byte. The bool says that the caller has to look at the parser's modes.
@@ -505,7 +308,7 @@ impl Parser {
             i += 1;
             let digit = b.wrapping_sub(b'0');
             if digit < 10 {
-                value = value * 10 + u32::from(digit);
+                value = (value * 10 + u32::from(digit)).min(0xf_ffff);
                 while let Some(&d) = bytes.get(i)
                     && d.wrapping_sub(b'0') < 10
                 {
@@ -727,103 +530,6 @@ impl Parser {
             }
         }
     }
-
-    /// Takes the body of a string up to what may end it.
-    fn string_body<S: Sink>(&mut self, bytes: &[u8], i: usize, base: u64, sink: &mut S) -> usize {
-        let rest = &bytes[i..];
-        // BEL ends an OSC only; CAN and SUB abandon any string. 8-bit ST counts outside UTF-8 alone.
-        let mut n = if self.kind == StringKind::Osc {
-            memchr3(0x1b, 0x07, 0x18, rest).unwrap_or(rest.len())
-        } else {
-            memchr2(0x1b, 0x18, rest).unwrap_or(rest.len())
-        };
-        if let Some(m) = memchr2(0x1a, if self.utf8_mode { 0x1a } else { 0x9c }, &rest[..n]) {
-            n = m;
-        }
-        if self.utf8_mode
-            && let Some(m) = find_utf8_st(self.last, &rest[..n])
-        {
-            // U+009C, in its two bytes.
-            n = m;
-        }
-        let room = self.string_limit.saturating_sub(self.string.len());
-        if n > room {
-            self.overflow = true;
-        }
-        if self.overflow {
-            // Nothing will look at it: keep only the head, which says what it was.
-            let keep = n.min(64usize.saturating_sub(self.string.len()));
-            self.string.extend_from_slice(&rest[..keep]);
-        } else {
-            self.string.extend_from_slice(&rest[..n]);
-        }
-        if n > 0 {
-            self.last = rest[n - 1];
-        }
-        let Some(&stop) = rest.get(n) else { return i + n };
-        let end = base + (i + n) as u64 + 1;
-        match stop {
-            0x1b => self.state = State::StringEscape,
-            0x07 => self.finish_string(true, end, sink),
-            0x9c => {
-                if self.utf8_mode && !self.overflow {
-                    self.string.pop();
-                }
-                self.finish_string(false, end, sink);
-            }
-            _ => {
-                self.finish_string_aborted();
-                self.state = State::Ground;
-                sink.execute(stop, end);
-            }
-        }
-        i + n + 1
-    }
-
-    fn finish_string<S: Sink>(&mut self, bell: bool, end: u64, sink: &mut S) {
-        self.state = State::Ground;
-        let mut data = std::mem::take(&mut self.string);
-        if self.overflow {
-            data.truncate(64);
-        }
-        sink.string(self.kind, &self.head, &data, bell, self.overflow, end);
-        // Keep the buffer, unless it has grown large.
-        if data.capacity() <= 1 << 16 {
-            self.string = data;
-            self.string.clear();
-        }
-    }
-
-    fn finish_string_aborted(&mut self) {
-        self.string.clear();
-        if self.string.capacity() > 1 << 16 {
-            self.string = Vec::new();
-        }
-    }
-}
-
-/// The number of one to three digits at `i`, how many they are, and the byte after them.
-#[inline(always)]
-fn short_number(bytes: &[u8], i: usize) -> Option<(u16, usize, u8)> {
-    let four = bytes.get(i..)?.first_chunk::<4>()?;
-    let word = u32::from_le_bytes(*four);
-    let values = word ^ 0x3030_3030;
-    // The top bit of each byte that is no digit; carries only reach bytes behind the first of those.
-    let other = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080;
-    // 7, 15, 23 or 31 for the first of them.
-    let place = other.trailing_zeros();
-    if other == 0 || place == 7 {
-        return None;
-    }
-    let bits = place - 7;
-    let aligned = values << (32 - bits);
-    let number = (aligned >> 24) + (aligned >> 16 & 0xff) * 10 + (aligned >> 8 & 0xff) * 100;
-    Some((number as u16, (bits / 8) as usize, (word >> bits) as u8))
-}
-
-/// Finds the second byte of U+009C, whose first may be the last byte that was already taken.
-fn find_utf8_st(before: u8, bytes: &[u8]) -> Option<usize> {
-    memchr::memchr_iter(0x9c, bytes).find(|&m| (if m == 0 { before } else { bytes[m - 1] }) == 0xc2)
 }
 
 /// The length of the run of printable ASCII that `bytes` begins with.
@@ -846,3 +552,6 @@ fn ascii_run(bytes: &[u8]) -> usize {
     }
     n
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Snapshots of the file system: each is anchored behind everything that the program had written when its
+//! notice arrived.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use tapdeck_core::{Event, Stamp};
+
+use super::Driver;
+use crate::backend::{Backend, Got};
+use crate::inbox::{Anchor, SnapshotError};
+use crate::outer::Outer;
+
+/// What a terminal or two pipes can hold is less than this, so a program that never stops writing cannot keep
+/// us: everything from before the notice has been read by then.
+const DRAIN_BYTES: usize = 1 << 20;
+/// Output that may wait for a user's terminal that takes none.
+const BACKLOG_LIMIT: usize = 8 << 20;
+
+/// A notice, with the way back.
+pub(super) struct Wanted {
+    pub(super) id: u64,
+    pub(super) label: Arc<str>,
+    pub(super) reply: Sender<Result<Anchor, SnapshotError>>,
+}
+
+impl<B: Backend> Driver<B> {
+    /// Anchors those that came together at one place: one look at the output does for all.
+    pub(super) fn take_snapshots(&mut self, wanted: Vec<Wanted>, now: Stamp) -> io::Result<()> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let drained = self.drain_output(now)?;
+        for Wanted { id, label, reply } in wanted {
+            if drained {
+                self.log.append_awaited(Event::Snapshot { id, label }, now, reply);
+            } else {
+                let _ = reply.send(Err(SnapshotError::HeldUp));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the program has written so far, also while the user's terminal takes nothing; says whether
+    /// that was possible. A read that finds nothing is proof: the kernel hands over what is on its way first.
+    fn drain_output(&mut self, now: Stamp) -> io::Result<bool> {
+        let mut left = DRAIN_BYTES;
+        while left > 0 {
+            if self.outer.as_ref().map_or(0, Outer::backlog) > BACKLOG_LIMIT {
+                return Ok(false);
+            }
+            match self.read_output(now)? {
+                Got::Bytes(_, n) => left = left.saturating_sub(n),
+                Got::Nothing | Got::Closed => break,
+                // These cost nothing to read and cannot be without end.
+                Got::Resized(_) | Got::Turn => {}
+            }
+        }
+        Ok(true)
+    }
+}

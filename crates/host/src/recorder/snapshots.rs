@@ -1,0 +1,97 @@
+//! The snapshots that wait to be on disk, and `NAME.snapshots.jsonl`, which lists those that are.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use tapdeck_core::Seq;
+
+use super::file::sync_folder;
+use super::{RecordingFile, sidecar};
+use crate::inbox::{Anchor, SnapshotError};
+use crate::shared::SharedLog;
+
+/// Answers whoever took a snapshot, once it is on disk. When this is dropped, by a panic of the recorder too,
+/// those still waiting hear that nobody records any more.
+pub(super) struct Snapshots {
+    path: PathBuf,
+    file: Option<File>,
+    log: SharedLog,
+    waiting: Vec<(Seq, Anchor)>,
+    lines: Vec<u8>,
+}
+
+impl Snapshots {
+    pub(super) fn new(recording: &RecordingFile, log: SharedLog) -> Self {
+        let path = sidecar(recording.path(), "snapshots.jsonl");
+        if recording.written() == 0 {
+            // Anchors in a recording that is no more would be taken for anchors in this one.
+            let _ = fs::remove_file(&path);
+        }
+        Self { path, file: None, log, waiting: Vec::new(), lines: Vec::new() }
+    }
+
+    /// Whether there are any to put on disk.
+    pub(super) fn waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(super) fn add(&mut self, seq: Seq, id: u64, label: &str, anchor: Anchor) {
+        self.waiting.push((seq, anchor));
+        let line = serde_json::json!({
+            "id": id,
+            "ts_ns": anchor.ts_ns,
+            "label": label,
+            "kind": "ipc",
+            "anchor_byte": anchor.byte,
+        });
+        self.lines.extend_from_slice(line.to_string().as_bytes());
+        self.lines.push(b'\n');
+    }
+
+    /// With the recording itself on disk, or refused: writes the lines, and answers everybody. The error says
+    /// what is wrong with the list.
+    pub(super) fn commit(&mut self, refusal: Option<String>) -> Result<(), String> {
+        let lines = std::mem::take(&mut self.lines);
+        let listed = match refusal {
+            Some(why) => Err(SnapshotError::Failed(why)),
+            None => self
+                .append(&lines)
+                .map_err(|e| SnapshotError::Failed(format!("{}: {e}", self.path.display()))),
+        };
+        let answer = |anchor| listed.clone().map(|()| anchor);
+        for (seq, anchor) in self.waiting.drain(..) {
+            self.log.answer(seq, answer(anchor));
+        }
+        listed.map_err(|e| e.to_string())
+    }
+
+    /// Appends lines in one write, wholly or not at all, and has them on disk.
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open(&self.path)?),
+        };
+        let before = file.metadata()?.len();
+        let written = file.write_all(lines).and_then(|()| file.sync_data());
+        if written.is_err() {
+            let _ = file.set_len(before);
+        }
+        written
+    }
+}
+
+impl Drop for Snapshots {
+    fn drop(&mut self) {
+        self.log.set_recorder(None);
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(path)?;
+    sync_folder(path);
+    Ok(file)
+}

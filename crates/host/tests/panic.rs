@@ -1,0 +1,128 @@
+//! A panic in the middle of a session gives the user's terminal back. The test starts itself again on a terminal
+//! of its own, where a backend panics on purpose.
+
+#![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
+use tapdeck_core::{Exit, LogLimits, Stamp, Stream, WinSize};
+use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
+use tapdeck_host::{Clock, Config, Driver, Outer, SharedLog, Signals, restore_terminal_on_panic};
+
+const ROLE: &str = "TAPDECK_TEST_PANICS";
+
+/// Enters the alternate screen, waits to be told, and panics.
+struct Bomb {
+    shown: bool,
+}
+
+impl Backend for Bomb {
+    fn watch(&self) -> Watch<'_> {
+        Watch { read_at_ns: (!self.shown).then_some(0), ..Watch::default() }
+    }
+
+    fn read(&mut self, buf: &mut [u8], _now: Stamp) -> io::Result<Got> {
+        if self.shown {
+            return Ok(Got::Nothing);
+        }
+        self.shown = true;
+        let picture = b"\x1b[?1049h\x1b[?25lARMED";
+        buf[..picture.len()].copy_from_slice(picture);
+        Ok(Got::Bytes(Stream::Out, picture.len()))
+    }
+
+    fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+        panic!("a panic on purpose")
+    }
+
+    fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
+        Ok(EndOfInput::Told)
+    }
+
+    fn resize(&mut self, _size: WinSize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn signal(&mut self, _signal: i32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stop(&mut self, _how: Stop) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn freeze(&mut self, _frozen: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn exited(&mut self) -> io::Result<Option<Exit>> {
+        Ok(None)
+    }
+}
+
+/// The half that runs on the terminal; does nothing when the tests are run.
+#[test]
+fn the_half_that_panics() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    restore_terminal_on_panic();
+    let signals = Signals::install().expect("signals");
+    let outer = Outer::from_stdio(true).expect("a terminal");
+    let log = SharedLog::new(LogLimits::default());
+    let driver =
+        Driver::new(Bomb { shown: false }, Clock::start(), Config::default(), log).expect("a driver");
+    let _ = driver.with_outer(outer, signals).run();
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags).expect("a pty");
+    grantpt(&master).expect("granted");
+    unlockpt(&master).expect("unlocked");
+    let slave = ioctl_tiocgptpeer(&master, flags).expect("its other side");
+    let before = format!("{:?}", tcgetattr(&slave).expect("settings"));
+    let stdio = || Stdio::from(slave.try_clone().expect("a copy"));
+    let mut child = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "the_half_that_panics", "--nocapture"])
+        .env(ROLE, "1")
+        .stdin(stdio())
+        .stdout(stdio())
+        .stderr(stdio())
+        .spawn()
+        .expect("it starts");
+    let mut seen = Vec::new();
+    read_until(&master, &mut seen, b"ARMED");
+    let raw = tcgetattr(&slave).expect("settings");
+    assert!(!raw.local_modes.contains(LocalModes::ICANON), "raw while it runs");
+    rustix::io::write(&master, b"x").expect("typed");
+    read_until(&master, &mut seen, b"a panic on purpose");
+    read_until(&master, &mut seen, b"\x1b[?1049l");
+    child.wait().expect("it ends");
+    assert_eq!(format!("{:?}", tcgetattr(&slave).expect("settings")), before);
+}
+
+fn read_until(master: &OwnedFd, seen: &mut Vec<u8>, what: &[u8]) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !seen.windows(what.len()).any(|w| w == what) {
+        assert!(
+            Instant::now() < deadline,
+            "waited in vain for {what:?} in {:?}",
+            String::from_utf8_lossy(seen)
+        );
+        let mut fds = [PollFd::from_borrowed_fd(master.as_fd(), PollFlags::IN)];
+        let limit = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        if poll(&mut fds, Some(&limit)).is_ok_and(|n| n > 0) {
+            let mut buf = [0; 4096];
+            let n = rustix::io::read(master, &mut buf).unwrap_or(0);
+            seen.extend_from_slice(&buf[..n]);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Addresses, and the sockets bound to them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::sockopt::socket_peercred;
+
+use super::conn::Conn;
+
+/// Where a recorder listens: a path, or `tcp:HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A port of this machine.
+    Tcp(SocketAddr),
+}
+
+/// Text that is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// Not understood.
+    #[error("{0:?} is no address: write a path, or tcp:HOST:PORT such as tcp:127.0.0.1:0")]
+    Malformed(String),
+    /// A port that other machines could reach.
+    #[error(
+        "{0} can be reached from other machines, and this protocol asks nobody who they are: use a loopback address"
+    )]
+    NotLocal(SocketAddr),
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let malformed = || AddressError::Malformed(text.to_owned());
+        let Some(tcp) = text.strip_prefix("tcp:") else {
+            let path = text.strip_prefix("unix:").unwrap_or(text);
+            return if path.is_empty() { Err(malformed()) } else { Ok(Address::Unix(path.into())) };
+        };
+        let mut found = tcp.to_socket_addrs().map_err(|_| malformed())?;
+        let address = found.next().ok_or_else(malformed)?;
+        if !address.ip().is_loopback() {
+            return Err(AddressError::NotLocal(address));
+        }
+        Ok(Address::Tcp(address))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => path.display().fmt(f),
+            Address::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+/// The folder for sockets, if this user's session has one.
+pub fn default_folder() -> Option<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    Some(runtime.filter(|p| p.is_absolute())?.join("tapdeck"))
+}
+
+/// The name of the socket of the recorder with this process number.
+pub fn socket_name(pid: u32) -> String {
+    format!("snapshot-{pid}.sock")
+}
+
+enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// A bound address. Clients can connect at once, and wait until a server answers. A Unix socket is removed
+/// from its folder when this is dropped.
+pub struct Door {
+    listener: Listener,
+    address: Address,
+    /// Which file is ours: somebody may have put another in its place.
+    identity: Option<(u64, u64)>,
+    /// The folder was made for this socket alone.
+    own_folder: bool,
+}
+
+impl Door {
+    /// Binds a Unix socket. Its folder is made, or must be private already. A
+    /// socket that nobody listens at is replaced; one that is alive, a symbolic link, or a file of any other
+    /// kind is left alone, and an error.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        private_folder(folder)?;
+        // Two that find a stale socket at once must not both replace it.
+        let lock = File::open(folder)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        clear_stale(path)?;
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        let meta = fs::symlink_metadata(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener: Listener::Unix(listener),
+            address: Address::Unix(path.to_owned()),
+            identity: Some((meta.dev(), meta.ino())),
+            own_folder: false,
+        })
+    }
+
+    /// Has the socket's folder removed with it, if it is empty then.
+    pub fn with_own_folder(mut self) -> Self {
+        self.own_folder = true;
+        self
+    }
+
+    /// Binds a port of this machine; 0 for any that is free.
+    pub fn tcp(address: SocketAddr) -> io::Result<Self> {
+        if !address.ip().is_loopback() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, AddressError::NotLocal(address)));
+        }
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = Address::Tcp(listener.local_addr()?);
+        Ok(Self { listener: Listener::Tcp(listener), address, identity: None, own_folder: false })
+    }
+
+    /// Binds an address of either kind.
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Unix(path) => Self::unix(path),
+            Address::Tcp(address) => Self::tcp(*address),
+        }
+    }
+
+    /// Where it is; with the port that was free.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        match &self.listener {
+            Listener::Unix(l) => l.as_fd(),
+            Listener::Tcp(l) => l.as_fd(),
+        }
+    }
+
+    /// The next client, if one waits: `None` for one that is not this user's.
+    pub(super) fn accept(&self) -> io::Result<Option<Conn>> {
+        match &self.listener {
+            Listener::Unix(l) => {
+                let stream = l.accept()?.0;
+                stream.set_nonblocking(false)?;
+                Ok(is_ours(&stream).then_some(Conn::Unix(stream)))
+            }
+            Listener::Tcp(l) => {
+                let stream = l.accept()?.0;
+                stream.set_nonblocking(false)?;
+                // Small messages and answers to them: nothing is gained by waiting for more.
+                let _ = stream.set_nodelay(true);
+                Ok(Some(Conn::Tcp(stream)))
+            }
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let Address::Unix(path) = &self.address else { return };
+        let there = fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
+        if there.is_some() && there == self.identity {
+            let _ = fs::remove_file(path);
+        }
+        if self.own_folder
+            && let Some(folder) = path.parent()
+        {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Whether the other side is this user, or the one who may do everything anyway.
+pub(super) fn is_ours(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
+}
+
+/// Whether a client may trust the recorder at the other side. File-system snapshots are often taken by root
+/// within a user's session, and root has nothing to lose here.
+pub(super) fn is_trusted(stream: &UnixStream) -> bool {
+    rustix::process::geteuid().is_root() || is_ours(stream)
+}
+
+/// Makes sure of a folder that only this user can enter.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let wrong = |what: &str| Err(io::Error::other(format!("{} {what}", folder.display())));
+    if !fs::symlink_metadata(folder).is_ok_and(|m| m.is_symlink()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let meta = fs::symlink_metadata(folder)?;
+    if meta.is_symlink() {
+        return wrong("is a symbolic link: a socket's folder must be a real one");
+    }
+    if !meta.is_dir() {
+        return wrong("is not a folder");
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return wrong("belongs to another user");
+    }
+    if meta.mode() & 0o077 != 0 {
+        return wrong("can be entered by other users: make it private (chmod 700)");
+    }
+    Ok(())
+}
+
+/// Removes what a recorder that was killed has left behind.
+fn clear_stale(path: &Path) -> io::Result<()> {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    if !meta.file_type().is_socket() {
+        let what = if meta.is_symlink() { "a symbolic link" } else { "not a socket" };
+        let message = format!("{} is there already and is {what}", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
+    match UnixStream::connect(path) {
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e),
+        Ok(_) => {
+            let message = format!("another process listens at {}", path.display());
+            Err(io::Error::new(io::ErrorKind::AddrInUse, message))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Finding the recorder that a process runs under, with no help from its environment: sockets are named after
+//! the recorder's process, which is among the parents of whatever runs in its session.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::door::{Address, default_folder, socket_name};
+
+/// More parents than this nobody has.
+const DEPTH: usize = 256;
+
+/// The nearest recorder above this process, or the one with a given process number.
+pub fn find(recorder: Option<u32>) -> Option<Address> {
+    // One read for all: sockets that lie beside a recording are known to the kernel only.
+    let known = fs::read("/proc/net/unix").unwrap_or_default();
+    let known = String::from_utf8_lossy(&known);
+    let socket_of = |pid| socket_of(pid, &known).map(Address::Unix);
+    match recorder {
+        Some(pid) => socket_of(pid),
+        None => parents(std::process::id()).find_map(socket_of),
+    }
+}
+
+fn socket_of(pid: u32, known: &str) -> Option<PathBuf> {
+    let name = socket_name(pid);
+    let usual = default_folder().map(|folder| folder.join(&name)).filter(|path| is_of(path, pid));
+    usual.or_else(|| {
+        // The path is the last column and may hold spaces; no other holds a slash.
+        let paths = known.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])));
+        let mut named = paths.filter(|path| path.file_name().is_some_and(|n| *n == *name));
+        named.find(|path| is_of(path, pid))
+    })
+}
+
+/// Whether a socket is there and belongs to the same user as the process it is named after: any user can
+/// choose a name.
+fn is_of(path: &Path, pid: u32) -> bool {
+    let owner = |path: &Path| fs::symlink_metadata(path).ok().map(|m| m.uid());
+    owner(path).is_some_and(|uid| Some(uid) == owner(Path::new(&format!("/proc/{pid}"))))
+}
+
+/// The processes above this one, nearest first.
+fn parents(pid: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(parent(pid), |pid| parent(*pid)).take(DEPTH)
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is a name in brackets that may hold anything, brackets included.
+    let rest = &stat[stat.iter().rposition(|b| *b == b')')? + 1..];
+    let parent = String::from_utf8_lossy(rest).split_ascii_whitespace().nth(1)?.parse().ok()?;
+    (parent != 0).then_some(parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parents_go_up_to_the_first() {
+        let all: Vec<u32> = parents(std::process::id()).collect();
+        assert!(!all.is_empty() && all.len() < DEPTH, "{all:?}");
+        assert!(!all.contains(&std::process::id()));
+    }
+}

@@ -1,0 +1,256 @@
+//! The server: a thread that lets clients in, and one for each of them.
+//!
+//! Nothing here waits for a client without a limit, and a client can hold up only itself. When all places are
+//! taken, one that has said nothing for a while makes room for the next; when all are busy, the next waits in
+//! the kernel's queue.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use tapdeck_host::Clock;
+
+use super::conn::{Conn, NoFrame};
+use super::door::{Address, Door};
+use super::wire::{Response, Snapshot};
+
+/// What a client's thread needs: a frame, and a little to handle it.
+const STACK: usize = 256 * 1024;
+/// How long to wait before letting clients in again when the system has no descriptors or threads left.
+const RECOVER: Duration = Duration::from_millis(100);
+
+/// How long a client may take, and how many there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Clients at once.
+    pub clients: usize,
+    /// Between two requests.
+    pub idle: Duration,
+    /// For one frame, in either direction, from its first byte.
+    pub frame: Duration,
+    /// A client that has said nothing for this long makes room when all places are taken.
+    pub patience: Duration,
+    /// At the end, for answers that are on their way.
+    pub farewell: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 128,
+            idle: Duration::from_secs(300),
+            frame: Duration::from_secs(5),
+            patience: Duration::from_secs(1),
+            farewell: Duration::from_secs(1),
+        }
+    }
+}
+
+type Handler = dyn Fn(Snapshot) -> Response + Send + Sync;
+
+/// A client that has been let in.
+struct Client {
+    number: u64,
+    /// A second hold on its stream, to end it from outside.
+    conn: Conn,
+    /// Since when it says nothing; `None` while its request is served.
+    quiet_since_ns: Option<u64>,
+}
+
+struct Inner {
+    limits: Limits,
+    clock: Clock,
+    handler: Box<Handler>,
+    stop: OwnedFd,
+    clients: Mutex<Vec<Client>>,
+    changed: Condvar,
+}
+
+/// A server at work. Dropping it ends it: nobody is let in any more, requests in hand are answered, the socket
+/// is removed.
+pub struct Server {
+    inner: Arc<Inner>,
+    thread: Option<JoinHandle<()>>,
+    address: Address,
+}
+
+impl Server {
+    /// Answers at a door. The handler is called on the clients' threads, one request at a time for each.
+    pub fn start(
+        door: Door,
+        limits: Limits,
+        handler: impl Fn(Snapshot) -> Response + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let inner = Arc::new(Inner {
+            limits,
+            clock: Clock::start(),
+            handler: Box::new(handler),
+            stop: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            clients: Mutex::new(Vec::new()),
+            changed: Condvar::new(),
+        });
+        let address = door.address().clone();
+        let own = inner.clone();
+        let thread = std::thread::Builder::new()
+            .name("tapdeck-snapshots".into())
+            .spawn(move || own.let_clients_in(&door))?;
+        Ok(Self { inner, thread: Some(thread), address })
+    }
+
+    /// Where it answers.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.inner.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let clients = self.inner.clients();
+        for client in clients.iter() {
+            // Whoever waits for a request sees its end; whoever serves one answers it first.
+            client.conn.shutdown(Shutdown::Read);
+        }
+        let _ = self.inner.changed.wait_timeout_while(clients, self.inner.limits.farewell, |c| !c.is_empty());
+    }
+}
+
+impl Inner {
+    fn let_clients_in(self: &Arc<Self>, door: &Door) {
+        let mut number = 0;
+        loop {
+            let full = !self.make_room();
+            // With all places taken, look again soon; otherwise wait for the next client.
+            let listener = (!full).then(|| door.fd());
+            let limit = full.then_some(Duration::from_millis(20));
+            if self.wait_for(listener, limit) {
+                return;
+            }
+            if full {
+                continue;
+            }
+            match door.accept() {
+                Ok(Some(conn)) => {
+                    number += 1;
+                    if self.admit(conn, number).is_err() && self.wait_for(None, Some(RECOVER)) {
+                        return;
+                    }
+                }
+                // Somebody else's, or gone again.
+                Ok(None) => {}
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+                // No descriptors left, most likely: it passes, and asking at once would spin.
+                Err(_) => {
+                    if self.wait_for(None, Some(RECOVER)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for a client or the time to pass; says whether the server is to stop.
+    fn wait_for(&self, listener: Option<rustix::fd::BorrowedFd<'_>>, limit: Option<Duration>) -> bool {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+        fds.extend(listener.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let limit = limit.and_then(|l| Timespec::try_from(l).ok());
+        let _ = poll(&mut fds, limit.as_ref());
+        !fds[0].revents().is_empty()
+    }
+
+    /// Whether there is a place for one more, ending the quietest client if need be.
+    fn make_room(&self) -> bool {
+        let mut clients = self.clients();
+        if clients.len() < self.limits.clients {
+            return true;
+        }
+        let now_ns = self.clock.now().mono_ns;
+        let quietest = clients.iter_mut().filter(|c| c.quiet_since_ns.is_some());
+        let Some(quietest) = quietest.min_by_key(|c| c.quiet_since_ns) else { return false };
+        let quiet_ns = now_ns.saturating_sub(quietest.quiet_since_ns.unwrap_or(now_ns));
+        if Duration::from_nanos(quiet_ns) >= self.limits.patience {
+            // Its thread sees the end at once and gives the place up.
+            quietest.conn.shutdown(Shutdown::Both);
+            quietest.quiet_since_ns = None;
+        }
+        false
+    }
+
+    fn admit(self: &Arc<Self>, conn: Conn, number: u64) -> io::Result<()> {
+        let quiet_since_ns = Some(self.clock.now().mono_ns);
+        let client = Client { number, conn: conn.try_clone()?, quiet_since_ns };
+        self.clients().push(client);
+        let place = Place { inner: self.clone(), number };
+        let thread = std::thread::Builder::new().name("tapdeck-client".into()).stack_size(STACK);
+        // When it cannot be started, the closure is dropped, and the place with it.
+        thread.spawn(move || place.serve(conn)).map(|_| ())
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Vec<Client>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client's place, given up when this is dropped, however its thread ends.
+struct Place {
+    inner: Arc<Inner>,
+    number: u64,
+}
+
+impl Place {
+    fn serve(&self, mut conn: Conn) {
+        let Limits { idle, frame, .. } = self.inner.limits;
+        loop {
+            let bytes = conn.read_frame(idle, frame);
+            self.note(true);
+            let (response, goes_on) = match bytes {
+                Ok(bytes) => (self.answer(&bytes), true),
+                Err(NoFrame::Wire(e)) => (Response::Failure(e.to_string()), false),
+                Err(NoFrame::Late { begun: true }) => {
+                    (Response::Failure("the rest of the frame did not come".into()), false)
+                }
+                Err(NoFrame::Late { begun: false } | NoFrame::End | NoFrame::Half | NoFrame::Io(_)) => return,
+            };
+            if conn.write_frame(&response.to_frame(), frame).is_err() {
+                return;
+            }
+            if !goes_on {
+                // What follows cannot be told from noise.
+                conn.linger(frame.min(Duration::from_secs(1)));
+                return;
+            }
+            self.note(false);
+        }
+    }
+
+    /// A frame that is whole is answered, and the next one may be better.
+    fn answer(&self, bytes: &[u8]) -> Response {
+        match Snapshot::from_bytes(bytes) {
+            Ok(snapshot) => (self.inner.handler)(snapshot),
+            Err(e) => Response::Failure(e.to_string()),
+        }
+    }
+
+    fn note(&self, busy: bool) {
+        let now_ns = self.inner.clock.now().mono_ns;
+        let mut clients = self.inner.clients();
+        if let Some(client) = clients.iter_mut().find(|c| c.number == self.number) {
+            client.quiet_since_ns = (!busy).then_some(now_ns);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.inner.clients().retain(|c| c.number != self.number);
+        self.inner.changed.notify_all();
+    }
+}

@@ -1,0 +1,104 @@
+//! The recorder's door for snapshots: which one `rec` opens, and what is said through it.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tapdeck_host::{Handle, sidecar};
+use tapdeck_serve::snapshot::{
+    Address, Door, Limits, Response, Server, Snapshot, Taken, default_folder, socket_name,
+};
+
+use crate::ending::{Ending, code, say};
+
+/// Where other programs of the same family look for the recorder's socket.
+pub(crate) const SOCKET_VAR: &str = "AH_RECORDER_IPC_SOCKET";
+/// The recorder's process number, which names its session.
+pub(crate) const SESSION_VAR: &str = "TAPDECK_SESSION";
+
+/// How long a disk may take over a snapshot.
+const DISK_LIMIT: Duration = Duration::from_secs(30);
+
+/// Which door to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ipc {
+    /// A private Unix socket if there can be one.
+    Auto,
+    /// A private Unix socket.
+    Uds,
+    Tcp(SocketAddr),
+    Off,
+}
+
+impl Ipc {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Ipc::Auto),
+            "uds" => Ok(Ipc::Uds),
+            "off" => Ok(Ipc::Off),
+            _ if text.starts_with("tcp:") => match text.parse::<Address>().map_err(|e| e.to_string())? {
+                Address::Tcp(address) => Ok(Ipc::Tcp(address)),
+                Address::Unix(_) => Err(format!("{text:?} is no port")),
+            },
+            _ => Err(format!("{text:?} is no door: write auto, uds, tcp:HOST:PORT or off")),
+        }
+    }
+
+    /// Opens it, before the program starts. Where nobody asked for it by name, a recording without one is
+    /// better than none.
+    pub(crate) fn open(&self, recording: &Path, needed: bool) -> Result<Option<Door>, Ending> {
+        let opened = match self {
+            Ipc::Off => return Ok(None),
+            Ipc::Auto | Ipc::Uds => private_socket(recording),
+            Ipc::Tcp(address) => Door::tcp(*address).map_err(|e| format!("tcp:{address}: {e}")),
+        };
+        match opened {
+            Ok(door) => Ok(Some(door)),
+            Err(why) if *self == Ipc::Auto && !needed => {
+                say(format_args!("snapshots cannot be announced to this recording: {why}"));
+                Ok(None)
+            }
+            Err(why) => {
+                say(format_args!("cannot open the door for snapshots: {why}"));
+                Err(Ending::Code(code::IO))
+            }
+        }
+    }
+}
+
+/// A socket in the user's folder for them, or, without one, in a folder of its own beside the recording.
+fn private_socket(recording: &Path) -> Result<Door, String> {
+    let name = socket_name(std::process::id());
+    let bind = |path: &Path| Door::unix(path).map_err(|e| format!("{}: {e}", path.display()));
+    let usual = default_folder().map(|folder| bind(&folder.join(&name)));
+    if let Some(Ok(door)) = usual {
+        return Ok(door);
+    }
+    let folder = std::path::absolute(sidecar(recording, "ipc")).map_err(|e| e.to_string())?;
+    let beside: PathBuf = folder.join(&name);
+    bind(&beside).map(Door::with_own_folder).map_err(|why| {
+        // A folder that was made in vain.
+        let _ = std::fs::remove_dir(&folder);
+        // The first reason is the one that a person can do something about.
+        usual.and_then(Result::err).unwrap_or(why)
+    })
+}
+
+/// What a program is told of its recorder.
+pub(crate) fn exports(ipc: Option<&str>) -> Vec<(OsString, Option<OsString>)> {
+    let session = Some(std::process::id().to_string().into());
+    vec![(SESSION_VAR.into(), session), (SOCKET_VAR.into(), ipc.map(Into::into))]
+}
+
+/// Answers at the door for as long as what this returns lives.
+pub(crate) fn answer(door: Option<Door>, handle: Handle) -> Option<Server> {
+    let server = Server::start(door?, Limits::default(), move |Snapshot { id, label }| {
+        match handle.snapshot(id, &label, DISK_LIMIT) {
+            Ok(anchor) => Response::Success(Taken { id, anchor_byte: anchor.byte, ts_ns: anchor.ts_ns }),
+            Err(e) => Response::Failure(e.to_string()),
+        }
+    });
+    // Without threads to spare the session matters more; its clients see a closed door.
+    server.ok()
+}

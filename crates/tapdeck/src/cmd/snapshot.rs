@@ -1,0 +1,96 @@
+//! `tapdeck snapshot`: tells the recorder that a snapshot of the file system was taken.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tapdeck_serve::snapshot::{Address, AskError, Snapshot, ask, find};
+
+use super::ipc::{SESSION_VAR, SOCKET_VAR};
+use crate::ending::{Ending, code, print, say};
+
+/// Longer than the recorder takes to say that its disk does not answer.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Tell the recorder that a snapshot was taken.
+#[derive(Args)]
+#[command(after_help = "\
+Prints how many bytes the program had written when the snapshot was taken. When this says so, the recording
+with the snapshot in it is on disk.
+
+The recorder is the one named by --socket, else by $AH_RECORDER_IPC_SOCKET, else the one that this command
+runs under.
+
+Examples:
+  tapdeck snapshot --id 42 --label 'before the upgrade'
+  tapdeck snapshot --id 43 --json
+  tapdeck snapshot --id 44 --socket tcp:127.0.0.1:7001")]
+pub(crate) struct SnapshotArgs {
+    /// The snapshot's number
+    #[arg(long, value_name = "N")]
+    id: u64,
+    /// A name for people
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+    /// Where the recorder listens: a path, or tcp:HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    socket: Option<Address>,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &SnapshotArgs) -> Ending {
+    match tell(args) {
+        Ok(line) => {
+            print(format_args!("{line}\n"));
+            Ending::Code(0)
+        }
+        Err((message, code)) => {
+            if args.json {
+                print(format_args!("{}\n", json!({"id": args.id, "error": message})));
+            } else {
+                say(message);
+            }
+            Ending::Code(code)
+        }
+    }
+}
+
+fn tell(args: &SnapshotArgs) -> Result<String, (String, i32)> {
+    let address = recorder(args)?;
+    let snapshot = Snapshot { id: args.id, label: args.label.clone() };
+    let taken = ask(&address, &snapshot, PATIENCE).map_err(|e| (e.to_string(), exit_code(&e)))?;
+    if !args.json {
+        return Ok(taken.anchor_byte.to_string());
+    }
+    let (anchor_byte, ts_ns) = (taken.anchor_byte, taken.ts_ns);
+    Ok(json!({"id": taken.id, "anchor_byte": anchor_byte, "ts_ns": ts_ns, "label": args.label}).to_string())
+}
+
+/// The recorder to tell.
+fn recorder(args: &SnapshotArgs) -> Result<Address, (String, i32)> {
+    if let Some(address) = &args.socket {
+        return Ok(address.clone());
+    }
+    if let Some(text) = std::env::var_os(SOCKET_VAR).filter(|v| !v.is_empty()) {
+        return match text.into_string() {
+            Ok(text) => text.parse().map_err(|e| (format!("{SOCKET_VAR}: {e}"), code::USAGE)),
+            Err(path) => Ok(Address::Unix(path.into())),
+        };
+    }
+    let exported = std::env::var(SESSION_VAR).ok().and_then(|pid| pid.parse().ok());
+    exported.and_then(|pid| find(Some(pid))).or_else(|| find(None)).ok_or_else(|| {
+        let message = "this command runs in no recorded session: name the recorder's --socket";
+        (message.to_owned(), code::NOT_FOUND)
+    })
+}
+
+fn exit_code(e: &AskError) -> i32 {
+    match e {
+        AskError::NobodyThere(_) => code::NOT_FOUND,
+        AskError::Refused(_) | AskError::NotOurs(_) => code::FAILED,
+        AskError::Unfit(_) => code::USAGE,
+        _ => code::IO,
+    }
+}

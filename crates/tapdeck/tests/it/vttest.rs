@@ -1,0 +1,87 @@
+//! `vttest` walked through: every screen of its menus, as the model shows it under `tapdeck run`, against the
+//! screens that were looked at and found right. A changed screen is a change of behaviour: look at it, then
+//! run with `TAPDECK_BLESS=1`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use tapdeck_term::{Settings, Size, Term};
+
+use crate::support::{Home, Seat, has};
+
+/// The menus that are walked, by the number to type: those whose screens do not depend on the keyboard, the
+/// clock or the font.
+const MENUS: [(&str, &str); 5] = [
+    ("1", "cursor movements"),
+    ("2", "screen features"),
+    ("6.3", "device attributes and status"),
+    ("7", "VT52"),
+    ("8", "insert and delete"),
+];
+
+#[test]
+fn vttest_screens_are_as_they_should_be() {
+    if !has("vttest") {
+        return;
+    }
+    let home = Home::new();
+    let mut found = String::new();
+    for (path, name) in MENUS {
+        walk(&home, path, name, &mut found);
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/vttest.txt");
+    if std::env::var_os("TAPDECK_BLESS").is_some() {
+        std::fs::write(&file, &found).expect("written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&file).expect("the screens are there");
+    let (expected, found) = (screens(&expected), screens(&found));
+    for (title, screen) in &expected {
+        let now = found.get(title).map_or("(missing)", String::as_str);
+        assert_eq!(now, screen, "{title}");
+    }
+    assert_eq!(found.len(), expected.len());
+}
+
+/// Walks one menu and writes down every screen that waits for a key.
+fn walk(home: &Home, path: &str, name: &str, found: &mut String) {
+    let mut seat = Seat::new(home.tapdeck(["run", "--", "vttest"]));
+    let settings = Settings { column_switch: true, ..Settings::default() };
+    seat.term = Term::new(Size { cols: 80, rows: 24 }, settings);
+    settle(&mut seat);
+    let steps: Vec<&str> = path.split('.').collect();
+    for step in &steps {
+        seat.send(format!("{step}\r"));
+        settle(&mut seat);
+    }
+    let mut n = 0;
+    while !seat.screen().contains("Enter choice number") {
+        n += 1;
+        assert!(n < 100, "{name} does not end:\n{}", seat.screen());
+        let _ = writeln!(found, "=== {name}, screen {n}\n{}", seat.screen());
+        seat.send("\r");
+        settle(&mut seat);
+    }
+}
+
+/// Reads, and answers what is asked, until the program waits for input and nothing is left to read.
+fn settle(seat: &mut Seat) {
+    let mut quiet = 0;
+    seat.wait("vttest to wait for a key", |seat| {
+        let at = seat.raw.len();
+        let replies = seat.take_replies();
+        if !replies.is_empty() {
+            seat.send(replies);
+        }
+        let news = seat.read_some(Duration::from_millis(10)) || seat.raw.len() > at;
+        quiet = if news || !seat.waits_for_input("vttest") { 0 } else { quiet + 1 };
+        quiet >= 3
+    });
+}
+
+fn screens(text: &str) -> BTreeMap<String, String> {
+    let parts = text.split("=== ").skip(1);
+    parts.filter_map(|p| p.split_once('\n')).map(|(t, s)| (t.to_owned(), s.trim_end().to_owned())).collect()
+}

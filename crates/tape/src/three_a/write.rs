@@ -1,0 +1,182 @@
+//! Writing animated art: the screen as it was, frame by frame. The format's header holds the length of every
+//! frame and comes first, so frames are kept until the end, within bounds. Colours are the sixteen that need
+//! no definition.
+
+use std::fmt::Write as _;
+
+use tapdeck_term::{Attrs, Colour, Style, Term};
+
+use crate::event::{Event, EventWriter, Header, Kind, Loss, Losses, Parts};
+use crate::replay::Replay;
+
+/// Changes within this time are one frame.
+const FRAME_NS: u64 = 50_000_000;
+/// More would not be art any more.
+const MAX_FRAMES: usize = 10_000;
+const MAX_BYTES: usize = 24 << 20;
+
+/// Writes animated art.
+#[derive(Debug, Default)]
+pub struct ThreeAWriter {
+    replay: Option<Replay>,
+    title: String,
+    body: String,
+    last: String,
+    /// Length of each frame in milliseconds.
+    delays: Vec<u64>,
+    shown_since: u64,
+    /// When the screen began to change since the last frame.
+    due: Option<u64>,
+    losses: Losses,
+}
+
+impl ThreeAWriter {
+    fn frame(&mut self, now: u64) {
+        self.due = None;
+        let Some(replay) = &self.replay else { return };
+        let (frame, changed) = draw(replay.term());
+        if frame == self.last {
+            return;
+        }
+        if self.delays.len() >= MAX_FRAMES || self.body.len() + frame.len() > MAX_BYTES {
+            self.losses.add(Loss::Frames, 0);
+            return;
+        }
+        if changed > 0 {
+            self.losses.add(Loss::Colours, changed);
+        }
+        if let Some(before) = self.delays.last_mut() {
+            *before = (now - self.shown_since) / 1_000_000;
+            self.body.push('\n');
+        }
+        self.body.push_str(&frame);
+        self.last = frame;
+        self.delays.push(1000);
+        self.shown_since = now;
+    }
+}
+
+impl EventWriter for ThreeAWriter {
+    fn begin(&mut self, header: &Header, _: &mut Parts) {
+        let title = header.title.as_deref().unwrap_or_default();
+        self.title = title.chars().filter(|c| !c.is_control()).collect();
+        self.replay = Some(Replay::new(header, 0));
+    }
+
+    fn event(&mut self, event: &Event, _: &mut Parts) {
+        if let Some(start) = self.due
+            && event.time_ns >= start.saturating_add(FRAME_NS)
+        {
+            self.frame(start);
+        }
+        match &event.kind {
+            Kind::Output(_) | Kind::Resize { .. } => {
+                if let Some(replay) = &mut self.replay {
+                    replay.apply(event);
+                }
+                self.due.get_or_insert(event.time_ns);
+            }
+            kind => self.losses.drop_event(kind),
+        }
+    }
+
+    fn finish(&mut self, out: &mut Parts) {
+        if let Some(start) = self.due {
+            self.frame(start);
+        }
+        let mut head = String::from("@3a\n");
+        if !self.title.trim().is_empty() {
+            let _ = writeln!(head, "title {}", self.title.trim());
+        }
+        head.push_str("loop no\ncolors yes\ndelay 100");
+        for (i, ms) in self.delays.iter().enumerate().filter(|(_, ms)| **ms != 100) {
+            let _ = write!(head, " {i}:{}", (*ms).min(1_000_000_000));
+        }
+        head.push_str("\n\n@body\n");
+        out.main.extend_from_slice(head.as_bytes());
+        out.main.extend_from_slice(self.body.as_bytes());
+    }
+
+    fn losses(&self) -> &Losses {
+        &self.losses
+    }
+}
+
+/// The screen: each row its text and, as long again, the names of its colours; and how many characters
+/// look different from what they were.
+fn draw(term: &Term) -> (String, usize) {
+    let cols = usize::from(term.size().cols);
+    let (mut out, mut changed) = (String::new(), 0);
+    for line in term.screen() {
+        let (mut text, mut names) = (String::new(), String::new());
+        let mut count = 0;
+        line.each(|cell, width, style| {
+            let (name, exact) = name_of(&style);
+            changed += usize::from(!exact && !cell.trim().is_empty());
+            // One character for each element: what combines with it has no place here.
+            let c = cell.chars().next().filter(|c| !c.is_control()).unwrap_or(' ');
+            text.push(c);
+            names.push(name);
+            count += width;
+        });
+        // Blank rows are drawn in full: an empty line would end the frame.
+        for _ in count..cols {
+            text.push(' ');
+            names.push('_');
+        }
+        out.push_str(&text);
+        out.push_str(&names);
+        out.push('\n');
+    }
+    (out, changed)
+}
+
+/// The predefined name nearest to a style, and whether it says all.
+fn name_of(style: &Style) -> (char, bool) {
+    let plain = style.bg == Colour::Default && !style.attrs.contains(Attrs::INVERSE);
+    let digit = |n: u8| char::from_digit(u32::from(n & 15), 16).unwrap_or('_');
+    match style.fg {
+        Colour::Default => ('_', plain),
+        Colour::Indexed(n @ 0..=15) => (digit(n), plain),
+        Colour::Indexed(n @ 232..) => (if n < 244 { '8' } else { '7' }, false),
+        Colour::Indexed(n) => {
+            let n = n - 16;
+            (digit(nearest(n / 36 * 51, n / 6 % 6 * 51, n % 6 * 51)), false)
+        }
+        Colour::Rgb(r, g, b) => (digit(nearest(r, g, b)), false),
+    }
+}
+
+/// One of the sixteen: a bit for each strong component, and one for brightness.
+fn nearest(r: u8, g: u8, b: u8) -> u8 {
+    let top = r.max(g).max(b);
+    let strong = |c: u8| u8::from(top > 40 && u16::from(c) * 2 > u16::from(top));
+    let colour = strong(r) | strong(g) << 1 | strong(b) << 2;
+    colour | if top > 200 { 8 } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{output_of, read_all, sample_events, write_all};
+    use crate::three_a::ThreeAReader;
+
+    #[test]
+    fn the_screens_come_back_at_their_times() {
+        let (mut header, mut events) = sample_events();
+        header.size = Some((20, 3));
+        events.retain(|e| !matches!(e.kind, Kind::Resize { .. }));
+        events.push(Event::new(3_000_000_000, Kind::Output(b"\x1b[H\x1b[31mred\x1b[44mblue"[..].into())));
+        let mut writer = ThreeAWriter::default();
+        let file = write_all(&mut writer, &header, &events).main;
+        let (back, got, notes) = read_all(ThreeAReader::new(&file[..]).unwrap());
+        assert_eq!(notes, []);
+        assert_eq!(back.size, Some((20, 3)));
+        let times: Vec<u64> = got.iter().map(|e| e.time_ns / 1_000_000).collect();
+        assert_eq!(times, [0, 1_500, 3_000]);
+        let last = String::from_utf8(output_of(&got[2..])).unwrap();
+        assert!(last.starts_with("\x1b[H\x1b[0;31mredblue\x1b[0m"), "{last:?}");
+        assert_eq!(writer.losses().of(Loss::Colours).bytes, 4);
+        assert_eq!(writer.losses().of(Loss::Exit).events, 1);
+    }
+}
