@@ -6,7 +6,7 @@
 
 use crate::modes::{MouseEncoding, MouseTracking};
 use crate::restore::Leftovers;
-use memchr::{memchr2, memchr3};
+use memchr::{memchr, memchr2, memchr3, memrchr};
 
 /// Parameter bytes of a sequence that are looked at; modes are set with far fewer.
 const ROOM: usize = 96;
@@ -127,6 +127,40 @@ impl ModeWatch {
     /// Whether a sequence is unfinished, so that nothing of one's own may be written in between.
     pub fn in_sequence(&self) -> bool {
         self.state != State::Text
+    }
+
+    /// Looks at bytes of a flood: only the private modes are followed exactly, which are the ones that matter most. The
+    /// rest is taken to be set when anything could have set it, so that [`ModeWatch::undo`] resets it in vain at worst.
+    pub fn skim(&mut self, bytes: &[u8]) {
+        let mut at = self.finish_sequence(bytes, 0);
+        if memchr(0x1b, &bytes[at..]).is_none() {
+            return;
+        }
+        self.left.styled = true;
+        self.left.charset = true;
+        self.left.margins |= self.left.alternate != 0;
+        while let Some(i) = memchr3(b'?', b'>', b'<', &bytes[at..]) {
+            let sign = at + i;
+            at = sign + 1;
+            // Only behind an introducer does the sign mean something; text is full of it.
+            if sign >= 2 && bytes[sign - 2..sign] == *b"\x1b[" {
+                self.feed(&bytes[sign - 2..at]);
+                at = self.finish_sequence(bytes, at);
+            }
+        }
+        // What may go on in the next bytes.
+        if let Some(i) = memrchr(0x1b, &bytes[at..]) {
+            self.feed(&bytes[at + i..]);
+        }
+    }
+
+    /// Feeds an unfinished sequence to its end, and returns where that is.
+    fn finish_sequence(&mut self, bytes: &[u8], mut at: usize) -> usize {
+        while at < bytes.len() && self.in_sequence() {
+            self.feed(&bytes[at..=at]);
+            at += 1;
+        }
+        at
     }
 
     /// Bytes that bring the terminal back to normal; empty when nothing is set.

@@ -286,7 +286,11 @@ impl<B: Backend> Driver<B> {
                 self.closed = false;
                 let bytes = self.buf.split_to(n).freeze();
                 self.serve_user(|outer| outer.write(stream, &bytes));
-                self.modes.feed(&bytes);
+                if n < BURST_GOES_ON {
+                    self.modes.feed(&bytes);
+                } else {
+                    self.modes.skim(&bytes);
+                }
                 self.answer(&bytes, now)?;
                 self.last_output_ns = now.mono_ns;
                 self.last_traffic_ns = now.mono_ns;

@@ -41,6 +41,10 @@ use snapshots::Snapshots;
 const BLOCK_AGE_NS: u64 = 180_000_000;
 /// Blocks that fill up faster than these times come from a program in a hurry, and are compressed less.
 const HURRY: [(u64, Quality); 2] = [(8_000_000, Quality::Brotli(0)), (100_000_000, Quality::Brotli(1))];
+/// At full speed only output that shrinks to less than this many percent is compressed; every so many blocks it is
+/// tried.
+const WORTH_IT_PERCENT: usize = 28;
+const TRY_EVERY: u32 = 8;
 /// With this much pending even that is too slow, and blocks are stored as they are.
 const STORE_PENDING: usize = 6 << 20;
 /// After the disk was full, how long before it is tried again.
@@ -186,6 +190,9 @@ struct Task {
     size: WinSize,
     /// Time of the newest record.
     last_ts: u64,
+    /// Whether output at full speed is worth compressing, and how many blocks of it there were.
+    shrinks: bool,
+    hurried: u32,
     disk: Disk,
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
@@ -225,6 +232,8 @@ impl Task {
             stream: Stream::Out,
             size: WinSize::default(),
             last_ts: 0,
+            shrinks: true,
+            hurried: 0,
             disk: Disk::Fine,
             in_block: 0,
             refused: 0,
@@ -365,9 +374,9 @@ impl Task {
     }
 
     /// How hard to compress the block in hand.
-    fn quality(&self) -> Quality {
+    fn quality(&mut self) -> Quality {
         let asked = Quality::Brotli(self.options.quality);
-        if !self.builder.is_full() {
+        if !self.builder.is_full() || self.options.quality <= 1 {
             return asked;
         }
         if self.log.pending(self.reader) >= STORE_PENDING {
@@ -375,8 +384,12 @@ impl Task {
         }
         // The records' own time: ours would count a backlog as leisure.
         let took = self.builder.first_ts().map_or(0, |first| self.last_ts.saturating_sub(first));
-        let hurried = HURRY.iter().find(|(filled_in, _)| took < *filled_in).map(|(_, quality)| *quality);
-        hurried.filter(|_| self.options.quality > 1).unwrap_or(asked)
+        let Some((_, quality)) = HURRY.iter().find(|(filled_in, _)| took < *filled_in) else { return asked };
+        // At full speed every processor is busy passing bytes on, and compressing slows the program down. That is
+        // worth it only for output that shrinks well; a block now and then shows whether it does.
+        self.hurried = self.hurried.wrapping_add(1);
+        let worth_it = self.shrinks || self.hurried.is_multiple_of(TRY_EVERY);
+        if *quality == Quality::Brotli(0) && !worth_it { Quality::Stored } else { *quality }
     }
 
     fn write_block(&mut self, last: bool) {
@@ -393,7 +406,11 @@ impl Task {
         };
         let told = if try_it { self.tell_loss(now, output) } else { Err(io::ErrorKind::StorageFull.into()) };
         let quality = self.quality();
+        let raw_len = self.builder.len();
         let block = self.builder.finish(quality, last);
+        if quality == Quality::Brotli(0) {
+            self.shrinks = block.len() * 100 < raw_len * WORTH_IT_PERCENT;
+        }
         let written = told.and_then(|()| self.file.write_block(block));
         // Only what reached the disk is sealed.
         if written.is_ok()
