@@ -2,6 +2,7 @@
 //! rules of the house that no lint knows.
 
 mod ci;
+mod fuzz;
 mod tidy;
 
 use std::path::PathBuf;
@@ -14,7 +15,9 @@ fn main() -> Result<()> {
     match args[..] {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
-        _ => bail!("usage: cargo xtask ci | tidy"),
+        ["fuzz"] => fuzz::run("60"),
+        ["fuzz", seconds] => fuzz::run(seconds),
+        _ => bail!("usage: cargo xtask ci | tidy | fuzz [SECONDS]"),
     }
 }
 
