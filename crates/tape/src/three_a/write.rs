@@ -175,7 +175,7 @@ mod tests {
         let times: Vec<u64> = got.iter().map(|e| e.time_ns / 1_000_000).collect();
         assert_eq!(times, [0, 1_500, 3_000]);
         let last = String::from_utf8(output_of(&got[2..])).unwrap();
-        assert!(last.starts_with("\x1b[H\x1b[0;31mredblue\x1b[0m"), "{last:?}");
+        assert!(last.starts_with("\x1b[H\x1b[K\x1b[0;31mredblue\x1b[0m"), "{last:?}");
         assert_eq!(writer.losses().of(Loss::Colours).bytes, 4);
         assert_eq!(writer.losses().of(Loss::Exit).events, 1);
     }
