@@ -466,9 +466,14 @@ impl Term {
             p.put(if s.origin { "\x1b[?6h" } else { "" });
             let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
             let y = s.pos.y;
-            let cluster = grid.cell(y, s.pos.x).is_cluster();
-            let mend = s.pos.pending && grid.meta(y).wrapped && cluster && !s.origin;
-            write_position(&mut p.out, m, grid, s.pos, false, mend);
+            // The row may have another width by now than when the cursor was saved at its end. A wrap that is not at the
+            // end is not restored, and writing the cell again would move the cursor on instead.
+            let single = grid.meta(y).size == LineSize::Single;
+            let end = if single { m.cols() } else { (m.cols() / 2).max(1) } - 1;
+            let pos = Pos { pending: s.pos.pending && s.pos.x >= end, ..s.pos };
+            let cluster = grid.cell(y, pos.x).is_cluster();
+            let mend = pos.pending && grid.meta(y).wrapped && cluster && !s.origin;
+            write_position(&mut p.out, m, grid, pos, false, mend);
             write_charsets(&mut p.out, &s.charsets, false);
             paint::sgr(&mut p.out, &s.pen.into());
             let protected = s.pen.has(Attrs::PROTECTED);
