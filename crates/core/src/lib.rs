@@ -3,8 +3,10 @@
 //! A program's output is a [`Log`] of bytes with offsets and times, read by any number of readers that each
 //! keep a cursor. What is typed to it passes one [`Gate`], where the talking [`Stick`] says who may. Nothing
 //! here reads a clock, opens a file or starts a thread: time comes in as a [`Stamp`], bytes come in and go out
-//! as values. So all of it can be tested, and replayed, on virtual time.
+//! as values. So all of it can be tested, and replayed, on virtual time. What a session must have been like to pass as
+//! a test is the business of [`check`].
 
+pub mod check;
 mod decode;
 mod event;
 mod gate;

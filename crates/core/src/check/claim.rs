@@ -1,0 +1,397 @@
+//! Claims, and the one walk through a timeline that judges them all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tapdeck_term::Signal;
+
+use super::condition::{Condition, Mismatch, Spot, View};
+use super::follow::Follow;
+use super::frame::{Frame, Screen};
+use super::timeline::{Pos, Timeline, What};
+use super::trace::{Heard, Trace};
+use super::when::{Point, Span, Window, seconds};
+
+/// What must hold, and when.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Claim {
+    /// At this point.
+    At(Point, Condition),
+    /// At some time in the window.
+    Eventually(Window, Condition),
+    /// At no time in the window.
+    Never(Window, Condition),
+    /// All through the window.
+    Always(Window, Condition),
+    /// For so many milliseconds on end the screen stays the same, somewhere in the window, and the condition holds.
+    StableFor(u64, Window, Condition),
+    /// Something about what happened.
+    Trace(Window, Trace),
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(point, condition) => write!(f, "at {point}: {condition}"),
+            Self::Eventually(window, condition) => write!(f, "eventually{window}: {condition}"),
+            Self::Never(window, condition) => write!(f, "never{window}: {condition}"),
+            Self::Always(window, condition) => write!(f, "always{window}: {condition}"),
+            Self::StableFor(ms, window, condition) => {
+                write!(f, "stable for {}{window}: {condition}", seconds(*ms))
+            }
+            Self::Trace(window, trace) => write!(f, "{trace}{window}"),
+        }
+    }
+}
+
+/// A frame for a report.
+#[derive(Clone, Debug)]
+pub struct Shot {
+    /// What it shows.
+    pub label: String,
+    /// The frame.
+    pub frame: Arc<Frame>,
+    /// Where to look.
+    pub spots: Vec<Spot>,
+}
+
+/// A claim that does not hold.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    /// In one sentence.
+    pub message: String,
+    /// The place in the timeline that it is about.
+    pub at: Option<Pos>,
+    /// The frames nearest to it.
+    pub shots: Vec<Shot>,
+    /// Expected and shown text.
+    pub texts: Option<(String, String)>,
+    /// The file of the expected text.
+    pub file: Option<String>,
+}
+
+impl Failure {
+    fn new(message: impl Into<String>, at: Option<Pos>) -> Box<Self> {
+        Box::new(Self { message: message.into(), at, ..Self::default() })
+    }
+}
+
+/// Judges every claim; the answers are in the order of the claims.
+pub fn evaluate(timeline: &Timeline, claims: &[Claim]) -> Vec<Result<(), Box<Failure>>> {
+    let mut watches: Vec<Watch<'_>> = claims.iter().map(|c| Watch::new(c, timeline)).collect();
+    walk(timeline, &mut watches);
+    let mut verdicts: Vec<_> = watches.into_iter().map(|w| w.end(timeline)).collect();
+    explain(timeline, claims, &mut verdicts);
+    verdicts
+}
+
+/// One pass: the terminal is fed, and each watch sees what concerns it.
+fn walk(timeline: &Timeline, watches: &mut [Watch<'_>]) {
+    let mut screen = Screen::new(timeline.size);
+    let shows = |what: &What| matches!(what, What::Output(_) | What::Resize(_));
+    let mut lives: Vec<Pos> = timeline.moments.iter().filter(|m| shows(&m.what)).map(|m| m.at).collect();
+    lives.push(Pos { t_ms: u64::MAX, seq: u64::MAX });
+    let mut lives = lives.into_iter();
+    let mut show = |screen: &mut Screen, at: Pos, watches: &mut [Watch<'_>]| {
+        let until = lives.next().unwrap_or(Pos::after(u64::MAX));
+        if watches.iter().any(|w| w.wants_frame(at, until)) {
+            let frame = screen.frame();
+            let view = View { frame: &frame, term: screen.term() };
+            for watch in watches.iter_mut().filter(|w| w.wants_frame(at, until)) {
+                watch.see(view, at, until);
+            }
+        }
+    };
+    show(&mut screen, Pos::default(), watches);
+    for moment in &timeline.moments {
+        let changes = screen.advance(moment.at, &moment.what);
+        let frame = watches
+            .iter()
+            .any(|w| w.follow.as_ref().is_some_and(Follow::wants_frame))
+            .then(|| screen.frame());
+        for watch in watches.iter_mut() {
+            if let Some(follow) = &mut watch.follow {
+                follow.step(moment, frame.as_ref());
+            }
+            if let Some(changes) = &changes
+                && watch.listens(moment.at)
+            {
+                watch.hear(changes);
+            }
+        }
+        if changes.is_some() {
+            show(&mut screen, moment.at, watches);
+        }
+    }
+}
+
+/// A claim being judged.
+struct Watch<'a> {
+    claim: &'a Claim,
+    span: Result<Span, String>,
+    follow: Option<Follow<'a>>,
+    heard: Heard,
+    state: State,
+    /// The last answer, for frames whose rows are the same.
+    last: Option<(Arc<Frame>, Result<(), Mismatch>)>,
+}
+
+#[derive(Default)]
+struct State {
+    settled: bool,
+    failure: Option<Box<Failure>>,
+    /// The last frame in the window, and what was wrong with it.
+    near: Option<(Arc<Frame>, Mismatch)>,
+    /// The present stretch of sameness: its frame and beginning; and the longest: beginning and length.
+    stretch: Option<(Arc<Frame>, u64)>,
+    longest: (u64, u64),
+}
+
+impl<'a> Watch<'a> {
+    fn new(claim: &'a Claim, timeline: &Timeline) -> Self {
+        let span = match claim {
+            Claim::At(point, _) => {
+                let window = Window { from: Some(point.clone()), to: None };
+                let span = window.resolve(timeline);
+                span.and_then(|s| Ok(Span { to: point.resolve(timeline)?.1, ..s }))
+            }
+            Claim::Eventually(window, _)
+            | Claim::Never(window, _)
+            | Claim::Always(window, _)
+            | Claim::StableFor(_, window, _)
+            | Claim::Trace(window, _) => window.resolve(timeline),
+        };
+        let follow = match (claim, &span) {
+            (Claim::Trace(_, trace), Ok(span)) => trace.follows().map(|list| Follow::new(list, *span)),
+            _ => None,
+        };
+        Self { claim, span, follow, heard: Heard::default(), state: State::default(), last: None }
+    }
+
+    fn wants_frame(&self, start: Pos, end: Pos) -> bool {
+        let Ok(span) = &self.span else { return false };
+        match self.claim {
+            Claim::Trace(..) => false,
+            // The state at that point, and no other.
+            Claim::At(..) => start <= span.to && end > span.to,
+            _ => !self.state.settled && span.touches(start, end),
+        }
+    }
+
+    fn see(&mut self, view: View<'_>, start: Pos, end: Pos) {
+        let Ok(span) = self.span.clone() else { return };
+        let holds = self.judge(view);
+        match (self.claim, holds) {
+            (Claim::At(point, _), Err(wrong)) => {
+                let label = format!("the screen at {point}");
+                self.fail(wrong, view.frame, span.to, label);
+            }
+            (Claim::Eventually(..), Ok(())) => self.state.settled = true,
+            (Claim::Eventually(..), Err(wrong)) => self.state.near = Some((view.frame.clone(), wrong)),
+            (Claim::Never(_, condition), Ok(())) => {
+                let spots = condition.spots(view.frame);
+                let wrong =
+                    Mismatch { spots, ..Mismatch::new(format!("at {}: {condition}", seconds(start.t_ms))) };
+                self.fail(wrong, view.frame, start, format!("the screen at {}", seconds(start.t_ms)));
+            }
+            (Claim::Always(..), Err(wrong)) => {
+                let message = format!("at {}: {}", seconds(start.t_ms.max(span.from.t_ms)), wrong.message);
+                self.fail(
+                    Mismatch { message, ..wrong },
+                    view.frame,
+                    start,
+                    format!("the screen at {}", seconds(start.t_ms)),
+                );
+            }
+            (Claim::StableFor(..), holds) => self.stretch(view, holds.is_ok(), start, end, span),
+            _ => {}
+        }
+    }
+
+    fn judge(&mut self, view: View<'_>) -> Result<(), Mismatch> {
+        let (Claim::At(_, condition)
+        | Claim::Eventually(_, condition)
+        | Claim::Never(_, condition)
+        | Claim::Always(_, condition)
+        | Claim::StableFor(_, _, condition)) = self.claim
+        else {
+            return Ok(());
+        };
+        if let Some((frame, answer)) = &self.last
+            && condition.is_of_rows()
+            && condition.look.same_rows(frame, view.frame)
+        {
+            return answer.clone();
+        }
+        let answer = condition.check(view);
+        self.last = Some((view.frame.clone(), answer.clone()));
+        answer
+    }
+
+    fn fail(&mut self, wrong: Mismatch, frame: &Arc<Frame>, at: Pos, label: String) {
+        self.state.settled = true;
+        self.state.failure = Some(Box::new(Failure {
+            message: wrong.message,
+            at: Some(at),
+            shots: vec![Shot { label, frame: frame.clone(), spots: wrong.spots }],
+            texts: wrong.texts,
+            file: wrong.file,
+        }));
+    }
+
+    /// Follows how long the screen has stayed the same.
+    fn stretch(&mut self, view: View<'_>, holds: bool, start: Pos, end: Pos, span: Span) {
+        let Claim::StableFor(wanted, _, condition) = self.claim else { return };
+        let from = start.t_ms.max(span.from.t_ms);
+        let until = end.t_ms.min(span.to.t_ms);
+        let since = match &self.state.stretch {
+            Some((frame, since)) if condition.look.same_rows(frame, view.frame) => *since,
+            Some((frame, since)) if condition.look.text(frame) == condition.look.text(view.frame) => *since,
+            _ => from,
+        };
+        if !holds {
+            self.state.stretch = None;
+            self.state.near = self.judge(view).err().map(|wrong| (view.frame.clone(), wrong));
+            return;
+        }
+        self.state.stretch = Some((view.frame.clone(), since));
+        let lasted = until.saturating_sub(since);
+        if lasted >= self.state.longest.1 {
+            self.state.longest = (since, lasted);
+            self.state.near = Some((view.frame.clone(), Mismatch::default()));
+        }
+        self.state.settled |= lasted >= *wanted;
+    }
+
+    fn listens(&self, at: Pos) -> bool {
+        matches!(self.claim, Claim::Trace(_, trace) if trace.listens())
+            && self.span.as_ref().is_ok_and(|s| s.holds(at))
+    }
+
+    fn hear(&mut self, changes: &tapdeck_term::Changes) {
+        // More than this is no answer to anything.
+        const ENOUGH: usize = 1 << 20;
+        for signal in &changes.signals {
+            match signal {
+                Signal::Bell => self.heard.bells += 1,
+                Signal::ClipboardWrite { selection, data } if self.heard.clipboard.len() < 1000 => {
+                    self.heard.clipboard.push((selection.clone(), data.clone()));
+                }
+                _ => {}
+            }
+        }
+        let room = ENOUGH.saturating_sub(self.heard.replies.len()).min(changes.replies.len());
+        self.heard.replies.extend_from_slice(&changes.replies[..room]);
+    }
+
+    fn end(self, timeline: &Timeline) -> Result<(), Box<Failure>> {
+        let span = self.span.map_err(|why| Failure::new(why, None))?;
+        if let Some(failure) = self.state.failure {
+            return Err(failure);
+        }
+        let near = self.state.near;
+        let shots = |label: String| {
+            let shot = |(frame, wrong): (Arc<Frame>, Mismatch)| Shot { label, frame, spots: wrong.spots };
+            near.clone().map(shot).into_iter().collect::<Vec<_>>()
+        };
+        match self.claim {
+            Claim::Eventually(..) if !self.state.settled => {
+                let Some((frame, wrong)) = near.clone() else {
+                    return Err(Failure::new("nothing was shown", None));
+                };
+                let last = seconds(span.to.t_ms.min(timeline.end.at.t_ms));
+                Err(Box::new(Failure {
+                    message: format!("not once until {last}; last: {}", wrong.message),
+                    at: Some(frame.at),
+                    shots: shots(format!("the last screen, since {}", seconds(frame.at.t_ms))),
+                    texts: wrong.texts,
+                    file: wrong.file,
+                }))
+            }
+            Claim::StableFor(wanted, ..) if !self.state.settled => {
+                let (since, lasted) = self.state.longest;
+                let message = match &near {
+                    Some((_, wrong)) if lasted == 0 && !wrong.message.is_empty() => wrong.message.clone(),
+                    _ => format!(
+                        "the longest it stayed the same is {} from {} on, not {}",
+                        seconds(lasted),
+                        seconds(since),
+                        seconds(*wanted)
+                    ),
+                };
+                let at = near.as_ref().map(|(frame, _)| frame.at);
+                Err(Box::new(Failure {
+                    message,
+                    at,
+                    shots: shots("the screen then".to_owned()),
+                    ..Failure::default()
+                }))
+            }
+            Claim::Trace(_, trace) => {
+                let verdict = match self.follow {
+                    Some(follow) => follow.end(trace, timeline.end.at),
+                    None => trace.check(timeline, span, &self.heard),
+                };
+                verdict.map_err(|(message, at)| Failure::new(message, at))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// For what did not hold when it should: says when it did, and shows that.
+fn explain(timeline: &Timeline, claims: &[Claim], verdicts: &mut [Result<(), Box<Failure>>]) {
+    let failed: Vec<(usize, Claim)> = claims
+        .iter()
+        .zip(verdicts.iter())
+        .enumerate()
+        .filter_map(|(i, (claim, verdict))| match (claim, verdict) {
+            (Claim::At(_, c) | Claim::Eventually(_, c), Err(f)) if f.at.is_some() => {
+                Some((i, Claim::Eventually(Window::default(), c.clone())))
+            }
+            _ => None,
+        })
+        .collect();
+    if failed.is_empty() {
+        return;
+    }
+    for (i, probe) in failed {
+        let Claim::Eventually(_, condition) = &probe else { continue };
+        let Some(held) = nearest(timeline, condition, verdicts[i].as_ref().err().and_then(|f| f.at)) else {
+            continue;
+        };
+        if let Err(failure) = &mut verdicts[i] {
+            let when = seconds(held.at.t_ms);
+            failure.message.push_str(&format!("; it does hold at {when}"));
+            let spots = condition.spots(&held);
+            failure.shots.push(Shot {
+                label: format!("the screen at {when}, where it holds"),
+                frame: held,
+                spots,
+            });
+        }
+    }
+}
+
+/// The frame nearest to a place of which the condition holds.
+fn nearest(timeline: &Timeline, condition: &Condition, to: Option<Pos>) -> Option<Arc<Frame>> {
+    let to = to?.t_ms;
+    let mut screen = Screen::new(timeline.size);
+    let mut best: Option<Arc<Frame>> = None;
+    for moment in &timeline.moments {
+        if screen.advance(moment.at, &moment.what).is_none() {
+            continue;
+        }
+        let distance = |at: Pos| at.t_ms.abs_diff(to);
+        let nearer = best.as_ref().is_none_or(|b| distance(moment.at) < distance(b.at));
+        if !nearer {
+            continue;
+        }
+        let frame = screen.frame();
+        if condition.check(View { frame: &frame, term: screen.term() }).is_ok() {
+            best = Some(frame);
+        }
+    }
+    best
+}

@@ -1,0 +1,209 @@
+//! Which part of the screen is compared, and how: a region, masks over what may differ, and normalisation.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::frame::{Frame, Row};
+use super::normalise::Normaliser;
+
+/// A rectangle of the screen, rows and columns counted from 0, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// The first row.
+    pub top: u16,
+    /// The last row.
+    pub bottom: u16,
+    /// The first column.
+    pub left: u16,
+    /// The last column.
+    pub right: u16,
+}
+
+impl Region {
+    /// All of the screen.
+    pub const ALL: Self = Self { top: 0, bottom: u16::MAX, left: 0, right: u16::MAX };
+
+    fn has_row(&self, y: usize) -> bool {
+        (usize::from(self.top)..=usize::from(self.bottom)).contains(&y)
+    }
+
+    fn cuts_columns(&self) -> bool {
+        self.left > 0 || self.right < u16::MAX
+    }
+}
+
+/// What stands for a masked cell.
+const MASK: char = '▒';
+
+/// How to look at a frame.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The part to look at.
+    pub region: Region,
+    /// Parts of the screen to ignore.
+    pub masks: Vec<Region>,
+    /// What to make equal first.
+    pub normalise: Vec<Normaliser>,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { region: Region::ALL, masks: Vec::new(), normalise: Vec::new() }
+    }
+}
+
+impl Look {
+    /// The rows to compare, with the screen row that each comes from.
+    pub fn rows<'a>(&self, frame: &'a Frame) -> Vec<(u16, Cow<'a, str>)> {
+        let seen = frame.rows.iter().enumerate().filter(|(y, _)| self.region.has_row(*y));
+        seen.map(|(y, row)| (y as u16, self.row(y, row))).collect()
+    }
+
+    /// The same as one text, blank rows at the end left off.
+    pub fn text(&self, frame: &Frame) -> String {
+        join(self.rows(frame).iter().map(|(_, row)| &**row))
+    }
+
+    /// The same with rows joined where the terminal wrapped a line, for those who look for text that may be wrapped.
+    /// `None` when that makes no difference.
+    pub(crate) fn unwrapped(&self, frame: &Frame) -> Option<String> {
+        let rows = frame.rows.iter().enumerate().filter(|(y, _)| self.region.has_row(*y));
+        if self.region.cuts_columns() || !rows.clone().any(|(_, r)| r.wrapped()) {
+            return None;
+        }
+        let mut text = String::new();
+        for (y, row) in rows {
+            text.push_str(&self.row(y, row));
+            if !row.wrapped() {
+                text.push('\n');
+            }
+        }
+        Some(text)
+    }
+
+    /// Whether a text is to be seen, over wrapped lines too.
+    pub fn shows(&self, frame: &Frame, text: &str) -> bool {
+        self.text(frame).contains(text) || self.unwrapped(frame).is_some_and(|t| t.contains(text))
+    }
+
+    /// Whether two frames look the same, judged by the rows that they share.
+    pub(crate) fn same_rows(&self, a: &Frame, b: &Frame) -> bool {
+        a.rows.len() == b.rows.len()
+            && a.rows
+                .iter()
+                .zip(&b.rows)
+                .enumerate()
+                .all(|(y, (a, b))| !self.region.has_row(y) || Arc::ptr_eq(a, b))
+    }
+
+    /// An expected text, treated as the screen is.
+    pub fn expected(&self, text: &str) -> String {
+        let rows = text.lines().enumerate().map(|(i, line)| {
+            let whole = Row::from_text(line);
+            // The text shows the region, so its first column is the region's.
+            let mut out = line.to_owned();
+            for mask in self.masks_of(usize::from(self.region.top) + i) {
+                let shift = self.region.left;
+                let (from, to) = (mask.left.saturating_sub(shift), mask.right.saturating_sub(shift));
+                out = masked(&Row::from_text(&out), from, to.min(whole.width().saturating_sub(1)));
+            }
+            self.finish(out)
+        });
+        join(rows.collect::<Vec<_>>().iter().map(String::as_str))
+    }
+
+    fn masks_of(&self, y: usize) -> impl Iterator<Item = &Region> {
+        self.masks.iter().filter(move |m| m.has_row(y))
+    }
+
+    fn row<'a>(&self, y: usize, row: &'a Row) -> Cow<'a, str> {
+        let masks: Vec<&Region> = self.masks_of(y).collect();
+        if masks.is_empty() && self.normalise.is_empty() {
+            let text = row.slice(self.region.left, self.region.right.saturating_add(1));
+            return Cow::Borrowed(text.trim_end());
+        }
+        let mut covered = Cow::Borrowed(row);
+        for mask in masks {
+            let right = mask.right.min(covered.width().saturating_sub(1));
+            covered = Cow::Owned(Row::from_text(&masked(&covered, mask.left, right)));
+        }
+        let text = covered.slice(self.region.left, self.region.right.saturating_add(1));
+        Cow::Owned(self.finish(text.to_owned()))
+    }
+
+    fn finish(&self, mut text: String) -> String {
+        for rule in &self.normalise {
+            rule.apply(&mut text);
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// The row with columns covered. Blanks stay blank, so that a mask over the end of a row hides how long it was.
+fn masked(row: &Row, left: u16, right: u16) -> String {
+    if left > right || left >= row.width() {
+        return row.text().to_owned();
+    }
+    let rest = row.slice(right.saturating_add(1), u16::MAX);
+    let cover: String = if rest.trim().is_empty() {
+        MASK.to_string()
+    } else {
+        std::iter::repeat_n(MASK, usize::from(right - left) + 1).collect()
+    };
+    format!("{}{cover}{rest}", row.slice(0, left))
+}
+
+fn join<'a>(rows: impl Iterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    let mut blank = 0;
+    for (i, row) in rows.enumerate() {
+        if i > 0 {
+            blank += 1;
+        }
+        if !row.is_empty() {
+            text.extend(std::iter::repeat_n('\n', blank));
+            blank = 0;
+            text.push_str(row);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tapdeck_term::Size;
+
+    use super::super::frame::Screen;
+    use super::super::timeline::{Pos, What};
+    use super::*;
+
+    fn frame(text: &str) -> Arc<Frame> {
+        let mut screen = Screen::new(Size::new(20, 4));
+        screen.advance(Pos::default(), &What::Output(Bytes::from(text.replace('\n', "\r\n"))));
+        screen.frame()
+    }
+
+    #[test]
+    fn regions_masks_and_normalisation() {
+        let frame = frame("top 05:06:07\npid 12  ok\n漢字 end");
+        let region = |top, bottom, left, right| Region { top, bottom, left, right };
+        let mut look = Look { region: region(1, 2, 0, 5), ..Look::default() };
+        assert_eq!(look.text(&frame), "pid 12\n漢字 e");
+        look.region = Region::ALL;
+        look.normalise = vec![Normaliser::named("clock").expect("there")];
+        look.masks = vec![region(1, 1, 4, 6), region(2, 2, 5, 99)];
+        assert_eq!(look.text(&frame), "top <clock>\npid ▒▒▒ ok\n漢字 ▒");
+        assert_eq!(look.expected("top 23:59\npid 99  ok\n漢字 anything\n\n"), look.text(&frame));
+        assert_eq!(look.expected(&look.text(&frame)), look.text(&frame), "a stored text stays what it is");
+    }
+
+    #[test]
+    fn wrapped_lines_are_one() {
+        let frame = frame("0123456789012345678901234\nx");
+        let look = Look::default();
+        assert_eq!(look.unwrapped(&frame).as_deref(), Some("0123456789012345678901234\nx\n\n"));
+        assert_eq!(look.text(&frame), "01234567890123456789\n01234\nx");
+    }
+}

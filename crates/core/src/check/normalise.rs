@@ -1,0 +1,215 @@
+//! Facts that change from run to run, made equal before rows are compared: clocks, dates, durations, process numbers,
+//! temporary names, spinners, counters. Rules are data, each with what it must hit and what it must leave alone.
+//! They work on the rows being compared and never on what is stored.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+
+/// A rule as it is written down.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name in scenario files.
+    pub name: &'static str,
+    /// What it looks for.
+    pub pattern: &'static str,
+    /// What it puts in its place; `$1` stands for the first group.
+    pub with: &'static str,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// Text that it hits, and what becomes of it.
+    pub hits: &'static [(&'static str, &'static str)],
+    /// Text that it leaves alone.
+    pub spares: &'static [&'static str],
+}
+
+/// The rules that come with the product, in the order in which they are applied.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "date",
+        pattern: r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:\d{1,2} +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2})\b(?: \d{4}\b)?",
+        with: "<date>",
+        about: "dates and full timestamps",
+        hits: &[
+            ("on 2026-03-04 it", "on <date> it"),
+            ("2026-03-04T05:06:07.123Z done", "<date> done"),
+            ("Wed Mar  4 05:06", "<date> 05:06"),
+            ("Wed, 04 Mar 2026", "<date>"),
+        ],
+        spares: &["2026-3", "1-2-3", "Monday", "version 10-20-30"],
+    },
+    Rule {
+        name: "clock",
+        pattern: r"\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?\b",
+        with: "<clock>",
+        about: "times of the day",
+        hits: &[("top - 05:06:07 up", "top - <clock> up"), ("at 9:41 PM", "at <clock>")],
+        spares: &["1:2", "25:61", "ratio 3:4", "a::b"],
+    },
+    Rule {
+        name: "duration",
+        pattern: r"\b(?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|sec|secs|seconds?|min|mins|minutes?|h|hours?|days?)\b",
+        with: "<duration>",
+        about: "lengths of time with a unit",
+        hits: &[
+            ("took 1.25s", "took <duration>"),
+            ("(12 ms)", "(<duration>)"),
+            ("1h 2m 3s left", "<duration> left"),
+            ("up 3 days", "up <duration>"),
+        ],
+        spares: &["5 apples", "s3", "3 sheep", "0m", "4 hosts"],
+    },
+    Rule {
+        name: "uuid",
+        pattern: r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
+        with: "<uuid>",
+        about: "universally unique identifiers",
+        hits: &[("id 01234567-89ab-cdef-0123-456789abcdef.", "id <uuid>.")],
+        spares: &["01234567-89ab", "deadbeef"],
+    },
+    Rule {
+        name: "tmp",
+        pattern: r"(/tmp|/var/tmp|/run/user/\d+)/[^\s'\x22:,;)\]]+",
+        with: "$1/<tmp>",
+        about: "names under temporary folders",
+        hits: &[("saved /tmp/tmp.Xy12/a.txt now", "saved /tmp/<tmp> now")],
+        spares: &["/tmp", "/template/x", "/tmp is full"],
+    },
+    Rule {
+        name: "pid",
+        pattern: r"(?i)\b(pid|ppid|pgid|process)([ =:#]+|\[)\d+|^(\[\d+\] )\d+$",
+        with: "$1$2$3<pid>",
+        about: "process numbers that say they are one",
+        hits: &[("PID 4711 died", "PID <pid> died"), ("pid=12", "pid=<pid>"), ("[1] 4711", "[1] <pid>")],
+        spares: &["rapid 12", "port 4711", "[1]+ Stopped"],
+    },
+    Rule {
+        name: "spinner",
+        pattern: r"[⠀-⣿]|[◐◑◒◓◴◵◶◷✳✶✻✽✢]|^(\s*)[|/\\-](\s)|(\s)[|/\\-]$",
+        with: "$1$3<spin>$2",
+        about: "the turning mark of something at work",
+        hits: &[
+            ("⠹ Loading", "<spin> Loading"),
+            ("wait \\", "wait <spin>"),
+            ("◐ Thinking", "<spin> Thinking"),
+        ],
+        spares: &["a/b", "--help", "x | y"],
+    },
+    Rule {
+        name: "percent",
+        pattern: r"\b\d{1,3}(?:\.\d+)? ?%",
+        with: "<percent>",
+        about: "shares in per cent",
+        hits: &[("done 42%", "done <percent>"), ("12.5 % used", "<percent> used")],
+        spares: &["%d", "100 percent"],
+    },
+    Rule {
+        name: "counter",
+        pattern: r"\b\d+(?:[.,]\d+)*/\d+(?:[.,]\d+)*\b|\b\d+(?:\.\d+)?k? tokens?\b",
+        with: "<counter>",
+        about: "how many of how many, and tokens",
+        hits: &[("12/345 files", "<counter> files"), ("1.2k tokens", "<counter>")],
+        spares: &["a/b", "12 files"],
+    },
+    Rule {
+        name: "number",
+        pattern: r"\b\d+(?:[.,]\d+)*\b",
+        with: "<n>",
+        about: "every number; the last resort for meters and tables",
+        hits: &[("load 0.12, 3", "load <n>, <n>")],
+        spares: &["abc", "x86"],
+    },
+];
+
+/// A rule ready for use.
+#[derive(Clone)]
+pub struct Normaliser(Arc<Ready>);
+
+struct Ready {
+    name: String,
+    pattern: Regex,
+    with: String,
+}
+
+impl fmt::Debug for Normaliser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Normaliser({})", self.0.name)
+    }
+}
+
+static BUILT_IN: LazyLock<Vec<Normaliser>> = LazyLock::new(|| {
+    let ready = RULES.iter().map(|r| Normaliser::new(r.name, r.pattern, r.with));
+    // The test below compiles every rule.
+    ready.filter_map(Result::ok).collect()
+});
+
+impl Normaliser {
+    /// A rule of somebody's own.
+    pub fn new(name: &str, pattern: &str, with: &str) -> Result<Self, String> {
+        let pattern = super::pattern(pattern)?;
+        Ok(Self(Arc::new(Ready { name: name.to_owned(), pattern, with: with.to_owned() })))
+    }
+
+    /// A rule that comes with the product.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = BUILT_IN.iter().find(|n| n.0.name == name).cloned();
+        found.ok_or_else(|| {
+            let names: Vec<_> = RULES.iter().map(|r| r.name).collect();
+            format!("there is no rule {name:?} to normalise by: there are {}", names.join(", "))
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Makes one row equal to itself in another run.
+    pub fn apply(&self, row: &mut String) {
+        if let std::borrow::Cow::Owned(new) = self.0.pattern.replace_all(row, &self.0.with) {
+            *row = new;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn rules_do_what_they_say() {
+        for rule in RULES {
+            let ready = Normaliser::named(rule.name).expect(rule.name);
+            for (before, after) in rule.hits {
+                let mut row = (*before).to_owned();
+                ready.apply(&mut row);
+                assert_eq!(row, *after, "{}: {before}", rule.name);
+            }
+            for spared in rule.spares {
+                let mut row = (*spared).to_owned();
+                ready.apply(&mut row);
+                assert_eq!(row, *spared, "{}", rule.name);
+            }
+        }
+        assert!(Normaliser::named("moon").is_err());
+    }
+
+    proptest! {
+        /// A stored text has been normalised once already: doing it again must change nothing.
+        #[test]
+        fn twice_is_once(row in "([0-9]{1,4}|[-:/.|% ]|s|ms|pid|PID|/tmp/|⠹|k tokens|[a-z]|Mon Jan ){0,20}") {
+            let mut once = row;
+            for rule in RULES {
+                Normaliser::named(rule.name).expect("there").apply(&mut once);
+            }
+            let mut twice = once.clone();
+            for rule in RULES {
+                Normaliser::named(rule.name).expect("there").apply(&mut twice);
+            }
+            prop_assert_eq!(once, twice);
+        }
+    }
+}

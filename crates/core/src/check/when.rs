@@ -1,0 +1,219 @@
+//! When: points and stretches of a timeline, as scenarios name them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::timeline::{Pos, Timeline};
+
+/// What a point is counted from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Anchor {
+    /// The start.
+    Start,
+    /// The end.
+    End,
+    /// A place that was given a name.
+    Mark(String),
+}
+
+/// A point such as `1.5s`, `@end`, `@menu` or `@menu+200ms`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Point {
+    /// Counted from here,
+    pub anchor: Anchor,
+    /// so many milliseconds on.
+    pub plus_ms: i64,
+}
+
+impl Point {
+    /// So many milliseconds after the start.
+    pub fn ms(t_ms: u64) -> Self {
+        Self { anchor: Anchor::Start, plus_ms: i64::try_from(t_ms).unwrap_or(i64::MAX) }
+    }
+
+    /// A named place.
+    pub fn mark(name: &str) -> Self {
+        Self { anchor: Anchor::Mark(name.to_owned()), plus_ms: 0 }
+    }
+
+    /// The two places that the point means in a timeline: before and after what happened at that very moment. At a
+    /// name they are one: the name stands between two moments.
+    pub(crate) fn resolve(&self, timeline: &Timeline) -> Result<(Pos, Pos), String> {
+        let base = match &self.anchor {
+            Anchor::Start => Pos::default(),
+            Anchor::End => timeline.end.at,
+            Anchor::Mark(name) => timeline.mark(name).ok_or_else(|| {
+                let names: Vec<_> = timeline.marks().map(|(n, _)| n).filter(|n| !n.contains(' ')).collect();
+                let there = if names.is_empty() {
+                    "there are none".into()
+                } else {
+                    format!("there are {}", names.join(", "))
+                };
+                format!("nothing is called {name:?} in this timeline: {there}")
+            })?,
+        };
+        if self.plus_ms == 0 && self.anchor != Anchor::Start {
+            return Ok((base, base));
+        }
+        let t_ms = base.t_ms.saturating_add_signed(self.plus_ms);
+        Ok((Pos::before(t_ms), Pos::after(t_ms)))
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.plus_ms < 0 { "-" } else { "+" };
+        let amount = seconds(self.plus_ms.unsigned_abs());
+        match (&self.anchor, self.plus_ms) {
+            (Anchor::Start, _) => write!(f, "{amount}"),
+            (Anchor::End, 0) => f.write_str("@end"),
+            (Anchor::End, _) => write!(f, "@end{sign}{amount}"),
+            (Anchor::Mark(name), 0) => write!(f, "@{name}"),
+            (Anchor::Mark(name), _) => write!(f, "@{name}{sign}{amount}"),
+        }
+    }
+}
+
+impl FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(named) = text.strip_prefix('@') else { return Ok(Self::ms(millis(text)?)) };
+        let cut = named.rfind(['+', '-']).filter(|i| millis(&named[i + 1..]).is_ok());
+        let (name, plus_ms) = match cut {
+            Some(i) => {
+                let amount = i64::try_from(millis(&named[i + 1..])?).unwrap_or(i64::MAX);
+                (&named[..i], if named[i..].starts_with('-') { -amount } else { amount })
+            }
+            None => (named, 0),
+        };
+        let anchor = match name {
+            "" => return Err(format!("{text:?} is no time: @ wants a name behind it")),
+            "start" => Anchor::Start,
+            "end" => Anchor::End,
+            name => Anchor::Mark(name.to_owned()),
+        };
+        Ok(Self { anchor, plus_ms })
+    }
+}
+
+/// Milliseconds from `200ms`, `1.5s`, `2m` or plain seconds.
+pub fn millis(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no time: write 200ms, 1.5s, 2m, @end or @ and a name");
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "ms" => 1.0,
+        "" | "s" => 1e3,
+        "m" | "min" => 60e3,
+        "h" => 3600e3,
+        _ => return Err(wrong()),
+    };
+    let n: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let ms = n * scale;
+    // A year is more than any recording has, and far from where numbers lose their unit.
+    if (0.0..=3.2e10).contains(&ms) { Ok(ms.round() as u64) } else { Err(wrong()) }
+}
+
+/// A time as people read it.
+pub fn seconds(t_ms: u64) -> String {
+    match t_ms {
+        0 => "0s".to_owned(),
+        1..1000 => format!("{t_ms}ms"),
+        _ if t_ms.is_multiple_of(1000) => format!("{}s", t_ms / 1000),
+        _ => format!("{}.{:03}s", t_ms / 1000, t_ms % 1000).replace("00s", "s").replace("0s", "s"),
+    }
+}
+
+/// A stretch of the timeline; open ends are its own.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Window {
+    /// From here,
+    pub from: Option<Point>,
+    /// to here.
+    pub to: Option<Point>,
+}
+
+/// A window in a timeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// What begins here or later is inside.
+    pub(crate) from: Pos,
+    /// What began earlier is inside when it lasted past this.
+    pub(crate) lasted: Pos,
+    /// What begins later is outside.
+    pub(crate) to: Pos,
+}
+
+impl Window {
+    pub(crate) fn resolve(&self, timeline: &Timeline) -> Result<Span, String> {
+        let whole = (Pos::default(), Pos::default());
+        let (from, lasted) = self.from.as_ref().map_or(Ok(whole), |p| p.resolve(timeline))?;
+        let end = Pos::after(timeline.end.at.t_ms);
+        let to = self.to.as_ref().map_or(Ok(end), |p| p.resolve(timeline).map(|(_, after)| after))?;
+        if from.t_ms > timeline.end.at.t_ms {
+            let (from, end) = (seconds(from.t_ms), seconds(timeline.end.at.t_ms));
+            return Err(format!("the recording ends at {end}, before {from}"));
+        }
+        if from > to {
+            return Err(format!(
+                "the stretch ends ({}) before it begins ({})",
+                seconds(to.t_ms),
+                seconds(from.t_ms)
+            ));
+        }
+        Ok(Span { from, lasted, to })
+    }
+}
+
+impl Span {
+    /// Whether a state that was on the screen from `start` until `end` counts.
+    pub(crate) fn touches(&self, start: Pos, end: Pos) -> bool {
+        start <= self.to && (start >= self.from || end > self.lasted)
+    }
+
+    /// Whether something that happened at once counts.
+    pub(crate) fn holds(&self, at: Pos) -> bool {
+        (self.from..=self.to).contains(&at)
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.from, &self.to) {
+            (None, None) => Ok(()),
+            (Some(from), None) => write!(f, " from {from}"),
+            (None, Some(to)) => write!(f, " until {to}"),
+            (Some(from), Some(to)) => write!(f, " from {from} to {to}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points() {
+        for (text, shown) in [
+            ("1.5s", "1.5s"),
+            ("200ms", "200ms"),
+            ("2", "2s"),
+            ("2m", "120s"),
+            ("@end", "@end"),
+            ("@menu+200ms", "@menu+200ms"),
+            ("@menu-1.25s", "@menu-1.25s"),
+            ("@two-words", "@two-words"),
+            ("@start+1s", "1s"),
+        ] {
+            assert_eq!(text.parse::<Point>().expect(text).to_string(), shown);
+        }
+        for bad in ["", "@", "x", "-1s", "1y", "nan", "1e300h"] {
+            assert!(bad.parse::<Point>().is_err(), "{bad}");
+        }
+        assert_eq!(
+            (seconds(1050), seconds(61_200), seconds(100_000)),
+            ("1.05s".into(), "61.2s".into(), "100s".into())
+        );
+    }
+}
