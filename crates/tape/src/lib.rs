@@ -6,11 +6,13 @@
 //! part costs what it covers, and every message names the position that it speaks of.
 //!
 //! [`ahr`] is the native recording in all its detail. The other formats meet in [`event`]: one reader and
-//! one writer interface over common events, so that any format converts into any other.
+//! one writer interface over common events, so that any format converts into any other. [`cassette`] is the
+//! folder of evidence about a run that tests are made of.
 
 pub mod ahr;
 pub mod ans;
 mod base64;
+pub mod cassette;
 pub mod cast;
 mod convert;
 mod error;

@@ -48,3 +48,10 @@ pub use style::{Attrs, Colour, Style, Underline};
 pub use term::{Cursor, Diff, Generation, RowDiff, Term};
 pub use unicode::{char_width, text_width};
 pub use watch::ModeWatch;
+
+/// Name of this emulator, for whatever is derived with it and kept.
+pub const EMULATOR_NAME: &str = "tapdeck-term";
+
+/// Its version. Raise it with every change after which the same bytes may give another screen: frames that were kept
+/// are only compared with frames of the same version.
+pub const EMULATOR_VERSION: &str = "1";

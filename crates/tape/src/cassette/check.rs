@@ -1,0 +1,26 @@
+//! Small checks and spellings that all files of a cassette share.
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// SHA-256 in hexadecimal.
+pub fn digest_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Whether a text is a UUID in its usual spelling.
+pub fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(i, b)| match i {
+            8 | 13 | 18 | 23 => b == b'-',
+            _ => b.is_ascii_hexdigit(),
+        })
+}
+
+/// An object as the files of a cassette hold it: indented, with a line end.
+pub(crate) fn pretty(value: &impl Serialize) -> Vec<u8> {
+    // Our own types have text keys and no failing serialiser.
+    let mut out = serde_json::to_vec_pretty(value).unwrap_or_default();
+    out.push(b'\n');
+    out
+}

@@ -1,0 +1,68 @@
+//! The cassette: a folder (or one `.tar.zst` archive) of evidence about one run of a terminal program, made
+//! to be checked without the program. [`Cassette::open`] reads one and refuses whatever is not whole;
+//! [`Recording`] makes the content of one; [`verify`] says of each check whether it holds; [`Model`] derives
+//! frames from the bytes, always through the emulator that the manifest names; [`Schedule`] replays.
+//!
+//! Nothing here writes to disk. The content is a set of named files ([`Files`]), which `host` commits.
+
+mod check;
+mod events;
+mod events_io;
+mod files;
+mod frame;
+mod keys;
+mod manifest;
+mod outcome;
+mod read;
+mod record;
+mod refusal;
+mod schedule;
+mod tar;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::{digest_hex, is_uuid};
+pub use events::{CassetteEvent, EventKind, Input, Paste};
+pub use events_io::{CassetteReader, Taken, from_header, signal_name, signal_number};
+pub use files::{Files, is_cassette};
+pub use frame::{Cursor, Frame, FrameModes, FrameSize, Model, StyledRun};
+pub use manifest::{
+    Command, ContentDigest, Emulator, Harness, Manifest, Provenance, Resize, Terminal, Timing, VERSION,
+};
+pub use outcome::{Discovery, Exit, Final, Quota, QuotaWindow, RuleHits, ScrubReport};
+pub use read::Cassette;
+pub use record::{Closing, Recording, final_text};
+pub use refusal::Refusal;
+pub use schedule::{ReplayClock, ReplayMode, Schedule, VirtualClock};
+pub use verify::{Check, Verdict, derive_frames, reframed, verify};
+
+/// Names of the files of a cassette.
+pub mod names {
+    /// What was run, how and on what.
+    pub const MANIFEST: &str = "manifest.json";
+    /// Input, resizes and signals.
+    pub const INPUT: &str = "input.jsonl";
+    /// The output, exactly.
+    pub const RAW: &str = "output.raw";
+    /// When each piece of it came.
+    pub const OUTPUT: &str = "output.jsonl";
+    /// Pictures of the screen, derived.
+    pub const FRAMES: &str = "frames.jsonl";
+    /// Events that are not bytes.
+    pub const SERVICE: &str = "service-events.jsonl";
+    /// How it ended.
+    pub const FINAL: &str = "final.json";
+    /// What a quota or status probe found.
+    pub const QUOTA: &str = "quota.json";
+    /// What a model or reasoning probe found.
+    pub const DISCOVERY: &str = "discovery.json";
+    /// What was redacted.
+    pub const SCRUB: &str = "scrub-report.json";
+
+    /// Those that every cassette has, in the order in which they are read.
+    pub const REQUIRED: [&str; 8] = [MANIFEST, INPUT, RAW, OUTPUT, FRAMES, SERVICE, FINAL, SCRUB];
+    /// Those that it may have.
+    pub const OPTIONAL: [&str; 2] = [QUOTA, DISCOVERY];
+}

@@ -1,0 +1,143 @@
+//! The files of a cassette that are one object each: how the run ended, what probes found, what was redacted.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// `final.json`: how the run ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Final {
+    /// Its number, the last.
+    pub seq: u64,
+    /// When.
+    pub t_ms: u64,
+    /// How the program ended.
+    pub exit: Exit,
+    /// How long it ran, exactly.
+    pub duration_ms: u64,
+    /// Facts about the run: `ended` (`program`, `cancelled`, `timed_out`), `leaked_processes` …
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    /// Tokens used, where the program told.
+    #[serde(default)]
+    pub usage: Option<Value>,
+    /// What it cost, where the program told.
+    #[serde(default)]
+    pub cost: Option<Value>,
+    /// What model or provider it really used.
+    #[serde(default)]
+    pub routing_actual: Option<Value>,
+    /// Where the program keeps its own log, scrubbed.
+    #[serde(default)]
+    pub session_log_path: Option<String>,
+    /// The text of the last screen, rows without trailing blanks.
+    #[serde(default)]
+    pub final_text: Option<String>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// How the program ended; both are `null` when that is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// Its exit code.
+    #[serde(default)]
+    pub code: Option<i32>,
+    /// Name of the signal that ended it, such as `SIGTERM`.
+    #[serde(default)]
+    pub signal: Option<String>,
+}
+
+/// `quota.json`: what a quota or status probe found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quota {
+    /// Where it was read.
+    pub source: String,
+    /// `ok`, `unauthenticated`, `unavailable` or `error`.
+    pub status: String,
+    /// When, RFC 3339.
+    pub captured_at: String,
+    /// For how long it may be believed, e.g. `15m`.
+    #[serde(default)]
+    pub freshness_window: Option<String>,
+    /// Kind of account.
+    #[serde(default)]
+    pub account_class: Option<String>,
+    /// The windows that are counted.
+    pub windows: Vec<QuotaWindow>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A window of a quota.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct QuotaWindow {
+    /// As the program calls it.
+    pub name: String,
+    /// A short name that does not change.
+    pub limit_id: String,
+    /// Its length.
+    #[serde(default)]
+    pub window_minutes: Option<u64>,
+    /// How much is used.
+    #[serde(default)]
+    pub used_percent: Option<f64>,
+    /// When it starts anew, as the program says it.
+    #[serde(default)]
+    pub resets_at: Option<String>,
+    /// `ok` or `blocked`.
+    pub state: String,
+}
+
+/// `discovery.json`: what a model or reasoning probe found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Discovery {
+    /// Models that the program offers.
+    pub models: Vec<String>,
+    /// Levels of effort that it offers.
+    pub reasoning_levels: Vec<String>,
+    /// When, RFC 3339.
+    pub captured_at: String,
+    /// For how long it may be believed, e.g. `24h`.
+    #[serde(default)]
+    pub freshness_window: Option<String>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// `scrub-report.json`: what was redacted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScrubReport {
+    /// `scrubbed`, or `not_scrubbed` when no rule was applied.
+    pub status: String,
+    /// Every rule that was applied, with how often it hit.
+    #[serde(default)]
+    pub rules: Vec<RuleHits>,
+    /// Names of the variables that the program was not given.
+    #[serde(default)]
+    pub environment_removed: Vec<String>,
+    /// What was left as it is, on purpose.
+    #[serde(default)]
+    pub kept: Vec<String>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// How often a rule hit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleHits {
+    /// The rule.
+    pub rule: String,
+    /// Hits in all files.
+    pub hits: u64,
+}
+
+impl ScrubReport {
+    /// The honest report of a run to which no rule was applied.
+    pub fn not_scrubbed() -> Self {
+        Self { status: "not_scrubbed".into(), ..Self::default() }
+    }
+}
