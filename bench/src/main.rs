@@ -1,4 +1,5 @@
-//! Measures passing through and recording against the peers, side by side in one run.
+//! Measures passing through and recording against the peers, and recordings on disk against the model alone,
+//! side by side in one run.
 //!
 //! `cargo run --release -p tapdeck-bench` prints a table and, with `--json FILE`, writes the same as data.
 //! Every figure is a median over interleaved rounds on this machine; what counts is the ratio to the minimal
@@ -8,6 +9,7 @@
 mod peers;
 mod pty;
 mod relay;
+mod tapes;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -57,7 +59,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--load" => o.load = true,
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup] [--load]"
+                 [--parts plain,agent,latency,startup,tapes] [--load]"
             ),
         }
     }
@@ -89,6 +91,16 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
         let rows = startup(&peers, o, folder)?;
         table("start-up of `true`, ms", &rows);
         data.insert("startup_ms".into(), rows);
+    }
+    if wants("tapes") {
+        for kind in ["plain", "agent"] {
+            let file = folder.join(kind);
+            workload::write(kind, o.mb << 20, &file)?;
+            let rows = tapes::measure(&file, o, folder)?;
+            table(&format!("{kind}: a recording of {} MB; seek is one jump, index present", o.mb), &rows);
+            data.insert(format!("tapes_{kind}"), rows);
+            std::fs::remove_file(&file)?;
+        }
     }
     println!(
         "skipped, not installed: {}",

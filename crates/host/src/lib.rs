@@ -1,6 +1,7 @@
 //! The operating system side of a session: where programs run, the loop that drives them, the user's terminal,
 //! the clock and the recorder.
 
+mod ahead;
 pub mod backend;
 mod clock;
 mod driver;
@@ -13,6 +14,7 @@ mod shared;
 mod source;
 mod sys;
 
+pub use ahead::Blocks;
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
 pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
@@ -20,8 +22,8 @@ pub use launch::{Finished, Launch, LaunchError, Recording};
 pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
-    CreateError, IfExists, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS, calendar,
-    can_record, default_path, file_digest, forget_sidecars, sidecar,
+    CreateError, IfExists, LiveIndex, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS,
+    calendar, can_record, default_path, file_digest, forget_sidecars, sidecar,
 };
 pub use shared::{SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};

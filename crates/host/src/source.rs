@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tapdeck_tape::ahr::labels_of;
+use tapdeck_tape::ahr::{AhrEvents, BlockReader, labels_of};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{Beside, Container, EventReader, Format, open};
 
+use crate::ahead::Blocks;
 use crate::recorder::sidecar;
 
 /// So much of a file tells its format.
@@ -116,8 +117,13 @@ impl Source {
             let file = open_file(timing).map_err(|why| SourceError::Open { path: timing.clone(), why })?;
             beside.timing = Some(Box::new(BufReader::new(file)));
         }
-        open(self.container, BufReader::with_capacity(1 << 16, file), beside)
-            .map_err(|why| self.read_error(why))
+        let read_error = |why| self.read_error(why);
+        if self.container == (Container { format: Format::Ahr, zst: false }) {
+            let records = Blocks::new(BlockReader::new(file)).into_records();
+            let events = AhrEvents::over(records, beside.meta.as_ref(), beside.labels);
+            return Ok(Box::new(events.map_err(read_error)?));
+        }
+        open(self.container, BufReader::with_capacity(1 << 16, file), beside).map_err(read_error)
     }
 
     /// The sidecar of a native recording, if there is one.

@@ -32,6 +32,12 @@ impl SignalSet {
         Self(set)
     }
 
+    /// All signals but those that a thread's own fault raises.
+    pub(crate) fn asynchronous() -> Self {
+        let own = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+        Self::of((1..=libc::SIGRTMAX()).filter(|signal| !own.contains(signal)))
+    }
+
     /// Blocks these signals for the calling thread and those it starts, and returns what was blocked before.
     pub(crate) fn block(&self) -> io::Result<SignalSet> {
         self.change_mask(libc::SIG_BLOCK)

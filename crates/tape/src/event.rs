@@ -247,6 +247,10 @@ pub enum Loss {
     Frames,
     /// Fields of the header.
     Header,
+    /// Events of the session that stand beside a native recording.
+    Beside,
+    /// Labels of markers, which stand beside a native recording.
+    Labels,
 }
 
 impl fmt::Display for Loss {
@@ -266,6 +270,8 @@ impl fmt::Display for Loss {
             Self::Colours => "colours without an equivalent (replaced)",
             Self::Frames => "frames beyond the limit",
             Self::Header => "fields of the header",
+            Self::Beside => "events beside the recording (turns, drivers)",
+            Self::Labels => "labels of markers (they stand beside an .ahr)",
         })
     }
 }

@@ -117,6 +117,11 @@ impl Replay {
         }
     }
 
+    /// Forgets the oldest rows of scrollback.
+    pub fn forget_scrollback(&mut self, rows: usize) {
+        self.term.forget_scrollback(rows);
+    }
+
     /// The terminal as it is now.
     pub fn term(&self) -> &Term {
         &self.term

@@ -108,6 +108,13 @@ impl Scrollback {
         }
     }
 
+    /// Drops the oldest rows.
+    pub(crate) fn forget(&mut self, rows: usize) {
+        for _ in 0..rows.min(self.len) {
+            self.drop_front();
+        }
+    }
+
     /// Takes away the newest row.
     pub(crate) fn pop(&mut self) {
         let Some(chunk) = self.chunks.back_mut() else { return };

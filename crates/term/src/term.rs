@@ -171,6 +171,11 @@ impl Term {
         self.m.scrollback.evicted()
     }
 
+    /// Lets the oldest rows of scrollback go, as if they had left it at its far end.
+    pub fn forget_scrollback(&mut self, rows: usize) {
+        self.m.scrollback.forget(rows);
+    }
+
     /// Rows in scrollback.
     pub fn scrollback_len(&self) -> usize {
         self.m.scrollback.len()

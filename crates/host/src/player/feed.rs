@@ -2,13 +2,15 @@
 //! the reader of any other format, which can only be read from its start.
 
 use std::fs::File;
-use std::io::{self, BufReader, Seek, SeekFrom};
+use std::io::Empty;
+use std::sync::Arc;
 
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_tape::ahr::{self, BlockReader, Body, Mark};
 use tapdeck_tape::{EventReader, Item, Kind};
 
 use super::{PlayError, Played};
+use crate::ahead::{At, Blocks};
 use crate::source::{Source, SourceError};
 
 /// The next event of a recording.
@@ -55,7 +57,10 @@ impl Feed {
 
     pub(super) fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
         match self {
-            Feed::Native(native) => native.go_to(spot),
+            Feed::Native(native) => {
+                native.go_to(spot);
+                Ok(())
+            }
             Feed::Other(other) => other.go_to(spot),
         }
     }
@@ -80,8 +85,8 @@ impl Once {
 /// A native recording.
 pub(super) struct Native {
     source: Source,
-    file: File,
-    reader: ahr::Reader<BufReader<File>>,
+    file: Arc<File>,
+    reader: ahr::Reader<Empty>,
     time_ns: u64,
     last_ts: Option<u64>,
     block: Option<u64>,
@@ -91,8 +96,8 @@ pub(super) struct Native {
 impl Native {
     pub(super) fn open(source: &Source) -> Result<Self, PlayError> {
         let fail = |why| SourceError::Open { path: source.path().to_owned(), why };
-        let file = File::open(source.path()).map_err(fail)?;
-        let reader = reader_at(&file, 0).map_err(fail)?;
+        let file = Arc::new(File::open(source.path()).map_err(fail)?);
+        let reader = reader_at(&file, 0);
         let source = source.clone();
         Ok(Self { source, file, reader, time_ns: 0, last_ts: None, block: None, damages: Once::default() })
     }
@@ -149,22 +154,18 @@ impl Native {
         }
     }
 
-    fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
+    fn go_to(&mut self, spot: Spot) {
         let (offset, time_ns, last_ts) = match spot {
             Spot::Block { offset, time_ns, last_ts } => (offset, time_ns, last_ts),
             _ => (0, 0, None),
         };
-        self.reader = reader_at(&self.file, offset)
-            .map_err(|why| SourceError::Open { path: self.source.path().to_owned(), why })?;
+        self.reader = reader_at(&self.file, offset);
         (self.time_ns, self.last_ts, self.block) = (time_ns, last_ts, None);
-        Ok(())
     }
 }
 
-fn reader_at(file: &File, offset: u64) -> io::Result<ahr::Reader<BufReader<File>>> {
-    let mut file = file.try_clone()?;
-    file.seek(SeekFrom::Start(offset))?;
-    Ok(ahr::Reader::over(BlockReader::starting_at(BufReader::with_capacity(1 << 16, file), offset)))
+fn reader_at(file: &Arc<File>, offset: u64) -> ahr::Reader<Empty> {
+    Blocks::new(BlockReader::starting_at(At::new(file.clone(), offset), offset)).into_records()
 }
 
 /// A recording in any other format.

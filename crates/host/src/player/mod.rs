@@ -150,16 +150,21 @@ impl Player {
             return Err(PlayError::Empty(self.source.path().to_owned()));
         }
         let first_ts = native.last_ts();
-        let tail = ahr::tail(native.file()).map_err(|why| self.source.read_error(why))?;
-        self.length_ns = tail.last_ts.unwrap_or(0).saturating_sub(first_ts.unwrap_or(0));
         self.index = load_index(&self.source, native.file());
+        match self.index.as_ref().and_then(|(index, _)| index.end) {
+            // An index that covers everything knows the length; otherwise the end of the recording tells it.
+            Some((_, duration_ns, _)) => self.length_ns = duration_ns,
+            None => {
+                let tail = ahr::tail(native.file()).map_err(|why| self.source.read_error(why))?;
+                self.length_ns = tail.last_ts.unwrap_or(0).saturating_sub(first_ts.unwrap_or(0));
+            }
+        }
         if let Some(survey) = self.index.as_ref().and_then(|(index, _)| survey::by_index(&self.source, index))
         {
-            self.length_ns = survey.duration_ns;
             self.surveyor = Surveyor::Done(survey);
         }
-        // Reading the length moved the file under the reader.
-        self.go_to(Spot::Start)
+        self.next = first;
+        Ok(())
     }
 
     /// The terminal as it is at this place.

@@ -165,6 +165,11 @@ impl RecordingFile {
         self.good_len
     }
 
+    /// The file for somebody who reads it by places of their own.
+    pub(super) fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// Appends a block, wholly or not at all.
     pub(super) fn write_block(&mut self, block: &[u8]) -> io::Result<()> {
         if let Err(e) = self.file.write_all_at(block, self.good_len) {

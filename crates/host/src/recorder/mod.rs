@@ -25,12 +25,17 @@ use crate::inbox::Anchor;
 use crate::shared::{SharedLog, Woken};
 
 mod file;
+mod live;
+mod name;
 mod other;
 mod seal;
 mod snapshots;
 
 use file::replace_file;
 pub use file::{CreateError, IfExists, RecordingFile, file_digest, forget_sidecars, sidecar};
+use live::Indexing;
+pub use live::LiveIndex;
+pub use name::{calendar, default_path};
 use other::OtherTask;
 pub use other::can_record;
 pub use seal::SEALED_SIDECARS;
@@ -67,6 +72,8 @@ pub struct RecordOptions {
     pub ipc: Option<String>,
     /// The key to seal it with; native recordings only.
     pub seal: Option<SealKey>,
+    /// When its index is written; native recordings only.
+    pub index: LiveIndex,
 }
 
 /// What became of a recording.
@@ -86,6 +93,8 @@ pub struct Report {
     pub trouble: Option<String>,
     /// What the format could not carry.
     pub losses: Losses,
+    /// Why there is no index, or less of one; that costs nothing but time.
+    pub index_trouble: Option<String>,
 }
 
 impl Report {
@@ -98,6 +107,7 @@ impl Report {
             lost_bytes: 0,
             trouble: None,
             losses: Losses::default(),
+            index_trouble: None,
         }
     }
 }
@@ -205,6 +215,9 @@ struct Task {
     refusal: Option<String>,
     snapshots: Snapshots,
     seal: Option<Sealing>,
+    index: Indexing,
+    /// The block in hand was filled by a program in a hurry.
+    hurry: bool,
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
 }
@@ -220,6 +233,7 @@ impl Task {
     ) -> Self {
         let base_off = file.start_off();
         let snapshots = Snapshots::new(&file, log.clone());
+        let index = Indexing::new(&file, options.index);
         Self {
             file,
             log,
@@ -244,6 +258,8 @@ impl Task {
             refusal: None,
             snapshots,
             seal: None,
+            index,
+            hurry: false,
             closing: false,
         }
     }
@@ -376,15 +392,17 @@ impl Task {
     /// How hard to compress the block in hand.
     fn quality(&mut self) -> Quality {
         let asked = Quality::Brotli(self.options.quality);
+        // The records' own time: ours would count a backlog as leisure.
+        let took = self.builder.first_ts().map_or(0, |first| self.last_ts.saturating_sub(first));
+        let hurry = HURRY.iter().find(|(filled_in, _)| took < *filled_in);
+        self.hurry = self.builder.is_full() && hurry.is_some();
         if !self.builder.is_full() || self.options.quality <= 1 {
             return asked;
         }
         if self.log.pending(self.reader) >= STORE_PENDING {
             return Quality::Stored;
         }
-        // The records' own time: ours would count a backlog as leisure.
-        let took = self.builder.first_ts().map_or(0, |first| self.last_ts.saturating_sub(first));
-        let Some((_, quality)) = HURRY.iter().find(|(filled_in, _)| took < *filled_in) else { return asked };
+        let Some((_, quality)) = hurry else { return asked };
         // At full speed every processor is busy passing bytes on, and compressing slows the program down. That is
         // worth it only for output that shrinks well; a block now and then shows whether it does.
         self.hurried = self.hurried.wrapping_add(1);
@@ -419,7 +437,10 @@ impl Task {
             self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
         }
         match written {
-            Ok(()) => self.disk = Disk::Fine,
+            Ok(()) => {
+                self.disk = Disk::Fine;
+                self.index.wrote(self.file.written(), self.builder.byte_off(), self.hurry);
+            }
             Err(e) => {
                 self.lost += output;
                 self.refused += output;
@@ -500,6 +521,7 @@ impl Task {
         self.meta.sha256 = Some(self.file.digest());
         self.write_meta();
         self.log.remove_reader(self.reader);
+        let index_trouble = self.index.finish();
         Report {
             path: self.file.path().to_owned(),
             file_bytes: self.file.written(),
@@ -508,6 +530,7 @@ impl Task {
             lost_bytes: self.lost,
             trouble: self.trouble,
             losses: Losses::default(),
+            index_trouble,
         }
     }
 
@@ -558,50 +581,9 @@ fn driver_event(ts: u64, change: &tapdeck_core::Change) -> String {
     format!("{line}\n")
 }
 
-/// Where recordings go that are given no name, and the name of this one.
-pub fn default_path(clock: Clock, program: &Path) -> PathBuf {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-    let home = || std::env::var_os("HOME").map_or_else(|| "/tmp".into(), PathBuf::from).join(".local/state");
-    let folder = state.unwrap_or_else(home).join("tapdeck/recordings");
-    let program = program.file_name().unwrap_or_default().to_string_lossy();
-    let program: String =
-        program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
-    folder.join(format!("{}-{program}-{}.ahr", calendar(clock.wall_start_ns()), std::process::id()))
-}
-
-/// A moment as `20260304-050607`, in UTC.
-pub fn calendar(wall_ns: u64) -> String {
-    let secs = wall_ns / 1_000_000_000;
-    let (days, rest) = (secs / 86_400, secs % 86_400);
-    // Days to a date in the Gregorian calendar, counted in 400-year eras that begin on 1 March.
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (h, m, s) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates() {
-        for (secs, date) in [
-            (0, "19700101-000000"),
-            (951_782_400, "20000229-000000"),
-            (1_709_251_199, "20240229-235959"),
-            (2_147_483_648, "20380119-031408"),
-            (4_102_444_800, "21000101-000000"),
-        ] {
-            assert_eq!(calendar(secs * 1_000_000_000), date);
-        }
-    }
 
     #[test]
     fn sidecars_stand_beside_the_recording() {

@@ -115,6 +115,7 @@ impl OtherTask {
             lost_bytes: work.lost,
             trouble: work.trouble,
             losses,
+            index_trouble: None,
         }
     }
 }

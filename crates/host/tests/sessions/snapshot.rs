@@ -38,6 +38,7 @@ fn session(recording: Option<&std::path::Path>, with: impl FnOnce(&Handle)) {
             title: None,
             ipc: None,
             seal: None,
+            index: tapdeck_host::LiveIndex::Off,
         };
         Recorder::start(file, log.clone(), clock, options, size).expect("started")
     });
@@ -102,6 +103,7 @@ fn a_list_that_cannot_be_written_is_a_failure() {
         title: None,
         ipc: None,
         seal: None,
+        index: tapdeck_host::LiveIndex::Off,
     };
     let recorder = Recorder::start(file, log.clone(), clock, options, size).expect("started");
     let backend =

@@ -1,13 +1,14 @@
 //! `tapdeck branch-points`: the final lines of a session with its snapshots between them, so that a person can
 //! point at the line from which to go on differently.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use tapdeck_host::{Source, SourceError, sidecar};
-use tapdeck_tape::{Container, Moment, Replay, export, snapshots_of};
+use tapdeck_tape::{Container, Moment, MomentKind, Replay, export, snapshots_of};
 
 use crate::ending::{Ending, code, output_failed, say};
 use crate::formats;
@@ -125,9 +126,12 @@ fn list(path: &Path, from: Option<Container>) -> Result<List, (String, i32)> {
     // Formats that cannot hold snapshots have them in the sidecar alone, and a crash may have cost the record.
     if let Ok(file) = File::open(sidecar(path, "snapshots.jsonl")) {
         let beside = snapshots_of(BufReader::new(file), started_ns).unwrap_or_default();
-        let known = |m: &Moment| moments.iter().any(|k| k.kind == m.kind && k.anchor == m.anchor);
-        let new: Vec<Moment> = beside.into_iter().filter(|m| !known(m)).collect();
-        moments.extend(new);
+        let place = |m: &Moment| match m.kind {
+            MomentKind::Snapshot(id) => (Some(id), m.anchor),
+            MomentKind::Marker => (None, m.anchor),
+        };
+        let known: HashSet<_> = moments.iter().map(place).collect();
+        moments.extend(beside.into_iter().filter(|m| !known.contains(&place(m))));
     }
     Ok(List { replay, moments })
 }

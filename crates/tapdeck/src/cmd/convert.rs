@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::{Source, SourceError, forget_sidecars, open_stream, sidecar, timing_names};
-use tapdeck_tape::ahr::{AhrWriter, Quality};
+use tapdeck_host::{Source, SourceError, forget_sidecars, open_stream, sidecar};
+use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::event::Count;
-use tapdeck_tape::export::{self, HtmlOptions, SvgOptions};
-use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
     Container, EventReader, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy, writer,
@@ -23,6 +22,13 @@ use crate::formats::{self, Export, Target, container_name};
 use crate::human;
 use crate::out_file::OutFile;
 use crate::progress::Progress;
+
+mod beside;
+mod losses;
+
+use beside::{Beside, Side, beside_failed, new_meta, timing_path};
+pub(crate) use losses::losses_text;
+use losses::{export_losses, losses_json};
 
 /// Convert a recording to another format, or export what it shows.
 #[derive(Args)]
@@ -78,7 +84,7 @@ pub(crate) struct ConvertArgs {
     json: bool,
 }
 
-/// Exports come with this much scrollback.
+/// Lines that an export keeps until they are certain.
 const ALL_ROWS: usize = 1_000_000;
 /// Remarks beyond this many are only counted.
 const MAX_NOTES: usize = 100;
@@ -184,9 +190,10 @@ struct Done {
 fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
     let target = args.target()?;
     let count = Arc::<AtomicU64>::default();
-    let (from, reader, total, old_meta) = if args.input.as_os_str() == "-" {
+    let mut beside = Beside::default();
+    let (from, reader, total) = if args.input.as_os_str() == "-" {
         let (from, reader) = open_stream(io::stdin(), args.from, args.timing.as_deref(), &count)?;
-        (from, reader, 0, None)
+        (from, reader, 0)
     } else {
         let source = Source::find(&args.input, args.from, args.timing.as_deref())?;
         // Not even when asked: the sidecars of the one would be replaced before the other is safe.
@@ -198,18 +205,23 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
                 args.output.display()
             )));
         }
-        let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
-        (source.container(), source.open_counted(&count)?, source.len(), meta)
+        if source.container().format == Format::Ahr {
+            beside = Beside::of(&source);
+        }
+        (source.container(), source.open_counted(&count)?, source.len())
     };
     let mut reader =
         Watched { inner: reader, progress: Progress::new("converting", total, count), seen: Seen::default() };
     let mut main = Main::create(&args.output, args.overwrite)?;
     let losses = match target {
-        Target::Tape(container) => to_tape(args, from, container, &mut reader, &mut main, old_meta)?,
+        Target::Tape(container) => to_tape(args, from, container, &mut reader, &mut main, beside)?,
         Target::Export(kind) => {
-            to_export(args, kind, &mut reader, &mut main)?;
+            let cut = to_export(args, kind, &mut reader, &mut main)?;
             main.commit(&args.output)?;
-            export_losses(kind, &reader.seen)
+            let mut losses = export_losses(kind, &reader.seen);
+            losses.extend(cut);
+            losses.extend(beside.left_behind(args)?);
+            losses
         }
     };
     reader.progress.clear();
@@ -223,7 +235,7 @@ fn to_tape(
     to: Container,
     reader: &mut Watched,
     main: &mut Main,
-    old_meta: Option<Meta>,
+    mut beside: Beside,
 ) -> Result<Vec<(Loss, Count)>, Fail> {
     let Some(mut target) = writer(to.format, Quality::Brotli(args.brotli_q)) else {
         return Err(Fail::usage(format!("{} cannot be written", container_name(to))));
@@ -232,6 +244,16 @@ fn to_tape(
     let side = |suffix| Side::create(sidecar(&args.output, suffix), args.overwrite);
     let mut events = native.then(|| side("events.jsonl")).transpose()?;
     let mut meta_file = native.then(|| side("meta.json")).transpose()?;
+    let mut snapshots = match &mut beside.snapshots {
+        Some(old) if native => {
+            let mut file = side("snapshots.jsonl")?;
+            file.copy(old)?;
+            Some(file)
+        }
+        _ => None,
+    };
+    let old_meta = beside.meta.take();
+    let mut labels = Count::default();
     let mut timing = match to.format {
         Format::Typescript => Some(Side::create(timing_path(args, from)?, args.overwrite)?),
         _ => None,
@@ -249,8 +271,12 @@ fn to_tape(
         if let Some(timing) = &mut timing {
             timing.put(&parts.timing)?;
         }
-        if let Some(events) = &mut events {
-            events.put(&parts.events)?;
+        match (&mut events, &mut beside.events) {
+            (Some(events), Some(old)) => {
+                old.merge::<Stop>(&parts.events, |line| Ok(events.put(line)?))?;
+            }
+            (Some(events), None) => events.put(&parts.events)?,
+            (None, _) => labels.events += line_count(&parts.events),
         }
         Ok(())
     });
@@ -268,7 +294,18 @@ fn to_tape(
     if native && args.overwrite {
         forget_sidecars(&args.output);
     }
-    for file in [timing, events].into_iter().flatten() {
+    let mut losses: Vec<_> = report.losses.iter().collect();
+    if let (Some(events), Some(old)) = (&mut events, &mut beside.events) {
+        while let Some(line) = old.next_up_to(u64::MAX).map_err(|e| beside_failed(args, &e))? {
+            events.put(&line)?;
+        }
+    } else {
+        losses.extend(beside.left_behind(args)?);
+    }
+    if labels.events > 0 {
+        losses.push((Loss::Labels, labels));
+    }
+    for file in [timing, events, snapshots.take()].into_iter().flatten() {
         file.commit()?;
     }
     if let Some(mut file) = meta_file.take() {
@@ -279,28 +316,41 @@ fn to_tape(
         file.put(&bytes)?;
         file.commit()?;
     }
-    Ok(report.losses.iter().collect())
+    Ok(losses)
 }
 
-fn to_export(args: &ConvertArgs, kind: Export, reader: &mut Watched, main: &mut Main) -> Result<(), Fail> {
-    let header = reader.header().clone();
+fn line_count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|b| **b == b'\n').count() as u64
+}
+
+/// Writes a picture of the session, and says what of it had to be left out.
+fn to_export(
+    args: &ConvertArgs,
+    kind: Export,
+    reader: &mut Watched,
+    main: &mut Main,
+) -> Result<Option<(Loss, Count)>, Fail> {
+    let lines = |form, reader: &mut Watched, main: &mut Main| {
+        export::lines(form, reader, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
+    };
+    let mut cut = None;
     let result = match kind {
         Export::Html => export::html(reader, HtmlOptions::default(), BufWriter::new(&mut *main)),
-        Export::Svg => export::svg_animated(reader, SvgOptions::default(), BufWriter::new(&mut *main)),
-        _ => Replay::to_end(reader, ALL_ROWS).and_then(|replay| {
-            let out = BufWriter::with_capacity(1 << 16, &mut *main);
-            match kind {
-                Export::Txt => export::txt(&replay, out),
-                Export::Ansi => export::ansi(&replay, out),
-                Export::Md => export::md(&header, &replay, out),
-                Export::Json => export::json(&header, &replay, out),
-                Export::Csv => export::branch_csv(replay.term(), replay.moments(), out),
-                _ => export::svg_still(replay.term(), SvgOptions::default(), out),
-            }
+        Export::Svg => {
+            let film = export::svg_animated(reader, SvgOptions::default(), BufWriter::new(&mut *main));
+            film.map(|end| cut = end.map(|_| (Loss::Frames, Count { events: reader.count_rest(), bytes: 0 })))
+        }
+        Export::SvgStill => Replay::to_end(reader, 0).and_then(|replay| {
+            export::svg_still(replay.term(), SvgOptions::default(), BufWriter::new(&mut *main))
         }),
+        Export::Txt => lines(LinesAs::Txt, reader, main),
+        Export::Ansi => lines(LinesAs::Ansi, reader, main),
+        Export::Md => lines(LinesAs::Md, reader, main),
+        Export::Json => lines(LinesAs::Json, reader, main),
+        Export::Csv => lines(LinesAs::Csv, reader, main),
     };
     match result {
-        Ok(()) => reader.stop_if_broken(args),
+        Ok(()) => reader.stop_if_broken(args).map(|()| cut),
         Err(tapdeck_tape::Error::Write { source, .. }) => Err(Fail::output(&args.output, &source)),
         Err(e) => Err(reading_failed(args, &e)),
     }
@@ -308,42 +358,6 @@ fn to_export(args: &ConvertArgs, kind: Export, reader: &mut Watched, main: &mut 
 
 fn reading_failed(args: &ConvertArgs, e: &tapdeck_tape::Error) -> Fail {
     Fail { message: format!("{}: {e}", args.input.display()), code: code::IO }
-}
-
-/// Where the timing file of a typescript goes.
-fn timing_path(args: &ConvertArgs, from: Container) -> Result<PathBuf, Fail> {
-    // Only one of the two is a typescript, so there is no doubt whose timing it is.
-    let spare = args.timing.clone().filter(|_| from.format != Format::Typescript);
-    let beside = || timing_names(&args.output).into_iter().next().filter(|_| !args.to_stdout());
-    args.out_timing.clone().or(spare).or_else(beside).ok_or_else(|| {
-        Fail::usage("a typescript has a timing file: say where it goes with --out-timing".into())
-    })
-}
-
-/// The sidecar of a new native recording: what the old one said, where there was one, and how it ended.
-fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta {
-    let fresh = AhrWriter::meta(header);
-    let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
-    meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
-    match seen.ending {
-        Some(Kind::Exit(code)) => meta.exit = Some(meta::Exit::Code(code)),
-        Some(Kind::Signal(number)) => meta.exit = Some(meta::Exit::Signal(number)),
-        _ => {}
-    }
-    if meta.started_at_ns > 0 {
-        meta.ended_at_ns = Some(meta.started_at_ns.saturating_add(seen.duration_ns));
-    }
-    meta
-}
-
-/// What no picture of a session shows, and what these do not.
-fn export_losses(kind: Export, seen: &Seen) -> Vec<(Loss, Count)> {
-    let mut losses = vec![(Loss::Input, seen.input)];
-    if matches!(kind, Export::Txt | Export::Ansi | Export::SvgStill) {
-        losses.extend([(Loss::Marker, seen.markers), (Loss::Snapshot, seen.snapshots)]);
-    }
-    losses.retain(|(_, count)| count.events > 0);
-    losses
 }
 
 /// Why the copying stopped.
@@ -413,6 +427,13 @@ struct Watched {
 }
 
 impl Watched {
+    /// Reads to the end, and counts the events.
+    fn count_rest(&mut self) -> u64 {
+        let before = self.seen.events;
+        while let Ok(Some(_)) = self.next_item() {}
+        self.seen.events - before
+    }
+
     /// Gives up over a source that broke off, unless what came before it is wanted.
     fn stop_if_broken(&self, args: &ConvertArgs) -> Result<(), Fail> {
         match &self.seen.broke_off {
@@ -498,34 +519,6 @@ impl Write for Main {
     }
 }
 
-/// A file beside the output.
-struct Side {
-    file: OutFile,
-    path: PathBuf,
-    empty: bool,
-}
-
-impl Side {
-    fn create(path: PathBuf, overwrite: bool) -> Result<Self, Fail> {
-        let file = OutFile::create(&path, overwrite).map_err(|e| Fail::output(&path, &e))?;
-        Ok(Self { file, path, empty: true })
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Fail> {
-        self.empty &= bytes.is_empty();
-        self.file.write_all(bytes).map_err(|e| Fail::output(&self.path, &e))
-    }
-
-    fn commit(self) -> Result<(), Fail> {
-        if self.empty {
-            // One of an older recording of that name must not speak for this one.
-            let _ = std::fs::remove_file(&self.path);
-            return Ok(());
-        }
-        self.file.commit().map_err(|e| Fail::output(&self.path, &e))
-    }
-}
-
 impl Done {
     fn say(&self, args: &ConvertArgs) {
         if !args.quiet {
@@ -570,33 +563,4 @@ impl Done {
             "broke_off": self.seen.broke_off,
         })
     }
-}
-
-/// What could not be carried, as a sentence's end.
-pub(crate) fn losses_text(losses: &[(Loss, Count)]) -> String {
-    let one = |(loss, count): &(Loss, Count)| match (loss, count) {
-        (Loss::Timing, _) => loss.to_string(),
-        (_, Count { events, bytes: 0 }) => format!("{loss}: {events}"),
-        (_, Count { events, bytes }) => format!("{loss}: {events} with {}", human::bytes(*bytes)),
-    };
-    losses.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-fn losses_json(losses: &[(Loss, Count)]) -> Vec<Value> {
-    let name = |loss: &Loss| match loss {
-        Loss::InvalidUtf8 => "invalid-utf8",
-        Loss::Characters => "characters",
-        Loss::Input => "input",
-        Loss::Resize => "resize",
-        Loss::Marker => "marker",
-        Loss::Exit => "exit",
-        Loss::Signal => "signal",
-        Loss::Mark => "mark",
-        Loss::Snapshot => "snapshot",
-        Loss::Timing => "timing",
-        Loss::Header => "header",
-        _ => "other",
-    };
-    let one = |(loss, count): &(Loss, Count)| json!({"what": name(loss), "events": count.events, "bytes": count.bytes});
-    losses.iter().map(one).collect()
 }

@@ -1,14 +1,15 @@
 //! `tapdeck index`: keyframes beside a recording, so that it opens at any moment at once.
 
-use std::io::{BufReader, Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::sidecar;
-use tapdeck_tape::index::{Index, IndexOptions, build_index};
+use tapdeck_host::{Blocks, sidecar};
+use tapdeck_tape::ahr::BlockReader;
+use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions, index_blocks};
 
 use super::verify::open;
 use crate::ending::{Ending, code, print, say};
@@ -19,8 +20,8 @@ use crate::progress::Progress;
 /// Write the index of a recording, NAME.ahx, with which it opens at any moment at once.
 #[derive(Args)]
 #[command(after_help = "\
-An index that fits its recording is left alone; one that is stale, damaged or of another recording
-is made anew. Nothing needs an index: without one, places are found by reading from the start.
+An index that fits its recording is left alone, one that breaks off is gone on with, and one that is
+damaged or of another recording is made anew. `rec` writes an index itself as it goes. Nothing needs an index: without one, places are found by reading from the start.
 
 Examples:
   tapdeck index demo.ahr
@@ -77,39 +78,60 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
     let file = open(recording)?;
     let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", recording.display()), code::IO);
-    let old = std::fs::File::open(&path).ok();
-    let why = match &old {
-        None => Some("written"),
-        Some(_) if force => Some("made anew"),
-        Some(old) => match Index::load(old).and_then(|mut index| Ok((index.check(&file)?, index))) {
-            Ok((true, index)) => {
-                let bytes = old.metadata().map_or(0, |m| m.len());
-                return Ok(Done { path, index, bytes, why: None });
+    let mut why = "written";
+    let mut begun = None;
+    if let Ok(mut old) = std::fs::File::open(&path) {
+        why = "made anew";
+        if !force {
+            why = "did not fit, and was made anew";
+            if let Ok(mut index) = Index::load(&old)
+                && let Ok(fits) = index.check(&file)
+            {
+                let whole = index.whole_keyframes(&mut old);
+                if fits && whole == index.keyframes.len() {
+                    let bytes = old.metadata().map_or(0, |m| m.len());
+                    return Ok(Done { path, index, bytes, why: None });
+                }
+                index.keyframes.truncate(whole);
+                begun = Begun::by(&index, old);
             }
-            _ => Some("did not fit, and was made anew"),
-        },
+        }
+    }
+    let begun = match begun {
+        Some(begun) => {
+            why = "broke off, and was gone on with";
+            begun
+        }
+        None => Begun { builder: IndexBuilder::new(IndexOptions::default()), old: None, offset: 0 },
     };
     let total = file.metadata().map_or(0, |m| m.len());
-    let done = Arc::<AtomicU64>::default();
+    let done = Arc::new(AtomicU64::new(begun.offset));
     let mut progress = Progress::new("indexing", total, done.clone());
-    let mut out = OutFile::create(&path, true).map_err(|e| fail(&e))?;
-    let mut bytes = 0;
-    let counted = Counted { inner: open(recording)?, done };
-    let mut written = Ok(());
-    let built =
-        build_index::<tapdeck_tape::Error>(BufReader::new(counted), IndexOptions::default(), |piece| {
-            progress.tick();
-            bytes += piece.len() as u64;
-            if written.is_ok() {
-                written = out.write_all(piece);
-            }
-            Ok(())
-        });
-    built.map_err(|e| fail(&e))?;
-    progress.clear();
     let name = path.display().to_string();
     let cannot = |e: std::io::Error| (format!("cannot write {name}: {e}"), code::IO);
-    written.map_err(cannot)?;
+    let mut out = OutFile::create(&path, true).map_err(cannot)?;
+    let mut bytes = 0;
+    if let Some(mut kept) = begun.old {
+        bytes = std::io::copy(&mut kept, &mut out).map_err(cannot)?;
+    }
+    let mut recording_file = open(recording)?;
+    recording_file.seek(SeekFrom::Start(begun.offset)).map_err(|e| fail(&e))?;
+    let counted = Counted { inner: recording_file, done };
+    let mut blocks = Blocks::new(BlockReader::starting_at(counted, begun.offset));
+    let built = index_blocks::<Stop>(
+        begun.builder,
+        || blocks.next_item(),
+        |piece| {
+            progress.tick();
+            bytes += piece.len() as u64;
+            out.write_all(piece).map_err(Stop::Out)
+        },
+    );
+    progress.clear();
+    built.map_err(|stop| match stop {
+        Stop::Tape(e) => fail(&e),
+        Stop::Out(e) => cannot(e),
+    })?;
     out.commit().map_err(cannot)?;
     let index =
         std::fs::File::open(&path).map_err(|e| fail(&e)).and_then(|f| Index::load(f).map_err(|e| fail(&e)));
@@ -117,7 +139,39 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
         let _ = std::fs::remove_file(&path);
         (format!("{}: no recording: not one whole block in it", recording.display()), code::FAILED)
     })?;
-    Ok(Done { path, index, bytes, why })
+    Ok(Done { path, index, bytes, why: Some(why) })
+}
+
+/// An index to go on with.
+struct Begun {
+    builder: IndexBuilder,
+    /// What is kept of the one that was there.
+    old: Option<std::io::Take<std::fs::File>>,
+    /// Where the recording goes on.
+    offset: u64,
+}
+
+impl Begun {
+    /// Behind the last keyframe.
+    fn by(index: &Index, mut old: std::fs::File) -> Option<Self> {
+        let keyframe = index.keyframes.last()?;
+        let dump = index.dump(&mut old, keyframe).ok()?;
+        old.seek(SeekFrom::Start(0)).ok()?;
+        let builder = IndexBuilder::resume(IndexOptions::default(), keyframe, &dump);
+        Some(Self { builder, old: Some(old.take(keyframe.end())), offset: keyframe.block_offset })
+    }
+}
+
+/// Why the indexing stopped.
+enum Stop {
+    Tape(tapdeck_tape::Error),
+    Out(std::io::Error),
+}
+
+impl From<tapdeck_tape::Error> for Stop {
+    fn from(e: tapdeck_tape::Error) -> Self {
+        Stop::Tape(e)
+    }
 }
 
 impl Done {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tapdeck_host::{
-    Clock, CreateError, IfExists, Launch, RecordOptions, Recording, RecordingFile, Report, can_record,
-    default_path,
+    Clock, CreateError, IfExists, Launch, LiveIndex, RecordOptions, Recording, RecordingFile, Report,
+    can_record, default_path,
 };
 use tapdeck_tape::{Container, Format};
 
@@ -67,6 +67,10 @@ pub(crate) struct RecArgs {
     /// Seal the recording with the key in this file: see tapdeck verify --key
     #[arg(long, value_name = "KEYFILE", conflicts_with = "append")]
     seal: Option<PathBuf>,
+    /// Write the index that lets the recording open anywhere: as it goes where that costs nothing, in `whole`
+    /// to the very end however long that takes, or not at all
+    #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index)]
+    index: LiveIndex,
     /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
     #[arg(long, value_name = "FILE")]
     out_branch_points: Option<PathBuf>,
@@ -81,6 +85,15 @@ pub(crate) struct RecArgs {
     /// The program and its arguments, after `--`; your shell when left out
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
+}
+
+fn live_index(text: &str) -> Result<LiveIndex, String> {
+    Ok(match text {
+        "auto" => LiveIndex::Auto,
+        "whole" => LiveIndex::Whole,
+        "off" => LiveIndex::Off,
+        _ => return Err("write auto, whole or off".into()),
+    })
 }
 
 pub(crate) fn run(args: &RecArgs) -> Ending {
@@ -123,6 +136,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         title: args.title.clone(),
         ipc,
         seal,
+        index: args.index,
     };
     let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
     let mut ending = match &finished.outcome {
@@ -140,6 +154,12 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
             ending = Ending::Code(code::IO);
         }
         comment_on(report, container, args.quiet);
+        if let Some(trouble) = &report.index_trouble {
+            say(format_args!("the index could not be written: {trouble}"));
+            if args.index == LiveIndex::Whole && ending == Ending::Code(0) {
+                ending = Ending::Code(code::IO);
+            }
+        }
         if let Some(list) = &args.out_branch_points {
             let form = Form::of_path(list);
             let written =

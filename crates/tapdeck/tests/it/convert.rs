@@ -183,3 +183,35 @@ fn a_typescript_of_script_itself_is_read() {
     convert(&home, &["s.typescript", "-o", "s.txt"]);
     assert_eq!(std::fs::read(home.path("s.txt")).expect("read"), b"from script\n");
 }
+
+/// Turns and changes of the driver stand beside a recording, and were dropped on the way to another one.
+#[test]
+fn events_beside_a_recording_go_along_or_are_counted() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    let lines = [
+        "{\"ts_ns\":1,\"kind\":\"driver\",\"from\":null,\"to\":\"ann\",\"why\":\"claimed\",\"fence\":1}",
+        "{\"ts_ns\":2,\"kind\":\"marker\",\"n\":1,\"label\":\"of no record\"}",
+        "{\"kind\":\"of a later version\",\"deep\":[1,{\"x\":null}]}",
+    ];
+    std::fs::write(home.path("a.events.jsonl"), lines.join("\n")).expect("written");
+    std::fs::write(home.path("a.snapshots.jsonl"), "{\"id\":1}\n").expect("written");
+    let done = report(&home, &["a.ahr", "-o", "b.ahr"]);
+    assert_eq!(lost(&done), [""; 0]);
+    let carried = std::fs::read_to_string(home.path("b.events.jsonl")).expect("there");
+    assert_eq!(carried, format!("{}\n{}\n", lines[0], lines[2]));
+    assert_eq!(std::fs::read(home.path("b.snapshots.jsonl")).expect("there"), b"{\"id\":1}\n");
+    for target in ["c.cast", "c.txt", "c.ttyrec"] {
+        let done = report(&home, &["a.ahr", "-o", target]);
+        assert!(lost(&done).contains(&"beside"), "{target}: {done}");
+    }
+}
+
+/// An export kept the last million lines; the first went without a word.
+#[test]
+fn no_line_is_left_out_of_a_long_session() {
+    let home = Home::new();
+    std::fs::write(home.path("a.raw"), "x\r\n".repeat(1_500_000)).expect("written");
+    assert_eq!(lost(&report(&home, &["a.raw", "-o", "a.txt"])), [""; 0]);
+    assert_eq!(std::fs::metadata(home.path("a.txt")).expect("there").len(), 3_000_000);
+}

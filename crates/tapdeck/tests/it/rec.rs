@@ -309,3 +309,43 @@ fn a_killed_recorder_leaves_what_was_shown_in_any_format() {
         assert!(out.stdout.starts_with(b"shown"), "{name}: {}", String::from_utf8_lossy(&out.stderr));
     }
 }
+
+/// A recording opens anywhere right after it ends, with no command in between; a short one needs no index.
+#[test]
+fn the_index_is_written_as_it_goes() {
+    let home = Home::new();
+    let index = |args: &[&str]| {
+        let out = home.run([&["index", "--json"], args].concat());
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).expect("JSON")
+    };
+    let rec = |args: &[&str], script: &str| {
+        let out = home.run([&["rec", "-q"], args, &["--", "sh", "-c", script]].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    };
+    let lines = "yes 'a line of some sixty characters, so that there are enough' | head -n 90000";
+    rec(&["a.ahr"], lines);
+    let found = index(&["a.ahr"]);
+    assert_eq!((&found["written"], &found["keyframes"]), (&false.into(), &1.into()), "{found}");
+    // Going on with the recording goes on with its index.
+    rec(&["--append", "a.ahr"], lines);
+    let found = index(&["a.ahr"]);
+    assert_eq!((&found["written"], &found["keyframes"]), (&false.into(), &2.into()), "{found}");
+    let screen = |at: &str| home.run(["play", "--at", at, "--speed", "1000000", "a.ahr"]).stdout;
+    let with = screen("byte:9000000");
+    std::fs::rename(home.path("a.ahx"), home.path("gone")).expect("renamed");
+    assert!(with == screen("byte:9000000") && with.len() > 1_000_000, "the same with and without");
+    // Overwritten, too short, or not wanted: none.
+    rec(&["--overwrite", "a.ahr"], "echo short");
+    rec(&["--index", "off", "b.ahr"], lines);
+    rec(&["--index", "whole", "c.ahr"], "echo short");
+    let there = |name: &str| home.path(name).exists();
+    assert_eq!((there("a.ahx"), there("b.ahx"), there("c.ahx")), (false, false, true));
+    assert_eq!(index(&["c.ahr"])["written"], false);
+    // One that breaks off is gone on with, and ends as one made at once.
+    rec(&["--index", "off", "--append", "b.ahr"], lines);
+    index(&["b.ahr"]);
+    let whole = std::fs::read(home.path("b.ahx")).expect("read");
+    std::fs::write(home.path("b.ahx"), &whole[..whole.len() - 20]).expect("cut");
+    assert_eq!(index(&["b.ahr"])["written"], true);
+    assert!(std::fs::read(home.path("b.ahx")).expect("read") == whole);
+}

@@ -62,6 +62,16 @@ pub enum BlockItem {
     Damage(Damage),
 }
 
+impl BlockItem {
+    /// Where it ends in the file.
+    pub fn end(&self) -> u64 {
+        match self {
+            Self::Block(block) => block.offset + block.len,
+            Self::Damage(damage) => damage.offset + damage.len,
+        }
+    }
+}
+
 /// Reads blocks one after another.
 #[derive(Debug)]
 pub struct BlockReader<R> {

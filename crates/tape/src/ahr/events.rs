@@ -34,6 +34,9 @@ pub struct EventLine {
     pub label: Option<String>,
 }
 
+/// Labels take no more memory than this; nobody names so many.
+const MAX_LABELS: usize = 32 << 20;
+
 /// The labels in a sidecar of events, by number. Lines of other kinds are passed over.
 ///
 /// # Errors
@@ -41,8 +44,14 @@ pub struct EventLine {
 pub fn labels_of(sidecar: impl Read) -> Result<BTreeMap<u32, String>> {
     let mut lines = Lines::new(sidecar);
     let mut labels = BTreeMap::new();
+    let mut room = MAX_LABELS;
     while let Some(line) = lines.next_line()? {
-        if let Ok(EventLine { n: Some(n), label: Some(label), .. }) = serde_json::from_slice(line.text) {
+        if let Ok(EventLine { n: Some(n), label: Some(label), kind, .. }) =
+            serde_json::from_slice::<EventLine>(line.text)
+            && kind == "marker"
+        {
+            let Some(left) = room.checked_sub(label.len() + size_of::<String>()) else { break };
+            room = left;
             labels.insert(n, label);
         }
     }

@@ -10,6 +10,7 @@
 
 mod block;
 mod build;
+mod carry;
 mod codec;
 mod damage;
 mod events;
@@ -23,6 +24,7 @@ mod summary;
 
 pub use block::{Block, BlockItem, BlockReader};
 pub use build::BlockBuilder;
+pub use carry::CarriedEvents;
 pub use codec::Quality;
 pub(crate) use codec::{compress as compress_into, decompress_exact};
 pub use damage::{Damage, DamageKind};

@@ -93,11 +93,7 @@ impl<R: Read> Reader<R> {
                 Source::Here(blocks) => blocks.next_item()?,
                 Source::Given { next, offset } => {
                     let next = next()?;
-                    *offset = match &next {
-                        Some(BlockItem::Block(block)) => block.offset + block.len,
-                        Some(BlockItem::Damage(damage)) => damage.offset + damage.len,
-                        None => *offset,
-                    };
+                    *offset = next.as_ref().map_or(*offset, BlockItem::end);
                     next
                 }
             };

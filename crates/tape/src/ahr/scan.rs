@@ -30,12 +30,22 @@ pub enum ScanItem {
     Damage(Damage),
 }
 
+/// So much is read at once where blocks are large, and where they are small: the header of a small one is
+/// mostly there already, with its neighbours.
+const LARGE_STEP: usize = 512;
+const SMALL_STEP: usize = 64 * 1024;
+const SMALL: u64 = 8 * 1024;
+
 /// Goes from header to header.
 #[derive(Debug)]
 pub struct Scan<R> {
     inner: R,
     pos: u64,
     end: u64,
+    /// What was read last, where it begins, and how much to read next.
+    view: Vec<u8>,
+    view_at: u64,
+    step: usize,
     ready: Vec<ScanItem>,
     failed: bool,
 }
@@ -47,7 +57,8 @@ impl<R: Read + Seek> Scan<R> {
     /// When the file cannot be seeked.
     pub fn new(mut inner: R) -> Result<Self> {
         let end = inner.seek(SeekFrom::End(0)).map_err(|e| read_error(0, e))?;
-        Ok(Self { inner, pos: 0, end, ready: Vec::new(), failed: false })
+        let (view, step) = (Vec::new(), LARGE_STEP);
+        Ok(Self { inner, pos: 0, end, view, view_at: 0, step, ready: Vec::new(), failed: false })
     }
 
     /// Length of the file.
@@ -68,6 +79,7 @@ impl<R: Read + Seek> Scan<R> {
         }
         if let Some(info) = self.header_at(self.pos)? {
             self.pos += info.len;
+            self.step = if info.len < SMALL { SMALL_STEP } else { LARGE_STEP };
             return Ok(Some(ScanItem::Block(info)));
         }
         self.read_through()
@@ -126,13 +138,23 @@ impl<R: Read + Seek> Scan<R> {
         if pos.saturating_add(buf.len() as u64) > self.end {
             return Ok(false);
         }
-        self.inner.seek(SeekFrom::Start(pos)).map_err(|e| read_error(pos, e))?;
-        match self.inner.read_exact(buf) {
-            Ok(()) => Ok(true),
-            // The file became shorter meanwhile.
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
-            Err(e) => Err(read_error(pos, e)),
+        if let Some(found) = self.in_view(pos, buf.len()) {
+            buf.copy_from_slice(found);
+            return Ok(true);
         }
+        self.view.clear();
+        self.view_at = pos;
+        self.inner.seek(SeekFrom::Start(pos)).map_err(|e| read_error(pos, e))?;
+        let want = self.step.max(buf.len()) as u64;
+        (&mut self.inner).take(want).read_to_end(&mut self.view).map_err(|e| read_error(pos, e))?;
+        // Where the file became shorter meanwhile there is less.
+        let found = self.in_view(pos, buf.len());
+        Ok(found.map(|found| buf.copy_from_slice(found)).is_some())
+    }
+
+    fn in_view(&self, pos: u64, len: usize) -> Option<&[u8]> {
+        let from = usize::try_from(pos.checked_sub(self.view_at)?).ok()?;
+        self.view.get(from..from.checked_add(len)?)
     }
 }
 

@@ -2,6 +2,7 @@
 //! event a line, with absolute times in 2 and relative ones in 3. All of it is UTF-8, so bytes that are not
 //! cannot be carried; they are replaced and counted.
 
+mod halves;
 mod read;
 mod v1;
 mod write;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::v1;
+use super::{halves, v1};
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, known_size, seconds};
 use crate::lines::Lines;
 use crate::{Error, Place, Result};
@@ -27,6 +27,7 @@ pub struct CastReader<R> {
     time_ns: u64,
     ready: VecDeque<Event>,
     noted_order: bool,
+    noted_halves: bool,
     done: bool,
 }
 
@@ -85,6 +86,7 @@ impl<R: Read> CastReader<R> {
             time_ns: 0,
             ready: VecDeque::new(),
             noted_order: false,
+            noted_halves: false,
             done: false,
         };
         match serde_json::from_slice::<HeadLine>(&head) {
@@ -167,11 +169,14 @@ impl<R: Read> EventReader for CastReader<R> {
             if text.is_empty() || text.starts_with(b"#") {
                 continue;
             }
-            let parsed = match serde_json::from_slice::<Line<'_>>(text) {
-                Ok(Line(time, code, data)) => Ok((time, code.into_owned(), Value::String(data.into_owned()))),
-                // An unknown kind of event may carry anything.
-                Err(e) => serde_json::from_slice::<(f64, String, Value)>(text).map_err(|_| e),
-            };
+            let mut parsed = parse(text);
+            let mut mended = false;
+            if parsed.is_err()
+                && let Some(text) = halves::replace(text)
+            {
+                parsed = parse(&text);
+                mended = parsed.is_ok();
+            }
             let (time, code, data) = match parsed {
                 Ok(parsed) => parsed,
                 Err(_) if !line.ended => {
@@ -185,6 +190,13 @@ impl<R: Read> EventReader for CastReader<R> {
             };
             let item = self.event(time, &code, data, at);
             self.done |= item.is_err();
+            if mended && !std::mem::replace(&mut self.noted_halves, true) {
+                let item = item?;
+                if let Item::Event(event) = item {
+                    self.ready.push_back(event);
+                }
+                return Ok(Some(Note::item(at, "halves of characters (surrogates), which are replaced")));
+            }
             return item.map(Some);
         }
         Ok(None)
@@ -192,6 +204,15 @@ impl<R: Read> EventReader for CastReader<R> {
 
     fn position(&self) -> u64 {
         self.lines.position()
+    }
+}
+
+/// Time, code and data of an event.
+fn parse(text: &[u8]) -> serde_json::Result<(f64, String, Value)> {
+    match serde_json::from_slice::<Line<'_>>(text) {
+        Ok(Line(time, code, data)) => Ok((time, code.into_owned(), Value::String(data.into_owned()))),
+        // An unknown kind of event may carry anything.
+        Err(e) => serde_json::from_slice(text).map_err(|_| e),
     }
 }
 

@@ -58,7 +58,8 @@ pub(crate) fn shown_rows(term: &Term) -> usize {
 
 /// The final lines with the moments between them. Moments at one place keep their order.
 pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator<Item = BranchRow<'a>> {
-    let mut placed = place(term, moments).into_iter().peekable();
+    let placed = place(term, moments.iter().map(|m| (m, m)).collect());
+    let mut placed = placed.into_iter().peekable();
     let mut lines = final_lines(term).enumerate().peekable();
     let mut row = 0;
     std::iter::from_fn(move || {
@@ -76,9 +77,9 @@ pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator
     })
 }
 
-/// For each moment the number of lines before it, sorted by that; equal ones in order of anchor, then as
-/// they came.
-fn place<'a>(term: &Term, moments: &'a [Moment]) -> Vec<(usize, &'a Moment)> {
+/// For each moment, by whatever names it, the number of lines before it, sorted by that; equal ones in order of
+/// anchor, then as they came.
+pub(super) fn place<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
     if moments.is_empty() {
         return Vec::new();
     }
@@ -89,16 +90,16 @@ fn place<'a>(term: &Term, moments: &'a [Moment]) -> Vec<(usize, &'a Moment)> {
         .filter_map(|(i, line)| Some((line.written()?, i)))
         .collect();
     writes.sort_unstable();
-    let mut placed: Vec<(usize, &Moment)> = moments
-        .iter()
-        .map(|moment| {
+    let mut placed: Vec<((usize, u64), T)> = moments
+        .into_iter()
+        .map(|(name, moment)| {
             let before = writes.partition_point(|(byte, _)| *byte < moment.anchor);
             let row = before.checked_sub(1).map_or(0, |i| writes[i].1 + 1);
-            (row, moment)
+            ((row, moment.anchor), name)
         })
         .collect();
-    placed.sort_by_key(|(row, moment)| (*row, moment.anchor));
-    placed
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|((row, _), name)| (row, name)).collect()
 }
 
 /// A moment in the words of the exports.
@@ -152,6 +153,8 @@ pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<(
     out.flush()
 }
 
+pub(super) const CSV_HEAD: &str = "kind,index,position,ts_ns,text\r\n";
+
 /// The merged list as CSV: kind, index or id, position, time, text. A cell that a spreadsheet would take
 /// for a formula gets an apostrophe in front.
 ///
@@ -159,21 +162,25 @@ pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<(
 /// When the writer fails.
 pub fn branch_csv(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
-    out.put("kind,index,position,ts_ns,text\r\n")?;
-    let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
+    out.put(CSV_HEAD)?;
     for row in branch_points(term, moments) {
-        let line = match row {
-            BranchRow::Line(line) => {
-                format!("line,{},{},,{}\r\n", line.idx, number(line.last_write_byte), cell(&line.text))
-            }
-            BranchRow::Moment(m) => {
-                let (kind, id) = describe(m);
-                format!("{kind},{},{},{},{}\r\n", number(id), m.anchor, number(m.ts_ns), cell(&m.label))
-            }
-        };
-        out.put(line)?;
+        out.put(csv_row(&row))?;
     }
     out.flush()
+}
+
+/// One row of it.
+pub(super) fn csv_row(row: &BranchRow<'_>) -> String {
+    let number = |n: Option<u64>| n.map(|n| n.to_string()).unwrap_or_default();
+    match row {
+        BranchRow::Line(line) => {
+            format!("line,{},{},,{}\r\n", line.idx, number(line.last_write_byte), cell(&line.text))
+        }
+        BranchRow::Moment(m) => {
+            let (kind, id) = describe(m);
+            format!("{kind},{},{},{},{}\r\n", number(id), m.anchor, number(m.ts_ns), cell(&m.label))
+        }
+    }
 }
 
 fn cell(text: &str) -> String {

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use tapdeck_term::{Attrs, Colour, Generation, Style, Term, Underline};
 
 use super::branch::final_lines;
+use super::pieces::pieces;
 use super::{Out, markup, script_json};
 use crate::event::{EventReader, Item, Kind};
 use crate::replay::Replay;
@@ -88,7 +89,11 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
     let tail = json!({"duration": replay.time_ns() / 1_000_000, "moments": moments});
     out.put(format!("<script type=\"application/json\" id=\"tail\">{}</script>\n", script_json(&tail)))?;
     if options.transcript > 0 {
-        out.put("<details><summary>Transcript</summary>\n<pre id=\"transcript\">")?;
+        let left_out = match replay.term().evicted() {
+            0 => String::new(),
+            n => format!(" (without the first {n} lines)"),
+        };
+        out.put(format!("<details><summary>Transcript{left_out}</summary>\n<pre id=\"transcript\">"))?;
         for line in final_lines(replay.term()) {
             let mut text = String::new();
             markup(&line.text, &mut text);
@@ -128,23 +133,22 @@ impl Frames {
             .rows
             .iter()
             .map(|row| {
-                let runs: Vec<Value> = row
-                    .runs
-                    .iter()
-                    .map(|run| {
-                        let next = self.styles.len();
-                        let id = *self.styles.entry(run.style).or_insert_with(|| {
-                            fresh.push(style(term, &run.style));
-                            next
-                        });
-                        let text = super::tame(&run.text);
-                        // The width is only told where it is not the number of characters.
-                        match usize::from(run.width) == text.chars().count() {
-                            true => json!([run.col, id, text]),
-                            false => json!([run.col, id, text, run.width]),
+                let mut runs: Vec<Value> = Vec::with_capacity(row.runs.len());
+                for run in &row.runs {
+                    let next = self.styles.len();
+                    let id = *self.styles.entry(run.style).or_insert_with(|| {
+                        fresh.push(style(term, &run.style));
+                        next
+                    });
+                    runs.extend(pieces(run).into_iter().map(|piece| {
+                        let text = super::tame(piece.text);
+                        // The width is only told where the page cannot count on the text for it.
+                        match !piece.pinned && usize::from(piece.width) == text.chars().count() {
+                            true => json!([piece.col, id, text]),
+                            false => json!([piece.col, id, text, piece.width]),
                         }
-                    })
-                    .collect();
+                    }));
+                }
                 json!([row.row, runs])
             })
             .collect();

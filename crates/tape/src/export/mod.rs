@@ -4,6 +4,7 @@
 
 mod branch;
 mod html;
+mod pieces;
 mod svg;
 mod text;
 
@@ -14,7 +15,7 @@ use crate::{Error, Place, Result};
 pub use branch::{BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines};
 pub use html::{HtmlOptions, html};
 pub use svg::{SvgOptions, svg_animated, svg_still};
-pub use text::{ansi, json, md, txt};
+pub use text::{LinesAs, lines, txt};
 
 /// Writes and knows how far it came, for messages.
 struct Out<W> {

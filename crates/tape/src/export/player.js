@@ -89,7 +89,8 @@
         if (at.includes("i")) el.style.fontStyle = "italic";
         const line = [at.includes("u") && "underline", at.includes("s") && "line-through", at.includes("o") && "overline"].filter(Boolean);
         if (line.length) el.style.textDecoration = line.join(" ");
-        if (lit && text.toLowerCase().includes(needle)) el.className = "hit";
+        if (width) { el.className = "cell"; el.style.width = width + "ch"; }
+        if (lit && text.toLowerCase().includes(needle)) el.classList.add("hit");
         row.append(el);
         x = col + (width || [...text].length);
       }
@@ -105,8 +106,9 @@
     screen.style.minWidth = s.cols + "ch";
   };
   const clock = (ms) => {
-    const s = Math.floor(ms / 1000);
-    return Math.floor(s / 60) + ":" + String(s % 60).padStart(2, "0");
+    const s = Math.floor(ms / 1000), two = (n) => String(n).padStart(2, "0");
+    const h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
+    return (h ? h + ":" + two(m) : m) + ":" + two(s % 60);
   };
   const show = () => {
     draw();
@@ -132,6 +134,12 @@
     }
     show();
   };
+  if (tail.moments.length) {
+    const names = tail.moments.map(([t, label], i) => make("option", { value: i, textContent: clock(t) + "  " + (label || "marker") }));
+    const marks = make("select", {}, make("option", { value: "", textContent: "Markers" }), ...names);
+    marks.onchange = () => { if (marks.value !== "") go(tail.moments[marks.value][0]); marks.value = ""; screen.focus(); };
+    query.before(marks);
+  }
   play.onclick = toggle;
   seek.oninput = () => go(Number(seek.value));
   copyButton.onclick = () => {

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use tapdeck_term::{Attrs, Generation, Palette, Rgb, Run, Style, Term, Underline};
 
+use super::pieces::{Piece, pieces};
 use super::{Out, markup};
 use crate::Result;
 use crate::event::{EventReader, Item};
@@ -40,9 +41,14 @@ fn hex(c: Rgb) -> String {
     format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2)
 }
 
-fn open(cols: u16, rows: u16, palette: &Palette, options: &SvgOptions) -> String {
+/// The size of the picture.
+fn extent(cols: u16, rows: u16, options: &SvgOptions) -> (f32, f32) {
     let (w, h) = options.cell();
-    let (width, height) = (f32::from(cols) * w + 16.0, f32::from(rows) * h + 16.0);
+    (f32::from(cols) * w + 16.0, f32::from(rows) * h + 16.0)
+}
+
+fn open(cols: u16, rows: u16, palette: &Palette, options: &SvgOptions) -> String {
+    let (width, height) = extent(cols, rows, options);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.1}\" \
          height=\"{height:.1}\" font-family=\"ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace\" \
@@ -75,30 +81,50 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
             continue;
         }
         let base = top + options.font_size;
-        let _ = write!(
-            out,
-            "<text x=\"{x:.1}\" y=\"{base:.1}\" textLength=\"{width:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
-             xml:space=\"preserve\" fill=\"{}\"",
-            hex(ink)
-        );
+        let mut look = format!(" fill=\"{}\"", hex(ink));
         for (on, attribute) in [
             (attrs.contains(Attrs::BOLD), " font-weight=\"bold\""),
             (attrs.contains(Attrs::ITALIC), " font-style=\"italic\""),
             (attrs.contains(Attrs::FAINT), " opacity=\"0.6\""),
         ] {
             if on {
-                out.push_str(attribute);
+                look.push_str(attribute);
             }
         }
-        let strike = attrs.contains(Attrs::STRIKE);
-        if underline != Underline::None || strike {
-            let line = if strike { "line-through" } else { "underline" };
-            let _ = write!(out, " text-decoration=\"{line}\"");
+        let lines: Vec<&str> = [
+            (underline != Underline::None, "underline"),
+            (attrs.contains(Attrs::STRIKE), "line-through"),
+            (attrs.contains(Attrs::OVERLINE), "overline"),
+        ]
+        .into_iter()
+        .filter_map(|(on, line)| on.then_some(line))
+        .collect();
+        if !lines.is_empty() {
+            let _ = write!(look, " text-decoration=\"{}\"", lines.join(" "));
         }
-        out.push('>');
-        markup(&run.text, out);
-        out.push_str("</text>\n");
+        for piece in pieces(run) {
+            // Blanks between pinned pieces show nothing, unless something is drawn through them.
+            if !piece.text.trim().is_empty() || !lines.is_empty() {
+                text(&piece, base, w, &look, out);
+            }
+        }
     }
+}
+
+fn text(piece: &Piece<'_>, base: f32, cell: f32, look: &str, out: &mut String) {
+    let (x, width) = (f32::from(piece.col) * cell, f32::from(piece.width) * cell);
+    let _ = write!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{base:.1}\" textLength=\"{width:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
+         xml:space=\"preserve\"{look}"
+    );
+    if !piece.text.is_ascii() {
+        // Cells go from left to right, whatever is in them.
+        out.push_str(" direction=\"ltr\" unicode-bidi=\"bidi-override\"");
+    }
+    out.push('>');
+    markup(piece.text, out);
+    out.push_str("</text>\n");
 }
 
 /// The screen as it is now.
@@ -118,11 +144,16 @@ pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()
 }
 
 /// A whole recording. Each version of a row is drawn once and shown while it was on the screen; after the
-/// last the picture waits a little and begins again.
+/// last the picture waits a little and begins again. Returns when it had to end, in nanoseconds since the start,
+/// if the recording goes on behind that.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
-pub fn svg_animated(reader: &mut dyn EventReader, options: SvgOptions, out: impl Write) -> Result<()> {
+pub fn svg_animated(
+    reader: &mut dyn EventReader,
+    options: SvgOptions,
+    out: impl Write,
+) -> Result<Option<u64>> {
     let mut out = Out::new(out);
     let mut replay = Replay::new(reader.header(), 0);
     let size = replay.term().size();
@@ -130,9 +161,13 @@ pub fn svg_animated(reader: &mut dyn EventReader, options: SvgOptions, out: impl
     let mut film = Film { rows: Vec::new(), since: Generation(0), drawn: 0 };
     let step = 1_000_000_000 / u64::from(options.fps.clamp(1, 60));
     let (mut clock, mut last, mut due) = (0_u64, 0, None::<u64>);
-    while film.drawn < options.max_rows
-        && let Some(item) = reader.next_item()?
-    {
+    let (mut cols, mut rows) = (size.cols, size.rows);
+    let mut cut = None;
+    while let Some(item) = reader.next_item()? {
+        if film.drawn >= options.max_rows {
+            cut = Some(replay.time_ns());
+            break;
+        }
         if let Item::Event(event) = &item {
             let pause = event.time_ns.saturating_sub(last).min(options.idle_limit_ns);
             last = event.time_ns;
@@ -143,6 +178,8 @@ pub fn svg_animated(reader: &mut dyn EventReader, options: SvgOptions, out: impl
             due.get_or_insert(clock);
         }
         replay.item(item);
+        let size = replay.term().size();
+        (cols, rows) = (cols.max(size.cols), rows.max(size.rows));
     }
     film.take(replay.term(), due.unwrap_or(clock), &options, &mut out)?;
     let end = clock.saturating_add(step);
@@ -150,10 +187,23 @@ pub fn svg_animated(reader: &mut dyn EventReader, options: SvgOptions, out: impl
     // The clock that all rows hang on; when it ends it starts again.
     out.put(format!(
         "</g>\n<rect width=\"0\" height=\"0\"><animate id=\"film\" attributeName=\"x\" from=\"0\" to=\"0\" \
-         begin=\"0s;film.end+2s\" dur=\"{:.3}s\"/></rect>\n</svg>\n",
+         begin=\"0s;film.end+2s\" dur=\"{:.3}s\"/></rect>\n",
         end as f64 / 1e9
     ))?;
-    out.flush()
+    if (cols, rows) != (size.cols, size.rows) {
+        // The terminal grew: the picture is as large as it ever was.
+        let (width, height) = extent(cols, rows, &options);
+        for (name, value) in [
+            ("viewBox", format!("0 0 {width:.1} {height:.1}")),
+            ("width", format!("{width:.1}")),
+            ("height", format!("{height:.1}")),
+        ] {
+            out.put(format!("<set attributeName=\"{name}\" to=\"{value}\" begin=\"0s\"/>\n"))?;
+        }
+    }
+    out.put("</svg>\n")?;
+    out.flush()?;
+    Ok(cut)
 }
 
 /// The rows on the screen, each with the time since when.
@@ -173,6 +223,11 @@ impl Film {
     ) -> Result<()> {
         let diff = term.diff(self.since);
         self.since = diff.generation;
+        // A terminal that became smaller has no rows below its end.
+        let gone = self.rows.len().min(term.size().rows.into());
+        for (below, (start, runs)) in self.rows.split_off(gone).into_iter().enumerate() {
+            self.draw(gone + below, start, now, &runs, term.palette(), options, out)?;
+        }
         for changed in diff.rows {
             let y = usize::from(changed.row);
             if self.rows.len() <= y {

@@ -123,7 +123,6 @@ fn hostile_text_stays_text() {
     let evil = "</script><img src=x onerror=alert(1)> | =1+1 \u{202e}rtl\u{2028} & \"q\"\r\n=cmd()\r\n````\r\n\x1b]0;t\x07x";
     let kinds = || vec![out(evil), Kind::Marker("</script>=1 | ``` <b>".to_owned()), Kind::Exit(0)];
     let replay = Replay::to_end(&mut session(kinds()), 100).unwrap();
-    let header = session(vec![]).header;
 
     let page = text_of(|w| html(&mut session(kinds()), HtmlOptions::default(), w));
     assert!(!page.contains("<img") && !page.contains("<script>alert"), "{page}");
@@ -132,19 +131,20 @@ fn hostile_text_stays_text() {
 
     let picture = text_of(|w| svg_still(replay.term(), SvgOptions::default(), w));
     assert!(!picture.contains("<img") && picture.contains("&lt;img"), "{picture}");
-    let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w));
+    let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w).map(drop));
     assert!(!film.contains("<img") && film.contains("film.begin+"), "{film}");
 
     let table = text_of(|w| branch_csv(replay.term(), replay.moments(), w));
     assert!(table.contains(",\"'=cmd()\""), "{table}");
     let list = text_of(|w| branch_md(replay.term(), replay.moments(), w));
     assert!(!list.contains("<img") && list.lines().all(|l| l.starts_with('|') && l.ends_with('|')), "{list}");
-    let transcript = text_of(|w| md(&header, &replay, w));
+    let as_lines = |form| text_of(|w| lines(form, &mut session(kinds()), 100, w));
+    let transcript = as_lines(LinesAs::Md);
     assert!(transcript.contains("\n`````text\n"), "{transcript}");
     for export in [page, table, list, transcript, text_of(|w| txt(&replay, w))] {
         assert!(!export.contains(['\u{202e}', '\u{2028}', '\x1b', '\x07']), "{export}");
     }
-    let object: serde_json::Value = serde_json::from_str(&text_of(|w| json(&header, &replay, w))).unwrap();
+    let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!(object["exit"]["code"], 0);
     assert!(object["lines"].as_array().unwrap().iter().any(|l| l["text"] == "=cmd()"));
     let merged: serde_json::Value =
@@ -154,12 +154,10 @@ fn hostile_text_stays_text() {
 
 #[test]
 fn colours_survive_in_ansi() {
-    let replay =
-        Replay::to_end(&mut session(vec![out("\x1b[31mred\x1b[0m plain\r\n\x1b[2Jgone?")]), 10).unwrap();
-    let text = text_of(|w| ansi(&replay, w));
+    let ansi = |text| text_of(|w| lines(LinesAs::Ansi, &mut session(vec![out(text)]), 10, w));
+    let text = ansi("\x1b[31mred\x1b[0m plain\r\n\x1b[2Jgone?");
     assert!(text.contains("gone?"), "{text:?}");
-    let replay = Replay::to_end(&mut session(vec![out("\x1b[31mred\x1b[0m plain")]), 10).unwrap();
-    assert_eq!(text_of(|w| ansi(&replay, w)), "\x1b[0;31mred\x1b[m plain\n");
+    assert_eq!(ansi("\x1b[31mred\x1b[0m plain"), "\x1b[0;31mred\x1b[m plain\n");
 }
 
 #[test]
@@ -167,7 +165,40 @@ fn an_empty_session_exports_too() {
     let replay = Replay::to_end(&mut session(vec![]), 10).unwrap();
     assert_eq!(text_of(|w| txt(&replay, w)), "");
     assert_eq!(text_of(|w| branch_json(replay.term(), &[], w)), "[]\n");
-    let object = text_of(|w| json(&session(vec![]).header, &replay, w));
+    let object = text_of(|w| lines(LinesAs::Json, &mut session(vec![]), 10, w));
     assert!(serde_json::from_str::<serde_json::Value>(&object).is_ok(), "{object}");
-    text_of(|w| svg_animated(&mut session(vec![]), SvgOptions::default(), w));
+    text_of(|w| svg_animated(&mut session(vec![]), SvgOptions::default(), w).map(drop));
+}
+
+/// Lines that fall out of memory are written first; the whole must read as if all had been kept.
+#[test]
+fn a_long_session_is_written_as_it_goes() {
+    let text = |from: u64, to: u64| {
+        (from..to).map(|i| format!("{i}{}\r\n", "`".repeat(i as usize % 7))).collect::<String>()
+    };
+    let kinds = || {
+        let mut kinds = vec![Kind::Marker("first".to_owned())];
+        for i in 0..40_u64 {
+            kinds.push(out(&text(i * 20_000, (i + 1) * 20_000)));
+            if i % 10 == 3 {
+                kinds.push(Kind::Marker(format!("at {i}")));
+            }
+        }
+        kinds.push(Kind::Exit(7));
+        kinds
+    };
+    let whole = Replay::to_end(&mut session(kinds()), 1_000_000).unwrap();
+    let as_lines = |form| text_of(|w| lines(form, &mut session(kinds()), 50_000, w));
+    assert!(as_lines(LinesAs::Txt) == text_of(|w| txt(&whole, w)));
+    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(whole.term(), whole.moments(), w)));
+    let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
+    assert_eq!((object["lines"].as_array().unwrap().len(), &object["exit"]["code"]), (800_000, &7.into()));
+    let transcript = as_lines(LinesAs::Md);
+    assert_eq!(transcript.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit())).count(), 800_000);
+    assert_eq!(transcript.matches("🔖").count(), 5);
+    assert_eq!(
+        transcript.matches("text\n").count() * 2,
+        transcript.lines().filter(|l| l.starts_with("```")).count()
+    );
+    assert!(transcript.ends_with("- Exit code: 7\n"), "{}", &transcript[transcript.len() - 200..]);
 }

@@ -1,97 +1,271 @@
-//! Plain exports of a session's final lines: text, text with colours, a transcript in Markdown, JSON.
+//! Exports that are lines: text, text with colours, a transcript in Markdown, JSON, a table.
+//!
+//! A session's lines are only certain at its end, since a program can change what is on the screen, clear its
+//! scrollback, and wrap it anew by changing its size. So they are written at the end, but not all of them are kept
+//! until then: of a session with more lines than a terminal would hold, the oldest are written as they fall out.
+//! Memory does not grow with the recording, and no line is lost.
 
 use std::io::Write;
 
 use serde_json::{Value, json as object};
 
-use super::branch::{BranchRow, branch_points, final_lines, plain_md, shown_rows};
-use super::{Out, quiet_json, tame};
+use super::branch::{BranchRow, CSV_HEAD, csv_row, place, plain_md, shown_rows};
+use super::{FinalLine, Out, quiet_json, tame, tamed};
 use crate::Result;
-use crate::event::{Header, Kind};
+use crate::event::{EventReader, Header, Kind};
 use crate::replay::{MomentKind, Replay};
 
-/// The final lines as text.
+/// As many lines more than are kept may be there before the oldest are written; a single event brings no more than
+/// this many.
+const STEP: usize = 270_000;
+
+/// What lines are written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LinesAs {
+    /// Plain text.
+    Txt,
+    /// Text with its colours, as SGR sequences and nothing else.
+    Ansi,
+    /// A transcript: what is known of the session, then its lines, with moments between them.
+    Md,
+    /// One object: header, moments, ending and lines, each line with its last write.
+    Json,
+    /// A table of lines and moments.
+    Csv,
+}
+
+/// Writes all lines of a recording, with at most `rows` of them and a part more in memory.
+///
+/// # Errors
+/// When the recording cannot be read on or the writer fails.
+pub fn lines(form: LinesAs, reader: &mut dyn EventReader, rows: usize, out: impl Write) -> Result<()> {
+    let header = reader.header().clone();
+    let mut replay = Replay::new(&header, rows.saturating_add(2 * STEP));
+    let mut writer = LineWriter::new(form, header, out);
+    while let Some(item) = reader.next_item()? {
+        replay.item(item);
+        let spare = replay.term().scrollback_len().saturating_sub(rows);
+        if spare > STEP {
+            writer.rows(&replay, spare, false)?;
+            replay.forget_scrollback(spare);
+        }
+    }
+    writer.finish(&replay)
+}
+
+/// The final lines of a replay as text.
 ///
 /// # Errors
 /// When the writer fails.
 pub fn txt(replay: &Replay, out: impl Write) -> Result<()> {
-    let mut out = Out::new(out);
-    for line in final_lines(replay.term()) {
-        out.put(line.text)?;
-        out.put("\n")?;
-    }
-    out.flush()
+    LineWriter::new(LinesAs::Txt, Header::default(), out).finish(replay)
 }
 
-/// The final lines with their colours, as SGR sequences and nothing else.
-///
-/// # Errors
-/// When the writer fails.
-pub fn ansi(replay: &Replay, out: impl Write) -> Result<()> {
-    let mut out = Out::new(out);
-    let mut buf = Vec::new();
-    for line in replay.term().lines().take(shown_rows(replay.term())) {
-        buf.clear();
-        line.write_ansi(&mut buf, true);
-        buf.push(b'\n');
-        out.put(&buf)?;
-    }
-    out.flush()
+struct LineWriter<W> {
+    form: LinesAs,
+    header: Header,
+    out: Out<W>,
+    /// Lines written so far.
+    lines: u64,
+    /// Moments that are written, and those before the last of these that are not.
+    seen: usize,
+    waiting: Vec<usize>,
 }
 
-/// A transcript: what is known of the session, then its lines, with moments between them.
-///
-/// # Errors
-/// When the writer fails.
-pub fn md(header: &Header, replay: &Replay, out: impl Write) -> Result<()> {
-    let mut out = Out::new(out);
-    let title = header.title.as_deref().or(header.command.as_deref()).unwrap_or("Session");
-    out.put(format!("# {}\n\n", plain_md(title)))?;
-    let mut fact = |name: &str, value: String| out.put(format!("- {name}: {}\n", plain_md(&value)));
-    if let Some(command) = &header.command {
-        fact("Command", command.clone())?;
+impl<W: Write> LineWriter<W> {
+    fn new(form: LinesAs, header: Header, out: W) -> Self {
+        Self { form, header, out: Out::new(out), lines: 0, seen: 0, waiting: Vec::new() }
     }
-    if let Some((cols, rows)) = header.size {
-        fact("Size", format!("{cols}x{rows}"))?;
-    }
-    fact("Duration", format!("{:.1} s", replay.time_ns() as f64 / 1e9))?;
-    match replay.ending() {
-        Some(Kind::Exit(code)) => fact("Exit code", code.to_string())?,
-        Some(Kind::Signal(number)) => fact("Ended by signal", number.to_string())?,
-        _ => {}
-    }
-    out.put("\n")?;
 
-    // A fence longer than any in the text, so that no line of it can close the block.
-    let longest = replay.term().lines().map(|line| longest_run(&line.text(), b'`')).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    let mut open = false;
-    for row in branch_points(replay.term(), replay.moments()) {
-        match row {
-            BranchRow::Line(line) => {
-                if !std::mem::replace(&mut open, true) {
-                    out.put(format!("{fence}text\n"))?;
-                }
-                out.put(line.text)?;
-                out.put("\n")?;
+    /// Writes the oldest rows, and the moments that belong before or between them, or all moments.
+    fn rows(&mut self, replay: &Replay, count: usize, all: bool) -> Result<()> {
+        if self.lines == 0 {
+            self.head(replay, all)?;
+        }
+        if self.form == LinesAs::Ansi {
+            return self.ansi(replay, count);
+        }
+        let moments = match self.form {
+            LinesAs::Md | LinesAs::Csv => self.moments(replay, count, all),
+            _ => Vec::new(),
+        };
+        let fence = match self.form {
+            LinesAs::Md => fence_for(replay.term().lines().take(count).map(|line| line.text())),
+            _ => String::new(),
+        };
+        let mut open = false;
+        let mut moments = moments.into_iter().peekable();
+        let first = replay.term().evicted();
+        for (i, line) in replay.term().lines().take(count).enumerate() {
+            while let Some((_, moment)) = moments.next_if(|(row, _)| *row <= i) {
+                self.moment(replay, moment, &fence, &mut open)?;
             }
-            BranchRow::Moment(moment) => {
-                if std::mem::replace(&mut open, false) {
-                    out.put(format!("{fence}\n\n"))?;
+            let idx = first + i as u64;
+            let line = FinalLine { idx, text: tamed(line.text()), last_write_byte: line.written() };
+            if self.form == LinesAs::Md && !std::mem::replace(&mut open, true) {
+                self.out.put(format!("{fence}text\n"))?;
+            }
+            self.line(line)?;
+        }
+        for (_, moment) in moments {
+            self.moment(replay, moment, &fence, &mut open)?;
+        }
+        match open {
+            true => self.out.put(format!("{fence}\n")),
+            false => Ok(()),
+        }
+    }
+
+    /// The moments to be written among these rows, each with the number of rows before it.
+    fn moments(&mut self, replay: &Replay, count: usize, all: bool) -> Vec<(usize, usize)> {
+        self.waiting.extend(self.seen..replay.moments().len());
+        self.seen = replay.moments().len();
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let waiting: Vec<_> = self.waiting.drain(..).map(|i| (i, &replay.moments()[i])).collect();
+        let (now, later) =
+            place(replay.term(), waiting).into_iter().partition::<Vec<_>, _>(|(row, _)| all || *row <= count);
+        self.waiting = later.into_iter().map(|(_, moment)| moment).collect();
+        self.waiting.sort_unstable();
+        now
+    }
+
+    fn finish(mut self, replay: &Replay) -> Result<()> {
+        let begun = self.lines > 0;
+        self.rows(replay, shown_rows(replay.term()), true)?;
+        match self.form {
+            LinesAs::Json => self.json_end(replay)?,
+            // What was not known at the head.
+            LinesAs::Md if begun => {
+                self.out.put("\n")?;
+                self.ending(replay)?;
+            }
+            _ => {}
+        }
+        self.out.flush()
+    }
+
+    fn head(&mut self, replay: &Replay, complete: bool) -> Result<()> {
+        match self.form {
+            LinesAs::Txt | LinesAs::Ansi => Ok(()),
+            LinesAs::Csv => self.out.put(CSV_HEAD),
+            LinesAs::Json => self.out.put("{\"version\":1,\"lines\":["),
+            LinesAs::Md => {
+                let title = self.header.title.as_deref().or(self.header.command.as_deref());
+                self.out.put(format!("# {}\n\n", plain_md(title.unwrap_or("Session"))))?;
+                if let Some(command) = self.header.command.clone() {
+                    self.fact("Command", &command)?;
                 }
-                let label = plain_md(&moment.label);
-                let time = moment.time_ns as f64 / 1e9;
-                out.put(match moment.kind {
-                    MomentKind::Snapshot(id) => format!("**📌 snapshot {id}** {label} ({time:.1} s)\n\n"),
-                    MomentKind::Marker => format!("**🔖 {label}** ({time:.1} s)\n\n"),
-                })?;
+                if let Some((cols, rows)) = self.header.size {
+                    self.fact("Size", &format!("{cols}x{rows}"))?;
+                }
+                if complete {
+                    self.ending(replay)?;
+                }
+                self.out.put("\n")
             }
         }
     }
-    if open {
-        out.put(format!("{fence}\n"))?;
+
+    fn fact(&mut self, name: &str, value: &str) -> Result<()> {
+        self.out.put(format!("- {name}: {}\n", plain_md(value)))
     }
-    out.flush()
+
+    fn ending(&mut self, replay: &Replay) -> Result<()> {
+        self.fact("Duration", &format!("{:.1} s", replay.time_ns() as f64 / 1e9))?;
+        match replay.ending() {
+            Some(Kind::Exit(code)) => self.fact("Exit code", &code.to_string()),
+            Some(Kind::Signal(number)) => self.fact("Ended by signal", &number.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    fn line(&mut self, line: FinalLine) -> Result<()> {
+        self.lines += 1;
+        match self.form {
+            LinesAs::Json => {
+                self.out.put(if self.lines == 1 { "\n" } else { ",\n" })?;
+                self.out.json(&line)
+            }
+            LinesAs::Csv => self.out.put(csv_row(&BranchRow::Line(line))),
+            _ => {
+                self.out.put(line.text)?;
+                self.out.put("\n")
+            }
+        }
+    }
+
+    fn ansi(&mut self, replay: &Replay, count: usize) -> Result<()> {
+        let mut buf = Vec::new();
+        for line in replay.term().lines().take(count) {
+            buf.clear();
+            line.write_ansi(&mut buf, true);
+            buf.push(b'\n');
+            self.out.put(&buf)?;
+            self.lines += 1;
+        }
+        Ok(())
+    }
+
+    fn moment(&mut self, replay: &Replay, moment: usize, fence: &str, open: &mut bool) -> Result<()> {
+        let moment = &replay.moments()[moment];
+        if self.form == LinesAs::Csv {
+            return self.out.put(csv_row(&BranchRow::Moment(moment)));
+        }
+        if std::mem::take(open) {
+            self.out.put(format!("{fence}\n\n"))?;
+        }
+        let label = plain_md(&moment.label);
+        let time = moment.time_ns as f64 / 1e9;
+        self.out.put(match moment.kind {
+            MomentKind::Snapshot(id) => format!("**📌 snapshot {id}** {label} ({time:.1} s)\n\n"),
+            MomentKind::Marker => format!("**🔖 {label}** ({time:.1} s)\n\n"),
+        })
+    }
+
+    fn json_end(&mut self, replay: &Replay) -> Result<()> {
+        let (exit, signal) = match replay.ending() {
+            Some(Kind::Exit(code)) => (Some(*code), None),
+            Some(Kind::Signal(number)) => (None, Some(*number)),
+            _ => (None, None),
+        };
+        let moments: Vec<Value> = replay
+            .moments()
+            .iter()
+            .map(|m| {
+                let (kind, id) = match m.kind {
+                    MomentKind::Snapshot(id) => ("snapshot", Some(id)),
+                    MomentKind::Marker => ("marker", None),
+                };
+                object!({"kind": kind, "id": id, "time_ns": m.time_ns, "anchor_byte": m.anchor, "label": m.label})
+            })
+            .collect();
+        let header = &self.header;
+        let rest = object!({
+            "title": header.title,
+            "command": header.command,
+            "term": header.term,
+            "started_ns": header.started_ns,
+            "cols": header.size.map(|s| s.0),
+            "rows": header.size.map(|s| s.1),
+            "duration_ns": replay.time_ns(),
+            "output_bytes": replay.byte_off(),
+            "exit": {"code": exit, "signal": signal},
+            "notes": replay.notes().iter().map(|n| tame(&n.to_string())).collect::<Vec<_>>(),
+            "moments": moments,
+        });
+        // Behind the lines, which may be millions: the rest of the object, without its opening brace.
+        let rest = quiet_json(rest.to_string());
+        self.out.put(format!("\n],\n{}\n", rest.strip_prefix('{').unwrap_or(&rest)))
+    }
+}
+
+/// A fence longer than any in the text, so that no line of it can close the block.
+fn fence_for(lines: impl Iterator<Item = String>) -> String {
+    let longest = lines.map(|line| longest_run(&line, b'`')).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
 }
 
 fn longest_run(text: &str, of: u8) -> usize {
@@ -102,53 +276,4 @@ fn longest_run(text: &str, of: u8) -> usize {
         longest = longest.max(run);
     }
     longest
-}
-
-/// Everything as one JSON object: header, final lines, moments, ending.
-///
-/// # Errors
-/// When the writer fails.
-pub fn json(header: &Header, replay: &Replay, out: impl Write) -> Result<()> {
-    let mut out = Out::new(out);
-    let (exit, signal) = match replay.ending() {
-        Some(Kind::Exit(code)) => (Some(*code), None),
-        Some(Kind::Signal(number)) => (None, Some(*number)),
-        _ => (None, None),
-    };
-    let moments: Vec<Value> = replay
-        .moments()
-        .iter()
-        .map(|m| {
-            let (kind, id) = match m.kind {
-                MomentKind::Snapshot(id) => ("snapshot", Some(id)),
-                MomentKind::Marker => ("marker", None),
-            };
-            object!({"kind": kind, "id": id, "time_ns": m.time_ns, "anchor_byte": m.anchor, "label": m.label})
-        })
-        .collect();
-    let head = object!({
-        "version": 1,
-        "title": header.title,
-        "command": header.command,
-        "term": header.term,
-        "started_ns": header.started_ns,
-        "cols": header.size.map(|s| s.0),
-        "rows": header.size.map(|s| s.1),
-        "duration_ns": replay.time_ns(),
-        "output_bytes": replay.byte_off(),
-        "exit": {"code": exit, "signal": signal},
-        "notes": replay.notes().iter().map(|n| tame(&n.to_string())).collect::<Vec<_>>(),
-        "moments": moments,
-    });
-    // The lines may be a million: they are written one by one into the open object.
-    let head = quiet_json(head.to_string());
-    out.put(head.strip_suffix('}').unwrap_or(&head))?;
-    let mut open = ",\"lines\":[\n";
-    for line in final_lines(replay.term()) {
-        out.put(open)?;
-        open = ",\n";
-        out.json(&line)?;
-    }
-    out.put(if open == ",\n" { "\n]}\n" } else { ",\"lines\":[]}\n" })?;
-    out.flush()
 }

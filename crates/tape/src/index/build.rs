@@ -4,7 +4,7 @@ use std::io::Read;
 
 use tapdeck_term::{Settings, Size, Term};
 
-use super::{Chain, END, KEYFRAME, MAGIC, MOMENT, VERSION, check};
+use super::{Chain, END, KEYFRAME, Keyframe, MAGIC, MOMENT, VERSION, check};
 use crate::ahr::{Block, BlockItem, BlockReader, Body, Mark, Quality, compress_into};
 use crate::event::clamp_size;
 
@@ -38,10 +38,8 @@ pub struct IndexBuilder {
 impl IndexBuilder {
     /// For a recording from its start.
     pub fn new(options: IndexOptions) -> Self {
-        // Keyframes hold the screens: scrollback would make each a hundred times larger.
-        let settings = Settings { scrollback: 0, replies: false, ..Settings::default() };
         Self {
-            term: Term::new(Size::default(), settings),
+            term: screens(Size::default()),
             options,
             chain: Chain::new(),
             last_ts: None,
@@ -50,6 +48,22 @@ impl IndexBuilder {
             since_keyframe: 0,
             began: false,
             scratch: Vec::new(),
+        }
+    }
+
+    /// Goes on behind a keyframe of an index that breaks off, with the keyframe's dump: the next block is the
+    /// one at its offset, and what comes of it is to be written at [`Keyframe::end`].
+    pub fn resume(options: IndexOptions, keyframe: &Keyframe, dump: &[u8]) -> Self {
+        let mut term = screens(Size::new(keyframe.size.0, keyframe.size.1));
+        let _ = term.feed(dump, keyframe.byte_off.saturating_sub(dump.len() as u64));
+        Self {
+            term,
+            chain: Chain(keyframe.chain),
+            last_ts: Some(keyframe.last_ts),
+            time_ns: keyframe.time_ns,
+            byte_off: keyframe.byte_off,
+            began: true,
+            ..Self::new(options)
         }
     }
 
@@ -86,6 +100,11 @@ impl IndexBuilder {
             }
         }
         self.chain.add(&block.header.to_bytes());
+    }
+
+    /// How much the program had written at the end of the last block.
+    pub fn byte_off(&self) -> u64 {
+        self.byte_off
     }
 
     /// The end of the recording as it is now, `file_len` bytes long. More may follow later.
@@ -126,6 +145,11 @@ impl IndexBuilder {
     }
 }
 
+/// A terminal for keyframes. They hold the screens: scrollback would make each a hundred times larger.
+fn screens(size: Size) -> Term {
+    Term::new(size, Settings { scrollback: 0, replies: false, ..Settings::default() })
+}
+
 fn entry(tag: u8, body: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     out.extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -140,18 +164,31 @@ fn entry(tag: u8, body: &[u8], out: &mut Vec<u8>) {
 pub fn build_index<E: From<crate::Error>>(
     recording: impl Read,
     options: IndexOptions,
-    mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+    sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut blocks = BlockReader::new(recording);
-    let mut builder = IndexBuilder::new(options);
+    index_blocks(IndexBuilder::new(options), || blocks.next_item(), sink)
+}
+
+/// The same from blocks that someone else reads, and from wherever `builder` stands.
+///
+/// # Errors
+/// When `next` or `sink` fails.
+pub fn index_blocks<E: From<crate::Error>>(
+    mut builder: IndexBuilder,
+    mut next: impl FnMut() -> crate::Result<Option<BlockItem>>,
+    mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
     let mut out = Vec::new();
-    while let Some(item) = blocks.next_item()? {
+    let mut end = 0;
+    while let Some(item) = next()? {
+        end = item.end();
         if let BlockItem::Block(block) = item {
             builder.block(&block, &mut out);
             sink(&out)?;
             out.clear();
         }
     }
-    builder.finish(blocks.offset(), &mut out);
+    builder.finish(end, &mut out);
     sink(&out)
 }

@@ -33,6 +33,13 @@ pub struct Keyframe {
     len: u32,
 }
 
+impl Keyframe {
+    /// Where its entry ends in the index.
+    pub fn end(&self) -> u64 {
+        self.at + u64::from(self.len)
+    }
+}
+
 /// An index, as far as it could be read.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
@@ -178,6 +185,11 @@ impl Index {
             self.end = None;
         }
         Ok(covered)
+    }
+
+    /// How many keyframes there are before the first whose dump is damaged.
+    pub fn whole_keyframes<R: Read + Seek>(&self, file: &mut R) -> usize {
+        self.keyframes.iter().take_while(|keyframe| self.dump(file, keyframe).is_ok()).count()
     }
 
     /// The dump of a keyframe: bytes to feed to a fresh terminal of its size.

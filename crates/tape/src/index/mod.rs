@@ -21,7 +21,7 @@ mod build;
 mod load;
 mod seek;
 
-pub use build::{IndexBuilder, IndexOptions, build_index};
+pub use build::{IndexBuilder, IndexOptions, build_index, index_blocks};
 pub use load::{Index, Keyframe};
 pub use seek::{Playhead, Seeker, Target};
 

@@ -156,7 +156,12 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
     fn leftover(&mut self) -> Result<Option<Item>> {
         let have = self.data.fill(2 * MAX_BANNER)?;
         let data = self.data.data();
-        let len = if have >= 2 * MAX_BANNER { MAX_BANNER } else { memmem::rfind(data, DONE).unwrap_or(have) };
+        let len = match have {
+            _ if have >= 2 * MAX_BANNER => MAX_BANNER,
+            // The closing line, itself cut.
+            _ if DONE.starts_with(data) => 0,
+            _ => memmem::rfind(data, DONE).unwrap_or(have),
+        };
         if len == 0 {
             return Ok(None);
         }
@@ -244,11 +249,16 @@ impl<R: Read, T: Read> EventReader for TypescriptReader<R, T> {
 
 /// Leaves out the line that `script` put before the data; some of its versions were told not to.
 fn skip_banner<R: Read>(window: &mut Window<R>) -> Result<()> {
-    window.fill(MAX_BANNER)?;
-    if window.data().starts_with(STARTED)
-        && let Some(end) = memchr::memchr(b'\n', window.data())
-    {
-        window.consume(end + 1);
+    let have = window.fill(MAX_BANNER)?;
+    let data = window.data();
+    // A file that was cut within this line holds nothing else; a few letters may be the program's own.
+    let torn = have < STARTED.len() && have >= 6 && STARTED.starts_with(data);
+    if data.starts_with(STARTED) || torn {
+        match memchr::memchr(b'\n', data) {
+            Some(end) => window.consume(end + 1),
+            None if have < MAX_BANNER => window.consume(have),
+            None => {}
+        }
     }
     Ok(())
 }

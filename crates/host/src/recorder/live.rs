@@ -1,0 +1,259 @@
+//! The index of a recording, written while it is recorded, so that it opens at any moment right after its end.
+//!
+//! Keyframes need the terminal model, and the model costs as much as everything else that a recorder does. So
+//! it is fed on a thread of its own with the least priority, from the blocks as they stand on disk, only when
+//! enough has come for a keyframe, and never while the program is in a hurry: what came meanwhile is made up for
+//! when it rests. A session with less output than one keyframe's worth needs no index and gets no thread. What
+//! is still missing at the end is added if that takes no noticeable time, or if it was asked for; otherwise the
+//! index breaks off, holds as far as it goes, and `tapdeck index` goes on with it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tapdeck_tape::ahr::{BlockItem, BlockReader};
+use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions};
+
+use super::{RecordingFile, sidecar};
+use crate::ahead::At;
+
+/// Output that may still be missing at the end of a session: a fraction of a second's work.
+const AT_THE_END: u64 = 16 << 20;
+/// A program that was in a hurry rests when it has not been for so long.
+const CALM: Duration = Duration::from_millis(500);
+
+/// When the index of a recording is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LiveIndex {
+    /// As the session goes, where that costs nothing that anybody would notice.
+    #[default]
+    Auto,
+    /// The same, and to the very end, however long that takes.
+    Whole,
+    /// Not at all.
+    Off,
+}
+
+/// How far the recording has come, for the thread that indexes it.
+#[derive(Default)]
+struct Progress {
+    /// Length of the file, and of the output in it.
+    len: u64,
+    off: u64,
+    /// The program was in a hurry since somebody last looked.
+    hurried: bool,
+    closing: bool,
+}
+
+/// An index in the making.
+pub(super) struct Indexing {
+    when: LiveIndex,
+    shared: Arc<(Mutex<Progress>, Condvar)>,
+    work: Stage,
+    step: u64,
+}
+
+enum Stage {
+    /// Nothing to do yet.
+    Waiting(Box<Work>),
+    Running(JoinHandle<Work>),
+    Over,
+}
+
+/// Who does it, and how far that has come.
+struct Work {
+    recording: Arc<File>,
+    path: PathBuf,
+    /// Whether the recording goes on with one that was there.
+    continued: bool,
+    builder: IndexBuilder,
+    out: Option<File>,
+    /// Where the next block begins.
+    pos: u64,
+    buffer: Vec<u8>,
+    trouble: Option<String>,
+}
+
+impl Indexing {
+    pub(super) fn new(file: &RecordingFile, when: LiveIndex) -> Self {
+        let path = sidecar(file.path(), "ahx");
+        let continued = file.written() > 0;
+        if !continued {
+            // One of a recording that is no more fits nothing.
+            let _ = std::fs::remove_file(&path);
+        }
+        let options = IndexOptions::default();
+        let work = match file.share().ok().filter(|_| when != LiveIndex::Off) {
+            Some(recording) => Stage::Waiting(Box::new(Work {
+                recording: Arc::new(recording),
+                path,
+                continued,
+                builder: IndexBuilder::new(options),
+                out: None,
+                pos: 0,
+                buffer: Vec::new(),
+                trouble: None,
+            })),
+            None => Stage::Over,
+        };
+        Self { when, shared: Arc::default(), work, step: options.every_bytes }
+    }
+
+    /// Says how far the recording has come, and whether the program is in a hurry.
+    pub(super) fn wrote(&mut self, len: u64, off: u64, hurried: bool) {
+        if matches!(self.work, Stage::Over) {
+            return;
+        }
+        {
+            let mut progress = lock(&self.shared.0);
+            (progress.len, progress.off) = (len, off);
+            progress.hurried |= hurried;
+        }
+        if hurried {
+            return;
+        }
+        match std::mem::replace(&mut self.work, Stage::Over) {
+            Stage::Waiting(work) if off >= self.step => {
+                let (shared, step) = (self.shared.clone(), self.step);
+                let builder = std::thread::Builder::new().name("tapdeck-index".into());
+                let task = move || work.run(&shared, step);
+                // Without a thread there is no index; nothing else depends on it.
+                self.work = builder.spawn(task).map_or(Stage::Over, Stage::Running);
+            }
+            stage => self.work = stage,
+        }
+        self.shared.1.notify_one();
+    }
+
+    /// The end of the recording. The answer is what went wrong, if anything did.
+    pub(super) fn finish(&mut self) -> Option<String> {
+        lock(&self.shared.0).closing = true;
+        self.shared.1.notify_one();
+        let mut work = match std::mem::replace(&mut self.work, Stage::Over) {
+            Stage::Waiting(work) => *work,
+            Stage::Running(thread) => match thread.join() {
+                Ok(work) => work,
+                Err(_) => return Some("the thread that made it broke down".into()),
+            },
+            Stage::Over => return None,
+        };
+        let (len, off) = {
+            let progress = lock(&self.shared.0);
+            (progress.len, progress.off)
+        };
+        let wanted = match self.when {
+            LiveIndex::Whole => true,
+            _ => off >= self.step && off.saturating_sub(work.builder.byte_off()) <= AT_THE_END,
+        };
+        if wanted && work.trouble.is_none() {
+            let done = work.catch_up(len, || false).and_then(|()| work.end(len));
+            work.trouble = done.err().map(|e| e.to_string());
+        }
+        work.trouble.map(|e| format!("{}: {e}", work.path.display()))
+    }
+}
+
+impl Work {
+    /// Keeps up with the recording until its end, in the recorder's shadow.
+    fn run(mut self, shared: &(Mutex<Progress>, Condvar), step: u64) -> Self {
+        // The least priority; where that is refused, it is still done only when the program rests.
+        let _ = rustix::process::setpriority_process(None, 19);
+        while self.trouble.is_none() {
+            let mut progress = lock(&shared.0);
+            let len = loop {
+                if progress.closing {
+                    return self;
+                }
+                if std::mem::take(&mut progress.hurried) {
+                    let waited = shared.1.wait_timeout(progress, CALM);
+                    progress = waited.unwrap_or_else(PoisonError::into_inner).0;
+                } else if progress.len > self.pos
+                    && progress.off.saturating_sub(self.builder.byte_off()) >= step
+                {
+                    break progress.len;
+                } else {
+                    progress = shared.1.wait(progress).unwrap_or_else(PoisonError::into_inner);
+                }
+            };
+            drop(progress);
+            let stop = || {
+                let progress = lock(&shared.0);
+                progress.closing || progress.hurried
+            };
+            self.trouble = self.catch_up(len, stop).err().map(|e| e.to_string());
+        }
+        self
+    }
+
+    /// Takes the blocks up to `len`, unless told to stop.
+    fn catch_up(&mut self, len: u64, stop: impl Fn() -> bool) -> io::Result<()> {
+        if self.out.is_none() {
+            self.begin()?;
+        }
+        let Some(rest) = len.checked_sub(self.pos) else { return Ok(()) };
+        // No further: behind that a block may be half written.
+        let recording = At::new(self.recording.clone(), self.pos).take(rest);
+        let mut blocks = BlockReader::starting_at(recording, self.pos);
+        while !stop()
+            && let Some(item) = blocks.next_item().map_err(io::Error::other)?
+        {
+            self.pos = item.end();
+            if let BlockItem::Block(block) = item {
+                self.builder.block(&block, &mut self.buffer);
+                self.write()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, len: u64) -> io::Result<()> {
+        self.builder.finish(len, &mut self.buffer);
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let written = match &mut self.out {
+            Some(out) => out.write_all(&self.buffer),
+            None => Ok(()),
+        };
+        self.buffer.clear();
+        written
+    }
+
+    /// Opens the index, and goes on with the one of a recording that is continued.
+    fn begin(&mut self) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        let mut out = options.open(&self.path)?;
+        let mut end = 0;
+        if self.continued
+            && let Some((builder, pos, kept)) = resume(&mut out, &self.recording)
+        {
+            (self.builder, self.pos, end) = (builder, pos, kept);
+        }
+        out.set_len(end)?;
+        out.seek(SeekFrom::Start(end))?;
+        self.out = Some(out);
+        Ok(())
+    }
+}
+
+/// The builder behind the last good keyframe of an index, where the recording goes on, and where the index does.
+fn resume(index_file: &mut File, recording: &Arc<File>) -> Option<(IndexBuilder, u64, u64)> {
+    let mut index = Index::load(&*index_file).ok()?;
+    index.check(&**recording).ok()?;
+    index.keyframes.truncate(index.whole_keyframes(index_file));
+    let keyframe = index.keyframes.last()?;
+    let dump = index.dump(index_file, keyframe).ok()?;
+    let builder = IndexBuilder::resume(IndexOptions::default(), keyframe, &dump);
+    Some((builder, keyframe.block_offset, keyframe.end()))
+}
+
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}

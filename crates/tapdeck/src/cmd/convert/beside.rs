@@ -1,0 +1,110 @@
+//! What stands beside a recording that is converted, and beside the one that comes of it.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use tapdeck_host::{Source, sidecar, timing_names};
+use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
+use tapdeck_tape::event::Count;
+use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::{Container, Format, Header, Kind, Loss};
+
+use super::{ConvertArgs, Fail, Seen};
+use crate::ending::code;
+use crate::out_file::OutFile;
+
+/// What stands beside a native recording that is read.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) meta: Option<Meta>,
+    pub(super) events: Option<CarriedEvents<File>>,
+    pub(super) snapshots: Option<File>,
+}
+
+impl Beside {
+    pub(super) fn of(source: &Source) -> Self {
+        let open = |suffix| File::open(sidecar(source.path(), suffix)).ok();
+        Self {
+            meta: source.meta(),
+            events: open("events.jsonl").map(CarriedEvents::new),
+            snapshots: open("snapshots.jsonl"),
+        }
+    }
+
+    /// What has no place in the target.
+    pub(super) fn left_behind(self, args: &ConvertArgs) -> Result<Option<(Loss, Count)>, Fail> {
+        let Some(mut events) = self.events else { return Ok(None) };
+        let mut count = Count::default();
+        while let Some(line) = events.next_up_to(u64::MAX).map_err(|e| beside_failed(args, &e))? {
+            count.events += 1;
+            count.bytes += line.len() as u64;
+        }
+        Ok((count.events > 0).then_some((Loss::Beside, count)))
+    }
+}
+
+pub(super) fn beside_failed(args: &ConvertArgs, e: &tapdeck_tape::Error) -> Fail {
+    let path = sidecar(&args.input, "events.jsonl");
+    Fail { message: format!("{}: {e}", path.display()), code: code::IO }
+}
+
+/// Where the timing file of a typescript goes.
+pub(super) fn timing_path(args: &ConvertArgs, from: Container) -> Result<PathBuf, Fail> {
+    // Only one of the two is a typescript, so there is no doubt whose timing it is.
+    let spare = args.timing.clone().filter(|_| from.format != Format::Typescript);
+    let beside = || timing_names(&args.output).into_iter().next().filter(|_| !args.to_stdout());
+    args.out_timing.clone().or(spare).or_else(beside).ok_or_else(|| {
+        Fail::usage("a typescript has a timing file: say where it goes with --out-timing".into())
+    })
+}
+
+/// The sidecar of a new native recording: what the old one said, where there was one, and how it ended.
+pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta {
+    let fresh = AhrWriter::meta(header);
+    let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
+    meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
+    match seen.ending {
+        Some(Kind::Exit(code)) => meta.exit = Some(meta::Exit::Code(code)),
+        Some(Kind::Signal(number)) => meta.exit = Some(meta::Exit::Signal(number)),
+        _ => {}
+    }
+    if meta.started_at_ns > 0 {
+        meta.ended_at_ns = Some(meta.started_at_ns.saturating_add(seen.duration_ns));
+    }
+    meta
+}
+
+/// A file beside the output.
+pub(super) struct Side {
+    file: OutFile,
+    path: PathBuf,
+    empty: bool,
+}
+
+impl Side {
+    pub(super) fn create(path: PathBuf, overwrite: bool) -> Result<Self, Fail> {
+        let file = OutFile::create(&path, overwrite).map_err(|e| Fail::output(&path, &e))?;
+        Ok(Self { file, path, empty: true })
+    }
+
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Fail> {
+        self.empty &= bytes.is_empty();
+        self.file.write_all(bytes).map_err(|e| Fail::output(&self.path, &e))
+    }
+
+    pub(super) fn copy(&mut self, from: &mut impl io::Read) -> Result<(), Fail> {
+        let copied = io::copy(from, &mut self.file).map_err(|e| Fail::output(&self.path, &e))?;
+        self.empty &= copied == 0;
+        Ok(())
+    }
+
+    pub(super) fn commit(self) -> Result<(), Fail> {
+        if self.empty {
+            // One of an older recording of that name must not speak for this one.
+            let _ = std::fs::remove_file(&self.path);
+            return Ok(());
+        }
+        self.file.commit().map_err(|e| Fail::output(&self.path, &e))
+    }
+}

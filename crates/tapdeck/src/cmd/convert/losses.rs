@@ -1,0 +1,52 @@
+//! What a target could not carry, in words and as data.
+
+use serde_json::{Value, json};
+use tapdeck_tape::Loss;
+use tapdeck_tape::event::Count;
+
+use super::Seen;
+use crate::formats::Export;
+use crate::human;
+
+/// What no picture of a session shows, and what these do not.
+pub(super) fn export_losses(kind: Export, seen: &Seen) -> Vec<(Loss, Count)> {
+    let mut losses = vec![(Loss::Input, seen.input)];
+    if matches!(kind, Export::Txt | Export::Ansi | Export::SvgStill) {
+        losses.extend([(Loss::Marker, seen.markers), (Loss::Snapshot, seen.snapshots)]);
+    }
+    losses.retain(|(_, count)| count.events > 0);
+    losses
+}
+
+/// What could not be carried, as a sentence's end.
+pub(crate) fn losses_text(losses: &[(Loss, Count)]) -> String {
+    let one = |(loss, count): &(Loss, Count)| match (loss, count) {
+        (Loss::Timing, _) => loss.to_string(),
+        (_, Count { events, bytes: 0 }) => format!("{loss}: {events}"),
+        (_, Count { events, bytes }) => format!("{loss}: {events} with {}", human::bytes(*bytes)),
+    };
+    losses.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn losses_json(losses: &[(Loss, Count)]) -> Vec<Value> {
+    let name = |loss: &Loss| match loss {
+        Loss::InvalidUtf8 => "invalid-utf8",
+        Loss::Characters => "characters",
+        Loss::Input => "input",
+        Loss::Resize => "resize",
+        Loss::Marker => "marker",
+        Loss::Exit => "exit",
+        Loss::Signal => "signal",
+        Loss::Mark => "mark",
+        Loss::Snapshot => "snapshot",
+        Loss::Timing => "timing",
+        Loss::Header => "header",
+        Loss::Beside => "beside",
+        Loss::Labels => "labels",
+        Loss::Colours => "colours",
+        Loss::Frames => "frames",
+        _ => "other",
+    };
+    let one = |(loss, count): &(Loss, Count)| json!({"what": name(loss), "events": count.events, "bytes": count.bytes});
+    losses.iter().map(one).collect()
+}
