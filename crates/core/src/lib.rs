@@ -4,13 +4,15 @@
 //! keep a cursor. What is typed to it passes one [`Gate`], where the talking [`Stick`] says who may. Nothing
 //! here reads a clock, opens a file or starts a thread: time comes in as a [`Stamp`], bytes come in and go out
 //! as values. So all of it can be tested, and replayed, on virtual time. What a session must have been like to pass as
-//! a test is the business of [`check`].
+//! a test is the business of [`check`]; what must not be seen of it is taken out by [`scrub`].
 
+pub mod base64;
 pub mod check;
 mod decode;
 mod event;
 mod gate;
 mod log;
+pub mod scrub;
 mod stick;
 
 pub use decode::{TextDecoder, UnknownEncoding};

@@ -11,7 +11,6 @@
 
 pub mod ahr;
 pub mod ans;
-mod base64;
 pub mod cassette;
 pub mod cast;
 mod convert;
@@ -31,6 +30,8 @@ pub mod typescript;
 mod utf8;
 mod window;
 pub mod zst;
+
+pub(crate) use tapdeck_core::base64;
 
 #[cfg(test)]
 mod testing;

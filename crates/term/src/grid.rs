@@ -46,6 +46,8 @@ pub(crate) struct RowMeta {
     pub(crate) wide: bool,
     /// Something else than printable ASCII of the default style may be in it.
     pub(crate) rich: bool,
+    /// Written since its text was last handed out (see [`crate::Tracer`]).
+    pub(crate) fresh: bool,
     pub(crate) size: LineSize,
     /// Shell marks set on the row, one bit for each of OSC 133 A, B, C and D.
     pub(crate) marks: u8,
@@ -338,6 +340,14 @@ impl Grid {
         let meta = self.meta_mut(to);
         meta.wide |= wide;
         meta.written = written;
+    }
+
+    /// Makes a row's cells plain.
+    pub(crate) fn forget_styles(&mut self, y: usize) {
+        let p = self.phys(y);
+        let start = p * self.cols;
+        let len = usize::from(self.meta[p].len);
+        self.cells[start..start + len].iter_mut().for_each(|c| c.style = StyleId(0));
     }
 
     /// All cells, for marking what is alive and for renumbering.

@@ -31,6 +31,7 @@ mod scrollback;
 mod size;
 mod style;
 mod term;
+mod trace;
 mod unicode;
 mod watch;
 
@@ -46,6 +47,7 @@ pub use scan::{Kind, Scanner, Token};
 pub use size::{Settings, Size};
 pub use style::{Attrs, Colour, Style, Underline};
 pub use term::{Cursor, Diff, Generation, RowDiff, Term};
+pub use trace::{Glyph, Tracer, Witness};
 pub use unicode::{char_width, text_width};
 pub use watch::ModeWatch;
 

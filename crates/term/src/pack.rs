@@ -255,6 +255,7 @@ impl<'a> Packed<'a> {
             size: LineSize::from_bits(flags >> 1),
             marks,
             rich: true,
+            fresh: false,
         };
         Self { meta, cells, styled: flags & STYLED != 0, rich: flags & RICH != 0, body: bytes }
     }

@@ -146,7 +146,16 @@ impl Rewrap {
             self.found = Some((self.rows, at - self.given.min(at)));
             self.wanted = None;
         }
-        let meta = RowMeta { written, wrapped, size: self.size, marks, len: 0, wide: false, rich: true };
+        let meta = RowMeta {
+            written,
+            wrapped,
+            size: self.size,
+            marks,
+            len: 0,
+            wide: false,
+            rich: true,
+            fresh: false,
+        };
         if padded {
             let mut row = self.cells[..n].to_vec();
             row.push(Cell { text: PAD, style: crate::style::StyleId(0) });

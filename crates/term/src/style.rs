@@ -245,7 +245,7 @@ impl Styles {
 
     #[inline]
     pub(crate) fn get(&self, id: StyleId) -> Style {
-        self.list[id.0 as usize].into()
+        self.list.get(id.0 as usize).copied().unwrap_or(Pen::DEFAULT).into()
     }
 
     #[inline]

@@ -2,7 +2,6 @@
 
 use super::{Machine, Protection};
 use crate::cell::Cell;
-use crate::style::Attrs;
 
 impl Machine {
     /// Erases `x0..x1` of a row. `selective` leaves cells protected by DECSCA; plain erasure leaves those protected by
@@ -25,7 +24,7 @@ impl Machine {
         }
         for x in x0..x1.min(self.grid.row(y).len()) {
             let cell = self.grid.cell(y, x);
-            if !self.styles.get(cell.style).attrs.contains(Attrs::PROTECTED) {
+            if !self.is_protected(cell) {
                 self.grid.split_wide(y, x, x + 1);
                 // Selective erasure takes the character and leaves its looks.
                 self.grid.set(y, x, if selective { cell.torn() } else { Cell::blank(style) });

@@ -24,6 +24,7 @@ mod sgr_cache;
 mod titles;
 mod vt52;
 
+use crate::cell::Cell;
 use crate::changes::{RowSet, Signal};
 use crate::charset::Charsets;
 use crate::clusters::Clusters;
@@ -33,7 +34,7 @@ use crate::modes::{Mode, Modes};
 use crate::palette::Palette;
 use crate::scrollback::Scrollback;
 use crate::size::{Settings, Size};
-use crate::style::{Pen, StyleId, Styles};
+use crate::style::{Attrs, Pen, StyleId, Styles};
 use crate::unicode::{Joiner, Props};
 
 pub(crate) use save::Saved;
@@ -132,6 +133,11 @@ pub(crate) struct Machine {
     joiner: Joiner,
     /// There has been a double-width row.
     has_double: bool,
+    /// Cells that were printed hold where they came from instead of a style (see [`crate::Tracer`]).
+    pub(crate) tracing: bool,
+    /// While tracing, the rows that left the main screen at the top: how many cells, and what they knew.
+    pub(crate) lost: Vec<(usize, crate::grid::RowMeta)>,
+    pub(crate) lost_cells: Vec<Cell>,
     /// What REP repeats.
     last_char: Option<char>,
     /// End offset of the token being carried out.
@@ -193,6 +199,9 @@ impl Machine {
             props: Props::new(),
             joiner: Joiner::NONE,
             has_double: false,
+            tracing: false,
+            lost: Vec::new(),
+            lost_cells: Vec::new(),
             last_char: None,
             now: 0,
             damage: RowSet::default(),
@@ -279,6 +288,13 @@ impl Machine {
 
     #[cold]
     fn sweep_styles(&mut self) {
+        if self.tracing {
+            // The numbers in the cells are no styles, and nobody asks for the styles.
+            self.styles = Styles::new();
+            self.sgr_cache.forget_numbers();
+            self.erase_changed = true;
+            return;
+        }
         let mut live = vec![false; self.styles.len()];
         live[self.pen_id.0 as usize] = true;
         live[self.erase_id.0 as usize] = true;
@@ -312,6 +328,42 @@ impl Machine {
                 }
             });
         }
+    }
+
+    /// Whether two cells look the same; where cells hold no style, by their text.
+    #[inline]
+    fn same_looks(&self, a: Cell, b: Cell) -> bool {
+        a == b || (self.tracing && a.text == b.text)
+    }
+
+    /// While tracing, what is printed next gets this instead of a style.
+    pub(crate) fn set_trace(&mut self, trace: u32) {
+        self.pen_id = StyleId(trace);
+        self.pen_changed = false;
+    }
+
+    /// While tracing, how many characters of plain text go to the cursor's row as they are.
+    pub(crate) fn plain_room(&self) -> usize {
+        if !self.plain_print || self.pos.pending || !self.joiner.is_closed() {
+            return 0;
+        }
+        (self.right_limit() + 1).saturating_sub(self.pos.x)
+    }
+
+    /// While tracing, keeps a row that leaves the screen for whoever wants to know what was in it.
+    fn lose_row(&mut self, y: usize) {
+        self.lost.push((self.grid.row(y).len(), *self.grid.meta(y)));
+        self.lost_cells.extend_from_slice(self.grid.row(y));
+        // Where its text came from is of no use in scrollback, and would not pack well.
+        self.grid.forget_styles(y);
+    }
+
+    /// Whether a cell is spared by erasure that honours protection.
+    fn is_protected(&self, cell: Cell) -> bool {
+        if self.tracing {
+            return !cell.is_empty() && cell.style.0 & crate::trace::PROTECTED != 0;
+        }
+        self.styles.get(cell.style).attrs.contains(Attrs::PROTECTED)
     }
 
     /// Works out again whether ASCII can go to the grid as it is.

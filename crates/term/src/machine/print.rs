@@ -107,13 +107,17 @@ impl Machine {
             }
             let n = run.len().min(last + 1 - x);
             let (now, rest) = run.split_at(n);
-            let edge = if x + n > last { self.grid.cell(y, last) } else { Cell::BLANK };
+            let mut edge = if x + n > last { self.grid.cell(y, last) } else { Cell::BLANK };
+            if edge.is_tail() && n > 1 {
+                // One by one, the character before would have torn it.
+                edge = edge.torn();
+            }
             self.grid.split_wide(y, x, x + n);
             self.grid.write_ascii(y, x, now, style, end - rest.len() as u64 * pace);
             self.damage.insert(y);
             if x + n > last {
                 self.pos.x = last;
-                if edge != (Cell { text: u32::from(now[n - 1]), style }) {
+                if !self.same_looks(edge, Cell { text: u32::from(now[n - 1]), style }) {
                     // Other text at the edge: it does not go on in the next row as the old one did.
                     self.grid.meta_mut(y).wrapped = false;
                 }
@@ -269,9 +273,10 @@ impl Machine {
             row[x] = Cell { text: text & !WIDE, style };
         }
         meta.written = now;
-        if row[x] != before {
+        let after = row[x];
+        if !self.same_looks(after, before) && x + width > last {
             // Other text at the edge: it does not go on in the next row as the old one did.
-            meta.wrapped &= x + width <= last;
+            self.grid.meta_mut(y).wrapped = false;
         }
         self.damage.insert(y);
         if x + width > last {

@@ -110,7 +110,10 @@ impl Machine {
         }
         // Rows that leave at the top, or come back there.
         let excess = lines.len().saturating_sub(rows).min(cursor.0);
-        for (cells, meta) in lines.drain(..excess) {
+        for (mut cells, meta) in lines.drain(..excess) {
+            if self.tracing {
+                cells.iter_mut().for_each(|c| c.style = crate::style::StyleId(0));
+            }
             self.scrollback.push(&cells, &meta, &self.styles, &self.clusters);
         }
         cursor.0 -= excess;

@@ -73,6 +73,9 @@ impl Machine {
         }
         if keep && top == 0 && !self.modes.alternate() {
             for y in 0..n {
+                if self.tracing {
+                    self.lose_row(y);
+                }
                 let meta = *self.grid.meta(y);
                 self.scrollback.push(self.grid.row(y), &meta, &self.styles, &self.clusters);
             }

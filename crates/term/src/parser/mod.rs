@@ -46,6 +46,8 @@ pub(crate) trait Sink {
     fn csi(&mut self, csi: &Csi, end: u64) -> bool;
     /// A finished string. `head` is the DCS's opening. `overflow`: it was too long and is not all there.
     fn string(&mut self, kind: StringKind, head: &Csi, data: &[u8], bell: bool, overflow: bool, end: u64);
+    /// A string that something else cut off: its bytes so far, unless it was too long, and where they end.
+    fn abandoned(&mut self, _kind: StringKind, _data: &[u8], _end: u64) {}
     /// An ESC-prefixed VT52 command with its arguments.
     fn vt52(&mut self, last: u8, args: [u8; 2], end: u64) -> bool;
 }
@@ -401,7 +403,7 @@ impl Parser {
             }
             (State::StringEscape, _) => {
                 // The ESC was not part of a terminator: the string is abandoned, and the ESC begins anew.
-                self.finish_string_aborted();
+                self.finish_string_aborted(end - 2, sink);
                 self.state = State::Escape;
                 self.csi.inter = 0;
                 self.step(b, end, sink)

@@ -3,6 +3,17 @@
 use super::{MAX_PARAMS, Parser, State, StringKind};
 
 impl Parser {
+    /// The string that is being read, unless it is too long already.
+    pub(crate) fn open_string(&self) -> Option<(StringKind, &[u8])> {
+        let open = matches!(self.state, State::String | State::StringEscape) && !self.overflow;
+        open.then_some((self.kind, &*self.string))
+    }
+
+    /// Bytes that a terminator which has begun takes.
+    pub(crate) fn string_escape(&self) -> u64 {
+        u64::from(self.state == State::StringEscape)
+    }
+
     /// Bytes that bring a fresh parser to where this one stands inside a token; empty between tokens.
     pub(crate) fn pending(&self) -> Vec<u8> {
         let mut out = Vec::new();

@@ -48,7 +48,7 @@ impl Parser {
                 self.finish_string(false, end, sink);
             }
             _ => {
-                self.finish_string_aborted();
+                self.finish_string_aborted(end - 1, sink);
                 self.state = State::Ground;
                 sink.execute(stop, end);
             }
@@ -70,7 +70,10 @@ impl Parser {
         }
     }
 
-    pub(super) fn finish_string_aborted(&mut self) {
+    pub(super) fn finish_string_aborted<S: Sink>(&mut self, end: u64, sink: &mut S) {
+        if !self.overflow {
+            sink.abandoned(self.kind, &self.string, end);
+        }
         self.string.clear();
         if self.string.capacity() > 1 << 16 {
             self.string = Vec::new();

@@ -1,9 +1,9 @@
-//! Base64 (RFC 4648, padded), for the few bytes that have to travel inside JSON.
+//! Base64 (RFC 4648, padded), for bytes that have to travel inside text.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes as base64 text.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let n = chunk.iter().fold(0_u32, |n, &b| n << 8 | u32::from(b)) << (8 * (3 - chunk.len()));
@@ -16,7 +16,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Base64 text as bytes; `None` when it is not base64.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     if !text.len().is_multiple_of(4) {
         return None;

@@ -1,0 +1,126 @@
+//! What was typed, put together as a line editor would: keys that delete take away, sequences of other keys stand between,
+//! and a line ends with Enter. What is typed at a prompt for a password is masked whole.
+
+use tapdeck_term::{Glyph, Scanner, Token, Tracer, char_width};
+
+use super::eye::Eye;
+use super::report::Stream;
+
+/// A line that is longer is judged in parts.
+const MAX_LINE: usize = 16 << 10;
+/// What of it is kept for the next part.
+const KEPT: usize = 4 << 10;
+
+/// The line being typed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Typed {
+    scanner: Scanner,
+    /// Bytes taken.
+    offset: u64,
+    /// The line as edited, and as typed.
+    edited: Vec<Glyph>,
+    typed: Vec<Glyph>,
+    /// A character whose bytes are not all there.
+    part: Vec<u8>,
+    /// The line is typed at a prompt for a password.
+    prompted: Option<bool>,
+    /// Something was taken away, so that the two lines differ.
+    differ: bool,
+}
+
+impl Typed {
+    pub(super) fn feed(&mut self, bytes: &[u8], tracer: &Tracer, eye: &mut Eye) {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        scanner.feed(bytes, |_, token| match token {
+            Token::Text(text) => text.iter().for_each(|b| self.byte(*b, tracer, eye)),
+            Token::Control { bytes: [control], .. } => self.control(*control, eye),
+            // Arrows and the like; the frame of a paste.
+            Token::Control { bytes, .. } | Token::Part { bytes, .. } => self.offset += bytes.len() as u64,
+        });
+        self.scanner = scanner;
+    }
+
+    fn byte(&mut self, b: u8, tracer: &Tracer, eye: &mut Eye) {
+        self.offset += 1;
+        if b == 0x7f {
+            self.take_back();
+            return;
+        }
+        self.part.push(b);
+        let c = match std::str::from_utf8(&self.part) {
+            Ok(text) => text.chars().next(),
+            // More bytes may make it whole.
+            Err(e) if e.error_len().is_none() => return,
+            Err(_) => None,
+        };
+        let len = std::mem::take(&mut self.part).len();
+        let Some(c) = c else { return };
+        if self.prompted.is_none() {
+            self.prompted = Some(eye.rules.is_password_prompt(&tracer.before_cursor()));
+        }
+        let glyph = Glyph { c, width: char_width(c) as u8, len: len as u8, at: self.offset - len as u64 };
+        self.edited.push(glyph);
+        self.typed.push(glyph);
+        if self.typed.len() >= MAX_LINE {
+            self.judge(eye);
+            for line in [&mut self.edited, &mut self.typed] {
+                line.drain(..line.len().saturating_sub(KEPT));
+            }
+        }
+    }
+
+    fn control(&mut self, b: u8, eye: &mut Eye) {
+        self.offset += 1;
+        self.part.clear();
+        match b {
+            0x08 => self.take_back(),
+            // ^W
+            0x17 => {
+                self.differ = true;
+                while self.edited.pop().is_some_and(|g| g.c == ' ') {}
+                while self.edited.last().is_some_and(|g| g.c != ' ') {
+                    self.edited.pop();
+                }
+            }
+            b'\r' | b'\n' | 0x03 | 0x04 | 0x15 => self.end(eye),
+            _ => {}
+        }
+    }
+
+    fn take_back(&mut self) {
+        self.edited.pop();
+        self.differ = true;
+    }
+
+    fn judge(&mut self, eye: &mut Eye) {
+        if self.prompted == Some(true)
+            && let Some(rule) = eye.rules.prompt_rule()
+        {
+            eye.mask(rule, Stream::Input, &self.typed);
+        }
+        let text = |line: &[Glyph]| line.iter().map(|g| g.c).collect::<String>();
+        if self.differ {
+            eye.judge(Stream::Input, &text(&self.edited), &self.edited);
+        }
+        eye.judge(Stream::Input, &text(&self.typed), &self.typed);
+    }
+
+    fn end(&mut self, eye: &mut Eye) {
+        self.judge(eye);
+        self.edited.clear();
+        self.typed.clear();
+        self.prompted = None;
+        self.differ = false;
+    }
+
+    /// Judges the line so far. It goes on.
+    pub(super) fn settle(&mut self, eye: &mut Eye) {
+        if !self.typed.is_empty() {
+            self.judge(eye);
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.typed.is_empty()
+    }
+}

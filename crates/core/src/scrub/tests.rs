@@ -1,0 +1,312 @@
+//! The rules by their own examples, and what the scrubber promises, as properties.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tapdeck_term::{Scanner, Settings, Size, Term, Token};
+
+use super::*;
+
+fn rules(packs: &[&str], secrets: &[&str]) -> Arc<Rules> {
+    let secret = |v: &&str| Secret { name: format!("literal:{v:.3}"), value: (*v).to_owned() };
+    let list = Rules::of_packs(packs).expect("packs");
+    Arc::new(Rules::new(list, secrets.iter().map(secret).collect()).expect("rules"))
+}
+
+/// One rule alone, on one text.
+fn apply(builtin: &Builtin, text: &str) -> String {
+    let rule = Rules::of_packs(&["all"]).expect("packs").into_iter().find(|r| r.name == builtin.name);
+    let rules = Rules::new(vec![rule.expect("there")], Vec::new()).expect("a rule");
+    Scrubber::new(Arc::new(rules), Size::default()).text(text)
+}
+
+/// Each rule changes what it says it changes, and leaves alone what it says it leaves alone.
+#[test]
+fn rules_keep_their_word() {
+    for builtin in BUILTIN {
+        assert!(PACKS.iter().any(|p| p.0 == builtin.pack), "{}", builtin.name);
+        assert!(!builtin.hits.is_empty() && !builtin.misses.is_empty(), "{}", builtin.name);
+        for (text, expected) in builtin.hits {
+            let changed = apply(builtin, text);
+            assert_eq!(&changed, expected, "{}", builtin.name);
+            assert_eq!(apply(builtin, &changed), changed, "{}: twice is once", builtin.name);
+        }
+        for text in builtin.misses {
+            assert_eq!(&apply(builtin, text), text, "{}", builtin.name);
+        }
+    }
+}
+
+/// What nobody wants to be masked, with all rules that are used unless others are named.
+#[test]
+fn ordinary_text_stays() {
+    let rules = rules(&Rules::default_packs().iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+    for text in [
+        "token_count_total 1234 secretariat",
+        "12.3k tokens · esc to interrupt",
+        "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+        "\x1b[0m\x1b[?25h\x1b[38;2;1;2;3mhello\x1b[0m",
+        "cargo test --workspace -- --token-stream",
+        "fn next(&mut self) -> Option<Token> { self.tokens.next() }",
+        "error[E0308]: expected `Secret`, found `String`",
+        "│ > password reset flow │",
+        "12:34:56.789 1d 2h 3m 4s pid 12345",
+    ] {
+        let mut scrubber = Scrubber::new(rules.clone(), Size::default());
+        scrubber.output(text.as_bytes());
+        scrubber.finish();
+        assert_eq!(scrubber.report().positions, [], "{text:?}");
+    }
+}
+
+#[test]
+fn wrong_rules_are_named() {
+    let rule = |pattern: &str| Rule { name: "mine".into(), pattern: pattern.into(), ..Rule::default() };
+    for (pattern, why) in [("a(b", "unclosed group"), ("x*", "empty text")] {
+        let e = Rules::new(vec![rule(pattern)], Vec::new()).expect_err("refused").to_string();
+        assert!(e.contains("\"mine\"") && e.contains(why), "{e}");
+    }
+    assert!(Rules::new(vec![rule("a"), rule("b")], Vec::new()).is_err());
+    assert!(Rules::of_packs(&["nope"]).is_err());
+    let short = Secret { name: "PIN".into(), value: "123".into() };
+    let e = Rules::new(Vec::new(), vec![short.clone()]).expect_err("refused");
+    assert!(e.to_string().contains("PIN"));
+    assert!(!format!("{short:?}").contains("123"));
+}
+
+/// Reads a session twice, as a file is scrubbed, in pieces of this size, and returns the masked output and the report.
+fn scrub(rules: &Arc<Rules>, size: Size, bytes: &[u8], piece: usize) -> (Vec<u8>, Report) {
+    let mut scrubber = Scrubber::new(rules.clone(), size);
+    for _ in 0..2 {
+        scrubber = scrubber.again();
+        bytes.chunks(piece.max(1)).for_each(|p| scrubber.output(p));
+        scrubber.finish();
+    }
+    let mut out = bytes.to_vec();
+    scrubber.output_masks().apply(0, &mut out);
+    scrubber.inspect(&out);
+    (out, scrubber.report())
+}
+
+/// The sequences of a stream: all bytes of those that hold no text, the head of those that do.
+fn sequences(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut list = Vec::new();
+    let mut each = |_: &Scanner, token: Token<'_>| {
+        if let Token::Control { kind, bytes, .. } = token {
+            use tapdeck_term::Kind::{Control, Csi, Esc};
+            let plain = matches!(kind, Control | Csi | Esc);
+            list.push(if plain { bytes.to_vec() } else { vec![bytes[0], bytes[1], bytes.len() as u8] });
+        }
+    };
+    let mut scanner = Scanner::new();
+    scanner.feed(bytes, &mut each);
+    scanner.finish(&mut each);
+    list
+}
+
+/// Every frame of a stream as its shape: for each cell whether it is blank, and its width.
+fn check_frames(before: &[u8], after: &[u8], size: Size, secrets: &[&str]) {
+    let term = || Term::new(size, Settings { replies: false, scrollback: 100, ..Settings::default() });
+    let (mut a, mut b) = (term(), term());
+    for (i, (x, y)) in before.iter().zip(after).enumerate() {
+        a.feed(&[*x], i as u64);
+        b.feed(&[*y], i as u64);
+        // A character of several bytes is there when its last one is.
+        if !a.is_idle() {
+            continue;
+        }
+        let mut text = String::new();
+        for (row_a, row_b) in a.screen().zip(b.screen()) {
+            let shape = |cells: Vec<Option<String>>| -> Vec<Option<bool>> {
+                cells.into_iter().map(|c| c.map(|c| c.trim().is_empty())).collect()
+            };
+            assert_eq!(shape(row_a.cells()), shape(row_b.cells()), "byte {i}");
+            text.push_str(&row_b.text());
+            if !row_b.wrapped() {
+                text.push('\n');
+            }
+        }
+        assert_eq!(a.cursor(), b.cursor(), "byte {i}");
+        for secret in secrets {
+            assert!(!text.contains(secret), "byte {i}: {text}");
+        }
+    }
+}
+
+const KEY: &str = "sk-ant-api03-Zx9Qw8Er7Ty6Ui5Op4As3Df2Gh1Jk0";
+const VALUE: &str = "Zx9Qw8Er7Ty6Ui5Op4As3Df2Gh1Jk0";
+
+/// A secret in every disguise that a terminal sees through.
+#[test]
+fn a_secret_in_every_disguise() {
+    let (head, tail) = KEY.split_at(20);
+    let spread: String = KEY.chars().map(|c| format!("{c}\x1b[1m\x1b[0m")).collect();
+    let moved: String = KEY.chars().enumerate().map(|(i, c)| format!("\x1b[3;{}H{c}", i + 5)).collect();
+    let backwards: String = (0..KEY.len())
+        .rev()
+        .map(|i| (i, char::from(KEY.as_bytes()[i])))
+        .map(|(i, c)| format!("\x1b[3;{}H{c}", i + 5))
+        .collect();
+    let typed: String = (1..=KEY.len()).map(|n| format!("\r\x1b[2K> {}", &KEY[..n])).collect();
+    let cases: Vec<(&str, String)> = vec![
+        ("plain", format!("the key is {KEY} today\r\n")),
+        ("colours inside", format!("{spread}\r\n")),
+        ("wrapped at the edge", format!("{}{KEY}\r\nmore\r\n", "x ".repeat(33))),
+        ("wrapped over many rows", format!("{}{KEY}\r\n", "y".repeat(71) + " ")),
+        ("cursor moves", format!("{moved}\r\n")),
+        ("cursor moves, backwards", format!("{backwards}\r\n")),
+        ("two parts, the second first", format!("\x1b[5;21H{tail}\x1b[5;1H{head}\r\n")),
+        ("typed and redrawn", format!("{typed}\r\n")),
+        ("overwritten at once", format!("{KEY}\r{}\r\n", "-".repeat(KEY.len()))),
+        ("erased at once", format!("{KEY}\x1b[2K\r\n")),
+        ("erased with the screen", format!("{KEY}\x1b[H\x1b[2J\r\n")),
+        ("on the alternate screen", format!("\x1b[?1049h{KEY}\x1b[?1049l\r\n")),
+        ("scrolled away", format!("{KEY}\r\n{}", "line\r\n".repeat(50))),
+        ("inserted", format!("\x1b[4h{tail}\r{head}\x1b[4l\r\n")),
+        ("characters deleted", format!("{head}XXX{tail}\x1b[21G\x1b[3P\r\n")),
+        ("no wrapping", format!("\x1b[?7l{}{KEY}\x1b[?7h\r\n", "z ".repeat(38))),
+        ("line drawing", format!("\x1b(0{}\x1b(B\r\n", KEY)),
+        ("title", format!("\x1b]0;{KEY}\x07\x1b]2;{KEY}\x1b\\ok")),
+        ("link", format!("\x1b]8;;https://x.test/?k={KEY}\x07text\x1b]8;;\x07")),
+        ("folder", format!("\x1b]7;file://host/{KEY}\x07")),
+        ("clipboard", format!("\x1b]52;c;{}\x07", crate::base64::encode(KEY.as_bytes()))),
+        ("cut off title", format!("\x1b]0;{KEY}\x18ok\r\n")),
+        ("unfinished title", format!("\x1b]0;{KEY}")),
+        ("a device string", format!("\x1bP1$r{KEY}\x1b\\")),
+        ("a long wrapped line", format!("{} {KEY} {}\r\n", "ab cd ".repeat(500), "ef gh ".repeat(100))),
+        ("left and right margins", format!("\x1b[?69h\x1b[10;70s\x1b[H{KEY}\x1b[?69l\r\n")),
+        ("a double-width row", format!("\x1b#6{}\r\n\x1b#5", &KEY)),
+        ("two columns", format!("a key: {KEY} │ b\r\n")),
+    ];
+    let rules = rules(&["secrets"], &[]);
+    let size = Size::new(80, 24);
+    for (name, text) in &cases {
+        let bytes = text.as_bytes();
+        let (out, report) = scrub(&rules, size, bytes, usize::MAX >> 1);
+        assert!(report.hits() > 0, "{name}: {report:?}");
+        assert!(report.is_clean(), "{name}");
+        assert_eq!(out.len(), bytes.len(), "{name}");
+        assert_eq!(sequences(&out), sequences(bytes), "{name}");
+        // In the stored bytes, sequences taken out; and as base64.
+        let mut plain = Vec::new();
+        Scanner::new().feed(&out, |_, token| {
+            if let Token::Text(text) = token {
+                plain.extend_from_slice(text);
+            }
+        });
+        for stored in [&out, &plain] {
+            let stored = String::from_utf8_lossy(stored);
+            assert!(!stored.contains(VALUE), "{name}: {stored:?}");
+            assert!(!stored.contains(&crate::base64::encode(KEY.as_bytes())), "{name}");
+        }
+        check_frames(bytes, &out, size, &[VALUE, &VALUE[..14]]);
+        assert_eq!(scrub(&rules, size, bytes, 1), (out.clone(), report), "{name}: single bytes");
+        let (again, report) = scrub(&rules, size, &out, 7);
+        assert_eq!((again, report.hits()), (out, 0), "{name}: twice is once");
+    }
+}
+
+/// Typed with mistakes, at a prompt, pasted, in pieces.
+#[test]
+fn what_was_typed() {
+    let (head, tail) = VALUE.split_at(9);
+    for (screen, input, gone) in [
+        ("$ ", format!("export K={KEY}\r"), VALUE.to_owned()),
+        ("$ ", format!("{}{head}zz\x7f\x7f{tail}\r", &KEY[..KEY.len() - VALUE.len()]), tail.to_owned()),
+        ("$ ", format!("\x1b[200~{KEY}\x1b[201~\r"), VALUE.to_owned()),
+        ("[sudo] password for bob: ", "letmein\r".to_owned(), "letmein".to_owned()),
+        ("Enter passphrase for key '/x/id': ", "open sesame\r".to_owned(), "sesame".to_owned()),
+        ("$ ", format!("echo {KEY}"), VALUE.to_owned()),
+    ] {
+        let rules = rules(&["secrets"], &[]);
+        for piece in [1, 1000] {
+            let mut scrubber = Scrubber::new(rules.clone(), Size::default());
+            scrubber.output(screen.as_bytes());
+            input.as_bytes().chunks(piece).for_each(|p| scrubber.input(p));
+            scrubber.finish();
+            let mut out = input.clone().into_bytes();
+            scrubber.input_masks().apply(0, &mut out);
+            let text = String::from_utf8_lossy(&out);
+            assert!(!text.contains(&gone), "{text:?}");
+            assert_eq!(sequences(&out), sequences(input.as_bytes()));
+            assert!(scrubber.report().rules.iter().any(|r| r.input > 0));
+        }
+    }
+    let mut scrubber = Scrubber::new(rules(&["secrets"], &[]), Size::default());
+    scrubber.output(b"name: ");
+    scrubber.input(b"letmein\r");
+    scrubber.finish();
+    assert!(scrubber.input_masks().is_empty(), "an ordinary prompt");
+}
+
+#[test]
+fn pem_blocks_go_from_line_to_line() {
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKB";
+    let text = format!(
+        "x\r\n-----BEGIN RSA PRIVATE KEY-----\r\n{body}\r\n{body}\r\nAQAB\r\n-----END RSA PRIVATE KEY-----\r\nAQAB\r\n"
+    );
+    let (out, report) = scrub(&rules(&["secrets"], &[]), Size::default(), text.as_bytes(), 5);
+    let out = String::from_utf8(out).expect("text");
+    assert!(!out.contains("MIIE") && out.contains("-----BEGIN RSA") && out.contains("-----END RSA"), "{out}");
+    assert_eq!(out.matches("AQAB").count(), 1, "only what stands in the block: {out}");
+    assert!(report.rules.iter().any(|r| r.name == "pem-private-key" && r.output == 3), "{report:?}");
+}
+
+/// Values given by the user, of any script, whole and in part, also where no rule knows them.
+#[test]
+fn literal_secrets() {
+    for secret in ["hunter2", "pässwörter", "秘密の鍵です", "🔑key🔑key"] {
+        let rules = rules(&["secrets"], &[secret]);
+        let text = format!("a {secret} b\r\n\x1b]0;{secret}\x07{}{secret}\r\n", "x".repeat(76));
+        let (out, report) = scrub(&rules, Size::default(), text.as_bytes(), 3);
+        assert!(!String::from_utf8_lossy(&out).contains(secret), "{secret}");
+        check_frames(text.as_bytes(), &out, Size::default(), &[secret]);
+        assert!(report.rules.iter().any(|r| r.pack == "literal" && r.output >= 3), "{report:?}");
+    }
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z =:é漢😀*]{1,30}",
+        2 => Just(KEY.to_owned()),
+        1 => Just(KEY[..25].to_owned()),
+        1 => Just(VALUE[5..].to_owned()),
+        1 => Just("hunter2hunter2".to_owned()),
+        1 => Just("token=Ab3dEf6hIj9l password: x9y8z7w6".to_owned()),
+        1 => Just("a\u{301}e\u{301}👩\u{200d}👩\u{200d}👧🇩🇪".to_owned()),
+        3 => "[\r\n\t\x08]{1,2}",
+        3 => "\x1b\\[[0-9]{0,2};?[0-9]{0,2}[A-HJKLMPSTX@dGfb]",
+        2 => "\x1b\\[[0-9]{1,2}m",
+        1 => "\x1b\\[\\?(1049|7|69|6|2004|2026)[hl]",
+        1 => "\x1b\\[(4[hl]|[1-9];[1-9]r|[1-9]{1,2};[1-9]{1,2}s|!p)",
+        1 => "\x1b([78DEMc]|#[3568]|\\(0|\\(B)",
+        1 => "\x1b\\][0-9]{1,2};[a-z;=]{0,10}(token=Ab3dEf6hIj9l)?(\x07|\x1b\\\\|\x18)",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn what_a_scrubber_promises(
+        text in prop::collection::vec(piece(), 0..40),
+        cols in 1u16..100,
+        rows in 1u16..12,
+        step in 1usize..20,
+    ) {
+        let bytes = text.concat().into_bytes();
+        let size = Size::new(cols, rows);
+        let rules = rules(&["all"], &["hunter2hunter2"]);
+        let (out, report) = scrub(&rules, size, &bytes, usize::MAX >> 1);
+        prop_assert_eq!(out.len(), bytes.len());
+        prop_assert_eq!(sequences(&out), sequences(&bytes));
+        let secrets: &[&str] = if cols > 20 { &["hunter2hunter2"] } else { &[] };
+        check_frames(&bytes, &out, size, secrets);
+        let (other, split) = scrub(&rules, size, &bytes, step);
+        prop_assert_eq!(String::from_utf8_lossy(&other), String::from_utf8_lossy(&out));
+        prop_assert_eq!(&split.positions, &report.positions);
+        prop_assert_eq!((split.learned, split.masked_bytes, split.residue), (report.learned, report.masked_bytes, report.residue));
+        prop_assert_eq!(split, report);
+        let (again, _) = scrub(&rules, size, &out, step);
+        prop_assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&out));
+    }
+}
