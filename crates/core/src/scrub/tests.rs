@@ -23,18 +23,19 @@ fn apply(builtin: &Builtin, text: &str) -> String {
 /// Each rule changes what it says it changes, and leaves alone what it says it leaves alone.
 #[test]
 fn rules_keep_their_word() {
+    let mut broken = Vec::new();
     for builtin in BUILTIN {
         assert!(PACKS.iter().any(|p| p.0 == builtin.pack), "{}", builtin.name);
         assert!(!builtin.hits.is_empty() && !builtin.misses.is_empty(), "{}", builtin.name);
-        for (text, expected) in builtin.hits {
+        let same = builtin.misses.iter().map(|text| (*text, *text));
+        for (text, expected) in builtin.hits.iter().copied().chain(same) {
             let changed = apply(builtin, text);
-            assert_eq!(&changed, expected, "{}", builtin.name);
-            assert_eq!(apply(builtin, &changed), changed, "{}: twice is once", builtin.name);
-        }
-        for text in builtin.misses {
-            assert_eq!(&apply(builtin, text), text, "{}", builtin.name);
+            if changed != expected || apply(builtin, &changed) != changed {
+                broken.push((builtin.name, changed, expected));
+            }
         }
     }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 /// What nobody wants to be masked, with all rules that are used unless others are named.
