@@ -178,7 +178,7 @@ pub const BUILTIN: &[Builtin] = &[
     Builtin {
         hits: &[
             (
-                "SG.0123456789abcdefghij12.zyxwvu6543210abcdefghijABCDEF",
+                "SG.0123456789abcdefghij12.zyxwvu6543210abcdefghijABCDEFG",
                 "SG.*****************************************************",
             ),
             ("dop_v1_0123456789abcdef0123456789abcdef", "dop_v1_********************************"),
