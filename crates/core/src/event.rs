@@ -112,6 +112,10 @@ pub enum Event {
         /// A name for people; may be empty.
         label: Arc<str>,
     },
+    /// A signal was sent to the program.
+    Signal(i32),
+    /// Somebody told the session something that is not bytes: a JSON text, kept as it is.
+    Service(Arc<str>),
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.
@@ -126,6 +130,7 @@ impl Event {
         match self {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
             Event::Snapshot { label, .. } => label.len(),
+            Event::Service(payload) => payload.len(),
             _ => 0,
         }
     }

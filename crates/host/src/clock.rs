@@ -9,6 +9,7 @@ use tapdeck_core::Stamp;
 /// A session's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
+    elapsed: fn() -> u64,
     start_ns: u64,
     wall_start_ns: u64,
 }
@@ -16,12 +17,18 @@ pub struct Clock {
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Self { start_ns: read(ClockId::Boottime), wall_start_ns: read(ClockId::Realtime) }
+        Self::start_with(|| read(ClockId::Boottime), || read(ClockId::Realtime))
+    }
+
+    /// A clock that starts now by other sources: one that counts nanoseconds and never goes back, and the wall
+    /// clock, which is asked this once. For tests of what a jump of either does.
+    pub fn start_with(elapsed: fn() -> u64, wall: fn() -> u64) -> Self {
+        Self { elapsed, start_ns: elapsed(), wall_start_ns: wall() }
     }
 
     /// The present moment.
     pub fn now(&self) -> Stamp {
-        let mono_ns = read(ClockId::Boottime).saturating_sub(self.start_ns);
+        let mono_ns = (self.elapsed)().saturating_sub(self.start_ns);
         Stamp { mono_ns, wall_ns: self.wall_start_ns.saturating_add(mono_ns) }
     }
 

@@ -23,6 +23,7 @@ pub(crate) enum Request {
     Release(PartyId, Sender<Result<Fence, StickError>>),
     Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
     Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
+    Service(Arc<str>),
 }
 
 struct Inner {
@@ -89,6 +90,11 @@ impl Handle {
     /// Sets the terminal's size.
     pub fn resize(&self, size: WinSize) {
         self.post(Request::Resize(size));
+    }
+
+    /// Tells the session something that is not bytes, as a JSON text.
+    pub fn service(&self, payload: &str) {
+        self.post(Request::Service(payload.into()));
     }
 
     /// Joins the session under a name, which may get a number to be unique.

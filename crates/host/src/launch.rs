@@ -27,6 +27,8 @@ pub struct Launch {
     pub size: Option<WinSize>,
     /// End the program after this long.
     pub timeout: Option<Duration>,
+    /// The session's clock, if it is not to start with the session.
+    pub clock: Option<Clock>,
 }
 
 /// A recording to make of it.
@@ -64,7 +66,7 @@ pub enum LaunchError {
 impl Launch {
     /// A session for this command, with everything else as usual.
     pub fn new(command: CommandSpec) -> Self {
-        Self { command, no_pty: false, headless: false, size: None, timeout: None }
+        Self { command, no_pty: false, headless: false, size: None, timeout: None, clock: None }
     }
 
     /// Runs the session to its end. Call before starting any thread: the signals of this process become the
@@ -76,15 +78,30 @@ impl Launch {
     /// The same, with doors: `open` is given a handle once the program runs, may start threads, and what it
     /// returns is dropped when the recording is finished.
     pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Handle) -> D) -> Finished {
-        let clock = Clock::start();
-        let signals = match Signals::install() {
-            Ok(signals) => signals,
-            Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
+        let start = |log: &SharedLog, clock, size| {
+            recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose()
         };
-        let outer = match (!self.headless).then(|| Outer::from_stdio(!self.no_pty)).transpose() {
-            Ok(outer) => outer,
-            Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
-        };
+        match self.run_recorded(start, |recorder| recorder.map(Recorder::finish), open) {
+            Ok((outcome, report)) => Finished { outcome, report },
+            Err(e) => Finished { outcome: Err(e), report: None },
+        }
+    }
+
+    /// The same with a recorder of any kind: `start` is given the log before the program's first byte is in it,
+    /// `finish` is called when the log is closed, before the doors are.
+    ///
+    /// # Errors
+    /// When the session could not even be set up, so that there is nothing to finish.
+    pub fn run_recorded<R, T, D>(
+        &self,
+        start: impl FnOnce(&SharedLog, Clock, WinSize) -> io::Result<R>,
+        finish: impl FnOnce(R) -> T,
+        open: impl FnOnce(Handle) -> D,
+    ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
+        let clock = self.clock.unwrap_or_else(Clock::start);
+        let signals = Signals::install().map_err(LaunchError::Setup)?;
+        let outer = (!self.headless).then(|| Outer::from_stdio(!self.no_pty)).transpose();
+        let outer = outer.map_err(LaunchError::Setup)?;
         let outer_size = outer.as_ref().and_then(Outer::size);
         let size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
         let config = Config { size, timeout: self.timeout, ..Config::default() };
@@ -92,12 +109,7 @@ impl Launch {
         let backend = self.start_backend(&signals, outer.as_ref(), size);
         // The first event of every session is its true size.
         log.append(Event::Resize(size), clock.now());
-        let recorder =
-            match recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose()
-            {
-                Ok(recorder) => recorder,
-                Err(e) => return Finished { outcome: Err(LaunchError::Setup(e)), report: None },
-            };
+        let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;
         let mut doors = None;
         let outcome = backend.and_then(|backend| {
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
@@ -112,10 +124,10 @@ impl Launch {
             log.append(Event::Exit(Exit::Code(e.exit_code())), clock.now());
         }
         log.close();
-        let report = recorder.map(Recorder::finish);
+        let report = finish(recorder);
         // Last, so that whoever was told of success on disk can still be told.
         drop(doors);
-        Finished { outcome, report }
+        Ok((outcome, report))
     }
 
     fn start_backend(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tapdeck_tape::ahr::{AhrEvents, BlockReader, labels_of};
+use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{Beside, Container, EventReader, Format, open};
@@ -59,6 +60,12 @@ impl Source {
     /// Finds out what a file is. `format` and `timing` overrule what it seems to be.
     pub fn find(path: &Path, format: Option<Container>, timing: Option<&Path>) -> Result<Self, SourceError> {
         let fail = |why| SourceError::Open { path: path.to_owned(), why };
+        if path.is_dir() && is_cassette(path) {
+            let files = std::fs::read_dir(path).map_err(fail)?.flatten();
+            let len = files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
+            let container = Container { format: Format::Cassette, zst: false };
+            return Ok(Self { path: path.to_owned(), container, timing: None, len });
+        }
         let mut file = open_file(path).map_err(fail)?;
         let len = file.metadata().map_err(fail)?.len();
         let head = head_of(&mut file).map_err(fail)?;
@@ -104,6 +111,11 @@ impl Source {
 
     /// Opens it from its start, with a count of the bytes read from disk.
     pub fn open_counted(&self, count: &Arc<AtomicU64>) -> Result<Box<dyn EventReader>, SourceError> {
+        if self.container.format == Format::Cassette {
+            let cassette = Cassette::open(&self.path).map_err(|e| self.read_error(e.into()))?;
+            count.store(self.len, Ordering::Relaxed);
+            return Ok(Box::new(CassetteReader::new(cassette)));
+        }
         let fail = |why| SourceError::Open { path: self.path.clone(), why };
         let file = Counted { inner: open_file(&self.path).map_err(fail)?, count: count.clone() };
         let mut beside = Beside::default();

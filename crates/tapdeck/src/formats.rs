@@ -6,7 +6,7 @@ use tapdeck_tape::{Container, Format};
 
 /// The names that `--from` and `--to` take, for messages.
 const TAPES: &str =
-    "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a or raw, and .zst behind any of them";
+    "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a, raw or cassette, and .zst behind any of them";
 const EXPORTS: &str = "txt, ansi, md, json, csv, html, svg or svg-still";
 
 /// What to make of a recording.
@@ -91,6 +91,7 @@ pub(crate) fn container(text: &str) -> Result<Container, String> {
         "ans" => Format::Ans,
         "3a" => Format::ThreeA,
         "raw" => Format::Raw,
+        "cassette" => Format::Cassette,
         _ => return Err(format!("{text:?} is no format that can be read: write {TAPES}; or cast-v1")),
     };
     Ok(Container { format, zst })
@@ -125,6 +126,8 @@ mod tests {
             ("a.ans", "ans"),
             ("a.ansi", "ansi"),
             ("a.raw", "raw"),
+            ("a.cassette", "cassette"),
+            ("a.tar.zst", "cassette.zst"),
             ("a.SVG", "svg"),
         ] {
             let found = Target::of_path(Path::new(path)).map(Target::name);

@@ -9,6 +9,7 @@ mod human;
 mod out_file;
 mod parse;
 mod progress;
+mod service_events;
 
 use cmd::Command;
 use ending::{Ending, code};
@@ -29,7 +30,8 @@ Examples:
   tapdeck play --fast demo.ahr          print everything it left on the screen and above
   tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
   tapdeck convert demo.ahr -o demo.cast convert it to another format
-  tapdeck verify demo.ahr               check that every block is whole";
+  tapdeck verify demo.ahr               check that every block is whole
+  tapdeck cassette record DIR -- top    keep a run as evidence, to make tests of";
 
 fn main() {
     tapdeck_host::restore_terminal_on_panic();

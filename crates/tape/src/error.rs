@@ -57,6 +57,9 @@ pub enum Error {
         /// The highest version that can be read.
         known: u64,
     },
+    /// A cassette was refused.
+    #[error(transparent)]
+    Cassette(#[from] crate::cassette::Refusal),
     /// The file is not what its format asks for.
     #[error("{at}: {what}")]
     Malformed {

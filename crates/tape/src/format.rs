@@ -7,6 +7,7 @@ use std::io::Read;
 
 use crate::ahr::{AhrEvents, AhrWriter, Quality};
 use crate::ans::{AnsReader, AnsWriter};
+use crate::cassette::{Cassette, CassetteReader, Files};
 use crate::cast::{CastReader, CastVersion, CastWriter};
 use crate::event::{EventReader, EventWriter};
 use crate::meta::Meta;
@@ -42,6 +43,8 @@ pub enum Format {
     ThreeA,
     /// Bare output.
     Raw,
+    /// A golden master: a folder, or compressed one archive.
+    Cassette,
 }
 
 /// A format, and whether it is compressed as a whole.
@@ -69,6 +72,9 @@ impl Container {
             Some("ans" | "ansi" | "ice") => Format::Ans,
             Some("3a") => Format::ThreeA,
             Some("raw" | "bin") => Format::Raw,
+            Some("tar") if zst => Format::Cassette,
+            Some("tzst") => return Some(Self { format: Format::Cassette, zst: true }),
+            Some("cassette") => Format::Cassette,
             _ if name.ends_with("typescript") => Format::Typescript,
             _ => return None,
         };
@@ -116,6 +122,7 @@ impl fmt::Display for Format {
             Self::Ans => "ans",
             Self::ThreeA => "3a",
             Self::Raw => "raw",
+            Self::Cassette => "cassette",
         })
     }
 }
@@ -123,6 +130,9 @@ impl fmt::Display for Format {
 fn by_content(head: &[u8]) -> Option<Format> {
     if head.starts_with(&ahr::MAGIC) {
         return Some(Format::Ahr);
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return Some(Format::Cassette);
     }
     if head.starts_with(STARTED) {
         return Some(Format::Typescript);
@@ -209,10 +219,14 @@ pub fn open<'a>(
         Format::Ans => Box::new(AnsReader::new(file, beside.baud)?),
         Format::ThreeA => Box::new(ThreeAReader::new(file)?),
         Format::Raw => Box::new(RawReader::new(file)),
+        Format::Cassette => {
+            let cassette = Cassette::from_files(&Files::read_archive(file)?)?;
+            Box::new(CassetteReader::new(cassette))
+        }
     })
 }
 
-/// A writer of a format; `None` for one that can only be read. Compression is the caller's to add, with
+/// A writer of a format; `None` for one that is read only, or is not one file. Compression is the caller's to add, with
 /// [`crate::zst::ZstWriter`].
 pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> {
     Some(match format {
@@ -224,6 +238,7 @@ pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> 
         Format::Ans => Box::new(AnsWriter::default()),
         Format::Raw => Box::new(RawWriter::default()),
         Format::ThreeA => Box::new(ThreeAWriter::default()),
-        Format::CastV1 => return None,
+        // A cassette is a folder of files, made by `cassette::Recording`.
+        Format::CastV1 | Format::Cassette => return None,
     })
 }

@@ -202,6 +202,10 @@ impl Backend for LocalPty {
         true
     }
 
+    fn survivors(&self) -> usize {
+        self.leader.survivors()
+    }
+
     fn pid(&self) -> Option<i32> {
         Some(self.leader.pid().as_raw_nonzero().get())
     }

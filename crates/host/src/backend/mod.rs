@@ -59,6 +59,17 @@ pub enum Stop {
     Kill,
 }
 
+impl Stop {
+    /// The signal by which it is done.
+    pub fn signal(self) -> i32 {
+        match self {
+            Self::HangUp => libc::SIGHUP,
+            Self::Terminate => libc::SIGTERM,
+            Self::Kill => libc::SIGKILL,
+        }
+    }
+}
+
 /// What a driver waits for on a backend's behalf.
 #[derive(Debug, Default)]
 pub struct Watch<'a> {
@@ -112,6 +123,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// How many processes that the program started in its session are still there.
+    fn survivors(&self) -> usize {
+        0
+    }
+
     /// The program's process, where there is one.
     fn pid(&self) -> Option<i32> {
         None
@@ -151,6 +167,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn has_terminal(&self) -> bool {
         (**self).has_terminal()
+    }
+    fn survivors(&self) -> usize {
+        (**self).survivors()
     }
     fn pid(&self) -> Option<i32> {
         (**self).pid()

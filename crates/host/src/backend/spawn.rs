@@ -227,6 +227,11 @@ impl Leader {
         })
     }
 
+    /// Living processes of the session beside the leader.
+    pub(super) fn survivors(&self) -> usize {
+        self.members().iter().filter(|pid| **pid != self.pid).count()
+    }
+
     fn members(&self) -> Vec<Pid> {
         living(self.pid, &[])
     }

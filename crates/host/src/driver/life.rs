@@ -30,7 +30,7 @@ impl<B: Backend> Driver<B> {
                     }
                 }
                 libc::SIGTSTP => {
-                    self.forward(libc::SIGTSTP);
+                    self.forward(libc::SIGTSTP, now);
                     self.suspend()?;
                 }
                 libc::SIGCONT => self.continued(now)?,
@@ -45,11 +45,11 @@ impl<B: Backend> Driver<B> {
                 }
                 libc::SIGTERM => {
                     self.told_to_end = true;
-                    self.forward(signal);
+                    self.forward(signal, now);
                     self.escalate(now, Stop::HangUp, self.config.hang_up_after);
                 }
                 libc::SIGHUP => self.hang_up(now),
-                _ => self.forward(signal),
+                _ => self.forward(signal, now),
             }
         }
         Ok(())
@@ -60,6 +60,7 @@ impl<B: Backend> Driver<B> {
         if !std::mem::replace(&mut self.hung_up, true) {
             self.told_to_end = true;
             let _ = self.backend.stop(Stop::HangUp);
+            self.log.append(Event::Signal(libc::SIGHUP), now);
             self.escalate(now, Stop::Kill, self.config.kill_after);
         }
     }
@@ -102,7 +103,7 @@ impl<B: Backend> Driver<B> {
             if outer.waits_for_foreground() {
                 // Continued in the background: the program goes on, its keyboard stays away.
                 let _ = self.backend.freeze(false);
-                self.forward(libc::SIGCONT);
+                self.forward(libc::SIGCONT, now);
                 return Ok(());
             }
         }
@@ -113,10 +114,10 @@ impl<B: Backend> Driver<B> {
             self.resize(size, now)?;
         }
         let _ = self.backend.freeze(false);
-        self.forward(libc::SIGCONT);
+        self.forward(libc::SIGCONT, now);
         // Whatever was on the screen has scrolled or been painted over: ask for a new picture.
         if self.modes.alternate() {
-            self.forward(libc::SIGWINCH);
+            self.forward(libc::SIGWINCH, now);
         }
         Ok(())
     }
@@ -128,7 +129,8 @@ impl<B: Backend> Driver<B> {
             self.exit = Some(exit);
             // The quiet time counts from here.
             self.last_output_ns = now.mono_ns;
-            self.stopping = Some(Stopping { next: Stop::Kill, at_ns: now.mono_ns + DRAIN_LIMIT_NS });
+            let at_ns = now.mono_ns + DRAIN_LIMIT_NS;
+            self.stopping = Some(Stopping { next: Stop::Kill, at_ns, limit: false });
         }
         Ok(())
     }

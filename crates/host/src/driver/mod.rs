@@ -90,6 +90,8 @@ pub struct Outcome {
     pub ended: Ended,
     /// The user's terminal could not be given back as it was.
     pub left_raw: bool,
+    /// Processes that the program started in its session and left behind.
+    pub survivors: usize,
 }
 
 /// Where the stopping of a program has got to.
@@ -97,6 +99,8 @@ pub struct Outcome {
 struct Stopping {
     next: Stop,
     at_ns: u64,
+    /// It is the time limit, as yet only planned.
+    limit: bool,
 }
 
 /// Where the end of input has got to.
@@ -198,6 +202,7 @@ impl<B: Backend> Driver<B> {
     /// Runs the session to its end. The user's terminal is given back on every way out.
     pub fn run(mut self) -> io::Result<Outcome> {
         let result = self.run_to_the_end();
+        let survivors = self.backend.survivors();
         self.log.close();
         if result.is_err() {
             let _ = self.backend.stop(Stop::Kill);
@@ -205,7 +210,7 @@ impl<B: Backend> Driver<B> {
         let restored = self.outer.as_mut().map_or(Ok(()), Outer::give_back);
         // A terminal that has hung up needs nothing back.
         let left_raw = restored.is_err_and(|e| e.raw_os_error() != Some(libc::EIO));
-        Ok(Outcome { exit: result?, ended: self.ended, left_raw })
+        Ok(Outcome { exit: result?, ended: self.ended, left_raw, survivors })
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
@@ -220,8 +225,7 @@ impl<B: Backend> Driver<B> {
         let started = self.clock.now();
         if let Some(timeout) = self.config.timeout {
             let at_ns = started.mono_ns.saturating_add(nanos(timeout));
-            self.stopping = Some(Stopping { next: Stop::Terminate, at_ns });
-            self.ended = Ended::TimedOut;
+            self.stopping = Some(Stopping { next: Stop::Terminate, at_ns, limit: true });
         }
         loop {
             let ready = self.wait()?;
@@ -291,10 +295,11 @@ impl<B: Backend> Driver<B> {
                 } else {
                     self.modes.skim(&bytes);
                 }
-                self.answer(&bytes, now)?;
                 self.last_output_ns = now.mono_ns;
                 self.last_traffic_ns = now.mono_ns;
-                self.log.append(Event::Output { stream, bytes }, now);
+                self.log.append(Event::Output { stream, bytes: bytes.clone() }, now);
+                // The question is in the log before its answer.
+                self.answer(&bytes, now)?;
             }
             Got::Resized(size) => self.resized(size, now),
             Got::Turn => {
@@ -337,7 +342,7 @@ impl<B: Backend> Driver<B> {
         self.outer = None;
         if self.exit.is_none() && self.ended == Ended::Program {
             self.ended = Ended::OutputClosed;
-            self.stopping = Some(Stopping { next: Stop::HangUp, at_ns: 0 });
+            self.stopping = Some(Stopping { next: Stop::HangUp, at_ns: 0, limit: false });
         }
     }
 
@@ -401,7 +406,10 @@ impl<B: Backend> Driver<B> {
                     self.ended = Ended::Cancelled;
                     self.begin_stop(now, Stop::Terminate);
                 }
-                Request::Signal(signal) => self.forward(signal),
+                Request::Signal(signal) => self.forward(signal, now),
+                Request::Service(payload) => {
+                    self.log.append(Event::Service(payload), now);
+                }
                 Request::Resize(size) => self.resize(size, now)?,
                 Request::Join(name, role, reply) => {
                     let _ = reply.send(self.gate.join(&name, role));
@@ -428,8 +436,10 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Passes a signal on. A program that is gone already cannot be told, and need not be.
-    fn forward(&mut self, signal: i32) {
-        let _ = self.backend.signal(signal);
+    fn forward(&mut self, signal: i32, now: Stamp) {
+        if self.backend.signal(signal).is_ok() {
+            self.log.append(Event::Signal(signal), now);
+        }
     }
 
     fn resize(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
@@ -460,30 +470,35 @@ impl<B: Backend> Driver<B> {
 
     /// Begins to stop the program now, harder each time.
     fn begin_stop(&mut self, now: Stamp, how: Stop) {
-        self.stopping = Some(Stopping { next: how, at_ns: now.mono_ns });
+        self.stopping = Some(Stopping { next: how, at_ns: now.mono_ns, limit: false });
     }
 
     /// Plans a harder stop, unless one is planned already.
     fn escalate(&mut self, now: Stamp, next: Stop, after: Duration) {
-        if self.stopping.is_none() || self.ended == Ended::TimedOut {
-            self.ended = Ended::Program;
-            self.stopping = Some(Stopping { next, at_ns: now.mono_ns.saturating_add(nanos(after)) });
+        if self.stopping.is_none_or(|s| s.limit) {
+            let at_ns = now.mono_ns.saturating_add(nanos(after));
+            self.stopping = Some(Stopping { next, at_ns, limit: false });
         }
     }
 
     fn serve_deadlines(&mut self, now: Stamp) -> io::Result<()> {
-        if let Some(Stopping { next, at_ns }) = self.stopping
+        if let Some(Stopping { next, at_ns, limit }) = self.stopping
             && now.mono_ns >= at_ns
             && self.exit.is_none()
         {
+            if limit {
+                self.ended = Ended::TimedOut;
+            }
             self.backend.stop(next)?;
+            self.log.append(Event::Signal(next.signal()), now);
             let (then, after) = match next {
                 Stop::Terminate => (Stop::HangUp, self.config.hang_up_after),
                 Stop::HangUp => (Stop::Kill, self.config.kill_after),
                 // Again and again: a process that could not be killed then may be now.
                 Stop::Kill => (Stop::Kill, Duration::from_millis(100)),
             };
-            self.stopping = Some(Stopping { next: then, at_ns: now.mono_ns.saturating_add(nanos(after)) });
+            let at_ns = now.mono_ns.saturating_add(nanos(after));
+            self.stopping = Some(Stopping { next: then, at_ns, limit: false });
         }
         self.gate.expire(now);
         self.log_changes(now);

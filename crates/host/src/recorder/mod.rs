@@ -35,7 +35,7 @@ use file::replace_file;
 pub use file::{CreateError, IfExists, RecordingFile, file_digest, forget_sidecars, sidecar};
 use live::Indexing;
 pub use live::LiveIndex;
-pub use name::{calendar, default_path};
+pub use name::{calendar, default_path, state_folder};
 use other::OtherTask;
 pub use other::can_record;
 pub use seal::SEALED_SIDECARS;

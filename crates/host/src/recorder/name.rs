@@ -4,11 +4,16 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
 
-/// Where recordings go that are given no name, and the name of this one.
-pub fn default_path(clock: Clock, program: &Path) -> PathBuf {
+/// Where things are kept that outlive a session: `$XDG_STATE_HOME/tapdeck`.
+pub fn state_folder() -> PathBuf {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
     let home = || std::env::var_os("HOME").map_or_else(|| "/tmp".into(), PathBuf::from).join(".local/state");
-    let folder = state.unwrap_or_else(home).join("tapdeck/recordings");
+    state.unwrap_or_else(home).join("tapdeck")
+}
+
+/// Where recordings go that are given no name, and the name of this one.
+pub fn default_path(clock: Clock, program: &Path) -> PathBuf {
+    let folder = state_folder().join("recordings");
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     let program: String =
         program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();

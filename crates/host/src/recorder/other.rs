@@ -234,6 +234,7 @@ fn command_line(argv: &[OsString]) -> String {
 
 /// Whether a recording can be made directly in a format.
 pub fn can_record(format: Format) -> bool {
-    // DOS art has no times and another character set: a recording of it would be none.
-    !matches!(format, Format::CastV1 | Format::ThreeA | Format::Ans)
+    // DOS art has no times and another character set: a recording of it would be none. A cassette has a recorder
+    // of its own.
+    !matches!(format, Format::CastV1 | Format::ThreeA | Format::Ans | Format::Cassette)
 }

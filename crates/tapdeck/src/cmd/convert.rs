@@ -17,6 +17,7 @@ use tapdeck_tape::{
     Container, EventReader, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy, writer,
 };
 
+use super::cassette;
 use crate::ending::{Ending, code, output_failed, print, say};
 use crate::formats::{self, Export, Target, container_name};
 use crate::human;
@@ -37,6 +38,7 @@ use losses::{export_losses, losses_json};
     after_help = "\
 Formats, by the end of the name or with --from and --to:
   recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, 3a, raw; .zst behind any
+  cassettes    a folder (--to cassette, or a name in .cassette) or one archive (.tar.zst)
   read only    cast-v1
   exports      txt, ansi (text with colours), md, json, csv, html (plays), svg, svg-still
 
@@ -128,6 +130,7 @@ impl ConvertArgs {
             Fail::usage(format!("{path}: its name says no format that can be written: say which with --to"))
         })?;
         if let Target::Tape(c) = target
+            && c.format != Format::Cassette
             && writer(c.format, Quality::default()).is_none()
         {
             return Err(Fail::usage(format!("{} can be read, but not written", container_name(c))));
@@ -212,6 +215,11 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
     };
     let mut reader =
         Watched { inner: reader, progress: Progress::new("converting", total, count), seen: Seen::default() };
+    if let Target::Tape(Container { format: Format::Cassette, .. }) = target {
+        let written = to_cassette(args, from, &mut reader)?;
+        reader.progress.clear();
+        return Ok(Done { from, target, seen: reader.seen, losses: Vec::new(), written });
+    }
     let mut main = Main::create(&args.output, args.overwrite)?;
     let losses = match target {
         Target::Tape(container) => to_tape(args, from, container, &mut reader, &mut main, beside)?,
@@ -226,6 +234,22 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
     };
     reader.progress.clear();
     Ok(Done { from, target, seen: reader.seen, losses, written: main.written })
+}
+
+/// Writes a cassette: a folder, or one archive by its name.
+fn to_cassette(args: &ConvertArgs, from: Container, reader: &mut Watched) -> Result<u64, Fail> {
+    let failed = |(message, code)| Fail { message, code };
+    if args.to_stdout() {
+        return Err(Fail::usage("a cassette is a folder: it cannot go to standard output".into()));
+    }
+    if from.format == Format::Cassette && args.input.as_os_str() != "-" {
+        // Its evidence stays the same in either form, and so do its id and digests.
+        while reader.next_item().map_err(|e| reading_failed(args, &e))?.is_some() {}
+        return cassette::repack(&args.input, &args.output, args.overwrite).map_err(failed);
+    }
+    let packing = cassette::Packing::read(reader, &args.output, args.overwrite).map_err(failed)?;
+    reader.stop_if_broken(args)?;
+    packing.commit().map_err(failed)
 }
 
 /// Writes another recording, and what goes beside it.

@@ -5,6 +5,7 @@ use clap::Subcommand;
 use crate::ending::{Ending, code, output_failed, say};
 
 mod branch_points;
+mod cassette;
 mod convert;
 mod index;
 mod info;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Index(index::IndexArgs),
     BranchPoints(branch_points::BranchPointsArgs),
     Info(info::InfoArgs),
+    Cassette(cassette::CassetteArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
 }
@@ -47,6 +49,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Index(args) => index::run(&args),
         Command::BranchPoints(args) => branch_points::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Cassette(args) => cassette::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }
 }

@@ -222,6 +222,9 @@ fn a_time_limit_ends_the_whole_session_of_processes() {
     let pid = String::from_utf8_lossy(&out.stdout).trim().parse().expect("a pid");
     eventually("the grandchild to end", || !lives(pid));
     assert!(String::from_utf8_lossy(&out.stderr).contains("time limit"));
+    // A limit that was not reached once was said to have ended the program.
+    let out = home.run(["run", "--timeout", "10m", "--", "true"]);
+    assert_eq!((out.status.code(), &out.stderr[..]), (Some(0), &b""[..]));
 }
 
 #[test]

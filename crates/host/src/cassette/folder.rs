@@ -1,0 +1,313 @@
+//! A cassette on its way to disk. It is written under a temporary name beside its place, made durable, and
+//! then moved there in one step; an older one is exchanged with it, never removed first. What fails goes to
+//! a folder for diagnostics, without a manifest, so that nothing can take it for evidence.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use serde_json::Value;
+use tapdeck_tape::cassette::{Files, Refusal, VERSION, is_cassette, names};
+
+use crate::recorder::calendar;
+
+/// A cassette that could not be put in its place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// Something is there already.
+    #[error("{} exists: give another name, or --overwrite", .0.display())]
+    Exists(PathBuf),
+    /// What is there is not a cassette, so it is not replaced, asked or not.
+    #[error("{} exists and is no cassette: it is not replaced", .0.display())]
+    NotACassette(PathBuf),
+    /// What is there was written by a later version.
+    #[error("{} holds a cassette of version {found}, newer than {VERSION}: it is not replaced by an older one", path.display())]
+    Newer {
+        /// Where.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+    /// The disk refused.
+    #[error("cannot write {}: {why}", path.display())]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// The content is no cassette.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+impl CommitError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |why| Self::Io { path, why }
+    }
+}
+
+/// A cassette in the making.
+#[derive(Debug)]
+pub struct CassetteFolder {
+    target: PathBuf,
+    temporary: PathBuf,
+    overwrite: bool,
+    files: BTreeMap<&'static str, File>,
+    /// It has become something else, and is not to be removed.
+    moved: bool,
+}
+
+impl CassetteFolder {
+    /// Begins one that will stand at `target`: a folder, or an archive when the name ends in `.tar.zst`.
+    ///
+    /// # Errors
+    /// When something is there that must not be replaced, or the disk refuses.
+    pub fn create(target: &Path, overwrite: bool) -> Result<Self, CommitError> {
+        may_replace(target, overwrite)?;
+        let parent = parent_of(target);
+        fs::create_dir_all(&parent).map_err(CommitError::io(&parent))?;
+        sweep(target);
+        let temporary = beside(target, "tmp");
+        DirBuilder::new().mode(0o700).create(&temporary).map_err(CommitError::io(&temporary))?;
+        Ok(Self { target: target.to_owned(), temporary, overwrite, files: BTreeMap::new(), moved: false })
+    }
+
+    /// Where it will stand.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Appends to one of its files; an empty piece creates it.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), CommitError> {
+        let path = self.temporary.join(name);
+        if !self.files.contains_key(name) {
+            let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+            self.files.insert(name, file.map_err(CommitError::io(&path))?);
+        }
+        match self.files.get_mut(name) {
+            Some(file) => file.write_all(bytes).map_err(CommitError::io(&path)),
+            None => Ok(()),
+        }
+    }
+
+    /// What has been written so far, read back.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_back(&self) -> Result<Files, CommitError> {
+        Ok(Files::read(&self.temporary)?)
+    }
+
+    /// Makes it durable and puts it in its place, in one step.
+    ///
+    /// # Errors
+    /// When the disk refuses, or something has come to stand there meanwhile. The old one is still there then.
+    pub fn commit(mut self) -> Result<(), CommitError> {
+        let at = CommitError::io;
+        for (name, file) in &self.files {
+            file.sync_all().map_err(at(&self.temporary.join(name)))?;
+        }
+        sync_folder(&self.temporary).map_err(at(&self.temporary))?;
+        // Somebody may have been faster, and newer.
+        may_replace(&self.target, self.overwrite)?;
+        if is_archive_name(&self.target) {
+            self.commit_archive()?;
+        } else {
+            place(&self.temporary, &self.target, self.overwrite)?;
+            self.moved = true;
+        }
+        let parent = parent_of(&self.target);
+        sync_folder(&parent).map_err(at(&parent))
+    }
+
+    fn commit_archive(&self) -> Result<(), CommitError> {
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
+        let folder = name.split('.').next().filter(|n| !n.is_empty() && n.len() < 60).unwrap_or("cassette");
+        let archive = Files::read(&self.temporary)?.to_archive(folder);
+        let archive = archive.map_err(|e| CommitError::io(&self.target)(io::Error::other(e)))?;
+        let temporary = beside(&self.target, "archive");
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            file.write_all(&archive)?;
+            file.sync_all()
+        };
+        let done = write().map_err(CommitError::io(&temporary));
+        let done = done.and_then(|()| match fs::rename(&temporary, &self.target) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(CommitError::io(&self.target)(e)),
+        });
+        if done.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        done
+    }
+
+    /// Moves what there is of a failed run to a folder below `diagnostics`, with the reason beside it, and
+    /// says where. It has no manifest, so no reader accepts it.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn fail(mut self, diagnostics: &Path, now_ns: u64, reason: &Value) -> Result<PathBuf, CommitError> {
+        let at = CommitError::io;
+        fs::create_dir_all(diagnostics).map_err(at(diagnostics))?;
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = format!("{}-{name}-{}", calendar(now_ns), std::process::id());
+        let mut bytes = serde_json::to_vec_pretty(reason).unwrap_or_default();
+        bytes.push(b'\n');
+        self.append("failure.json", &bytes)?;
+        let manifest = self.temporary.join(names::MANIFEST);
+        if manifest.exists() {
+            fs::rename(&manifest, self.temporary.join("manifest.failed.json")).map_err(at(&manifest))?;
+        }
+        let to = diagnostics.join(stem);
+        if let Err(e) = fs::rename(&self.temporary, &to) {
+            if e.kind() != io::ErrorKind::CrossesDevices {
+                return Err(at(&to)(e));
+            }
+            copy_folder(&self.temporary, &to).map_err(at(&to))?;
+            return Ok(to);
+        }
+        self.moved = true;
+        Ok(to)
+    }
+}
+
+impl Drop for CassetteFolder {
+    fn drop(&mut self) {
+        if !self.moved {
+            let _ = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+/// Puts new content in the place of one file of a cassette, in one step.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn replace_file_in(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), CommitError> {
+    let path = folder.join(name);
+    let temporary = beside(&path, "tmp");
+    let write = || -> io::Result<()> {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)?;
+        sync_folder(folder)
+    };
+    write().map_err(CommitError::io(&path))
+}
+
+/// Where failed runs go that are given no other place.
+pub fn diagnostics_folder() -> PathBuf {
+    crate::recorder::state_folder().join("diagnostics")
+}
+
+fn may_replace(target: &Path, overwrite: bool) -> Result<(), CommitError> {
+    match fs::symlink_metadata(target) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(CommitError::io(target)(e)),
+        Ok(_) if !overwrite => return Err(CommitError::Exists(target.to_owned())),
+        Ok(_) if !is_cassette(target) => return Err(CommitError::NotACassette(target.to_owned())),
+        Ok(_) => {}
+    }
+    // Whatever else is wrong with it does not matter: it is to be replaced.
+    let version = Files::read(target).ok().and_then(|files| {
+        let manifest: Value = serde_json::from_slice(files.get(names::MANIFEST)?).ok()?;
+        manifest.get("version")?.as_u64()
+    });
+    match version {
+        Some(found) if found > VERSION => Err(CommitError::Newer { path: target.to_owned(), found }),
+        _ => Ok(()),
+    }
+}
+
+/// Moves a folder to its place. One that is there is exchanged with it, so that at no moment there is none.
+fn place(from: &Path, to: &Path, overwrite: bool) -> Result<(), CommitError> {
+    let fail = |e: Errno| match e {
+        Errno::EXIST | Errno::NOTEMPTY => CommitError::Exists(to.to_owned()),
+        e => CommitError::Io { path: to.to_owned(), why: e.into() },
+    };
+    let old = overwrite && fs::symlink_metadata(to).is_ok();
+    let flags = if old { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+    match renameat_with(CWD, from, CWD, to, flags) {
+        Ok(()) if old => {
+            // The old one now has the temporary name. Failing to remove it loses nothing.
+            let _ = fs::remove_dir_all(from).or_else(|_| fs::remove_file(from));
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+        // A file system that cannot do either: the old one steps aside and comes back should the new one fail.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            let aside = beside(to, "old");
+            if old {
+                fs::rename(to, &aside).map_err(CommitError::io(to))?;
+            }
+            if let Err(e) = fs::rename(from, to) {
+                if old {
+                    let _ = fs::rename(&aside, to);
+                }
+                return Err(CommitError::io(to)(e));
+            }
+            let _ = fs::remove_dir_all(&aside);
+            Ok(())
+        }
+        Err(e) => Err(fail(e)),
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn parent_of(path: &Path) -> PathBuf {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+fn is_archive_name(path: &Path) -> bool {
+    path.file_name().is_some_and(|n| {
+        let name = n.to_string_lossy().to_ascii_lowercase();
+        name.ends_with(".tar.zst") || name.ends_with(".tzst")
+    })
+}
+
+/// A hidden name beside a path, of this process alone.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.{end}", std::process::id()))
+}
+
+/// Removes what killed recorders left beside a path.
+fn sweep(target: &Path) {
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let prefix = format!(".{name}.");
+    let Ok(entries) = fs::read_dir(parent_of(target)) else { return };
+    for entry in entries.flatten() {
+        let left = entry.file_name().to_string_lossy().into_owned();
+        let pid = left.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".tmp"));
+        if let Some(pid) = pid.and_then(|p| p.parse::<u32>().ok())
+            && (pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists())
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

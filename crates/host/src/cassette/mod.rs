@@ -1,0 +1,14 @@
+//! Recording a cassette: what must hold before a run, the run itself through the same driver as any other
+//! session, and the commit that makes a cassette appear whole or not at all.
+
+mod folder;
+mod lock;
+mod preflight;
+mod task;
+
+pub use folder::{CassetteFolder, CommitError, diagnostics_folder, replace_file_in};
+pub use lock::{AccountLock, LockError};
+pub use preflight::{
+    DEFAULT_ENV, Environment, PreflightError, check_command, find_program, git_sha, new_uuid, rfc3339,
+};
+pub use task::{CassetteRecorder, Recorded};

@@ -1,0 +1,243 @@
+//! The cassette's recorder: a lossless reader of the log on a thread of its own, as the native recorder is.
+//! Numbers are given in the order of the log, times are those of the session's monotonic clock.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tapdeck_core::{Author, Entry, Event, Exit, ReaderId, ReaderKind, WinSize};
+use tapdeck_tape::cassette::{self, Closing, Input, Manifest, Recording, signal_name};
+
+use super::{CassetteFolder, CommitError};
+use crate::clock::Clock;
+use crate::shared::{SharedLog, Woken};
+
+/// So much is taken from the log at once, and so long it may wait there.
+const CHUNK: usize = 64 * 1024;
+const AGE: Duration = Duration::from_millis(50);
+
+/// A recorder at work.
+pub struct CassetteRecorder {
+    thread: JoinHandle<Work>,
+}
+
+/// What it has recorded, as yet without a name.
+pub struct Recorded(Work);
+
+struct Work {
+    folder: CassetteFolder,
+    recording: Recording,
+    size: WinSize,
+    exit: Option<Exit>,
+    /// The last signal that was sent to end the program.
+    stopped_by: Option<i32>,
+    end_ns: u64,
+    lost: u64,
+    trouble: Option<CommitError>,
+}
+
+impl CassetteRecorder {
+    /// Starts recording what the log holds and will hold.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn start(
+        folder: CassetteFolder,
+        log: SharedLog,
+        clock: Clock,
+        size: WinSize,
+        resolution_ms: u64,
+    ) -> io::Result<Self> {
+        let reader = log.reader_from_start(ReaderKind::Lossless);
+        let size = size.or_default();
+        let work = Work {
+            folder,
+            recording: Recording::new(size.rows, size.cols, resolution_ms),
+            size,
+            exit: None,
+            stopped_by: None,
+            end_ns: 0,
+            lost: 0,
+            trouble: None,
+        };
+        let builder = std::thread::Builder::new().name("tapdeck-cassette".into());
+        Ok(Self { thread: builder.spawn(move || work.run(&log, reader, clock))? })
+    }
+
+    /// Waits until everything is recorded. The log must have been closed.
+    ///
+    /// # Errors
+    /// When the recorder broke down.
+    pub fn finish(self) -> io::Result<Recorded> {
+        self.thread.join().map(Recorded).map_err(|_| io::Error::other("the cassette's recorder broke down"))
+    }
+}
+
+impl Work {
+    fn run(mut self, log: &SharedLog, reader: ReaderId, clock: Clock) -> Self {
+        let mut entries = Vec::new();
+        let mut busy = false;
+        loop {
+            let woken = match busy {
+                true => log.wait(reader, CHUNK, Some(AGE)),
+                false => log.wait(reader, 1, None),
+            };
+            busy = false;
+            loop {
+                if let Some(lag) = log.read(reader, CHUNK, &mut entries) {
+                    self.lost += lag.offsets.end - lag.offsets.start;
+                }
+                if entries.is_empty() {
+                    break;
+                }
+                busy = true;
+                for entry in entries.drain(..) {
+                    self.take(entry);
+                }
+                self.write();
+            }
+            match woken {
+                Woken::Ready => {}
+                Woken::Flush => log.flushed(),
+                Woken::Closed => break,
+            }
+        }
+        log.remove_reader(reader);
+        self.end_ns = self.end_ns.max(if self.exit.is_some() { 0 } else { clock.now().mono_ns });
+        self
+    }
+
+    fn take(&mut self, entry: Entry) {
+        let at = entry.at.mono_ns;
+        self.end_ns = self.end_ns.max(at);
+        let rec = &mut self.recording;
+        match entry.event {
+            Event::Output { bytes, .. } => rec.output(at, &bytes),
+            Event::Input { by, bytes } => {
+                let source = Some(match by {
+                    Author::Party(name) if &*name == "local" => "user".to_owned(),
+                    Author::Party(name) => name.to_string(),
+                    Author::Reply => "reply".to_owned(),
+                    Author::EndOfInput => "end_of_input".to_owned(),
+                });
+                rec.input(at, &Input { bytes, source, ..Input::default() });
+            }
+            Event::Resize(size) => {
+                let size = size.or_default();
+                // The first event of a session is its size, which the manifest tells.
+                if std::mem::replace(&mut self.size, size) != size {
+                    rec.resize(at, size.rows, size.cols);
+                }
+            }
+            Event::Signal(number) => {
+                rec.signal(at, &signal_name(number));
+                if matches!(number, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL) {
+                    self.stopped_by = Some(number);
+                }
+            }
+            Event::Service(payload) => rec.service(at, parse_payload(&payload)),
+            Event::Snapshot { id, label } => {
+                let anchor = rec.output_bytes();
+                let label = label.to_string();
+                rec.service(
+                    at,
+                    json!({"type": "tapdeck.snapshot", "id": id, "anchor_byte": anchor, "label": label}),
+                );
+            }
+            Event::Driver(change) => {
+                let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
+                let body =
+                    json!({"type": "tapdeck.driver", "from": name(&change.from), "to": name(&change.to)});
+                rec.service(at, body);
+            }
+            Event::Suspended => rec.service(at, json!({"type": "tapdeck.suspended"})),
+            Event::Resumed => rec.service(at, json!({"type": "tapdeck.resumed"})),
+            Event::Wait => rec.service(at, json!({"type": "tapdeck.wait"})),
+            Event::Exit(exit) => self.exit = Some(exit),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self) {
+        let Self { folder, recording, trouble, .. } = self;
+        let done = recording.drain(|name, bytes| match trouble {
+            // Once refused, what follows would have a hole before it.
+            Some(_) => Ok(()),
+            None => folder.append(name, bytes),
+        });
+        if let Err(e) = done {
+            *trouble = Some(e);
+        }
+    }
+}
+
+/// A service event as it was given; what is no JSON is kept as text and says so.
+fn parse_payload(text: &str) -> Value {
+    serde_json::from_str(text)
+        .unwrap_or_else(|e| json!({"type": "tapdeck.malformed_event", "text": text, "why": e.to_string()}))
+}
+
+impl Recorded {
+    /// How the program ended.
+    pub fn exit(&self) -> Option<Exit> {
+        self.0.exit
+    }
+
+    /// The last signal that was sent to end the program, if it was told to end.
+    pub fn stopped_by(&self) -> Option<i32> {
+        self.0.stopped_by
+    }
+
+    /// Why this can be no evidence, if it cannot: output was lost, or the disk refused.
+    pub fn trouble(&self) -> Option<String> {
+        if self.0.lost > 0 {
+            return Some(format!("{} bytes of output were lost: the disk was too slow", self.0.lost));
+        }
+        let outgrown = || self.0.recording.outgrown().map(|r| r.to_string());
+        self.0.trouble.as_ref().map(ToString::to_string).or_else(outgrown)
+    }
+
+    /// The terminal at the end.
+    pub fn model(&self) -> &cassette::Model {
+        self.0.recording.model()
+    }
+
+    /// Bytes of output.
+    pub fn output_bytes(&self) -> u64 {
+        self.0.recording.output_bytes()
+    }
+
+    /// How long the run took.
+    pub fn duration(&self) -> Duration {
+        Duration::from_nanos(self.0.end_ns)
+    }
+
+    /// Writes the rest and puts the cassette in its place.
+    ///
+    /// # Errors
+    /// When the disk refuses or something is in the way: nothing is in its place then but what was before.
+    pub fn accept(self, closing: Closing) -> Result<Manifest, CommitError> {
+        let Work { mut folder, recording, end_ns, .. } = self.0;
+        let manifest = recording.finish(end_ns, closing, |name, bytes| folder.append(name, bytes))?;
+        folder.commit()?;
+        Ok(manifest)
+    }
+
+    /// Leaves what there is under a folder for diagnostics.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn reject(
+        self,
+        diagnostics: &std::path::Path,
+        now_ns: u64,
+        reason: &Value,
+    ) -> Result<std::path::PathBuf, CommitError> {
+        let Work { mut folder, mut recording, .. } = self.0;
+        // As much as there is; the disk may be what failed.
+        let _ = recording.drain(|name, bytes| folder.append(name, bytes));
+        folder.fail(diagnostics, now_ns, reason)
+    }
+}

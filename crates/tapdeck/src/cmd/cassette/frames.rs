@@ -1,0 +1,141 @@
+//! `tapdeck cassette frames`: the frames as the bytes give them, against those that are kept.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tapdeck_host::cassette::CassetteFolder;
+use tapdeck_tape::cassette::{Cassette, Files, Frame, Refusal, derive_frames, reframed};
+
+use crate::ending::{Ending, code, print, say};
+use crate::human;
+
+/// Derive the frames of a cassette anew from its bytes, and show what differs.
+#[derive(Args)]
+#[command(after_help = "\
+Frames are derived: output.raw, output.jsonl and the resizes are all that is needed. Ends with 1 when
+the frames that are kept are not what the bytes show; --write puts the derived ones in their place,
+which is what a cassette of an older emulator needs, after a look at the differences.
+
+Examples:
+  tapdeck cassette frames cassettes/top
+  tapdeck cassette frames --show cassettes/top | less
+  tapdeck cassette frames --write cassettes/top")]
+pub(crate) struct FramesArgs {
+    /// The cassette
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Show the derived frames as text
+    #[arg(long, conflicts_with = "write")]
+    show: bool,
+    /// Replace the frames that are kept
+    #[arg(long)]
+    write: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &FramesArgs) -> Ending {
+    match frames(args) {
+        Ok(ending) => ending,
+        Err((message, code)) => {
+            say(format_args!("{}: {message}", args.path.display()));
+            Ending::Code(code)
+        }
+    }
+}
+
+fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
+    let refused = |e: Refusal| {
+        let code = match &e {
+            Refusal::Io(e) if e.kind() == std::io::ErrorKind::NotFound => code::NOT_FOUND,
+            Refusal::Io(_) => code::IO,
+            _ => code::FAILED,
+        };
+        (e.to_string(), code)
+    };
+    let files = Files::read(&args.path).map_err(refused)?;
+    let cassette = Cassette::from_files(&files).map_err(refused)?;
+    let (derived, _) = derive_frames(&cassette);
+    if args.show {
+        derived.iter().for_each(|frame| print(format_args!("{}", picture(frame))));
+        return Ok(Ending::Code(0));
+    }
+    let emulator = cassette.manifest.terminal.emulator.check().err();
+    let differing: Vec<(&Frame, Vec<String>)> = cassette
+        .frames
+        .iter()
+        .zip(&derived)
+        .filter(|(kept, derived)| kept != derived)
+        .map(|(kept, derived)| (kept, kept.differences(derived)))
+        .collect();
+    let written = args.write && (!differing.is_empty() || emulator.is_some());
+    if args.json {
+        let list: Vec<_> =
+            differing.iter().map(|(f, d)| json!({"seq": f.seq, "t_ms": f.t_ms, "differences": d})).collect();
+        let value = json!({
+            "cassette": args.path.to_string_lossy(), "frames": derived.len(), "differing": list,
+            "emulator": emulator.as_ref().map(ToString::to_string), "written": written,
+        });
+        print(format_args!("{}\n", human::json(&value)));
+    } else {
+        if let Some(refusal) = &emulator {
+            say(refusal);
+        }
+        for (frame, differences) in &differing {
+            print(format_args!("frame seq {} at {} ms\n", frame.seq, frame.t_ms));
+            for line in differences {
+                print(format_args!("  {}\n", human::printable(line)));
+            }
+        }
+        let count = derived.len();
+        match differing.len() {
+            0 => print(format_args!("{count} frames are what the bytes show\n")),
+            n => print(format_args!("{n} of {count} frames differ from what the bytes show\n")),
+        }
+    }
+    if written {
+        write(args, &cassette, &files)?;
+        return Ok(Ending::Code(0));
+    }
+    let fine = differing.is_empty() && emulator.is_none();
+    Ok(Ending::Code(if fine { 0 } else { code::FAILED }))
+}
+
+/// The whole cassette is written anew and exchanged with the old one, so that it is never half of each.
+fn write(args: &FramesArgs, cassette: &Cassette, files: &Files) -> Result<(), (String, i32)> {
+    let fail = |e: tapdeck_host::cassette::CommitError| (e.to_string(), code::IO);
+    let mut folder = CassetteFolder::create(&args.path, true).map_err(fail)?;
+    for (name, bytes) in reframed(cassette, files) {
+        folder.append(name, &bytes).map_err(fail)?;
+    }
+    folder.commit().map_err(fail)
+}
+
+/// A frame as people see it.
+fn picture(frame: &Frame) -> String {
+    let cols = usize::from(frame.size.cols);
+    let mut text = format!(
+        "seq {} at {} ms, {}x{}, bytes {}..{}, cursor {}:{}{}{}\n",
+        frame.seq,
+        frame.t_ms,
+        frame.size.cols,
+        frame.size.rows,
+        frame.raw_start,
+        frame.raw_end,
+        frame.cursor.row,
+        frame.cursor.col,
+        if frame.cursor.visible { "" } else { " hidden" },
+        if frame.modes.alternate_screen { ", alternate screen" } else { "" },
+    );
+    let line = "─".repeat(cols);
+    text.push_str(&format!("┌{line}┐\n"));
+    for row in &frame.text {
+        let row = human::printable(row);
+        let blank = cols.saturating_sub(tapdeck_term::text_width(&row));
+        text.push_str(&format!("│{row}{}│\n", " ".repeat(blank)));
+    }
+    text.push_str(&format!("└{line}┘\n"));
+    text
+}

@@ -1,0 +1,42 @@
+//! `tapdeck cassette`: golden masters, a folder of evidence about one run that tests are made of.
+
+mod frames;
+mod manifest;
+mod pack;
+mod record;
+mod verify;
+
+use clap::{Args, Subcommand};
+
+pub(crate) use pack::{Packing, repack};
+pub(crate) use verify::check_one;
+
+use crate::ending::Ending;
+
+/// Record, check and rebuild cassettes: runs kept as evidence, for tests that need no program.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tapdeck cassette record hello -- sh -c 'echo hello'
+  tapdeck cassette verify hello
+  tapdeck cassette frames --show hello
+  tapdeck convert hello -o hello.ahr     as any other recording")]
+pub(crate) struct CassetteArgs {
+    #[command(subcommand)]
+    command: CassetteCommand,
+}
+
+#[derive(Subcommand)]
+enum CassetteCommand {
+    Record(Box<record::RecordArgs>),
+    Verify(verify::VerifyArgs),
+    Frames(frames::FramesArgs),
+}
+
+pub(crate) fn run(args: &CassetteArgs) -> Ending {
+    match &args.command {
+        CassetteCommand::Record(args) => record::run(args),
+        CassetteCommand::Verify(args) => verify::run(args),
+        CassetteCommand::Frames(args) => frames::run(args),
+    }
+}

@@ -1,0 +1,86 @@
+//! A recording of any format as a cassette, and a cassette as a folder or as one archive.
+
+use std::path::Path;
+
+use tapdeck_host::Clock;
+use tapdeck_host::cassette::{CassetteFolder, CommitError};
+use tapdeck_tape::cassette::{Cassette, Closing, Files, Recording, Taken, names};
+use tapdeck_tape::{EventReader, Item};
+
+use super::manifest::converted;
+use crate::ending::code;
+
+/// What went wrong, and the exit code for it.
+type Fail = (String, i32);
+
+fn failed(e: CommitError) -> Fail {
+    let code = match e {
+        CommitError::Io { .. } => code::IO,
+        CommitError::Refused(_) => code::FAILED,
+        _ => code::USAGE,
+    };
+    (e.to_string(), code)
+}
+
+/// A recording that is becoming a cassette.
+pub(crate) struct Packing {
+    folder: CassetteFolder,
+    recording: Recording,
+    taken: Taken,
+    closing: Closing,
+}
+
+impl Packing {
+    /// Reads a recording to its end.
+    pub(crate) fn read(reader: &mut dyn EventReader, to: &Path, overwrite: bool) -> Result<Self, Fail> {
+        let io = |e: std::io::Error| (e.to_string(), code::IO);
+        let closing = converted(reader.header(), Clock::start().wall_start_ns()).map_err(io)?;
+        let mut folder = CassetteFolder::create(to, overwrite).map_err(failed)?;
+        let (cols, rows) = reader.header().size.unwrap_or((80, 24));
+        // As fine as a cassette can be: nothing of the recording's times is to be lost that need not be.
+        let mut recording = Recording::new(rows, cols, 1);
+        let mut taken = Taken::default();
+        while let Some(item) = reader.next_item().map_err(|e| (e.to_string(), code::IO))? {
+            if let Item::Event(event) = item {
+                taken.event(&mut recording, event);
+                recording.drain(|name, bytes| folder.append(name, bytes)).map_err(failed)?;
+            }
+        }
+        Ok(Self { folder, recording, taken, closing })
+    }
+
+    /// Puts it in its place; returns its size.
+    pub(crate) fn commit(self) -> Result<u64, Fail> {
+        let Self { mut folder, recording, taken, mut closing } = self;
+        closing.outcome.exit = taken.exit;
+        closing.outcome.metadata.insert("ended".into(), "converted".into());
+        if taken.lost > 0 {
+            closing.outcome.metadata.insert("lost_bytes".into(), taken.lost.into());
+        }
+        let mut written = recording.output_bytes();
+        let done = recording.finish(taken.duration_ns, closing, |name, bytes| {
+            written += bytes.len() as u64;
+            folder.append(name, bytes)
+        });
+        done.map_err(failed)?;
+        folder.commit().map_err(failed)?;
+        Ok(written)
+    }
+}
+
+/// Copies a cassette into the other form, every byte of it; returns its size.
+pub(crate) fn repack(from: &Path, to: &Path, overwrite: bool) -> Result<u64, Fail> {
+    let refused = |e| (format!("{}: {e}", from.display()), code::IO);
+    let files = Files::read(from).map_err(refused)?;
+    Cassette::from_files(&files).map_err(refused)?;
+    let mut folder = CassetteFolder::create(to, overwrite).map_err(failed)?;
+    let mut written = 0;
+    for name in names::REQUIRED.into_iter().chain(names::OPTIONAL) {
+        if let Some(bytes) = files.get(name) {
+            folder.append(name, bytes).map_err(failed)?;
+            written += bytes.len() as u64;
+        }
+    }
+    folder.commit().map_err(failed)?;
+    Ok(written)
+}

@@ -1,0 +1,382 @@
+//! `tapdeck cassette record`: a run kept as evidence. It goes through the same driver as every session; what
+//! is its own is what must hold before the run, the environment, and what becomes of a run that failed.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tapdeck_core::Exit;
+use tapdeck_host::cassette::{
+    AccountLock, CassetteFolder, CassetteRecorder, CommitError, DEFAULT_ENV, Environment, PreflightError,
+    Recorded, check_command, diagnostics_folder, find_program, rfc3339,
+};
+use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
+use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
+
+use super::super::run::SessionArgs;
+use super::manifest;
+use crate::ending::{Ending, code, say};
+use crate::{human, parse, service_events};
+
+/// Record a run as a cassette: evidence that tests can be made of.
+#[derive(Args)]
+#[command(after_help = "\
+The cassette appears whole or not at all. A run that is over its time, was cancelled, or did not end
+as --expect-exit says leaves its traces under the diagnostics folder and nothing else.
+
+The program gets the variables of the allowlist and no others: PATH, HOME, USER, LOGNAME, SHELL,
+TERM, LANG, LC_ALL, LC_CTYPE, TZ, COLORTERM, and what --env names.
+
+Examples:
+  tapdeck cassette record cassettes/hello -- sh -c 'echo hello'
+  tapdeck cassette record --headless --window-size 120x40 --timeout 30s top -- top -n 3
+  tapdeck cassette record --check 'claude auth status' --account me --env ANTHROPIC_API_KEY c -- claude
+  tapdeck cassette record --resolution 10ms demo.tar.zst -- vim notes.txt")]
+pub(crate) struct RecordArgs {
+    /// Where to: a folder, or an archive by a name that ends in .tar.zst
+    #[arg(value_name = "DIR")]
+    target: PathBuf,
+    /// Replace a cassette that is there
+    #[arg(long)]
+    overwrite: bool,
+    /// A command that must succeed before the run, in the same environment
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// The account that the program uses; only one recording of it runs at a time
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Give the program this variable as well, with its value here or the one given
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    env: Vec<(String, Option<OsString>)>,
+    /// Give the program the variables of --env and no others
+    #[arg(long)]
+    env_only: bool,
+    /// Times are rounded down to multiples of this
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = resolution)]
+    resolution: u64,
+    /// Read service events from this file or named pipe, a JSON value a line
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// The run fails unless the program ends with this code
+    #[arg(long, value_name = "CODE")]
+    expect_exit: Option<i32>,
+    /// Keep a run as evidence although it ended so
+    #[arg(long, value_name = "HOW", value_enum)]
+    accept: Vec<Accept>,
+    /// Where the traces of a failed run go; $XDG_STATE_HOME/tapdeck/diagnostics when left out
+    #[arg(long, value_name = "FOLDER")]
+    diagnostics: Option<PathBuf>,
+    /// Name of what is recorded; the program's when left out
+    #[arg(long, value_name = "NAME")]
+    harness: Option<String>,
+    /// A command that prints the program's version
+    #[arg(long, value_name = "CMD")]
+    version_from: Option<String>,
+    /// What the recording is evidence for
+    #[arg(long, value_name = "TEXT")]
+    capability: Option<String>,
+    /// Kind of account, such as `pro`
+    #[arg(long, value_name = "KIND")]
+    account_class: Option<String>,
+    /// For how long the recording supports a claim about the live program, such as 24h
+    #[arg(long, value_name = "TIME")]
+    freshness: Option<String>,
+    /// What the program was allowed to do, for programs that ask
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
+    /// Version of the contract that the service events keep
+    #[arg(long, value_name = "VERSION")]
+    contract_version: Option<String>,
+    /// Say nothing when all is well
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Report in JSON on standard error
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    session: SessionArgs,
+    /// The program and its arguments, after `--`
+    #[arg(value_name = "CMD", last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// How a run may have ended and still be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Accept {
+    /// Over its time
+    Timeout,
+    /// Ended by somebody
+    Cancelled,
+}
+
+fn variable(text: &str) -> Result<(String, Option<OsString>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.into())),
+        None => (text, None),
+    };
+    match name.is_empty() || name.contains('\0') {
+        true => Err(format!("{text:?} names no variable: write NAME or NAME=VALUE")),
+        false => Ok((name.to_owned(), value)),
+    }
+}
+
+fn resolution(text: &str) -> Result<u64, String> {
+    let ms = parse::duration(text)?.as_millis();
+    match u64::try_from(ms) {
+        Ok(ms @ 1..=60_000) => Ok(ms),
+        _ => Err(format!("{text:?} is no resolution: write 1ms to 60s")),
+    }
+}
+
+/// What went wrong before there was a run, and the exit code for it.
+type Fail = (String, i32);
+
+pub(crate) fn run(args: &RecordArgs) -> Ending {
+    match record(args) {
+        Ok(ending) => ending,
+        Err((message, code)) => {
+            match args.json {
+                true => report(&json!({"accepted": false, "error": message})),
+                false => say(message),
+            }
+            Ending::Code(code)
+        }
+    }
+}
+
+/// Standard output shows the session, so reports go beside it.
+fn report(value: &Value) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{}", human::json(value));
+}
+
+fn record(args: &RecordArgs) -> Result<Ending, Fail> {
+    let clock = Clock::start();
+    let mut launch = args.session.launch(&args.command);
+    if launch.no_pty {
+        return Err(("a cassette is recorded on a terminal: leave --no-pty away".into(), code::USAGE));
+    }
+    let environment = args.environment(&launch);
+    environment.apply(&mut launch.command);
+    let lock = args.lock(clock)?;
+    if let Some(pid) = lock.as_ref().and_then(AccountLock::stale) {
+        say(format_args!("the lock of process {pid}, which is gone, was taken over"));
+    }
+    let mut closing = args.preflight(&launch, &environment, clock)?;
+    let folder = CassetteFolder::create(&args.target, args.overwrite).map_err(commit_failed)?;
+    let source = args.events.as_deref().map(service_events::Source::open).transpose();
+    let source = source.map_err(|e| {
+        let path = args.events.as_deref().unwrap_or(Path::new("")).display();
+        (format!("cannot read service events from {path}: {e}"), code::IO)
+    })?;
+    let mut started_ns = 0;
+    let finished = launch.run_recorded(
+        |log, clock, size| {
+            started_ns = clock.wall_start_ns();
+            CassetteRecorder::start(folder, log.clone(), clock, size, args.resolution)
+        },
+        CassetteRecorder::finish,
+        |handle| source.map(|source| source.read(handle)),
+    );
+    let setup = |e: LaunchError| (e.to_string(), code::IO);
+    let (outcome, recorded) = finished.map_err(setup)?;
+    let recorded = recorded.map_err(|e| (e.to_string(), code::INTERNAL))?;
+    drop(lock);
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(e) => return args.fail(recorded, clock, &e.to_string(), None),
+    };
+    args.session.comment_on(&outcome);
+    let m = &mut closing.manifest;
+    m.harness.captured_at = rfc3339(started_ns);
+    m.provenance.recorded_at = rfc3339(started_ns);
+    m.optional.insert("started_at_ns".into(), started_ns.into());
+    if let Some(why) = args.verdict(&recorded, &outcome) {
+        return args.fail(recorded, clock, &why, Some(&outcome));
+    }
+    closing.outcome = ending(&outcome, &recorded);
+    let (bytes, duration) = (recorded.output_bytes(), recorded.duration());
+    let manifest = recorded.accept(closing).map_err(commit_failed)?;
+    args.say_accepted(&manifest, bytes, duration);
+    Ok(Ending::Code(0))
+}
+
+fn commit_failed(e: CommitError) -> Fail {
+    let code = match e {
+        CommitError::Io { .. } => code::IO,
+        CommitError::Refused(_) => code::FAILED,
+        _ => code::USAGE,
+    };
+    (e.to_string(), code)
+}
+
+fn preflight_failed(e: PreflightError) -> Fail {
+    let code = match e {
+        PreflightError::NotFound(_) => code::NOT_FOUND,
+        PreflightError::Check(_) => code::IO,
+        _ => code::FAILED,
+    };
+    (e.to_string(), code)
+}
+
+impl RecordArgs {
+    fn environment(&self, launch: &Launch) -> Environment {
+        let defaults = DEFAULT_ENV.into_iter().filter(|_| !self.env_only);
+        let named = self.env.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name.as_str());
+        let given = self.env.iter().filter_map(|(name, value)| Some((name.into(), value.clone()?)));
+        let mut environment = Environment::from_allowlist(defaults.chain(named), given);
+        // The terminal that the program is on is ours when nobody else's shows it.
+        if launch.headless || !std::io::stdout().is_terminal() {
+            environment.default_value("TERM", "xterm-256color");
+        }
+        if !self.env_only && ["LC_ALL", "LC_CTYPE", "LANG"].iter().all(|n| environment.get(n).is_none()) {
+            environment.default_value("LANG", "C.UTF-8");
+        }
+        environment
+    }
+
+    fn lock(&self, clock: Clock) -> Result<Option<AccountLock>, Fail> {
+        let Some(account) = &self.account else { return Ok(None) };
+        let now = rfc3339(clock.wall_start_ns());
+        let lock = AccountLock::take(&state_folder().join("locks"), account, &now);
+        lock.map(Some).map_err(|e| (format!("{e}: nothing was recorded"), code::FAILED))
+    }
+
+    /// What must hold before anything is started, and what is learned on the way.
+    fn preflight(&self, launch: &Launch, environment: &Environment, clock: Clock) -> Result<Closing, Fail> {
+        let cwd = launch.command.cwd.as_deref();
+        let program = launch.command.argv.first().cloned().unwrap_or_default();
+        let binary = find_program(&program, cwd).map_err(preflight_failed)?;
+        if let Some(check) = &self.check {
+            check_command(check, environment, cwd).map_err(preflight_failed)?;
+        }
+        let version = match &self.version_from {
+            Some(command) => {
+                let said = check_command(command, environment, cwd).map_err(preflight_failed)?;
+                said.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned)
+            }
+            None => None,
+        };
+        let begun = manifest::begin(clock.wall_start_ns(), cwd.unwrap_or(Path::new(".")));
+        let mut closing = begun.map_err(|e| (format!("no random numbers: {e}"), code::IO))?;
+        let m = &mut closing.manifest;
+        let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        m.harness.name = self.harness.clone().unwrap_or(name);
+        let full = std::fs::canonicalize(&binary).unwrap_or(binary);
+        m.harness.binary_path_digest_sha256 = Some(digest_hex(full.to_string_lossy().as_bytes()));
+        m.harness.binary_version = version;
+        m.harness.capability = self.capability.clone().map(Value::from);
+        m.harness.account_class.clone_from(&self.account_class);
+        m.harness.freshness_window.clone_from(&self.freshness);
+        m.command.argv = launch.command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        m.command.workdir_policy = if cwd.is_some() { "given" } else { "inherited" }.into();
+        m.command.env_allowlist = environment.names();
+        m.command.timeout_ms = launch.timeout.map(|t| t.as_millis() as u64);
+        m.command.permission_mode.clone_from(&self.permission_mode);
+        m.terminal.term = environment.get("TERM");
+        m.terminal.locale =
+            ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|n| environment.get(n)).filter(|l| !l.is_empty());
+        let shown = !launch.headless && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let echo = launch.headless || std::io::stdin().is_terminal();
+        m.terminal.pty_mode = Some(json!({"settings": if shown { "user" } else { "system" }, "echo": echo}));
+        m.provenance.contract_version.clone_from(&self.contract_version);
+        closing.scrub_report.environment_removed = environment.removed();
+        Ok(closing)
+    }
+
+    /// Why the run is no evidence, if it is none.
+    fn verdict(&self, recorded: &Recorded, outcome: &Outcome) -> Option<String> {
+        if let Some(trouble) = recorded.trouble() {
+            return Some(trouble);
+        }
+        let accepted = |how| self.accept.contains(&how);
+        match (outcome.ended, recorded.stopped_by()) {
+            (Ended::TimedOut, _) if !accepted(Accept::Timeout) => {
+                return Some("the run was over its time limit".into());
+            }
+            (Ended::TimedOut, _) => return None,
+            (Ended::Program, None) => {}
+            (Ended::OutputClosed, _) => return Some("nobody read the output any more".into()),
+            (_, stopped) if !accepted(Accept::Cancelled) => {
+                let by = stopped.map(|s| format!(" ({})", signal_name(s))).unwrap_or_default();
+                return Some(format!("the run was cancelled{by}"));
+            }
+            _ => return None,
+        }
+        match (self.expect_exit, outcome.exit) {
+            (Some(want), Exit::Code(code)) if want != code => {
+                Some(format!("the program ended with exit code {code}, not {want}"))
+            }
+            (Some(want), Exit::Signal(signal)) => {
+                Some(format!("the program was ended by {}, not with exit code {want}", signal_name(signal)))
+            }
+            _ => None,
+        }
+    }
+
+    /// A run that failed: its traces go where nobody takes them for evidence.
+    fn fail(
+        &self,
+        recorded: Recorded,
+        clock: Clock,
+        why: &str,
+        outcome: Option<&Outcome>,
+    ) -> Result<Ending, Fail> {
+        let folder = self.diagnostics.clone().unwrap_or_else(diagnostics_folder);
+        let exit = outcome.map(|o| exit_of(o.exit));
+        let reason = json!({
+            "reason": why,
+            "target": self.target.to_string_lossy(),
+            "exit": exit,
+            "recorded_at": rfc3339(clock.wall_start_ns()),
+            "final_text": cassette::final_text(recorded.model()),
+        });
+        let place = recorded.reject(&folder, clock.wall_start_ns(), &reason).map_err(commit_failed)?;
+        if self.json {
+            report(&json!({"accepted": false, "error": why, "diagnostics": place.to_string_lossy()}));
+        } else {
+            say(format_args!("no cassette: {why}; its traces are in {}", place.display()));
+        }
+        Ok(Ending::Code(code::FAILED))
+    }
+
+    fn say_accepted(&self, manifest: &Manifest, bytes: u64, duration: Duration) {
+        let target = self.target.display();
+        if self.json {
+            report(&json!({
+                "accepted": true, "cassette": self.target.to_string_lossy(), "id": manifest.id,
+                "sha256": manifest.content_digest.sha256, "output_bytes": bytes,
+                "duration_ms": duration.as_millis() as u64,
+            }));
+        } else if !self.quiet {
+            say(format_args!(
+                "{target}: {} of output in {}, id {}",
+                human::bytes(bytes),
+                human::duration(duration),
+                manifest.id
+            ));
+        }
+    }
+}
+
+fn exit_of(exit: Exit) -> cassette::Exit {
+    match exit {
+        Exit::Code(code) => cassette::Exit { code: Some(code), signal: None },
+        Exit::Signal(signal) => cassette::Exit { code: None, signal: Some(signal_name(signal)) },
+    }
+}
+
+fn ending(outcome: &Outcome, recorded: &Recorded) -> cassette::Final {
+    let ended = match (outcome.ended, recorded.stopped_by()) {
+        (Ended::TimedOut, _) => "timed_out",
+        (Ended::Program, None) => "program",
+        _ => "cancelled",
+    };
+    let mut last = cassette::Final { exit: exit_of(outcome.exit), ..cassette::Final::default() };
+    last.metadata.insert("ended".into(), ended.into());
+    last.metadata.insert("leaked_processes".into(), outcome.survivors.into());
+    last
+}

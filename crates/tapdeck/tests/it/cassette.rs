@@ -1,0 +1,335 @@
+//! Cassettes as their users meet them: recorded from real programs, refused, tampered with, converted.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tapdeck_tape::cassette::{Cassette, EventKind, Files, Paste};
+
+use crate::support::{Home, Seat, eventually};
+
+fn record(home: &Home, args: &[&str], command: &[&str]) -> Output {
+    let all = ["cassette", "record", "--headless"].iter().chain(args).chain(&["--"]).chain(command);
+    home.run(all)
+}
+
+#[track_caller]
+fn recorded(home: &Home, name: &str, args: &[&str], command: &[&str]) -> Cassette {
+    let mut all = args.to_vec();
+    all.push(name);
+    let output = record(home, &all, command);
+    assert!(output.status.success(), "{}", said(&output));
+    Cassette::open(&home.path(name)).expect("accepted")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+}
+
+/// Names in a folder, hidden ones too.
+fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_program_has_the_allowed_variables_and_no_others() {
+    let home = Home::new();
+    let mut command = home.tapdeck(["cassette", "record", "--headless", "--env", "WANTED"]);
+    command.args(["--env", "GIVEN=by hand", "c", "--", "env"]);
+    command.env("SECRET_TOKEN", "hunter2").env("WANTED", "yes").stdin(Stdio::null());
+    assert!(command.output().expect("it runs").status.success());
+    let cassette = Cassette::open(&home.path("c")).expect("accepted");
+    let output = String::from_utf8_lossy(cassette.raw()).into_owned();
+    let mut seen: Vec<&str> =
+        output.lines().filter_map(|l| l.split_once('=')).map(|(name, _)| name).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, cassette.manifest.command.env_allowlist);
+    assert!(output.contains("WANTED=yes") && output.contains("GIVEN=by hand"), "{output}");
+    assert!(cassette.scrub_report.environment_removed.contains(&"SECRET_TOKEN".to_owned()));
+    for name in names(&home.path("c")) {
+        let text = fs::read(home.path("c").join(&name)).expect("read");
+        assert!(!String::from_utf8_lossy(&text).contains("hunter2"), "{name}");
+    }
+}
+
+#[test]
+fn keys_pastes_sizes_and_signals_are_recorded_in_order() {
+    let home = Home::new();
+    let script = "trap 'echo usr1' USR1; trap 'echo winch' WINCH; printf '\\033[?2004hready> '; while :; do read -r line || continue; \
+                  echo \"got $line\"; [ \"$line\" = quit ] && exit 7; done";
+    let mut seat =
+        Seat::new(home.tapdeck(["cassette", "record", "--resolution", "1ms", "c", "--", "sh", "-c", script]));
+    seat.wait_text("ready>");
+    seat.send("a");
+    seat.wait_text("> a");
+    seat.send("\x1b[200~bc\x1b[201~");
+    seat.wait_text("bc");
+    seat.send("\r");
+    seat.wait_text("got a");
+    seat.resize(100, 30);
+    seat.wait_text("winch");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(seat.child.id().cast_signed()).expect("a pid"),
+        rustix::process::Signal::USR1,
+    )
+    .expect("signalled");
+    seat.wait_text("usr1");
+    seat.send("quit\r");
+    let status = seat.end();
+    assert!(status.success(), "a cassette was made: {}", seat.screen());
+    let cassette = Cassette::open(&home.path("c")).expect("accepted");
+    assert_eq!(cassette.outcome.exit.code, Some(7));
+    let inputs: Vec<_> = cassette
+        .events
+        .iter()
+        .filter_map(|e| match &e.kind {
+            EventKind::Input(i) => Some((i.bytes.to_vec(), i.key.clone(), i.paste)),
+            EventKind::Resize { rows, cols } => Some((format!("{cols}x{rows}").into_bytes(), None, None)),
+            EventKind::Signal { name } => Some((name.clone().into_bytes(), None, None)),
+            _ => None,
+        })
+        .collect();
+    let key = |name: &str| Some(name.to_owned());
+    assert_eq!(
+        inputs,
+        [
+            (b"a".to_vec(), key("a"), None),
+            (b"\x1b[200~bc\x1b[201~".to_vec(), None, Some(Paste::Whole)),
+            (b"\r".to_vec(), key("Enter"), None),
+            (b"100x30".to_vec(), None, None),
+            (b"SIGUSR1".to_vec(), None, None),
+            (b"quit\r".to_vec(), None, None),
+        ]
+    );
+    let verify = home.run(["cassette", "verify", "c"]);
+    assert!(verify.status.success(), "{}", said(&verify));
+}
+
+#[test]
+fn service_events_have_their_place_among_the_bytes() {
+    let home = Home::new();
+    let fifo = home.path("events");
+    assert!(home.command("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let script = "printf one; echo '{\"type\":\"tool\",\"n\":1}' > events; \
+                  while ! [ -e go ]; do sleep 0.01; done; printf two";
+    let mut command = home.tapdeck(["cassette", "record", "--headless", "--events", "events", "c", "--"]);
+    let mut child = command.args(["sh", "-c", script]).stdin(Stdio::null()).spawn().expect("it runs");
+    // The event is there once its line has gone to the hidden folder beside the cassette.
+    eventually("the event", || {
+        let hidden = names(&home.path("")).into_iter().find(|n| n.starts_with(".c."));
+        let file = hidden.map(|n| home.path(&n).join("service-events.jsonl"));
+        file.is_some_and(|f| fs::metadata(f).is_ok_and(|m| m.len() > 0))
+    });
+    fs::write(home.path("go"), "").expect("written");
+    assert!(child.wait().expect("it ends").success());
+    let cassette = Cassette::open(&home.path("c")).expect("accepted");
+    let order: Vec<String> = cassette
+        .events
+        .iter()
+        .filter_map(|e| match &e.kind {
+            EventKind::Output { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
+            EventKind::Service(payload) => Some(payload["n"].to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["one", "1", "two"]);
+}
+
+/// A failed run once left a folder that looked like evidence.
+#[test]
+fn a_failed_run_leaves_traces_under_diagnostics_alone() {
+    let cases: [(&[&str], &[&str], &str); 3] = [
+        (&["--timeout", "300ms"], &["sh", "-c", "echo begun; sleep 60"], "time limit"),
+        (&["--expect-exit", "0"], &["sh", "-c", "echo begun; exit 3"], "exit code 3, not 0"),
+        (&["--expect-exit", "0"], &["sh", "-c", "echo begun; kill -9 $$"], "SIGKILL"),
+    ];
+    for (args, command, why) in cases {
+        let home = Home::new();
+        let mut all = args.to_vec();
+        all.push("c");
+        let output = record(&home, &all, command);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(said(&output).contains(why), "{}", said(&output));
+        assert_eq!(names(&home.path("")), ["state"], "nothing beside the diagnostics");
+        let folder = home.path("state/tapdeck/diagnostics");
+        let traces = folder.join(&names(&folder)[0]);
+        let failure: Value =
+            serde_json::from_slice(&fs::read(traces.join("failure.json")).expect("a reason")).expect("JSON");
+        assert!(failure["reason"].as_str().is_some_and(|r| r.contains(why)), "{failure}");
+        assert_eq!(fs::read(traces.join("output.raw")).expect("the bytes"), b"begun\r\n");
+        assert!(Cassette::open(&traces).is_err(), "no reader accepts it");
+    }
+    let home = Home::new();
+    let accepted = ["--timeout", "300ms", "--accept", "timeout"];
+    let cassette = recorded(&home, "c", &accepted, &["sh", "-c", "echo begun; sleep 60"]);
+    assert_eq!(cassette.outcome.metadata["ended"], "timed_out");
+    assert_eq!(cassette.outcome.exit.signal.as_deref(), Some("SIGTERM"));
+}
+
+#[test]
+fn what_must_hold_before_a_run_is_checked_before_it() {
+    let home = Home::new();
+    fs::write(home.path("plain"), "#!/bin/sh\n").expect("written");
+    let cases: [(&[&str], &str, i32, &str); 4] = [
+        (&["c"], "no-such-program-here", 3, "command not found"),
+        (&["c"], "./plain", 1, "may not be executed"),
+        (&["--check", "echo not signed in; exit 2", "c"], "true", 1, "it said: not signed in"),
+        (&["--check", "test -z \"$SECRET_TOKEN\"", "--env", "SECRET_TOKEN=x", "c"], "true", 1, "exit code 1"),
+    ];
+    for (args, program, code, why) in cases {
+        let output = record(&home, args, &[program]);
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(said(&output).contains(why), "{}", said(&output));
+        assert_eq!(names(&home.path("")), ["plain"], "nothing was written: {}", said(&output));
+    }
+    let args = ["--check", "true", "--version-from", "echo; echo 1.2.3"];
+    let cassette = recorded(&home, "c", &args, &["true"]);
+    assert_eq!(cassette.manifest.harness.binary_version.as_deref(), Some("1.2.3"));
+}
+
+/// A lock without a process behind it locked an account for ever; one that waits hides the contention.
+#[test]
+fn one_recording_an_account_and_the_dead_hold_nothing() {
+    let home = Home::new();
+    let mut first =
+        home.tapdeck(["cassette", "record", "--headless", "--account", "me", "one", "--", "sh", "-c"]);
+    let mut first = first.arg("echo > started; sleep 60").stdin(Stdio::null()).spawn().expect("it runs");
+    eventually("the first to run", || home.path("started").exists());
+    let output = record(&home, &["--account", "me", "two"], &["true"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(&format!("in use by process {}", first.id())), "{}", said(&output));
+    assert!(record(&home, &["--account", "other", "three"], &["true"]).status.success());
+    first.kill().expect("killed");
+    first.wait().expect("gone");
+    let output = record(&home, &["--account", "me", "two"], &["true"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("was taken over"), "{}", said(&output));
+    assert!(record(&home, &["one"], &["true"]).status.success());
+    let left = names(&home.path("")).into_iter().filter(|n| n.starts_with('.')).count();
+    assert_eq!(left, 0, "what the killed recorder left was swept");
+}
+
+#[test]
+fn an_old_cassette_is_replaced_whole_and_only_when_asked() {
+    let home = Home::new();
+    let old = recorded(&home, "c", &[], &["echo", "old"]);
+    let output = record(&home, &["c"], &["echo", "new"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(Cassette::open(&home.path("c")).expect("still there").manifest.id, old.manifest.id);
+    let output = record(&home, &["--overwrite", "--expect-exit", "0", "c"], &["false"]);
+    assert_eq!(output.status.code(), Some(1), "a failed run replaces nothing");
+    assert_eq!(Cassette::open(&home.path("c")).expect("still there").manifest.id, old.manifest.id);
+    let new = recorded(&home, "c", &["--overwrite"], &["echo", "new"]);
+    assert_ne!(new.manifest.id, old.manifest.id);
+    assert_eq!(names(&home.path("")), ["c", "state"]);
+    let manifest = home.path("c/manifest.json");
+    let text = fs::read_to_string(&manifest).expect("read").replace("\"version\": 1,", "\"version\": 2,");
+    fs::write(&manifest, text).expect("written");
+    let output = record(&home, &["--overwrite", "c"], &["echo", "older"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("version 2, newer"), "{}", said(&output));
+    fs::create_dir(home.path("mine")).expect("made");
+    fs::write(home.path("mine/precious"), "x").expect("written");
+    let output = record(&home, &["--overwrite", "mine"], &["true"]);
+    assert!(
+        said(&output).contains("no cassette") && home.path("mine/precious").exists(),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn one_byte_fails_the_right_check_with_a_message() {
+    let home = Home::new();
+    recorded(&home, "c", &["--resolution", "1ms"], &["sh", "-c", "printf 'one\\n'; sleep 0.02; printf two"]);
+    for (file, from, to, check) in [
+        ("output.raw", "two", "twu", "digest"),
+        ("frames.jsonl", "one", "oen", "frames"),
+        ("output.jsonl", "\"seq\":1,", "\"seq\":9,", "seq"),
+        ("manifest.json", "\"version\": \"1\"", "\"version\": \"7\"", "emulator"),
+    ] {
+        let path = home.path("c").join(file);
+        let text = fs::read(&path).expect("read");
+        let at = text.windows(from.len()).position(|w| w == from.as_bytes()).expect(from);
+        let mut changed = text.clone();
+        changed.splice(at..at + from.len(), to.bytes());
+        fs::write(&path, changed).expect("written");
+        let output = home.run(["cassette", "verify", "--json", "c"]);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let failed: Vec<&str> = value["checks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|c| c["state"] == "failed")
+            .filter_map(|c| c["check"].as_str())
+            .collect();
+        assert_eq!(failed, [check], "{value}");
+        fs::write(&path, text).expect("written");
+    }
+    // Frames of another emulator are derived anew, and everything else stays.
+    let manifest = home.path("c/manifest.json");
+    let text =
+        fs::read_to_string(&manifest).expect("read").replace("\"version\": \"1\"", "\"version\": \"0\"");
+    fs::write(&manifest, text).expect("written");
+    assert_eq!(home.run(["cassette", "frames", "c"]).status.code(), Some(1));
+    let output = home.run(["cassette", "frames", "--write", "c"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = home.run(["verify", "c"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn a_cassette_is_one_more_format() {
+    let home = Home::new();
+    let script = "printf 'a\\033[31mred\\033[m\\377\\000'; sleep 0.05; printf '\\033]0;t\\007end'; exit 4";
+    let cassette = recorded(&home, "c", &["--resolution", "1ms"], &["sh", "-c", script]);
+    let run = |args: &[&str]| {
+        let output = home.run(args);
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        output
+    };
+    run(&["convert", "c", "-o", "c.ahr"]);
+    run(&["verify", "c.ahr"]);
+    run(&["convert", "c.ahr", "-o", "back.cassette"]);
+    run(&["cassette", "verify", "back.cassette"]);
+    let back = Cassette::open(&home.path("back.cassette")).expect("accepted");
+    assert_eq!(back.raw(), cassette.raw());
+    assert_eq!(back.outcome.exit, cassette.outcome.exit);
+    let chunks = |c: &Cassette| -> Vec<(u64, usize)> {
+        let each = c.events.iter().filter_map(|e| match &e.kind {
+            EventKind::Output { bytes, .. } => Some((e.t_ms, bytes.len())),
+            _ => None,
+        });
+        each.collect()
+    };
+    assert_eq!(chunks(&back), chunks(&cassette));
+    run(&["convert", "c", "-o", "c.tar.zst"]);
+    assert_eq!(
+        Files::read(&home.path("c.tar.zst")).expect("an archive"),
+        Files::read(&home.path("c")).expect("a folder")
+    );
+    run(&["convert", "c.tar.zst", "-o", "again.cassette"]);
+    assert_eq!(
+        Files::read(&home.path("again.cassette")).expect("a folder"),
+        Files::read(&home.path("c")).expect("a folder")
+    );
+    let text = run(&["convert", "c.tar.zst", "-o", "-", "--to", "raw"]);
+    assert_eq!(text.stdout[..], cassette.raw()[..]);
+    let info = run(&["info", "--json", "c"]);
+    let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+    assert_eq!(info["output_bytes"], cassette.raw().len());
+    let played = run(&["play", "--fast", "c"]);
+    assert!(String::from_utf8_lossy(&played.stdout).contains("red"));
+    let mut stdin = home.tapdeck(["convert", "-", "-o", "-", "--to", "raw"]);
+    let mut stdin = stdin.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let archive = fs::read(home.path("c.tar.zst")).expect("read");
+    stdin.stdin.take().expect("a pipe").write_all(&archive).expect("taken");
+    assert_eq!(stdin.wait_with_output().expect("it ends").stdout[..], cassette.raw()[..]);
+}
