@@ -24,7 +24,7 @@ pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, LiveIndex, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS,
-    calendar, can_record, default_path, file_digest, forget_sidecars, sidecar, state_folder,
+    append_lines, calendar, can_record, default_path, file_digest, forget_sidecars, sidecar, state_folder,
 };
 pub use shared::{SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};

@@ -1,6 +1,7 @@
 //! A recording of any format on disk: found out once, opened from its start as often as needed, with what
 //! stands beside it (the sidecars of a native recording, the timing file of a typescript).
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use tapdeck_tape::ahr::{AhrEvents, BlockReader, labels_of};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::zst::ZstReader;
-use tapdeck_tape::{Beside, Container, EventReader, Format, open};
+use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, open, snapshots_of};
 
 use crate::ahead::Blocks;
 use crate::recorder::sidecar;
@@ -142,6 +143,17 @@ impl Source {
     pub fn meta(&self) -> Option<Meta> {
         let bytes = std::fs::read(sidecar(&self.path, "meta.json")).ok()?;
         Meta::from_bytes(&bytes).ok()
+    }
+
+    /// The snapshots in `NAME.snapshots.jsonl` that are not among those already known. Formats that cannot hold
+    /// snapshots have them there alone, and a crash may have cost the record.
+    pub fn moments_beside(&self, known: &[Moment]) -> Vec<Moment> {
+        let Ok(file) = File::open(sidecar(&self.path, "snapshots.jsonl")) else { return Vec::new() };
+        let started_ns = self.open().ok().and_then(|reader| reader.header().started_ns).unwrap_or(0);
+        let known: HashSet<_> = known.iter().filter_map(|m| Some((m.snapshot_id()?, m.anchor))).collect();
+        let mut beside = snapshots_of(BufReader::new(file), started_ns).unwrap_or_default();
+        beside.retain(|m| m.snapshot_id().is_none_or(|id| !known.contains(&(id, m.anchor))));
+        beside
     }
 
     /// An error of reading, with the file's name.

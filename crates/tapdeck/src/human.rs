@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A count of bytes: `512 bytes`, `1.4 MB`.
-pub(crate) fn bytes(n: u64) -> String {
+pub fn bytes(n: u64) -> String {
     let scaled = n as f64;
     match n {
         0..1_000 => format!("{n} bytes"),
@@ -14,7 +14,7 @@ pub(crate) fn bytes(n: u64) -> String {
 }
 
 /// A duration: `0.42s`, `12.3s`, `3:07`, `1:02:03`.
-pub(crate) fn duration(d: Duration) -> String {
+pub fn duration(d: Duration) -> String {
     let secs = d.as_secs();
     match secs {
         0 => format!("{:.2}s", d.as_secs_f64()),
@@ -25,7 +25,7 @@ pub(crate) fn duration(d: Duration) -> String {
 }
 
 /// A place in a recording: `0:07`, `1:02:03`.
-pub(crate) fn clock(d: Duration) -> String {
+pub fn clock(d: Duration) -> String {
     let secs = d.as_secs();
     match secs {
         0..3_600 => format!("{}:{:02}", secs / 60, secs % 60),
@@ -34,7 +34,7 @@ pub(crate) fn clock(d: Duration) -> String {
 }
 
 /// A moment as `2026-03-04 05:06:07 UTC`.
-pub(crate) fn moment(wall_ns: u64) -> String {
+pub fn moment(wall_ns: u64) -> String {
     let compact = tapdeck_host::calendar(wall_ns);
     let (date, time) = compact.split_once('-').unwrap_or((&compact, ""));
     let part = |s: &str, at: std::ops::Range<usize>| s.get(at).unwrap_or_default().to_owned();
@@ -50,19 +50,19 @@ pub(crate) fn moment(wall_ns: u64) -> String {
 }
 
 /// Whether a character could act on the terminal, or make text show itself in another order than it has.
-fn acts(c: char) -> bool {
+pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
         || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// Text from outside that can only be looked at.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A value as one line of JSON that can only be looked at: what the format would let through is escaped.
-pub(crate) fn json(value: &serde_json::Value) -> String {
+pub fn json(value: &serde_json::Value) -> String {
     let mut out = String::new();
     for c in value.to_string().chars() {
         if acts(c) {

@@ -3,9 +3,10 @@
 use clap::Parser;
 
 mod cmd;
+#[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "so far only the views are configured"))]
+mod config;
 mod ending;
 mod formats;
-mod human;
 mod out_file;
 mod parse;
 mod progress;
@@ -13,6 +14,7 @@ mod service_events;
 
 use cmd::Command;
 use ending::{Ending, code};
+use tapdeck::human;
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
 #[derive(Parser)]
@@ -27,6 +29,7 @@ Examples:
   tapdeck run -- vim notes.txt          run a program that cannot tell it is watched
   tapdeck rec demo.ahr -- bash          record a session, byte for byte
   tapdeck play demo.ahr                 watch it again, in its own time
+  tapdeck view demo.ahr                 read and search it, move through it in time
   tapdeck play --fast demo.ahr          print everything it left on the screen and above
   tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
   tapdeck convert demo.ahr -o demo.cast convert it to another format

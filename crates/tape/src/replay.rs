@@ -31,6 +31,16 @@ pub struct Moment {
     pub label: String,
 }
 
+impl Moment {
+    /// The id, if this is a snapshot.
+    pub fn snapshot_id(&self) -> Option<u64> {
+        match self.kind {
+            MomentKind::Snapshot(id) => Some(id),
+            MomentKind::Marker => None,
+        }
+    }
+}
+
 /// Kinds of moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MomentKind {

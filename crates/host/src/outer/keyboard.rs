@@ -1,7 +1,7 @@
 //! The user's keyboard, for commands that show something and obey keys: raw keys, signals and time in one wait.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,7 +21,7 @@ pub enum Pressed {
     Signal(i32),
     /// The terminal has another size, or this process was stopped meanwhile: paint again.
     Repaint,
-    /// Nothing within the time.
+    /// Nothing within the time, or something on one of the other descriptors.
     Nothing,
 }
 
@@ -34,10 +34,16 @@ pub struct Keyboard {
 impl Keyboard {
     /// Takes the keyboard, if standard input and output are a terminal.
     pub fn take() -> io::Result<Self> {
+        Self::take_dressed(b"", b"")
+    }
+
+    /// The same, with bytes to be written whenever the terminal is taken, and others whenever it is given back:
+    /// at the end, when this process is suspended, and by a panic.
+    pub fn take_dressed(on: &[u8], off: &[u8]) -> io::Result<Self> {
         let signals = Signals::install()?;
         let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
         let tty = if isatty(stdin) && isatty(stdout) {
-            let mut tty = Tty::new(stdin.try_clone_to_owned()?, Take::Raw)?;
+            let mut tty = Tty::new(stdin.try_clone_to_owned()?, Take::Raw)?.dressed(on, off);
             tty.take()?;
             Some(tty)
         } else {
@@ -58,18 +64,25 @@ impl Keyboard {
 
     /// Waits for a key or a signal, at most so long; without a limit, until one comes.
     pub fn wait(&mut self, at_most: Option<Duration>) -> io::Result<Pressed> {
+        self.wait_with(at_most, &[])
+    }
+
+    /// The same, but something to read on another descriptor ends the wait too.
+    pub fn wait_with(&mut self, at_most: Option<Duration>, others: &[BorrowedFd<'_>]) -> io::Result<Pressed> {
         let stdin = rustix::stdio::stdin();
         let mut fds = vec![PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN)];
         if self.tty.as_ref().is_some_and(Tty::is_taken) {
             fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
         }
+        let own = fds.len();
+        fds.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         let limit = at_most
             .map(|d| Timespec { tv_sec: d.as_secs().cast_signed(), tv_nsec: i64::from(d.subsec_nanos()) });
         match poll(&mut fds, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
-        let typed = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let typed = fds[..own].get(1).is_some_and(|fd| !fd.revents().is_empty());
         drop(fds);
         while let Some(signal) = self.signals.next() {
             match signal {

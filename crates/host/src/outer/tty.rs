@@ -8,8 +8,8 @@ use rustix::process::getpgrp;
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 use tapdeck_core::WinSize;
 
-/// What a panic must put back, wherever it happens.
-static RESTORE: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
+/// What a panic must put back, wherever it happens: the settings, and what undoes a picture.
+static RESTORE: Mutex<Option<(OwnedFd, Termios, Vec<u8>)>> = Mutex::new(None);
 
 /// How much of the terminal is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +26,22 @@ pub(crate) struct Tty {
     original: Termios,
     take: Take,
     taken: bool,
+    /// What is written to the terminal when it is taken, and what undoes that.
+    dress: (Vec<u8>, Vec<u8>),
 }
 
 impl Tty {
     /// Notes the settings of a terminal.
     pub(crate) fn new(fd: OwnedFd, take: Take) -> io::Result<Self> {
         let original = tcgetattr(&fd)?;
-        Ok(Self { fd, original, take, taken: false })
+        Ok(Self { fd, original, take, taken: false, dress: (Vec::new(), Vec::new()) })
+    }
+
+    /// Has these bytes written whenever the terminal is taken, and those whenever it is given back, by a panic
+    /// too: for pictures that must not be left behind.
+    pub(crate) fn dressed(mut self, on: &[u8], off: &[u8]) -> Self {
+        self.dress = (on.to_owned(), off.to_owned());
+        self
     }
 
     /// The settings as they were found.
@@ -66,10 +75,12 @@ impl Tty {
             Take::OutputOnly => settings.output_modes -= OutputModes::OPOST,
         }
         *RESTORE.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some((self.fd.try_clone()?, self.original.clone()));
+            Some((self.fd.try_clone()?, self.original.clone(), self.dress.1.clone()));
         // At once: waiting for output to drain could hang on a terminal that nobody reads.
         tcsetattr(&self.fd, OptionalActions::Now, &settings)?;
-        self.taken = true;
+        if !std::mem::replace(&mut self.taken, true) {
+            write_out(&self.dress.0);
+        }
         Ok(())
     }
 
@@ -79,6 +90,7 @@ impl Tty {
             return Ok(());
         }
         RESTORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+        write_out(&self.dress.1);
         tcsetattr(&self.fd, OptionalActions::Now, &self.original)?;
         Ok(())
     }
@@ -103,14 +115,26 @@ pub(crate) fn window_size(fd: impl AsFd) -> io::Result<WinSize> {
     Ok(WinSize { cols: size.ws_col, rows: size.ws_row, x_pixels: size.ws_xpixel, y_pixels: size.ws_ypixel })
 }
 
+/// Writes to the terminal past all buffers. When that fails, there is no terminal to be left in disorder.
+fn write_out(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
 /// Gives the terminal back before a panic's message is printed, so that it can be read.
 pub fn restore_terminal_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         // A thread that panics while it holds the lock must not wait for itself.
         if let Ok(mut slot) = RESTORE.try_lock()
-            && let Some((fd, original)) = slot.take()
+            && let Some((fd, original, undress)) = slot.take()
         {
+            write_out(&undress);
             let _ = tcsetattr(&fd, OptionalActions::Now, &original);
         }
         print(info);

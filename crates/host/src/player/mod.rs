@@ -29,6 +29,8 @@ use survey::{Survey, Surveyor};
 const KEYFRAME_EVERY: u64 = 4 << 20;
 /// When there are so many keyframes, every other is dropped: memory does not grow with the recording.
 const MAX_KEYFRAMES: usize = 128;
+/// The same when their scrollbacks take so much memory.
+const MAX_KEYFRAME_BYTES: usize = 192 << 20;
 
 /// One event of a recording, as far as a player cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +70,8 @@ struct Keyframe {
     spot: Spot,
     at_ns: u64,
     offset: u64,
-    size: Size,
-    picture: Vec<u8>,
+    /// The model itself, so that every row still knows its last write.
+    term: Term,
 }
 
 /// A place in a recording.
@@ -89,6 +91,8 @@ pub struct Player {
     keyframes: Vec<Keyframe>,
     keyframe_every: u64,
     index: Option<(Index, File)>,
+    /// An index is used only where it saves more than so much output.
+    index_saves: u64,
     surveyor: Surveyor,
 }
 
@@ -129,6 +133,7 @@ impl Player {
             keyframes: Vec::new(),
             keyframe_every: KEYFRAME_EVERY,
             index: None,
+            index_saves: 0,
             surveyor: Surveyor::Idle,
         };
         player.prepare_native()?;
@@ -185,6 +190,12 @@ impl Player {
     /// Takes no more keyframes: for those who will not go back, and have a long scrollback in every picture.
     pub fn forward_only(&mut self) {
         self.keyframe_every = u64::MAX;
+    }
+
+    /// Uses the index only where that saves more than so much output: its keyframes hold the screen alone, with
+    /// no scrollback and without the place of each row's last write.
+    pub fn sparing_index(&mut self, saves: u64) {
+        self.index_saves = saves;
     }
 
     /// Looks through the whole recording on a thread of its own, where its length is not known otherwise.
@@ -270,6 +281,13 @@ impl Player {
 
     /// Goes to a place, by way of the nearest keyframe where that is shorter.
     pub fn seek(&mut self, goal: Goal) -> Result<(), PlayError> {
+        self.begin_seek(goal)?;
+        self.approach(goal, u64::MAX)?;
+        Ok(())
+    }
+
+    /// Enters at the keyframe from which the way to a place is the shortest. [`Player::approach`] goes on.
+    pub fn begin_seek(&mut self, goal: Goal) -> Result<(), PlayError> {
         let behind = match goal {
             Goal::Time(to) => to < self.event_ns,
             Goal::Byte(to) => to < self.offset,
@@ -277,22 +295,47 @@ impl Player {
         self.enter(behind, |at_ns, offset| match goal {
             Goal::Time(to) => at_ns <= to,
             Goal::Byte(to) => offset <= to,
-        })?;
+        })
+    }
+
+    /// Goes on towards a place that lies ahead, by about so much output; says whether it is reached.
+    pub fn approach(&mut self, goal: Goal, at_most: u64) -> Result<bool, PlayError> {
+        let stop = self.offset.saturating_add(at_most);
+        // Events without output count a little, or a recording of nothing but resizes would not let go.
+        let mut steps = at_most;
+        let mut go_on = |player: &Self| {
+            steps = steps.saturating_sub(64);
+            player.offset < stop && steps > 0
+        };
         match goal {
             Goal::Time(to) => {
                 while self.peek()?.is_some_and(|(at, _)| at <= to) {
                     self.advance()?;
+                    if !go_on(self) {
+                        return Ok(false);
+                    }
                 }
                 self.at_ns = to.min(self.duration_ns()).max(self.event_ns);
             }
-            Goal::Byte(to) => while self.advance_within(to)? {},
+            Goal::Byte(to) => {
+                while self.advance_within(to)? {
+                    if !go_on(self) {
+                        return Ok(false);
+                    }
+                }
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Goes to a marker or a snapshot.
     pub fn seek_moment(&mut self, moment: &Moment) -> Result<(), PlayError> {
         self.seek(Goal::Byte(moment.anchor))?;
+        self.settle_at(moment)
+    }
+
+    /// Having gone to a moment's place in the output, stands at its time.
+    pub fn settle_at(&mut self, moment: &Moment) -> Result<(), PlayError> {
         // It may have come long after the last output before it.
         let latest = self.peek()?.map_or(u64::MAX, |(at, _)| at);
         self.at_ns = moment.time_ns.min(latest).max(self.event_ns);
@@ -348,6 +391,7 @@ impl Player {
             if let Some(keyframe) = fitting.map(|i| index.keyframes[i])
                 && keyframe.byte_off > own_offset
                 && ahead(keyframe.byte_off, self.offset)
+                && keyframe.byte_off - own_offset.max(if behind { 0 } else { self.offset }) > self.index_saves
                 // One that is damaged is as good as none.
                 && let Ok(picture) = index.dump(file, &keyframe)
             {
@@ -364,9 +408,8 @@ impl Player {
             Some(i) if ahead(own_offset, self.offset) => {
                 self.go_to(self.keyframes[i].spot)?;
                 let k = &self.keyframes[i];
-                let (size, at_ns, picture) = (k.size, k.at_ns, k.picture.clone());
-                self.show(size, &picture, own_offset);
-                (self.at_ns, self.event_ns) = (at_ns, at_ns);
+                self.term = k.term.clone();
+                (self.at_ns, self.event_ns, self.offset) = (k.at_ns, k.at_ns, k.offset);
                 Ok(())
             }
             None if behind => self.go_to(Spot::Start),
@@ -396,7 +439,8 @@ impl Player {
         if self.offset < newest.saturating_add(self.keyframe_every) {
             return;
         }
-        if self.keyframes.len() >= MAX_KEYFRAMES {
+        let bytes: usize = self.keyframes.iter().map(|k| k.term.scrollback_memory()).sum();
+        if self.keyframes.len() >= MAX_KEYFRAMES || bytes >= MAX_KEYFRAME_BYTES {
             let mut nth = 0;
             self.keyframes.retain(|_| {
                 nth += 1;
@@ -408,8 +452,7 @@ impl Player {
             spot,
             at_ns: self.event_ns,
             offset: self.offset,
-            size: self.term.size(),
-            picture: self.term.dump(),
+            term: self.term.clone(),
         });
     }
 }

@@ -266,7 +266,7 @@ pub fn sidecar(recording: &Path, suffix: &str) -> PathBuf {
 /// Removes what stands beside a recording that is replaced: it spoke of the old one, and would be believed of
 /// the new. `meta.json` is not among them, since it is replaced itself.
 pub fn forget_sidecars(recording: &Path) {
-    for suffix in ["events.jsonl", "snapshots.jsonl", "seal", "ahx"] {
+    for suffix in ["events.jsonl", "snapshots.jsonl", "instructions.jsonl", "seal", "ahx"] {
         let _ = fs::remove_file(sidecar(recording, suffix));
     }
 }

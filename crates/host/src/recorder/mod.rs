@@ -41,6 +41,7 @@ pub use other::can_record;
 pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
 use snapshots::Snapshots;
+pub use snapshots::append_lines;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;

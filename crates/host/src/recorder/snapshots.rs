@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use tapdeck_core::Seq;
 
 use super::file::sync_folder;
@@ -73,12 +74,7 @@ impl Snapshots {
             Some(file) => file,
             none => none.insert(open(&self.path)?),
         };
-        let before = file.metadata()?.len();
-        let written = file.write_all(lines).and_then(|()| file.sync_data());
-        if written.is_err() {
-            let _ = file.set_len(before);
-        }
-        written
+        append_to(file, lines)
     }
 }
 
@@ -86,6 +82,22 @@ impl Drop for Snapshots {
     fn drop(&mut self) {
         self.log.set_recorder(None);
     }
+}
+
+/// Appends lines to a sidecar, wholly or not at all, and has them on disk. Others may do the same meanwhile.
+pub fn append_lines(path: &Path, lines: &[u8]) -> io::Result<()> {
+    let mut file = open(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    append_to(&mut file, lines)
+}
+
+fn append_to(file: &mut File, lines: &[u8]) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    let written = file.write_all(lines).and_then(|()| file.sync_data());
+    if written.is_err() {
+        let _ = file.set_len(before);
+    }
+    written
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -1,14 +1,12 @@
 //! `tapdeck branch-points`: the final lines of a session with its snapshots between them, so that a person can
 //! point at the line from which to go on differently.
 
-use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tapdeck_host::{Source, SourceError, sidecar};
-use tapdeck_tape::{Container, Moment, MomentKind, Replay, export, snapshots_of};
+use tapdeck_host::{Source, SourceError};
+use tapdeck_tape::{Container, Moment, Replay, export};
 
 use crate::ending::{Ending, code, output_failed, say};
 use crate::formats;
@@ -120,19 +118,9 @@ fn list(path: &Path, from: Option<Container>) -> Result<List, (String, i32)> {
     };
     let source = Source::find(path, from, None).map_err(wrong)?;
     let mut reader = source.open().map_err(wrong)?;
-    let started_ns = reader.header().started_ns.unwrap_or(0);
     let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| wrong(source.read_error(e)))?;
     let mut moments = replay.moments().to_vec();
-    // Formats that cannot hold snapshots have them in the sidecar alone, and a crash may have cost the record.
-    if let Ok(file) = File::open(sidecar(path, "snapshots.jsonl")) {
-        let beside = snapshots_of(BufReader::new(file), started_ns).unwrap_or_default();
-        let place = |m: &Moment| match m.kind {
-            MomentKind::Snapshot(id) => (Some(id), m.anchor),
-            MomentKind::Marker => (None, m.anchor),
-        };
-        let known: HashSet<_> = moments.iter().map(place).collect();
-        moments.extend(beside.into_iter().filter(|m| !known.contains(&place(m))));
-    }
+    moments.extend(source.moments_beside(&moments));
     Ok(List { replay, moments })
 }
 

@@ -17,6 +17,8 @@ mod repair;
 mod run;
 mod snapshot;
 mod verify;
+#[cfg(feature = "tui")]
+mod view;
 
 /// What to do.
 #[derive(Subcommand)]
@@ -25,6 +27,8 @@ pub(crate) enum Command {
     Rec(rec::RecArgs),
     Snapshot(snapshot::SnapshotArgs),
     Play(play::PlayArgs),
+    #[cfg(feature = "tui")]
+    View(view::ViewArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
@@ -43,6 +47,8 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Rec(args) => rec::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Play(args) => play::run(&args),
+        #[cfg(feature = "tui")]
+        Command::View(args) => view::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),

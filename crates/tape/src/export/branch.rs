@@ -58,7 +58,7 @@ pub(crate) fn shown_rows(term: &Term) -> usize {
 
 /// The final lines with the moments between them. Moments at one place keep their order.
 pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator<Item = BranchRow<'a>> {
-    let placed = place(term, moments.iter().map(|m| (m, m)).collect());
+    let placed = place_moments(term, moments.iter().map(|m| (m, m)).collect());
     let mut placed = placed.into_iter().peekable();
     let mut lines = final_lines(term).enumerate().peekable();
     let mut row = 0;
@@ -78,8 +78,8 @@ pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator
 }
 
 /// For each moment, by whatever names it, the number of lines before it, sorted by that; equal ones in order of
-/// anchor, then as they came.
-pub(super) fn place<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
+/// anchor, then as they came. The line that was being written is the last of those before it.
+pub fn place_moments<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
     if moments.is_empty() {
         return Vec::new();
     }

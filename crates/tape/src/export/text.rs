@@ -9,7 +9,7 @@ use std::io::Write;
 
 use serde_json::{Value, json as object};
 
-use super::branch::{BranchRow, CSV_HEAD, csv_row, place, plain_md, shown_rows};
+use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
 use super::{FinalLine, Out, quiet_json, tame, tamed};
 use crate::Result;
 use crate::event::{EventReader, Header, Kind};
@@ -125,8 +125,9 @@ impl<W: Write> LineWriter<W> {
             return Vec::new();
         }
         let waiting: Vec<_> = self.waiting.drain(..).map(|i| (i, &replay.moments()[i])).collect();
-        let (now, later) =
-            place(replay.term(), waiting).into_iter().partition::<Vec<_>, _>(|(row, _)| all || *row <= count);
+        let (now, later) = place_moments(replay.term(), waiting)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(row, _)| all || *row <= count);
         self.waiting = later.into_iter().map(|(_, moment)| moment).collect();
         self.waiting.sort_unstable();
         now

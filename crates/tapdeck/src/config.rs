@@ -1,0 +1,104 @@
+//! The user's configuration: `$TAPDECK_CONFIG`, or `tapdeck/config.toml` under `$XDG_CONFIG_HOME` (`~/.config`). A
+//! file that is not there is an empty one; one that cannot be understood is an error that names the place, so that
+//! a typing error does not go unnoticed.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// No sane configuration is longer.
+const MAX: u64 = 1 << 20;
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The viewer.
+    pub(crate) view: View,
+}
+
+/// `[view]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct View {
+    /// Program and arguments that branch a session; `{recording}`, `{snapshot}`, `{label}`, `{anchor}` and
+    /// `{text}` are filled in.
+    pub(crate) branch_command: Vec<String>,
+    /// Whether the mouse is used.
+    pub(crate) mouse: bool,
+    /// Rows kept above the screen.
+    pub(crate) scrollback: usize,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { branch_command: Vec::new(), mouse: true, scrollback: 200_000 }
+    }
+}
+
+impl Config {
+    /// Reads the configuration.
+    pub(crate) fn load() -> Result<Self, String> {
+        let Some(path) = path() else { return Ok(Self::default()) };
+        let fail = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // One that is named must be there.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named().is_none() => {
+                return Ok(Self::default());
+            }
+            Err(e) => return Err(fail(&e)),
+        };
+        let mut text = String::new();
+        let read = file.take(MAX + 1).read_to_string(&mut text).map_err(|e| fail(&e))?;
+        if read as u64 > MAX {
+            return Err(fail(&"longer than a megabyte: that is no configuration"));
+        }
+        Self::parse(&text).map_err(|e| fail(&e))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            match line {
+                Some(line) => format!("line {line}: {}", e.message()),
+                None => e.message().to_owned(),
+            }
+        })
+    }
+}
+
+fn named() -> Option<PathBuf> {
+    std::env::var_os("TAPDECK_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+fn path() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let base = || folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    named().or_else(|| base().map(|base| base.join("tapdeck/config.toml")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_as_usual_and_what_is_wrong_has_a_line() {
+        assert_eq!(Config::parse(""), Ok(Config::default()));
+        let config =
+            Config::parse("[view]\nbranch_command = [\"git\", \"{snapshot}\"]\n").expect("it is right");
+        assert_eq!(config.view.branch_command, ["git", "{snapshot}"]);
+        assert!(config.view.mouse);
+        for (bad, what) in [
+            ("[view]\nmuose = true", "line 2"),
+            ("[view]\n\nmouse = 3", "line 3"),
+            ("[veiw]", "line 1"),
+            ("[", "line 1"),
+        ] {
+            let message = Config::parse(bad).expect_err(bad);
+            assert!(message.contains(what), "{bad}: {message}");
+        }
+    }
+}

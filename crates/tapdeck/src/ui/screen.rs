@@ -1,0 +1,143 @@
+//! The real terminal behind a view: taken with its keyboard, given back on every way out, painted in one write a
+//! frame.
+
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crossterm::event::Event;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
+use tapdeck_host::{Keyboard, Pressed};
+
+use super::keys::Decoder;
+
+/// After so long without more, a lone Escape is the key.
+const ESCAPE_WAIT: Duration = Duration::from_millis(30);
+/// Larger than any terminal; what claims to be larger is not believed.
+const MAX_SIDE: u16 = 1000;
+
+/// Alternate screen, no cursor, bracketed paste; the mouse separately.
+const ON: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[2J";
+const ON_MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1002h\x1b[?1006h";
+const OFF: &[u8] = b"\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[m\x1b[?25h\x1b[?1049l";
+
+/// What came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Came {
+    /// Keys, mouse, pastes, perhaps none.
+    Events(Vec<Event>),
+    /// This process is asked to end.
+    Signal(i32),
+    /// The size may have changed, and nothing of the picture is left.
+    Repaint,
+}
+
+/// The terminal.
+pub struct Screen {
+    // Before the keyboard, whose drop gives the terminal back.
+    terminal: Terminal<CrosstermBackend<Out>>,
+    keyboard: Keyboard,
+    decoder: Decoder,
+}
+
+impl Screen {
+    /// Takes the terminal; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn take(mouse: bool) -> io::Result<Option<Self>> {
+        let on = if mouse { [ON, ON_MOUSE].concat() } else { ON.to_owned() };
+        let keyboard = Keyboard::take_dressed(&on, OFF)?;
+        if !keyboard.is_there() {
+            return Ok(None);
+        }
+        let terminal = fresh(&keyboard)?;
+        Ok(Some(Self { terminal, keyboard, decoder: Decoder::default() }))
+    }
+
+    /// Waits for something, at most so long; something to read on another descriptor ends the wait too.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn wait(&mut self, at_most: Option<Duration>, others: &[BorrowedFd<'_>]) -> io::Result<Came> {
+        let waiting = self.decoder.is_waiting();
+        let limit = match (waiting, at_most) {
+            (true, limit) => Some(limit.map_or(ESCAPE_WAIT, |l| l.min(ESCAPE_WAIT))),
+            (false, limit) => limit,
+        };
+        // While the end of a sequence is awaited, others must not cut the waiting short.
+        let others = if waiting { &[] } else { others };
+        Ok(match self.keyboard.wait_with(limit, others)? {
+            Pressed::Keys(bytes) => Came::Events(self.decoder.push(&bytes)),
+            Pressed::Signal(signal) => Came::Signal(signal),
+            Pressed::Repaint => {
+                self.repaint()?;
+                Came::Repaint
+            }
+            Pressed::Nothing if waiting => Came::Events(self.decoder.flush()),
+            Pressed::Nothing => Came::Events(Vec::new()),
+        })
+    }
+
+    /// Stops this process, as the user asked with a key.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        self.keyboard.suspend()?;
+        self.repaint()
+    }
+
+    /// Forgets the picture, so that the next frame is painted whole.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.repaint()
+    }
+
+    fn repaint(&mut self) -> io::Result<()> {
+        self.terminal = fresh(&self.keyboard)?;
+        Ok(())
+    }
+
+    /// Paints a frame; only what changed is sent.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written to.
+    pub fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(paint)?;
+        Ok(())
+    }
+}
+
+/// An empty picture of the terminal's size. The size comes from `host`, which never guesses one.
+fn fresh(keyboard: &Keyboard) -> io::Result<Terminal<CrosstermBackend<Out>>> {
+    let size = keyboard.screen_size().unwrap_or_default();
+    let area = Rect::new(0, 0, size.cols.min(MAX_SIDE), size.rows.min(MAX_SIDE));
+    let backend = CrosstermBackend::new(Out(b"\x1b[m\x1b[2J".to_vec()));
+    Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(area) })
+}
+
+/// Standard output, written to once a frame and told where a frame begins and ends, so that none is seen half.
+struct Out(Vec<u8>);
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let frame = [b"\x1b[?2026h", &self.0[..], b"\x1b[?2026l"].concat();
+        self.0.clear();
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&frame)?;
+        stdout.flush()
+    }
+}

@@ -1,0 +1,132 @@
+//! Colours of the views, in one place. Without colour everything is still told apart, by bold, dim and reverse.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// How things look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Theme {
+    /// Whether colours may be used.
+    pub colour: bool,
+}
+
+impl Theme {
+    /// As the environment wants it: `NO_COLOR` is respected.
+    pub fn from_env() -> Self {
+        Self { colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+    }
+
+    fn pick(self, colour: Style, plain: Style) -> Style {
+        if self.colour { colour } else { plain }
+    }
+
+    fn fg(self, colour: Color) -> Style {
+        self.pick(Style::new().fg(colour), Style::new())
+    }
+
+    /// The border around a terminal.
+    pub fn frame(self) -> Style {
+        self.pick(Style::new().fg(Color::DarkGray), Style::new().add_modifier(Modifier::DIM))
+    }
+
+    /// The border around a terminal that takes the keys.
+    pub fn frame_active(self) -> Style {
+        self.fg(Color::Green).add_modifier(Modifier::BOLD)
+    }
+
+    /// The border around the chosen tile.
+    pub fn frame_chosen(self) -> Style {
+        self.fg(Color::Cyan).add_modifier(Modifier::BOLD)
+    }
+
+    /// A title in a border.
+    pub fn title(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// What is less important.
+    pub fn faint(self) -> Style {
+        self.frame()
+    }
+
+    /// The status line.
+    pub fn status(self) -> Style {
+        self.pick(
+            Style::new().fg(Color::Indexed(252)).bg(Color::Indexed(236)),
+            Style::new().add_modifier(Modifier::REVERSED),
+        )
+    }
+
+    /// The state at the left of the status line.
+    pub fn badge(self, mood: Mood) -> Style {
+        let colour = match mood {
+            Mood::Calm => Color::Indexed(39),
+            Mood::Going => Color::Indexed(71),
+            Mood::Driving => Color::Indexed(208),
+            Mood::Asking => Color::Indexed(178),
+            Mood::Wrong => Color::Indexed(167),
+        };
+        self.pick(
+            Style::new().fg(Color::Indexed(16)).bg(colour).add_modifier(Modifier::BOLD),
+            Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
+        )
+    }
+
+    /// A key in a hint.
+    pub fn key(self) -> Style {
+        self.pick(
+            Style::new().fg(Color::Indexed(75)).bg(Color::Indexed(236)).add_modifier(Modifier::BOLD),
+            Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
+        )
+    }
+
+    /// A snapshot.
+    pub fn snapshot(self) -> Style {
+        self.fg(Color::Yellow).add_modifier(Modifier::BOLD)
+    }
+
+    /// A marker.
+    pub fn marker(self) -> Style {
+        self.fg(Color::Cyan)
+    }
+
+    /// An instruction.
+    pub fn instruction(self) -> Style {
+        self.fg(Color::Magenta).add_modifier(Modifier::BOLD)
+    }
+
+    /// The part of a timeline that has passed.
+    pub fn passed(self) -> Style {
+        self.fg(Color::Indexed(39))
+    }
+
+    /// Something found.
+    pub fn found(self) -> Style {
+        self.pick(
+            Style::new().fg(Color::Indexed(16)).bg(Color::Indexed(179)),
+            Style::new().add_modifier(Modifier::UNDERLINED | Modifier::BOLD),
+        )
+    }
+
+    /// The one found last.
+    pub fn found_now(self) -> Style {
+        self.pick(
+            Style::new().fg(Color::Indexed(16)).bg(Color::Indexed(214)).add_modifier(Modifier::BOLD),
+            Style::new().add_modifier(Modifier::REVERSED | Modifier::UNDERLINED | Modifier::BOLD),
+        )
+    }
+}
+
+/// What the state at the left of the status line is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mood {
+    /// Nothing moves.
+    Calm,
+    /// It plays, or is live.
+    Going,
+    /// Keys go to the program.
+    Driving,
+    /// An answer is wanted.
+    Asking,
+    /// Something failed.
+    Wrong,
+}

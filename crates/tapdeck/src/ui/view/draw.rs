@@ -1,0 +1,474 @@
+//! The viewer's picture: the terminal in its frame, the gutter, the timeline and the status line. Where there is no room
+//! for all of it, the terminal itself is the last to go.
+
+use std::ops::Range;
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Modifier, Style};
+use tapdeck_core::Exit;
+use unicode_width::UnicodeWidthStr;
+
+use super::rows::{self, Row};
+use super::search::Hit;
+use super::timeline::Timeline;
+use super::{App, Drawn, Mode, Origin, help};
+use crate::ui::canvas::{Brush, cover, label, shortened};
+use crate::ui::theme::Mood;
+
+/// The box is at least so wide, where there is room: a narrow terminal is no reason for a narrow text.
+const BOX_WIDTH: u16 = 64;
+
+/// The parts of the screen.
+struct Layout {
+    /// Everything above timeline and status line.
+    main: Rect,
+    timeline: Option<Rect>,
+    status: Option<Rect>,
+    /// The frame, and whether it has a left, right, top and bottom side.
+    frame: Rect,
+    sides: [bool; 4],
+    inner: Rect,
+}
+
+impl App {
+    /// Draws everything.
+    pub fn draw(&mut self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        let cursor = self.paint(area, frame.buffer_mut());
+        if let Some(at) = cursor {
+            frame.set_cursor_position(at);
+        }
+    }
+
+    /// Draws everything into a buffer; returns where the real cursor belongs, if it is to be shown.
+    fn paint(&mut self, area: Rect, buf: &mut Buffer) -> Option<Position> {
+        self.dirty = false;
+        if area.is_empty() {
+            self.drawn = Drawn::default();
+            return None;
+        }
+        self.refresh_marks();
+        let layout = self.layout(area);
+        let hidden = self.term().size().cols.saturating_sub(layout.inner.width);
+        self.place.left = self.place.left.min(hidden);
+        let cursor = self.paint_rows(&layout, buf);
+        self.paint_frame(&layout, buf);
+        self.paint_box(&layout, buf);
+        self.drawn.bar = layout.timeline.map_or(Rect::ZERO, |area| self.paint_timeline(area, buf));
+        if let Some(status) = layout.status {
+            self.paint_status(status, buf);
+        }
+        if matches!(self.mode, Mode::Help) {
+            help::draw(buf, layout.main, matches!(self.origin, Origin::Live(..)), self.options.theme);
+            return None;
+        }
+        cursor
+    }
+
+    /// Brings the marks in the gutter up to date.
+    pub(super) fn refresh_marks(&mut self) {
+        let (moments, instructions, offset) = match &self.origin {
+            Origin::Tape(tape) => (tape.moments(), tape.instructions(), tape.offset()),
+            Origin::Live(live, _) => (live.moments(), &[][..], u64::MAX),
+        };
+        self.marks_stale = false;
+        if !moments.is_empty() || !instructions.is_empty() {
+            self.marks_stale =
+                self.marks.refresh(self.origin.term(), moments, instructions, offset, self.now);
+        }
+    }
+
+    fn layout(&self, area: Rect) -> Layout {
+        let has_timeline = matches!(self.origin, Origin::Tape(_)) && area.height >= 4;
+        let has_status = area.height >= 2;
+        let below = u16::from(has_timeline) + u16::from(has_status);
+        let main = Rect { height: area.height - below, ..area };
+        let row = |n: u16| Rect { y: area.bottom() - n, height: 1, ..area };
+        let size = self.term().size();
+        let (cols, own) = (size.cols, size.rows);
+        // The box makes the frame longer, where there is room.
+        let wanted = match &self.mode {
+            Mode::Write(written) => own.saturating_add(written.height(BOX_WIDTH.max(cols).min(main.width))),
+            _ => own,
+        };
+        let wanted = if self.tall { u16::MAX } else { wanted };
+        let left = main.width >= 8;
+        let right = main.width >= cols.saturating_add(2);
+        let top = main.height >= 4;
+        let bottom = main.height >= wanted.saturating_add(2) || (main.height >= 10 && main.height < own);
+        let inner_width = cols.min(main.width - u16::from(left) - u16::from(right));
+        let inner_height = wanted.min(main.height - u16::from(top) - u16::from(bottom));
+        let width = inner_width + u16::from(left) + u16::from(right);
+        let height = inner_height + u16::from(top) + u16::from(bottom);
+        let frame = Rect {
+            x: main.x + (main.width - width) / 2,
+            y: main.y + (main.height - height) / 2,
+            width,
+            height,
+        };
+        let inner = Rect {
+            x: frame.x + u16::from(left),
+            y: frame.y + u16::from(top),
+            width: inner_width,
+            height: inner_height,
+        };
+        Layout {
+            main,
+            timeline: has_timeline.then(|| row(2)),
+            status: has_status.then(|| row(1)),
+            frame,
+            sides: [left, right, top, bottom],
+            inner,
+        }
+    }
+
+    /// Draws the rows in sight, and the box between them; returns where the cursor belongs while typing.
+    fn paint_rows(&mut self, layout: &Layout, buf: &mut Buffer) -> Option<Position> {
+        let inner = layout.inner;
+        let theme = self.options.theme;
+        let height = inner.height;
+        let mut top = self.top(height);
+        let boxed = match &self.mode {
+            Mode::Write(written) => {
+                let box_height = written.height(box_width(layout)).min(height.saturating_sub(1).max(1));
+                // The line and the box behind it are both in sight.
+                let lowest = (written.row + 1 + u64::from(box_height)).saturating_sub(u64::from(height));
+                top = top.max(lowest).min(written.row).max(rows::range(self.term()).start);
+                Some((written.row, box_height))
+            }
+            _ => None,
+        };
+        self.place.top = top;
+        let (slots, box_y) = slots(top, rows::range(self.term()).end, height, boxed);
+        let term = self.origin.term();
+        let hits = self.search.hits(term, top..top + u64::from(height));
+        let bright = Brush::of(term, theme.colour);
+        let dim = bright.clone().dimmed(true);
+        for (y, slot) in (inner.y..inner.bottom()).zip(&slots) {
+            let Some(row) = *slot else { continue };
+            let Some(line) = rows::line(term, row) else { continue };
+            let below = boxed.is_some_and(|(at, _)| row > at);
+            let over = self.lights(&hits, row);
+            let brush = if below { &dim } else { &bright };
+            brush.row(buf, Rect { y, height: 1, ..inner }, line, self.place.left, &over);
+        }
+        self.drawn.boxed = box_y.zip(boxed.map(|(_, height)| height));
+        self.drawn.inner = inner;
+        self.drawn.slots = slots;
+        let cursor = self.cursor_in_sight(inner);
+        if boxed.is_none()
+            && let Some(at) = cursor
+        {
+            if matches!(self.mode, Mode::Type) {
+                return Some(at);
+            }
+            // Not the terminal's own cursor, which would say that keys go there.
+            let cell = &mut buf[at];
+            cell.modifier.toggle(Modifier::REVERSED);
+        }
+        None
+    }
+
+    /// Draws the box, over the frame where it is wider.
+    fn paint_box(&self, layout: &Layout, buf: &mut Buffer) {
+        let (Mode::Write(written), Some((y, height))) = (&self.mode, self.drawn.boxed) else { return };
+        let (inner, main, width) = (layout.inner, layout.main, box_width(layout));
+        let x = (inner.x + inner.width / 2).saturating_sub(width / 2);
+        let area = Rect {
+            x: x.clamp(main.x, main.right() - width),
+            y: inner.y + y,
+            width,
+            height: height.min(inner.height - y),
+        };
+        cover(buf, area);
+        written.draw(buf, area, !self.options.branch_command.is_empty(), self.options.theme);
+    }
+
+    fn cursor_in_sight(&self, inner: Rect) -> Option<Position> {
+        let cursor = self.term().cursor();
+        let row = rows::screen(self.term()) + u64::from(cursor.row);
+        let y = self.drawn.slots.iter().position(|slot| *slot == Some(row))? as u16;
+        let x = cursor.col.checked_sub(self.place.left).filter(|x| *x < inner.width)?;
+        cursor.visible.then(|| Position::new(inner.x + x, inner.y + y))
+    }
+
+    /// The columns of a row that are lit up.
+    fn lights(&self, hits: &[Hit], row: Row) -> Vec<(Range<u16>, Style)> {
+        let theme = self.options.theme;
+        let style =
+            |hit: &Hit| if self.search.hit.as_ref() == Some(hit) { theme.found_now() } else { theme.found() };
+        hits.iter().filter_map(|hit| Some((hit.columns(row)?, style(hit)))).collect()
+    }
+
+    fn paint_frame(&self, layout: &Layout, buf: &mut Buffer) {
+        let theme = self.options.theme;
+        let style = if matches!(self.mode, Mode::Type) { theme.frame_active() } else { theme.frame() };
+        let [left, right, top, bottom] = layout.sides;
+        let (frame, inner) = (layout.frame, layout.inner);
+        let put = |buf: &mut Buffer, x: u16, y: u16, symbol: &str| label(buf, x, y, 1, symbol, style);
+        for x in frame.x..frame.right() {
+            if top {
+                put(buf, x, frame.y, "─");
+            }
+            if bottom {
+                put(buf, x, frame.bottom() - 1, "─");
+            }
+        }
+        for y in inner.y..inner.bottom() {
+            if left {
+                put(buf, frame.x, y, "│");
+            }
+            if right {
+                put(buf, frame.right() - 1, y, "│");
+            }
+        }
+        for (there, x, y, symbol) in [
+            (top && left, frame.x, frame.y, "╭"),
+            (top && right, frame.right() - 1, frame.y, "╮"),
+            (bottom && left, frame.x, frame.bottom() - 1, "╰"),
+            (bottom && right, frame.right() - 1, frame.bottom() - 1, "╯"),
+        ] {
+            if there {
+                put(buf, x, y, symbol);
+            }
+        }
+        if top {
+            self.paint_titles(frame, buf);
+        }
+        if right {
+            self.paint_scrollbar(layout, buf);
+        }
+        if left {
+            self.paint_gutter(frame.x, inner.y, buf);
+        }
+    }
+
+    fn paint_titles(&self, frame: Rect, buf: &mut Buffer) {
+        let theme = self.options.theme;
+        let size = self.term().size();
+        let right = format!(" {}×{} ", size.cols, size.rows);
+        let right_width = right.width() as u16;
+        let room = frame.width.saturating_sub(4);
+        let name = match &self.origin {
+            Origin::Tape(tape) => tape.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Origin::Live(live, _) => live.name.clone(),
+        };
+        let title = self.term().title();
+        let title = if title.is_empty() { name } else { format!("{name} — {title}") };
+        let title = format!(" {} ", shortened(&title, usize::from(room.saturating_sub(right_width + 2))));
+        let used = label(buf, frame.x + 2, frame.y, room, &title, theme.title());
+        if used + right_width < room {
+            label(buf, frame.right() - 2 - right_width, frame.y, right_width, &right, theme.faint());
+        }
+    }
+
+    /// Where the rows in sight are among all, on the right side of the frame.
+    fn paint_scrollbar(&self, layout: &Layout, buf: &mut Buffer) {
+        let inner = layout.inner;
+        let range = rows::range(self.term());
+        let total = range.end - range.start;
+        if total <= u64::from(inner.height) || inner.height < 2 {
+            return;
+        }
+        let height = u64::from(inner.height);
+        let length = (height * height / total).max(1);
+        let top = self.place.top.saturating_sub(range.start);
+        let at = ((height - length) * top).checked_div(total - height).unwrap_or(0).min(height - length);
+        for y in at..at + length {
+            label(buf, layout.frame.right() - 1, inner.y + y as u16, 1, "┃", self.options.theme.title());
+        }
+    }
+
+    /// What rows carry, on the left side of the frame.
+    fn paint_gutter(&self, x: u16, y: u16, buf: &mut Buffer) {
+        let theme = self.options.theme;
+        for (y, slot) in (y..).zip(&self.drawn.slots) {
+            let Some(row) = *slot else { continue };
+            let focused = self.focus == Some(row);
+            let mark = self.marks.of(row).unwrap_or_default();
+            let (symbol, style) = match mark {
+                m if m.snapshots > 0 => ("◆", theme.snapshot()),
+                m if m.instruction => ("✎", theme.instruction()),
+                m if m.marker => ("▾", theme.marker()),
+                _ if focused => ("▶", theme.frame_chosen()),
+                _ => continue,
+            };
+            let style = if focused { style.add_modifier(Modifier::REVERSED) } else { style };
+            label(buf, x, y, 1, symbol, style);
+        }
+    }
+
+    fn paint_timeline(&mut self, area: Rect, buf: &mut Buffer) -> Rect {
+        let (now, theme) = (self.now, self.options.theme);
+        let Origin::Tape(tape) = &mut self.origin else { return Rect::ZERO };
+        let (at_ns, end_ns, speed) = (tape.at_ns(now), tape.duration_ns(), tape.speed());
+        Timeline { at_ns, end_ns, speed, moments: tape.moments() }.draw(buf, area, theme)
+    }
+
+    fn paint_status(&mut self, area: Rect, buf: &mut Buffer) {
+        let theme = self.options.theme;
+        buf.set_style(area, theme.status());
+        let (badge, mood) = self.badge();
+        let badge = format!(" {badge} ");
+        let mut x = area.x;
+        x += label(buf, x, area.y, area.width, &badge, theme.badge(mood)) + 1;
+        let room = area.right().saturating_sub(x);
+        let hints = self.hints();
+        let hint_width: u16 = hints.iter().map(|(k, t)| (k.width() + t.width() + 3) as u16).sum();
+        let text = self.status_text();
+        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), theme.status());
+        let mut at = area.right().saturating_sub(hint_width);
+        if x + used < at {
+            for (key, text) in hints {
+                at += label(buf, at, area.y, area.right() - at, key, theme.key());
+                at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), theme.status());
+            }
+        }
+    }
+
+    /// The state in a word.
+    fn badge(&mut self) -> (String, Mood) {
+        if let Some(notice) = &self.notice
+            && notice.mood == Mood::Wrong
+        {
+            return ("!".to_owned(), Mood::Wrong);
+        }
+        match &self.mode {
+            Mode::Prompt(prompt) => return ((if prompt.forth { "/" } else { "?" }).to_owned(), Mood::Asking),
+            Mode::AskQuit | Mode::AskBranch(_) | Mode::Letter { .. } => {
+                return ("?".to_owned(), Mood::Asking);
+            }
+            Mode::Write(_) => return ("✎ WRITE".to_owned(), Mood::Asking),
+            Mode::Type => return ("⌨ TYPING".to_owned(), Mood::Driving),
+            _ => {}
+        }
+        match &mut self.origin {
+            Origin::Tape(tape) => {
+                let (word, mood) = match (tape.is_on_its_way(), tape.plays(), tape.is_at_end()) {
+                    (true, _, _) => ("… SEEKING", Mood::Going),
+                    (_, true, _) => ("▶ PLAYING", Mood::Going),
+                    (_, _, true) => ("■ END", Mood::Calm),
+                    _ => ("❚❚ PAUSED", Mood::Calm),
+                };
+                (word.to_owned(), mood)
+            }
+            Origin::Live(live, _) => match (live.ended(), live.gone()) {
+                (Some(Exit::Code(code)), _) => (format!("■ EXIT {code}"), Mood::Calm),
+                (Some(Exit::Signal(signal)), _) => (format!("■ SIGNAL {signal}"), Mood::Calm),
+                (None, Some(_)) => ("■ GONE".to_owned(), Mood::Wrong),
+                (None, None) => ("● LIVE".to_owned(), Mood::Going),
+            },
+        }
+    }
+
+    fn status_text(&self) -> String {
+        match &self.mode {
+            Mode::Prompt(prompt) => {
+                let tail = match (&self.search.error, self.search.is_busy(), self.search.hit) {
+                    (Some(error), _, _) => format!("   ({error})"),
+                    (None, true, _) => "   (searching)".to_owned(),
+                    (None, false, None) if !prompt.text.is_empty() => "   (not found)".to_owned(),
+                    _ => self.counted(),
+                };
+                return format!("{}▏{tail}", prompt.text);
+            }
+            Mode::AskQuit => return self.quit_question(),
+            Mode::AskBranch(_) => {
+                let command = self.options.branch_command.join(" ");
+                return format!("Kept. Start {command}?   y yes   n no");
+            }
+            Mode::Letter { set: true } => return "set which mark? (a letter)".to_owned(),
+            Mode::Letter { set: false } => return "go to which mark? (a letter, ' ^ $)".to_owned(),
+            _ => {}
+        }
+        if let Some(notice) = &self.notice {
+            return notice.text.clone();
+        }
+        if self.search.is_busy() {
+            return format!("searching for {}", self.search.pattern());
+        }
+        let range = rows::range(self.term());
+        let (top, height) = (self.place.top, u64::from(self.height()));
+        let total = range.end - range.start;
+        let last = (top + height).min(range.end);
+        let mut text = String::new();
+        if let Origin::Live(live, _) = &self.origin
+            && live.runs()
+        {
+            text = match live.driver() {
+                Some(_) if live.drives() => "you drive · ".to_owned(),
+                Some(driver) => format!("{driver} drives · "),
+                None => "nobody drives · ".to_owned(),
+            };
+        }
+        if let Origin::Live(live, _) = &self.origin
+            && let Some(why) = live.gone()
+        {
+            text = format!("{why} · ");
+        }
+        text += &match total > height {
+            true => format!(
+                "rows {}–{last} of {total} · {}%",
+                top + 1 - range.start,
+                (last - range.start) * 100 / total
+            ),
+            false => format!("{total} rows"),
+        };
+        text + &self.counted()
+    }
+
+    fn quit_question(&self) -> String {
+        let Origin::Live(live, _) = &self.origin else { return String::new() };
+        if live.link().outlives() {
+            "The program still runs.   y leave it running   e end it   n stay".to_owned()
+        } else {
+            "The program still runs.   e end it and quit   n stay".to_owned()
+        }
+    }
+
+    fn counted(&self) -> String {
+        match self.search.counted().filter(|_| self.search.is_set() && self.search.lit) {
+            Some((0, total)) => format!("   {total} found"),
+            Some((nth, total)) => format!("   {nth} of {total} found"),
+            None => String::new(),
+        }
+    }
+
+    fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        match (&self.mode, &self.origin) {
+            (Mode::Type, _) => vec![("Ctrl-]", "stop typing")],
+            (Mode::Prompt(_), _) => vec![("Enter", "accept"), ("Esc", "back")],
+            (Mode::AskQuit | Mode::AskBranch(_) | Mode::Letter { .. } | Mode::Write(_), _) => Vec::new(),
+            (_, Origin::Live(live, _)) if live.runs() => {
+                vec![("Enter", "type"), ("/", "search"), ("h", "help"), ("q", "quit")]
+            }
+            (_, Origin::Live(..)) => vec![("/", "search"), ("h", "help"), ("q", "quit")],
+            (_, Origin::Tape(_)) => {
+                vec![("space", "play"), ("/", "search"), ("i", "instruct"), ("h", "help"), ("q", "quit")]
+            }
+        }
+    }
+}
+
+fn box_width(layout: &Layout) -> u16 {
+    layout.inner.width.max(BOX_WIDTH.min(layout.main.width))
+}
+
+/// Which row goes where, and where the box begins.
+fn slots(top: Row, end: Row, height: u16, boxed: Option<(Row, u16)>) -> (Vec<Option<Row>>, Option<u16>) {
+    let mut slots = Vec::with_capacity(usize::from(height));
+    let mut box_y = None;
+    let mut row = top;
+    while slots.len() < usize::from(height) {
+        slots.push((row < end).then_some(row));
+        if let Some((_, box_height)) = boxed.filter(|(at, _)| *at == row) {
+            box_y = Some(slots.len() as u16).filter(|y| *y < height);
+            let room = usize::from(height) - slots.len();
+            slots.extend(std::iter::repeat_n(None, usize::from(box_height).min(room)));
+        }
+        row += 1;
+    }
+    (slots, box_y)
+}

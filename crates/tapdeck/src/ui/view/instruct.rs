@@ -1,0 +1,201 @@
+//! The box behind a line: what an agent is to do differently from there on. It goes with the snapshot nearest to that
+//! line, is kept beside the recording, and can be handed to a command of the user's that branches the session.
+
+use std::path::Path;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::{Block, BorderType, Widget};
+use ratatui_textarea::{TextArea, WrapMode};
+use tapdeck_tape::{Branch, Instruction, Moment};
+
+use super::rows::Row;
+use crate::ui::canvas::shortened;
+use crate::ui::theme::Theme;
+
+/// Text beyond this is not taken.
+const MAX_TEXT: usize = 256 << 10;
+/// Rows of text that are shown at once.
+const ROWS: u16 = 8;
+
+/// A box being written in.
+pub(super) struct Instruct {
+    /// The row it stands behind.
+    pub(super) row: Row,
+    /// That row's last write.
+    pub(super) anchor: u64,
+    /// The snapshot nearest to it.
+    pub(super) snapshot: Option<Moment>,
+    text: TextArea<'static>,
+}
+
+/// What a key in the box asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// Nothing.
+    Nothing,
+    /// To be closed.
+    Close,
+    /// To be kept.
+    Submit,
+    /// To stand so many rows on.
+    Move(i64),
+    /// More than fits.
+    TooLong,
+}
+
+impl Instruct {
+    /// An empty box behind a row.
+    pub(super) fn new(row: Row, anchor: u64, snapshot: Option<Moment>, theme: Theme) -> Self {
+        let mut text = TextArea::default();
+        text.set_wrap_mode(WrapMode::WordOrGlyph);
+        text.set_cursor_line_style(Style::new());
+        text.set_placeholder_text("What should be done differently from here on?");
+        text.set_placeholder_style(theme.faint());
+        Self { row, anchor, snapshot, text }
+    }
+
+    /// Takes a key or a paste.
+    pub(super) fn input(&mut self, event: &Event) -> Wants {
+        match event {
+            Event::Key(key) => self.key(*key),
+            Event::Paste(text) => {
+                if self.len() + text.len() > MAX_TEXT {
+                    return Wants::TooLong;
+                }
+                self.text.insert_str(text.replace("\r\n", "\n").replace('\r', "\n"));
+                Wants::Nothing
+            }
+            _ => Wants::Nothing,
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Wants {
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Wants::Close,
+            KeyCode::Char('c' | 'g') if ctrl => return Wants::Close,
+            KeyCode::Enter if !alt && !ctrl => return Wants::Submit,
+            KeyCode::Up if alt || ctrl => return Wants::Move(-1),
+            KeyCode::Down if alt || ctrl => return Wants::Move(1),
+            KeyCode::Enter => self.text.insert_newline(),
+            KeyCode::Char('j') if ctrl => self.text.insert_newline(),
+            _ if self.len() >= MAX_TEXT && matches!(key.code, KeyCode::Char(_)) => return Wants::TooLong,
+            _ => {
+                self.text.input(key);
+            }
+        }
+        Wants::Nothing
+    }
+
+    fn len(&self) -> usize {
+        self.text.lines().iter().map(|line| line.len() + 1).sum()
+    }
+
+    /// What has been written.
+    pub(super) fn text(&self) -> String {
+        self.text.lines().join("\n").trim().to_owned()
+    }
+
+    /// As it will be kept.
+    pub(super) fn instruction(&self, ts_ns: u64) -> Instruction {
+        Instruction {
+            ts_ns,
+            anchor_byte: self.anchor,
+            line: self.row,
+            snapshot: self.snapshot.as_ref().and_then(Branch::of),
+            text: self.text(),
+        }
+    }
+
+    /// Rows that the box would like to have, its border included.
+    pub(super) fn height(&self, width: u16) -> u16 {
+        let inner = usize::from(width.saturating_sub(2).max(1));
+        let rows = |line: &String| unicode_width::UnicodeWidthStr::width(line.as_str()) / inner + 1;
+        let rows: usize = self.text.lines().iter().map(rows).sum();
+        (rows.min(usize::from(ROWS)) as u16).max(2) + 2
+    }
+
+    /// Draws it.
+    pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, branches: bool, theme: Theme) {
+        let room = usize::from(area.width.saturating_sub(4));
+        let title = match &self.snapshot {
+            Some(moment) => format!("Instruction from {}", name_of(moment)),
+            None => "Instruction (no snapshot to branch from)".to_owned(),
+        };
+        let does = if branches && self.snapshot.is_some() { "keep, then branch" } else { "keep" };
+        let keys = format!("Enter {does} · Alt-Enter new line · Alt-↑↓ move · Esc drop");
+        let block = Block::bordered()
+            .border_type(BorderType::Rounded)
+            .border_style(theme.instruction())
+            .title(format!(" {} ", shortened(&title, room)))
+            .title_bottom(format!(" {} ", shortened(&keys, room)));
+        let inner = block.inner(area);
+        block.render(area, buf);
+        (&self.text).render(inner, buf);
+    }
+}
+
+/// A snapshot in words.
+pub(super) fn name_of(moment: &Moment) -> String {
+    match (moment.snapshot_id(), moment.label.is_empty()) {
+        (Some(id), true) => format!("snapshot {id}"),
+        (Some(id), false) => format!("snapshot {id} “{}”", moment.label),
+        (None, _) => format!("marker “{}”", moment.label),
+    }
+}
+
+/// The user's command with its places filled in. There is no shell in between, so nothing in the text can act.
+pub(super) fn branch_command(
+    template: &[String],
+    recording: &Path,
+    instruction: &Instruction,
+) -> Vec<String> {
+    let snapshot = instruction.snapshot.as_ref();
+    let fill = |part: &String| {
+        let mut out = String::new();
+        let mut rest = part.as_str();
+        // One pass: what was filled in is not looked at again.
+        while let Some(open) = rest.find('{') {
+            out.push_str(&rest[..open]);
+            rest = &rest[open..];
+            let Some(close) = rest.find('}') else { break };
+            match &rest[1..close] {
+                "recording" => out.push_str(&recording.to_string_lossy()),
+                "snapshot" => out.push_str(&snapshot.map(|s| s.id.to_string()).unwrap_or_default()),
+                "label" => out.push_str(snapshot.map_or("", |s| &s.label)),
+                "anchor" => out.push_str(&snapshot.map_or(0, |s| s.anchor_byte).to_string()),
+                "text" => out.push_str(&instruction.text),
+                _ => out.push_str(&rest[..=close]),
+            }
+            rest = &rest[close + 1..];
+        }
+        out.push_str(rest);
+        out
+    };
+    template.iter().map(fill).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_in_once() {
+        let template = ["go", "-s={snapshot}", "{text}", "{x}", "{", "{label}{anchor}"].map(String::from);
+        let instruction = Instruction {
+            ts_ns: 0,
+            anchor_byte: 3,
+            line: 0,
+            snapshot: Some(Branch { id: 42, anchor_byte: 9, label: "cp".into() }),
+            text: "rm {recording}; $(x)".into(),
+        };
+        assert_eq!(
+            branch_command(&template, Path::new("a.ahr"), &instruction),
+            ["go", "-s=42", "rm {recording}; $(x)", "{x}", "{", "cp9"]
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Which rows carry what: snapshots, markers and instructions, each at the row that was being written. Looking through
+//! all rows takes a while in a long session, so the answer is kept until the terminal changes, and then a little longer.
+
+use std::collections::BTreeMap;
+
+use tapdeck_tape::export::place_moments;
+use tapdeck_tape::{Instruction, Moment, MomentKind};
+use tapdeck_term::{Generation, Term};
+
+use super::rows::Row;
+
+/// While the terminal changes all the time, the marks are no older than this.
+const KEEP_NS: u64 = 250_000_000;
+
+/// What a row carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Mark {
+    /// Snapshots.
+    pub(super) snapshots: u32,
+    /// A marker.
+    pub(super) marker: bool,
+    /// An instruction.
+    pub(super) instruction: bool,
+}
+
+/// The rows that carry something.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    rows: BTreeMap<Row, Mark>,
+    /// Snapshots with their rows, in order of their anchors.
+    snapshots: Vec<(Row, usize)>,
+    made: Option<(Generation, usize, usize, u64)>,
+    made_ns: u64,
+}
+
+impl Marks {
+    /// Brings the marks up to date. `moments` are in order of their anchors; those behind `offset` are still to come.
+    /// Says whether they may be out of date.
+    pub(super) fn refresh(
+        &mut self,
+        term: &Term,
+        moments: &[Moment],
+        instructions: &[Instruction],
+        offset: u64,
+        now: u64,
+    ) -> bool {
+        let wanted = (term.generation(), moments.len(), instructions.len(), offset);
+        if self.made == Some(wanted) {
+            return false;
+        }
+        let counts = |m: Option<(Generation, usize, usize, u64)>| m.map(|(_, m, i, _)| (m, i));
+        if counts(self.made) == counts(Some(wanted)) && now < self.made_ns.saturating_add(KEEP_NS) {
+            return true;
+        }
+        (self.made, self.made_ns) = (Some(wanted), now);
+        self.rows.clear();
+        self.snapshots.clear();
+        let there = &moments[..moments.partition_point(|m| m.anchor <= offset)];
+        let first = term.evicted();
+        // The count of rows before a moment is the number of the row behind the one that was being written.
+        let row_of = |before: usize| first + before.saturating_sub(1) as u64;
+        let named = there.iter().enumerate().collect();
+        for (before, i) in place_moments(term, named) {
+            let mark = self.rows.entry(row_of(before)).or_default();
+            match there[i].kind {
+                MomentKind::Marker => mark.marker = true,
+                MomentKind::Snapshot(_) => {
+                    mark.snapshots += 1;
+                    self.snapshots.push((row_of(before), i));
+                }
+            }
+        }
+        self.snapshots.sort_by_key(|(_, i)| *i);
+        let anchored: Vec<Moment> = instructions
+            .iter()
+            .filter(|i| i.anchor_byte < offset)
+            .map(|i| Moment {
+                kind: MomentKind::Marker,
+                time_ns: 0,
+                ts_ns: None,
+                anchor: i.anchor_byte.saturating_add(1),
+                label: String::new(),
+            })
+            .collect();
+        for (before, ()) in place_moments(term, anchored.iter().map(|m| ((), m)).collect()) {
+            self.rows.entry(row_of(before)).or_default().instruction = true;
+        }
+        false
+    }
+
+    /// What a row carries.
+    pub(super) fn of(&self, row: Row) -> Option<Mark> {
+        self.rows.get(&row).copied()
+    }
+
+    /// The snapshots that are there, with their rows, in order of their anchors.
+    pub(super) fn snapshots(&self) -> &[(Row, usize)] {
+        &self.snapshots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tapdeck_term::{Settings, Size};
+
+    #[test]
+    fn marks_stand_at_the_row_being_written() {
+        let mut term = Term::new(Size::new(10, 4), Settings::default());
+        term.feed(b"one\r\ntwo\r\nthree", 0);
+        let snapshot = |id, anchor| Moment {
+            kind: MomentKind::Snapshot(id),
+            time_ns: 0,
+            ts_ns: None,
+            anchor,
+            label: String::new(),
+        };
+        let moments = [snapshot(1, 3), snapshot(2, 8), snapshot(3, 8), snapshot(4, 100)];
+        let instruction = Instruction { ts_ns: 0, anchor_byte: 7, line: 1, snapshot: None, text: "x".into() };
+        let mut marks = Marks::default();
+        marks.refresh(&term, &moments, &[instruction], 15, 0);
+        assert_eq!(marks.of(0), Some(Mark { snapshots: 1, ..Mark::default() }));
+        assert_eq!(marks.of(1), Some(Mark { snapshots: 2, instruction: true, ..Mark::default() }));
+        assert_eq!(marks.of(2), None);
+        assert_eq!(marks.snapshots(), [(0, 0), (1, 1), (1, 2)], "the fourth is still to come");
+    }
+}

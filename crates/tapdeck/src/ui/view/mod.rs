@@ -1,0 +1,499 @@
+//! The viewer: a recorded or live terminal in a frame of its true size, to be read, searched, moved through in time, and
+//! written instructions into. [`App`] is a state machine: events and time in, a picture and [`Do`]s out.
+
+mod draw;
+mod help;
+mod input;
+mod instruct;
+mod marks;
+pub mod rows;
+pub mod run;
+pub mod search;
+mod tape;
+mod timeline;
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use ratatui::layout::Rect;
+use tapdeck_host::{Goal, PlayError, append_lines, sidecar};
+use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
+use tapdeck_term::Term;
+
+pub use tape::Tape;
+
+use super::live::Live;
+use super::theme::{Mood, Theme};
+use instruct::Instruct;
+use marks::Marks;
+use rows::Row;
+use search::{Hit, Search, Step};
+
+/// How long a notice stays.
+const NOTICE_NS: u64 = 6_000_000_000;
+
+/// Where the terminal comes from.
+pub enum Origin {
+    /// A recording.
+    Tape(Box<Tape>),
+    /// A live session, and its recording, if it has one.
+    Live(Box<Live>, Option<PathBuf>),
+}
+
+impl Origin {
+    /// The terminal.
+    pub fn term(&self) -> &Term {
+        match self {
+            Origin::Tape(tape) => tape.term(),
+            Origin::Live(live, _) => live.term(),
+        }
+    }
+
+    /// The recording.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Origin::Tape(tape) => Some(tape.path()),
+            Origin::Live(_, path) => path.as_deref(),
+        }
+    }
+
+    fn moments(&self) -> &[Moment] {
+        match self {
+            Origin::Tape(tape) => tape.moments(),
+            Origin::Live(live, _) => live.moments(),
+        }
+    }
+}
+
+/// What the viewer is told beforehand.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How it looks.
+    pub theme: Theme,
+    /// The command that branches a session; none when empty.
+    pub branch_command: Vec<String>,
+}
+
+/// What is to be done outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Do {
+    /// Nothing.
+    Nothing,
+    /// Leave.
+    Quit,
+    /// Stop this process until the user continues it.
+    Suspend,
+    /// Paint everything again.
+    Repaint,
+    /// Run this command on the terminal, then come back.
+    Run(Vec<String>),
+}
+
+/// What the keys mean at the moment.
+enum Mode {
+    /// Reading.
+    Read,
+    /// A pattern is being typed.
+    Prompt(Prompt),
+    /// An instruction is being written.
+    Write(Box<Instruct>),
+    /// The keys are shown.
+    Help,
+    /// Leave although the program runs?
+    AskQuit,
+    /// Start the branch command?
+    AskBranch(Box<Instruction>),
+    /// A letter for a mark comes: to set it, or to go there.
+    Letter { set: bool },
+    /// Escape came: a second key of `less` may follow.
+    Escape,
+    /// Everything goes to the program.
+    Type,
+}
+
+/// A pattern being typed.
+struct Prompt {
+    forth: bool,
+    text: String,
+    /// Where the search begins, and where to return to.
+    from: Row,
+    back_to: Place,
+}
+
+/// What of the rows is in sight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    top: Row,
+    left: u16,
+    /// The end stays in sight, whatever comes.
+    follow: bool,
+}
+
+/// What was drawn where.
+#[derive(Debug, Clone, Default)]
+struct Drawn {
+    bar: Rect,
+    inner: Rect,
+    /// The row in each line of `inner`, where there is one.
+    slots: Vec<Option<Row>>,
+    /// Where in `inner` the box begins, and how high it is.
+    boxed: Option<(u16, u16)>,
+}
+
+struct Notice {
+    text: String,
+    mood: Mood,
+    until_ns: u64,
+}
+
+/// The viewer's state.
+pub struct App {
+    origin: Origin,
+    options: Options,
+    mode: Mode,
+    place: Place,
+    /// The row that is meant: found, clicked, or that of a snapshot.
+    focus: Option<Row>,
+    search: Search,
+    last_pattern: (String, bool),
+    marks: Marks,
+    marks_stale: bool,
+    letters: HashMap<char, Row>,
+    notice: Option<Notice>,
+    drawn: Drawn,
+    tall: bool,
+    counting: bool,
+    /// A search is to begin once the place is reached.
+    wants_search: bool,
+    dirty: bool,
+    now: u64,
+}
+
+impl App {
+    /// A viewer of this, looking at its end.
+    pub fn new(origin: Origin, options: Options) -> Self {
+        Self {
+            origin,
+            options,
+            mode: Mode::Read,
+            place: Place { top: 0, left: 0, follow: true },
+            focus: None,
+            search: Search::default(),
+            last_pattern: (String::new(), true),
+            marks: Marks::default(),
+            marks_stale: false,
+            letters: HashMap::new(),
+            notice: None,
+            drawn: Drawn::default(),
+            tall: false,
+            counting: false,
+            wants_search: false,
+            dirty: true,
+            now: 0,
+        }
+    }
+
+    /// Where the terminal comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Goes to a place in a recording.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn go(&mut self, goal: Goal) -> Result<(), PlayError> {
+        let now = self.now;
+        self.tape().map_or(Ok(()), |tape| tape.go(goal, now))
+    }
+
+    /// Goes to a share of a recording.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn go_to_share(&mut self, share: f64) -> Result<(), PlayError> {
+        let now = self.now;
+        self.tape().map_or(Ok(()), |tape| tape.go_to_share(share, now))
+    }
+
+    /// Goes to a marker or snapshot by its label or id; `false` when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn go_to_named(&mut self, name: &str) -> Result<bool, PlayError> {
+        let now = self.now;
+        let Some(tape) = self.tape() else { return Ok(false) };
+        tape.wait_for_moments();
+        let id = name.parse().ok();
+        let named = tape.moments().iter().find(|m| m.label == name);
+        let found =
+            named.or_else(|| tape.moments().iter().find(|m| id.is_some() && m.snapshot_id() == id)).cloned();
+        match found {
+            Some(moment) => tape.go_to_moment(&moment, now).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Plays a recording from where it stands.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn play(&mut self) -> Result<(), PlayError> {
+        let now = self.now;
+        self.tape().map_or(Ok(()), |tape| tape.toggle(now))
+    }
+
+    /// Searches from the first row on.
+    ///
+    /// # Errors
+    /// With the reason, when this is no regular expression.
+    pub fn search_for(&mut self, pattern: &str) -> Result<(), String> {
+        if !self.search.set(pattern) {
+            return Err(self.search.error.clone().unwrap_or_default());
+        }
+        self.last_pattern = (pattern.to_owned(), true);
+        self.wants_search = true;
+        Ok(())
+    }
+
+    fn term(&self) -> &Term {
+        self.origin.term()
+    }
+
+    fn tape(&mut self) -> Option<&mut Tape> {
+        match &mut self.origin {
+            Origin::Tape(tape) => Some(tape),
+            Origin::Live(..) => None,
+        }
+    }
+
+    fn live(&mut self) -> Option<&mut Live> {
+        match &mut self.origin {
+            Origin::Live(live, _) => Some(live),
+            Origin::Tape(_) => None,
+        }
+    }
+
+    /// Descriptors that are readable when there is news.
+    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.origin {
+            Origin::Live(live, _) if live.gone().is_none() => live.link().fd().into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Goes on by what is due.
+    ///
+    /// # Errors
+    /// When the recording cannot be read on.
+    pub fn tick(&mut self, now: u64) -> Result<(), PlayError> {
+        self.now = now;
+        self.dirty |= match &mut self.origin {
+            Origin::Tape(tape) => tape.tick(now)?,
+            Origin::Live(live, _) => live.poll(),
+        };
+        self.watch_driver();
+        if self.wants_search && !matches!(&self.origin, Origin::Tape(tape) if tape.is_on_its_way()) {
+            self.wants_search = false;
+            let first = rows::range(self.origin.term()).start;
+            self.search.from(self.origin.term(), first, true);
+        }
+        match self.search.step(self.origin.term(), search::STEP) {
+            Step::Idle => self.count(),
+            Step::Searching => {}
+            Step::Found(hit, wrapped) => self.found(hit, wrapped),
+            Step::Nowhere => {
+                self.dirty = true;
+                if !matches!(self.mode, Mode::Prompt(_)) {
+                    let text = format!("not found: {}", self.search.pattern());
+                    self.notify(text, Mood::Wrong);
+                }
+            }
+        }
+        if self.notice.as_ref().is_some_and(|n| n.until_ns <= now) {
+            self.notice = None;
+            self.dirty = true;
+        }
+        self.dirty |= self.marks_stale;
+        Ok(())
+    }
+
+    /// Counts what matches, while nothing changes.
+    fn count(&mut self) {
+        let plays = match &self.origin {
+            Origin::Tape(tape) => tape.plays() || tape.is_on_its_way(),
+            Origin::Live(..) => false,
+        };
+        if plays || !self.search.is_set() {
+            self.counting = false;
+            return;
+        }
+        let before = self.search.counted();
+        self.counting = !self.search.count_step(self.origin.term(), search::STEP);
+        self.dirty |= self.search.counted() != before;
+    }
+
+    /// Somebody else may have taken the stick, or the program may have ended.
+    fn watch_driver(&mut self) {
+        let Origin::Live(live, _) = &self.origin else { return };
+        if matches!(self.mode, Mode::Type) && !(live.drives() && live.runs()) {
+            let text = match (live.runs(), live.driver()) {
+                (false, _) => "the program has ended".to_owned(),
+                (true, Some(name)) => format!("{name} has taken the stick"),
+                (true, None) => "the stick is gone".to_owned(),
+            };
+            self.mode = Mode::Read;
+            self.notify(text, Mood::Wrong);
+        }
+    }
+
+    /// When [`App::tick`] has something to do again, on the same clock.
+    pub fn due_ns(&mut self, now: u64) -> Option<u64> {
+        let origin = self.tape().and_then(|tape| tape.due_ns(now));
+        let busy = (self.search.is_busy() || self.counting).then_some(now);
+        let notice = self.notice.as_ref().map(|n| n.until_ns);
+        let marks = self.marks_stale.then_some(now + 100_000_000);
+        [origin, busy, notice, marks].into_iter().flatten().min()
+    }
+
+    /// Whether there is something new to be drawn.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Whether the program is in the middle of a picture that it wants shown whole.
+    pub fn is_half_drawn(&self) -> bool {
+        self.term().modes().synchronised()
+    }
+
+    fn notify(&mut self, text: impl Into<String>, mood: Mood) {
+        self.notice = Some(Notice { text: text.into(), mood, until_ns: self.now + NOTICE_NS });
+        self.dirty = true;
+    }
+
+    /// Tells the user of something that happened outside.
+    pub fn tell(&mut self, text: impl Into<String>, wrong: bool) {
+        self.notify(text, if wrong { Mood::Wrong } else { Mood::Calm });
+    }
+
+    /// Rows in sight.
+    fn height(&self) -> u16 {
+        self.drawn.inner.height.max(1)
+    }
+
+    fn last_top(&self, height: u16) -> Row {
+        let range = rows::range(self.term());
+        range.end.saturating_sub(u64::from(height)).max(range.start)
+    }
+
+    /// The first row in sight, with so many rows in sight.
+    fn top(&self, height: u16) -> Row {
+        let last = self.last_top(height);
+        let first = rows::range(self.term()).start;
+        if !self.place.follow {
+            return self.place.top.clamp(first, last);
+        }
+        // Where the window is smaller than the terminal, the cursor stays in sight.
+        let cursor = rows::screen(self.term()) + u64::from(self.term().cursor().row);
+        let screen = rows::screen(self.term());
+        if cursor < last {
+            (cursor + 1).saturating_sub(u64::from(height)).max(screen).min(last)
+        } else {
+            last
+        }
+    }
+
+    /// Moves by so many rows.
+    fn scroll(&mut self, by: i64) {
+        let (height, top) = (self.height(), self.top(self.height()));
+        let first = rows::range(self.term()).start;
+        let last = self.last_top(height);
+        let to = top.saturating_add_signed(by).clamp(first, last);
+        self.place.follow = by > 0 && (to == last || self.place.follow);
+        self.place.top = to;
+    }
+
+    fn scroll_sideways(&mut self, by: i32) {
+        let hidden = self.term().size().cols.saturating_sub(self.drawn.inner.width);
+        let to = i32::from(self.place.left) + by;
+        self.place.left = to.clamp(0, i32::from(hidden)) as u16;
+    }
+
+    fn go_to_top(&mut self, top: Row) {
+        self.letters.insert('\'', self.top(self.height()));
+        let last = self.last_top(self.height());
+        self.place.top = top.min(last);
+        self.place.follow = top >= last;
+    }
+
+    /// Brings a row into sight, with something around it.
+    fn reveal(&mut self, row: Row) {
+        let height = self.height();
+        let top = self.top(height);
+        if row < top || row >= top + u64::from(height) {
+            self.go_to_top(row.saturating_sub(u64::from(height) / 3));
+        }
+    }
+
+    fn found(&mut self, hit: Hit, wrapped: bool) {
+        self.focus = Some(hit.row);
+        self.reveal(hit.row);
+        let width = self.drawn.inner.width;
+        if hit.col < self.place.left || hit.end_col > self.place.left.saturating_add(width) {
+            self.place.left = 0;
+            self.scroll_sideways(i32::from(hit.end_col) - i32::from(width) + 4);
+        }
+        if wrapped && !matches!(self.mode, Mode::Prompt(_)) {
+            self.notify("the search went round the end", Mood::Calm);
+        }
+        self.dirty = true;
+    }
+
+    /// Opens the box behind a row.
+    fn write_behind(&mut self, row: Row) {
+        let row = rows::shown_at_or_above(self.term(), row);
+        if self.origin.path().is_none() {
+            self.notify("this session is not recorded: an instruction has nowhere to be kept", Mood::Wrong);
+            return;
+        }
+        if let Some(tape) = self.tape() {
+            tape.pause();
+            tape.wait_for_moments();
+        }
+        let anchor = rows::written(self.term(), row);
+        let snapshot = nearest_snapshot(self.origin.moments(), anchor).cloned();
+        self.focus = Some(row);
+        self.place = Place { top: self.top(self.height()), follow: false, ..self.place };
+        self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.theme)));
+    }
+
+    /// Keeps what was written.
+    fn submit(&mut self, wall_ns: u64) {
+        let Mode::Write(written) = &self.mode else { return };
+        let instruction = written.instruction(wall_ns);
+        if instruction.text.is_empty() {
+            self.mode = Mode::Read;
+            self.notify("nothing was written, so nothing is kept", Mood::Calm);
+            return;
+        }
+        let Some(path) = self.origin.path().map(|path| sidecar(path, "instructions.jsonl")) else { return };
+        if let Err(e) = append_lines(&path, &instruction.to_line()) {
+            // What was written stays in the box.
+            self.notify(format!("cannot write {}: {e}", path.display()), Mood::Wrong);
+            return;
+        }
+        if let Some(tape) = self.tape() {
+            tape.instructed(instruction.clone());
+        }
+        self.mode = Mode::Read;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.notify(format!("kept in {name}"), Mood::Going);
+        if !self.options.branch_command.is_empty() && instruction.snapshot.is_some() {
+            self.mode = Mode::AskBranch(Box::new(instruction));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

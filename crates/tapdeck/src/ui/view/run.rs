@@ -1,0 +1,105 @@
+//! The viewer on the real terminal: waits, and draws what changed, no more often than a screen can show it.
+
+use std::ffi::OsString;
+use std::io;
+use std::time::Duration;
+
+use tapdeck_core::Exit;
+use tapdeck_host::backend::CommandSpec;
+use tapdeck_host::{Clock, Launch, PlayError};
+
+use super::{App, Do, Origin};
+use crate::ui::screen::{Came, Screen};
+
+/// Time between two pictures.
+pub const FRAME_NS: u64 = 1_000_000_000 / 60;
+/// A program that never ends its picture is shown anyway after so long.
+const HALF_DRAWN_NS: u64 = 150_000_000;
+
+/// A viewer that could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// There is no terminal to show it on.
+    #[error("the viewer needs a terminal to show itself on: run it on one")]
+    NoTerminal,
+    /// The terminal could not be used.
+    #[error("this terminal cannot be used: {0}")]
+    Terminal(#[from] io::Error),
+    /// The recording could not be read.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+}
+
+/// Shows the viewer until the user leaves it. The signal is one that asked this process to end.
+///
+/// # Errors
+/// When the terminal or the recording fails.
+pub fn run(app: &mut App, mouse: bool) -> Result<Option<i32>, ViewError> {
+    let clock = Clock::start();
+    let mut screen = Some(Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?);
+    if let Origin::Tape(tape) = &mut app.origin {
+        tape.look_ahead();
+    }
+    let mut drawn_ns = None;
+    loop {
+        let Some(shown) = &mut screen else {
+            screen = Some(Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?);
+            drawn_ns = None;
+            continue;
+        };
+        let now = clock.now().mono_ns;
+        app.tick(now)?;
+        let wait = if app.is_half_drawn() { HALF_DRAWN_NS } else { FRAME_NS };
+        let may_draw_ns = drawn_ns.map_or(now, |last: u64| last + wait);
+        if app.is_dirty() && may_draw_ns <= now {
+            shown.draw(|frame| app.draw(frame))?;
+            drawn_ns = Some(now);
+        }
+        let draw = app.is_dirty().then_some(may_draw_ns);
+        let due = [app.due_ns(now), draw].into_iter().flatten().min();
+        let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        let events = match shown.wait(limit, &app.fds())? {
+            Came::Signal(signal) => return Ok(Some(signal)),
+            Came::Repaint => {
+                (app.dirty, drawn_ns) = (true, None);
+                continue;
+            }
+            Came::Events(events) => events,
+        };
+        for event in events {
+            let stamp = clock.now();
+            match app.on_event(&event, stamp.mono_ns, stamp.wall_ns)? {
+                Do::Nothing => {}
+                Do::Quit => return Ok(None),
+                Do::Suspend => {
+                    shown.suspend()?;
+                    (app.dirty, drawn_ns) = (true, None);
+                }
+                Do::Repaint => {
+                    shown.clear()?;
+                    (app.dirty, drawn_ns) = (true, None);
+                }
+                Do::Run(command) => {
+                    screen = None;
+                    branch(app, &command);
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Runs the user's command on the terminal, to its end.
+fn branch(app: &mut App, command: &[String]) {
+    let spec = CommandSpec::new(command.iter().map(OsString::from));
+    let name = command.first().cloned().unwrap_or_default();
+    match Launch::new(spec).run(None).outcome {
+        Err(e) => app.tell(e.to_string(), true),
+        Ok(outcome) => match outcome.exit {
+            Exit::Code(0) => app.tell(format!("{name} is done"), false),
+            Exit::Code(code) => app.tell(format!("{name} ended with exit code {code}"), true),
+            Exit::Signal(signal) => app.tell(format!("{name} was ended by signal {signal}"), true),
+        },
+    }
+}

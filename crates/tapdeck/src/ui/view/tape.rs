@@ -1,0 +1,358 @@
+//! A recording in the viewer: where it stands, whether it plays, and how it gets to another place. Long ways are gone
+//! in steps, so that the keyboard is heard on the way.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+use tapdeck_host::backend::Pace;
+use tapdeck_host::{Goal, PlayError, Played, Player, Source, sidecar};
+use tapdeck_tape::{Instruction, Moment, instructions_of};
+use tapdeck_term::{Settings, Term};
+
+/// Output passed in one step.
+const STEP: u64 = 512 << 10;
+/// A keyframe of the index has neither scrollback nor the places of last writes; it is worth that only past so much.
+const INDEX_SAVES: u64 = 256 << 20;
+/// Scrollback takes at most this.
+const SCROLLBACK_BYTES: usize = 64 << 20;
+/// While it plays, the time shown is never older.
+const TICK_NS: u64 = 250_000_000;
+const SPEEDS: [f64; 11] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0];
+
+/// Where the tape is going.
+#[derive(Debug, Clone)]
+enum Way {
+    /// To a place.
+    To(Goal),
+    /// To a moment.
+    Moment(Moment),
+}
+
+impl Way {
+    fn goal(&self) -> Goal {
+        match self {
+            Way::To(goal) => *goal,
+            Way::Moment(moment) => Goal::Byte(moment.anchor),
+        }
+    }
+}
+
+/// A recording with a place in it.
+pub struct Tape {
+    player: Player,
+    pace: Pace,
+    playing: bool,
+    /// When the next event is due, and since when the present place is shown.
+    due_ns: u64,
+    since_ns: u64,
+    way: Option<Way>,
+    moments: Vec<Moment>,
+    all_moments: bool,
+    instructions: Vec<Instruction>,
+    shown_ns: u64,
+}
+
+impl Tape {
+    /// Opens a recording and stands at its start.
+    ///
+    /// # Errors
+    /// When it cannot be opened or played.
+    pub fn open(source: Source, scrollback: usize) -> Result<Self, PlayError> {
+        let path = source.path().to_owned();
+        let settings = Settings {
+            scrollback,
+            scrollback_bytes: SCROLLBACK_BYTES,
+            replies: false,
+            ..Settings::default()
+        };
+        let mut player = Player::of(source, settings)?;
+        player.sparing_index(INDEX_SAVES);
+        let idle_limit_ns = player.idle_limit_ns();
+        let instructions = File::open(sidecar(&path, "instructions.jsonl"))
+            .ok()
+            .and_then(|file| instructions_of(BufReader::new(file)).ok())
+            .unwrap_or_default();
+        Ok(Self {
+            player,
+            pace: Pace { speed: 1.0, idle_limit_ns },
+            playing: false,
+            due_ns: 0,
+            since_ns: 0,
+            way: None,
+            moments: Vec::new(),
+            all_moments: false,
+            instructions,
+            shown_ns: 0,
+        })
+    }
+
+    /// Begins to look through the whole recording for its length and its moments. Signals must have been set up.
+    pub fn look_ahead(&mut self) {
+        self.player.look_ahead();
+        self.learn();
+    }
+
+    /// The terminal at this place.
+    pub fn term(&self) -> &Term {
+        self.player.term()
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.player.source().path()
+    }
+
+    /// Where it stands in the output.
+    pub fn offset(&self) -> u64 {
+        self.player.offset()
+    }
+
+    /// Snapshots and markers, in order of their anchors, as far as they are known.
+    pub fn moments(&self) -> &[Moment] {
+        &self.moments
+    }
+
+    /// Whether they are all known.
+    pub fn knows_moments(&self) -> bool {
+        self.all_moments
+    }
+
+    /// The instructions beside it.
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// One more of them.
+    pub fn instructed(&mut self, instruction: Instruction) {
+        self.instructions.push(instruction);
+    }
+
+    /// Whether it plays.
+    pub fn plays(&self) -> bool {
+        self.playing
+    }
+
+    /// How fast.
+    pub fn speed(&self) -> f64 {
+        self.pace.speed
+    }
+
+    /// On the way to another place: how much of the output is done, and where it goes.
+    pub fn is_on_its_way(&self) -> bool {
+        self.way.is_some()
+    }
+
+    /// Time at this place, between events too, while it plays.
+    pub fn at_ns(&mut self, now: u64) -> u64 {
+        let at = self.player.at_ns();
+        if !self.playing || self.way.is_some() {
+            return at;
+        }
+        let passed = now.saturating_sub(self.since_ns) as f64 * self.pace.speed;
+        let next = self.player.peek().ok().flatten().map_or(at, |(next, _)| next);
+        at.saturating_add(passed as u64).min(next).max(at)
+    }
+
+    /// Length, as far as it is known.
+    pub fn duration_ns(&mut self) -> u64 {
+        self.player.duration_ns()
+    }
+
+    /// Whether nothing comes any more.
+    pub fn is_at_end(&mut self) -> bool {
+        self.way.is_none() && self.player.peek().is_ok_and(|next| next.is_none())
+    }
+
+    /// Places that were passed over because they are damaged.
+    pub fn damages(&self) -> u64 {
+        self.player.damages()
+    }
+
+    fn learn(&mut self) -> bool {
+        if self.all_moments {
+            return false;
+        }
+        let Some(found) = self.player.moments(Some(Duration::ZERO)) else { return false };
+        let mut moments = found.to_vec();
+        moments.extend(self.player.source().moments_beside(&moments));
+        moments.sort_by_key(|m| m.anchor);
+        (self.moments, self.all_moments) = (moments, true);
+        true
+    }
+
+    /// Waits until the moments are known.
+    pub fn wait_for_moments(&mut self) {
+        let _ = self.player.moments(None);
+        self.learn();
+    }
+
+    /// Goes on by what is due; says whether something changed.
+    ///
+    /// # Errors
+    /// When the recording cannot be read on.
+    pub fn tick(&mut self, now: u64) -> Result<bool, PlayError> {
+        let mut changed = self.learn();
+        if let Some(way) = self.way.clone() {
+            changed = true;
+            if self.player.approach(way.goal(), STEP)? {
+                self.way = None;
+                if let Way::Moment(moment) = &way {
+                    self.player.settle_at(moment)?;
+                }
+                self.reschedule(now)?;
+            }
+            return Ok(changed);
+        }
+        if !self.playing {
+            return Ok(changed);
+        }
+        let stop = self.player.offset().saturating_add(STEP);
+        while self.due_ns <= now && self.player.offset() < stop {
+            if self.player.advance()?.is_none() {
+                self.playing = false;
+                return Ok(true);
+            }
+            changed = true;
+            self.schedule(now)?;
+        }
+        if now.saturating_sub(self.shown_ns) >= TICK_NS {
+            self.shown_ns = now;
+            changed = true;
+        }
+        Ok(changed)
+    }
+
+    /// When [`Tape::tick`] has something to do again.
+    pub fn due_ns(&mut self, now: u64) -> Option<u64> {
+        if self.way.is_some() {
+            return Some(now);
+        }
+        let learning = (!self.all_moments).then_some(now + TICK_NS);
+        let playing = self.playing.then(|| self.due_ns.min(self.shown_ns + TICK_NS));
+        [learning, playing].into_iter().flatten().min()
+    }
+
+    fn schedule(&mut self, now: u64) -> Result<(), PlayError> {
+        let at = self.player.at_ns();
+        if let Some((next, _)) = self.player.peek()? {
+            // Counted from when the last one was due, so that small delays do not add up.
+            let from = if self.due_ns + 1_000_000_000 > now { self.due_ns.min(now) } else { now };
+            self.due_ns = from + self.pace.gap_ns(next.saturating_sub(at));
+            self.since_ns = from;
+        } else {
+            self.due_ns = now;
+        }
+        Ok(())
+    }
+
+    fn reschedule(&mut self, now: u64) -> Result<(), PlayError> {
+        self.due_ns = now;
+        self.schedule(now)
+    }
+
+    /// Plays or pauses; at the end it plays from the start.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn toggle(&mut self, now: u64) -> Result<(), PlayError> {
+        if self.is_at_end() && !self.playing {
+            self.player.rewind()?;
+        }
+        if self.playing {
+            // Stand where the clock says, not at the last event.
+            let at = self.at_ns(now);
+            self.player.seek(Goal::Time(at))?;
+        }
+        self.playing = !self.playing;
+        self.reschedule(now)
+    }
+
+    /// Stops where it is, on the way to elsewhere too.
+    pub fn pause(&mut self) {
+        self.playing = false;
+        self.way = None;
+    }
+
+    /// Goes to a place.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn go(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
+        self.set_out(Way::To(goal), now)
+    }
+
+    /// Goes to a moment.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn go_to_moment(&mut self, moment: &Moment, now: u64) -> Result<(), PlayError> {
+        self.set_out(Way::Moment(moment.clone()), now)
+    }
+
+    fn set_out(&mut self, way: Way, now: u64) -> Result<(), PlayError> {
+        self.player.begin_seek(way.goal())?;
+        self.way = Some(way);
+        // Short ways are over at once.
+        self.tick(now)?;
+        Ok(())
+    }
+
+    /// Goes to a share of the whole.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn go_to_share(&mut self, share: f64, now: u64) -> Result<(), PlayError> {
+        let to = (self.player.whole_duration_ns() as f64 * share.clamp(0.0, 1.0)) as u64;
+        // The end means everything, events at the very last moment too.
+        self.go(if share >= 1.0 { Goal::Byte(u64::MAX) } else { Goal::Time(to) }, now)
+    }
+
+    /// Goes on, or back, by so much time.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn skip(&mut self, by_ns: i64, now: u64) -> Result<(), PlayError> {
+        let to = self.at_ns(now).saturating_add_signed(by_ns);
+        let to = to.min(self.player.duration_ns());
+        self.go(Goal::Time(to), now)
+    }
+
+    /// Pauses, and goes on by one piece of output.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn step_forth(&mut self) -> Result<(), PlayError> {
+        self.pause();
+        while let Some(event) = self.player.advance()? {
+            if matches!(event, Played::Output(_)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pauses, and goes back by one piece of output.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn step_back(&mut self) -> Result<(), PlayError> {
+        self.pause();
+        self.player.step_back()
+    }
+
+    /// Plays faster or slower.
+    pub fn change_speed(&mut self, faster: bool, now: u64) {
+        let at = self.at_ns(now);
+        let here = SPEEDS.iter().position(|s| *s >= self.pace.speed).unwrap_or(4);
+        let next = if faster { (here + 1).min(SPEEDS.len() - 1) } else { here.saturating_sub(1) };
+        self.pace.speed = SPEEDS[next];
+        if self.playing {
+            // The rest of the pause is waited for at the new speed.
+            if self.player.seek(Goal::Time(at)).and_then(|()| self.reschedule(now)).is_err() {
+                self.playing = false;
+            }
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! The viewer as data: keys in, screen out.
+
+use std::path::PathBuf;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
+use tapdeck_core::Exit;
+use tapdeck_host::Source;
+use tapdeck_term::Size;
+
+use super::*;
+use crate::ui::keys::Decoder;
+use crate::ui::live::News;
+use crate::ui::testing::{PaperLink, terminal, text};
+
+const SECOND: u64 = 1_000_000_000;
+
+struct Stage {
+    app: App,
+    terminal: Terminal<TestBackend>,
+    now: u64,
+    _home: Option<tempfile::TempDir>,
+}
+
+/// Forty lines, one a second, on 20×8; a marker after the tenth.
+fn forty() -> String {
+    let mut cast = "{\"version\":2,\"width\":20,\"height\":8}\n".to_owned();
+    for i in 1..=40 {
+        let line = if i == 40 { format!("line {i}") } else { format!("line {i}\\r\\n") };
+        cast += &format!("[{i}.0,\"o\",\"{line}\"]\n");
+        if i == 10 {
+            cast += "[10.5,\"m\",\"ten\"]\n";
+        }
+    }
+    cast
+}
+
+/// Snapshots after lines 20 and 30, at the ends of those lines.
+const SNAPSHOTS: &str = r#"{"id":7,"ts_ns":20500000000,"label":"twenty","kind":"ipc","anchor_byte":169}
+{"id":8,"ts_ns":30500000000,"label":"","kind":"ipc","anchor_byte":259}
+"#;
+
+impl Stage {
+    fn of(cast: &str, cols: u16, rows: u16) -> Self {
+        Self::with(cast, "", cols, rows, true)
+    }
+
+    fn with(cast: &str, snapshots: &str, cols: u16, rows: u16, colour: bool) -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = home.path().join("demo.cast");
+        std::fs::write(&path, cast).expect("written");
+        if !snapshots.is_empty() {
+            std::fs::write(home.path().join("demo.cast.snapshots.jsonl"), snapshots).expect("written");
+        }
+        let source = Source::find(&path, None, None).expect("a recording");
+        let mut tape = Tape::open(source, 100_000).expect("it opens");
+        tape.wait_for_moments();
+        let mut stage = Self::on(Origin::Tape(Box::new(tape)), cols, rows, colour);
+        stage._home = Some(home);
+        stage.app.go(tapdeck_host::Goal::Byte(u64::MAX)).expect("the end");
+        stage.settle();
+        stage
+    }
+
+    fn live(cols: u16, rows: u16) -> (Self, PaperLink) {
+        let link = PaperLink::default();
+        let live = Live::new("shell", Size::new(20, 8), 1000, Box::new(link.clone()));
+        let mut stage = Self::on(Origin::Live(Box::new(live), None), cols, rows, true);
+        stage.settle();
+        (stage, link)
+    }
+
+    fn on(origin: Origin, cols: u16, rows: u16, colour: bool) -> Self {
+        let theme = Theme { colour };
+        let options = Options { theme, branch_command: vec!["branch".into(), "{snapshot}".into()] };
+        Self { app: App::new(origin, options), terminal: terminal(cols, rows), now: SECOND, _home: None }
+    }
+
+    fn path(&self, suffix: &str) -> PathBuf {
+        sidecar(self.app.origin.path().expect("a recording"), suffix)
+    }
+
+    /// Lets happen what is due now, and draws.
+    fn settle(&mut self) {
+        loop {
+            self.app.tick(self.now).expect("it reads");
+            if self.app.due_ns(self.now).is_none_or(|due| due > self.now) {
+                break;
+            }
+        }
+        self.terminal.draw(|frame| self.app.draw(frame)).expect("in memory");
+    }
+
+    fn pass(&mut self, ns: u64) {
+        self.now += ns;
+        self.settle();
+    }
+
+    /// Types; says what the last key asked for.
+    fn send(&mut self, keys: &str) -> Do {
+        let mut decoder = Decoder::default();
+        let mut last = Do::Nothing;
+        let mut events = decoder.push(keys.as_bytes());
+        events.extend(decoder.flush());
+        for event in events {
+            last = self.app.on_event(&event, self.now, 99).expect("it reads");
+            self.settle();
+        }
+        last
+    }
+
+    fn rows(&self) -> Vec<String> {
+        text(self.terminal.backend().buffer())
+    }
+
+    fn screen(&self) -> String {
+        self.rows().join("\n")
+    }
+
+    /// The lines in the frame, without the frame.
+    fn lines(&self) -> Vec<String> {
+        let strip = |row: &String| row.trim().trim_matches(['│', '┃', '◆', '▾', '✎', '▶']).trim().to_owned();
+        self.rows().iter().map(strip).filter(|row| row.starts_with("line")).collect()
+    }
+
+    fn first(&self) -> String {
+        self.lines().first().cloned().unwrap_or_default()
+    }
+
+    /// Where some text is on the screen.
+    fn find(&self, text: &str) -> (u16, u16) {
+        for (y, row) in self.rows().iter().enumerate() {
+            if let Some(x) = row.find(text) {
+                return (row[..x].chars().count() as u16, y as u16);
+            }
+        }
+        panic!("no {text:?} in\n{}", self.screen());
+    }
+}
+
+#[test]
+fn a_recording_opens_at_its_end_in_a_frame_of_its_size() {
+    let stage = Stage::with(&forty(), SNAPSHOTS, 40, 14, true);
+    assert_eq!(
+        stage.rows(),
+        [
+            "",
+            "         ╭─ demo.cast ─ 20×8 ─╮",
+            "         │line 33             │",
+            "         │line 34             │",
+            "         │line 35             │",
+            "         │line 36             │",
+            "         │line 37             │",
+            "         │line 38             │",
+            "         │line 39             │",
+            "         │line 40             ┃",
+            "         ╰────────────────────╯",
+            "",
+            " 0:40 / 0:40 ━━━━━━▾━━━━◆━━━━━◆━━━━● 1×",
+            " ■ END  rows 33–40 of 40 · 100%",
+        ]
+    );
+}
+
+#[test]
+fn the_keys_of_less_move() {
+    let mut stage = Stage::of(&forty(), 40, 14);
+    for (keys, first) in [
+        ("k", "line 32"),
+        ("j", "line 33"),
+        ("j", "line 33"),
+        ("b", "line 25"),
+        ("\x1b[5~", "line 17"),
+        ("f", "line 25"),
+        ("u", "line 21"),
+        ("d", "line 25"),
+        ("g", "line 1"),
+        ("k", "line 1"),
+        ("\x1b[B\x1b[B", "line 3"),
+        ("e", "line 4"),
+        ("y", "line 3"),
+        ("\x05", "line 4"),
+        ("ma", "line 4"),
+        ("G", "line 33"),
+        ("'a", "line 4"),
+        ("''", "line 33"),
+        ("<", "line 1"),
+        (">", "line 33"),
+        ("\x1b[<64;20;5M", "line 30"),
+        ("\x1b[<65;20;5M", "line 33"),
+        ("\x1b[H", "line 1"),
+        ("\x1b[F", "line 33"),
+    ] {
+        stage.send(keys);
+        assert_eq!(stage.first(), first, "after {keys:?}\n{}", stage.screen());
+    }
+}
+
+#[test]
+fn searching_is_incremental_and_lights_up() {
+    let mut stage = Stage::of(&forty(), 60, 14);
+    stage.send("g/line 2");
+    assert!(stage.screen().contains("line 2▏"), "{}", stage.screen());
+    let (x, y) = stage.find("line 2 ");
+    let buf = stage.terminal.backend().buffer();
+    assert_eq!(buf[(x, y)].bg, Color::Indexed(214), "the one found");
+    assert_eq!(buf[(x + 6, y)].bg, Color::Reset, "and not what is behind it");
+    stage.send("0");
+    assert_eq!(stage.first(), "line 18", "as more is typed, another is found\n{}", stage.screen());
+    stage.send("\x7f");
+    assert_eq!(stage.first(), "line 1", "and back again");
+    stage.send("\x1b");
+    assert_eq!(stage.first(), "line 1", "escape returns");
+    stage.send("/LINE\r");
+    assert!(stage.screen().contains("not found: LINE"), "upper case counts\n{}", stage.screen());
+    stage.send("/[13]0$\r");
+    assert_eq!(stage.app.focus, Some(9));
+    assert!(stage.screen().contains("1 of 2 found"), "{}", stage.screen());
+    for (key, row) in [("n", 29), ("n", 9), ("N", 29), ("N", 9)] {
+        stage.send(key);
+        assert_eq!(stage.app.focus, Some(row), "{key}");
+    }
+    stage.send("G?line 3[0-5]\r");
+    assert_eq!(stage.app.focus, Some(34));
+    stage.send("n");
+    assert_eq!(stage.app.focus, Some(33), "n goes on in the direction of the search");
+    stage.send("/a(\r");
+    assert!(stage.screen().contains("no regular expression"), "{}", stage.screen());
+}
+
+#[test]
+fn the_timeline_seeks_steps_and_plays() {
+    let mut stage = Stage::of(&forty(), 50, 14);
+    let last = |stage: &Stage| stage.lines().last().cloned().unwrap_or_default();
+    for (keys, line, clock) in [
+        ("5", "line 20", "0:20 / 0:40"),
+        (".", "line 21", "0:21"),
+        (",", "line 20", "0:20"),
+        (",", "line 19", "0:19"),
+        ("\x1b[C", "line 24", "0:24"),
+        ("\x1b[D", "line 19", "0:19"),
+        ("{", "line 10", "0:10"),
+        ("0", "", "0:00"),
+        ("}", "line 10", "0:10"),
+        ("\x1b[1;2C", "line 40", "0:40"),
+        ("\x1b[1;2D", "", "0:00"),
+    ] {
+        stage.send(keys);
+        assert_eq!(last(&stage), line, "after {keys:?}\n{}", stage.screen());
+        assert!(stage.screen().contains(clock), "after {keys:?}\n{}", stage.screen());
+    }
+    stage.send(" ");
+    assert!(stage.screen().contains("PLAYING"), "{}", stage.screen());
+    for second in 1..=3 {
+        stage.pass(SECOND);
+        assert_eq!(last(&stage), format!("line {second}"));
+    }
+    stage.send("+");
+    assert!(stage.screen().contains("1.5×"));
+    stage.send("+ ");
+    stage.pass(10 * SECOND);
+    assert_eq!(last(&stage), "line 3", "paused");
+    stage.send(" ");
+    stage.pass(SECOND);
+    assert_eq!(last(&stage), "line 5", "twice as fast");
+    stage.send("9 ");
+    let bar = stage.app.drawn.bar;
+    stage.send(&format!("\x1b[<0;{};{}M", bar.x + bar.width / 2 + 1, bar.y + 1));
+    assert!(
+        ["line 19", "line 20", "line 21"].contains(&last(&stage).as_str()),
+        "a click\n{}",
+        stage.screen()
+    );
+    stage.send(&format!("\x1b[<32;{};{}M", bar.x + bar.width, bar.y + 1));
+    assert_eq!(last(&stage), "line 40", "dragged to the end");
+    assert_eq!(stage.send("q"), Do::Quit);
+}
+
+#[test]
+fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
+    let mut stage = Stage::with(&forty(), SNAPSHOTS, 60, 20, true);
+    stage.send("[");
+    assert!(stage.screen().contains("snapshot 8"), "{}", stage.screen());
+    let (_, y) = stage.find("line 30");
+    assert!(stage.rows()[usize::from(y)].trim_start().starts_with('◆'), "{}", stage.screen());
+    stage.send("[");
+    assert!(stage.screen().contains("snapshot 7 “twenty”"), "{}", stage.screen());
+    stage.send("[");
+    assert!(stage.screen().contains("the first snapshot"), "{}", stage.screen());
+    stage.send("i");
+    let rows = stage.rows();
+    let (_, at) = stage.find("line 20");
+    assert!(rows[usize::from(at) + 1].contains("Instruction from snapshot 7"), "{}", stage.screen());
+    let (x, below) = stage.find("line 21");
+    assert!(below > at + 3, "the lines behind it give way");
+    let buf = stage.terminal.backend().buffer();
+    assert!(buf[(x, below)].modifier.contains(Modifier::DIM), "and are dimmed");
+    assert!(!buf[(x, at)].modifier.contains(Modifier::DIM), "those before it are not");
+    stage.send("use \x1b[200~tabs\nplease\x1b[201~\r");
+    assert!(stage.screen().contains("Start branch {snapshot}?"), "{}", stage.screen());
+    assert_eq!(stage.send("y"), Do::Run(vec!["branch".into(), "7".into()]));
+    let kept = std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept");
+    assert_eq!(
+        kept,
+        "{\"ts_ns\":99,\"anchor_byte\":168,\"line\":19,\"snapshot\":{\"id\":7,\"anchor_byte\":169,\
+         \"label\":\"twenty\"},\"text\":\"use tabs\\nplease\"}\n"
+    );
+    stage.send("i\x1b[1;3B\x1b[1;3B\x1b[1;3B\x1b[1;3B\x1b[1;3B\x1b[1;3B");
+    assert!(stage.screen().contains("from snapshot 8"), "moved nearer to the other\n{}", stage.screen());
+    stage.send("\x1b");
+    assert!(!stage.screen().contains("Instruction"));
+    stage.send("i\r");
+    assert!(stage.screen().contains("nothing was written"), "{}", stage.screen());
+    assert_eq!(std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept"), kept);
+}
+
+#[test]
+fn a_click_opens_the_box_behind_that_line() {
+    let mut stage = Stage::of(&forty(), 60, 20);
+    let (x, y) = stage.find("line 36");
+    stage.send(&format!("\x1b[<0;{};{}M", x + 1, y + 1));
+    let (_, at) = stage.find("line 36");
+    assert!(stage.rows()[usize::from(at) + 1].contains("no snapshot to branch from"), "{}", stage.screen());
+    stage.send("x\r");
+    assert!(
+        stage.screen().contains("kept in"),
+        "with no snapshot nothing can be branched\n{}",
+        stage.screen()
+    );
+    let folder = stage.path("instructions.jsonl");
+    std::fs::remove_file(&folder).expect("there");
+    std::fs::create_dir(&folder).expect("made");
+    stage.send("iy\r");
+    assert!(stage.screen().contains("cannot write"), "{}", stage.screen());
+    assert!(stage.screen().contains("│y"), "what was written is not lost\n{}", stage.screen());
+}
+
+#[test]
+fn nothing_from_a_recording_acts() {
+    let nasty = "\\u001b]0;t\\u001bP\\u0007\\u0090\\u009b31m";
+    let mut cast = "{\"version\":2,\"width\":20,\"height\":3}\n".to_owned();
+    cast += &format!("[0.1,\"o\",\"{nasty}x\\u202ey\\u0000\\u009b\\u001b]8;;javascript:x\\u0007z\"]\n");
+    cast += "[0.2,\"m\",\"\\u001b]52;c;eA==\\u0007\\u202e\\n\"]\n[0.3,\"o\",\"end\"]\n";
+    let snapshots = "{\"id\":1,\"ts_ns\":1,\"label\":\"\\u001b[31m\\u009b\",\"anchor_byte\":5}\n";
+    let mut stage = Stage::with(&cast, snapshots, 60, 16, true);
+    for keys in [
+        "[",
+        "i",
+        "\x1b",
+        "{",
+        "=",
+        "h",
+        " ",
+        "\x1b[200~\x1b[31m\x1b[201~",
+        "/\x1b[200~\x1b[31m\u{9b}\x1b[201~",
+    ] {
+        stage.send(keys);
+        for cell in &stage.terminal.backend().buffer().content {
+            let symbol = cell.symbol();
+            assert!(
+                !symbol.chars().any(crate::human::acts),
+                "after {keys:?}: {symbol:?}\n{}",
+                stage.screen()
+            );
+        }
+    }
+}
+
+#[test]
+fn without_colour_there_is_none() {
+    let mut cast = forty();
+    cast += "[41.0,\"o\",\"\\u001b[31;44mred\"]\n";
+    let mut stage = Stage::with(&cast, SNAPSHOTS, 60, 16, false);
+    for keys in ["", "/red\r", "[", "i", "\x1b", "h"] {
+        stage.send(keys);
+        for cell in &stage.terminal.backend().buffer().content {
+            assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "after {keys:?}");
+        }
+    }
+    stage.send("xG");
+    let (x, y) = stage.find("red");
+    let found = stage.terminal.backend().buffer()[(x, y)].modifier;
+    assert!(found.contains(Modifier::REVERSED), "what is found still shows");
+}
+
+#[test]
+fn a_smaller_screen_scrolls_and_wide_characters_stay_whole() {
+    let mut cast = "{\"version\":2,\"width\":40,\"height\":4}\n".to_owned();
+    cast += "[0.1,\"o\",\"漢字漢字漢字漢字漢字漢字漢字 far right\"]\n";
+    let mut stage = Stage::of(&cast, 20, 8);
+    let (x, _) = stage.find("漢字");
+    assert_eq!(x, 1, "{}", stage.screen());
+    stage.send("L");
+    assert!(stage.screen().contains("漢字漢字"), "{}", stage.screen());
+    stage.send("LLLL");
+    assert!(stage.screen().contains("far right"), "{}", stage.screen());
+    stage.send("HHHHH/far\r");
+    assert!(stage.screen().contains("far"), "a hit is brought into sight\n{}", stage.screen());
+}
+
+#[test]
+fn any_size_and_any_key() {
+    // Numbers that look like chance and are the same every time.
+    let mut seed = 0x2545_f491_4f6c_dd1du64;
+    let mut next = move |n: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % n as u64) as usize
+    };
+    let keys = [
+        "j",
+        "k",
+        "g",
+        "G",
+        "/",
+        "?",
+        "n",
+        "N",
+        "line",
+        "\r",
+        "\x1b",
+        "i",
+        "t",
+        "h",
+        " ",
+        ".",
+        ",",
+        "5",
+        "[",
+        "]",
+        "{",
+        "}",
+        "+",
+        "-",
+        "\x1b[A",
+        "\x1b[C",
+        "\x1b[D",
+        "\x1b[1;3A",
+        "\x1b[1;3B",
+        "H",
+        "L",
+        "=",
+        "m",
+        "'",
+        "a",
+        "\x1b[<0;3;3M",
+        "\x1b[<0;1;1M",
+        "\x1b[<64;1;1M",
+        "\x1b[<32;9;9M",
+        "\x1b[200~p\nq\x1b[201~",
+        "d",
+        "u",
+        "F",
+    ];
+    let mut stage = Stage::with(&forty(), SNAPSHOTS, 40, 12, true);
+    for (cols, rows) in
+        [(0, 0), (1, 1), (2, 1), (1, 2), (3, 3), (5, 4), (8, 5), (13, 7), (500, 2), (2, 300), (200, 60)]
+    {
+        stage.terminal = terminal(cols, rows);
+        stage.settle();
+        for _ in 0..150 {
+            stage.send(keys[next(keys.len())]);
+            stage.pass(next(300) as u64 * 10_000_000);
+        }
+    }
+}
+
+#[test]
+fn typing_to_a_live_program_takes_the_stick_and_says_who_drives() {
+    let (mut stage, link) = Stage::live(60, 14);
+    let tell = |news: News| link.0.borrow_mut().news.push_back(news);
+    tell(News::Output(b"$ ls\r\n\x1b[?1h".to_vec()));
+    tell(News::Driver(Some("bot".into())));
+    stage.settle();
+    assert!(stage.screen().contains("● LIVE") && stage.screen().contains("bot drives"), "{}", stage.screen());
+    link.0.borrow_mut().refuses = Some("boss drives".into());
+    stage.send("\r");
+    assert!(stage.screen().contains("boss drives"), "refused\n{}", stage.screen());
+    link.0.borrow_mut().refuses = None;
+    stage.send("\rq\x1b[A\x03");
+    assert_eq!(link.0.borrow().sent, b"q\x1bOA\x03", "keys as the program's modes want them");
+    assert!(stage.screen().contains("TYPING"), "{}", stage.screen());
+    stage.send("\x1d");
+    assert!(link.0.borrow().released && stage.screen().contains("● LIVE"), "{}", stage.screen());
+    stage.send("\r");
+    tell(News::Driver(Some("boss".into())));
+    stage.settle();
+    assert!(stage.screen().contains("boss has taken the stick"), "{}", stage.screen());
+    stage.send("x");
+    assert_eq!(link.0.borrow().sent, b"q\x1bOA\x03", "nothing goes to the program any more");
+    stage.send("i");
+    assert!(stage.screen().contains("not recorded"), "{}", stage.screen());
+}
+
+#[test]
+fn leaving_a_live_program_is_asked_about() {
+    let (mut stage, link) = Stage::live(70, 14);
+    assert_eq!(stage.send("q"), Do::Nothing);
+    assert!(
+        stage.screen().contains("still runs") && !stage.screen().contains("leave it running"),
+        "{}",
+        stage.screen()
+    );
+    assert_eq!(stage.send("n"), Do::Nothing);
+    assert_eq!(stage.send("qy"), Do::Nothing, "it would not go on without the viewer");
+    link.0.borrow_mut().outlives = true;
+    stage.send("q");
+    assert!(stage.screen().contains("leave it running"), "{}", stage.screen());
+    assert_eq!(stage.send("y"), Do::Quit);
+    assert!(!link.0.borrow().ended);
+    assert_eq!(stage.send("qe"), Do::Quit);
+    assert!(link.0.borrow().ended);
+    link.0.borrow_mut().news.push_back(News::Ended(Exit::Code(3)));
+    stage.settle();
+    assert!(stage.screen().contains("EXIT 3"), "{}", stage.screen());
+    assert_eq!(stage.send("q"), Do::Quit, "nothing runs any more");
+}

@@ -1,0 +1,80 @@
+//! The line at the bottom that shows where a recording stands, with its markers and snapshots on it.
+
+use std::time::Duration;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use tapdeck_tape::{Moment, MomentKind};
+
+use crate::human;
+use crate::ui::canvas::label;
+use crate::ui::theme::Theme;
+
+/// What the line shows.
+pub(super) struct Timeline<'a> {
+    /// Where the recording stands.
+    pub(super) at_ns: u64,
+    /// How long it is.
+    pub(super) end_ns: u64,
+    /// How fast it plays.
+    pub(super) speed: f64,
+    /// Markers and snapshots.
+    pub(super) moments: &'a [Moment],
+}
+
+impl Timeline<'_> {
+    /// Draws it; returns where the bar is, to be clicked.
+    pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, theme: Theme) -> Rect {
+        let time = |ns: u64| human::clock(Duration::from_nanos(ns));
+        let times = format!(" {} / {} ", time(self.at_ns), time(self.end_ns));
+        let speed = format!(" {}× ", self.speed);
+        let left = label(buf, area.x, area.y, area.width, &times, theme.title());
+        let right = (speed.chars().count() as u16).min(area.width - left);
+        label(buf, area.right() - right, area.y, right, &speed, theme.faint());
+        let bar = Rect { x: area.x + left, width: area.width - left - right, ..area };
+        if bar.is_empty() {
+            return bar;
+        }
+        let here = self.column(self.at_ns, bar.width);
+        for i in 0..bar.width {
+            let (symbol, style) = if i < here {
+                ("━", theme.passed())
+            } else if i == here {
+                ("●", theme.passed())
+            } else {
+                ("─", theme.faint())
+            };
+            label(buf, bar.x + i, bar.y, 1, symbol, style);
+        }
+        let mut last = None;
+        // Snapshots over markers, where they fall together; a million of them fall together too.
+        for snapshots in [false, true] {
+            for moment in self.moments {
+                let is_snapshot = matches!(moment.kind, MomentKind::Snapshot(_));
+                let at = self.column(moment.time_ns, bar.width);
+                if is_snapshot != snapshots || at == here || last == Some((at, is_snapshot)) {
+                    continue;
+                }
+                last = Some((at, is_snapshot));
+                let (symbol, style) =
+                    if is_snapshot { ("◆", theme.snapshot()) } else { ("▾", theme.marker()) };
+                label(buf, bar.x + at, bar.y, 1, symbol, style);
+            }
+        }
+        bar
+    }
+
+    fn column(&self, ns: u64, width: u16) -> u16 {
+        if self.end_ns == 0 {
+            return width - 1;
+        }
+        let share = (ns as f64 / self.end_ns as f64).min(1.0);
+        (share * f64::from(width - 1)).round() as u16
+    }
+}
+
+/// The share of the whole that a column of the bar stands for.
+pub(super) fn share(bar: Rect, column: u16) -> f64 {
+    let last = f64::from(bar.width.saturating_sub(1).max(1));
+    (f64::from(column.saturating_sub(bar.x)) / last).min(1.0)
+}

@@ -1,0 +1,129 @@
+//! `NAME.instructions.jsonl`: what a person asks an agent to do differently from a line of a session on, with the
+//! snapshot from which the session would be branched.
+
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::lines::Lines;
+use crate::replay::Moment;
+
+/// Instructions beyond this many are not read.
+const MAX: usize = 100_000;
+
+/// One instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruction {
+    /// When it was written, in nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// Last byte of output that wrote to the line it stands behind.
+    pub anchor_byte: u64,
+    /// Number of that line, from 0 at the oldest.
+    pub line: u64,
+    /// The snapshot to branch from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Branch>,
+    /// What to do.
+    pub text: String,
+}
+
+/// The snapshot that an instruction goes with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Its id.
+    pub id: u64,
+    /// Its place in the output.
+    pub anchor_byte: u64,
+    /// Its label.
+    #[serde(default)]
+    pub label: String,
+}
+
+impl Branch {
+    /// Of a moment, if that is a snapshot.
+    pub fn of(moment: &Moment) -> Option<Self> {
+        let id = moment.snapshot_id()?;
+        Some(Self { id, anchor_byte: moment.anchor, label: moment.label.clone() })
+    }
+}
+
+impl Instruction {
+    /// As a line of the sidecar.
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+/// The instructions in a sidecar, in order; lines that are none are passed over.
+///
+/// # Errors
+/// When the reader fails.
+pub fn instructions_of(sidecar: impl Read) -> Result<Vec<Instruction>> {
+    let mut lines = Lines::new(sidecar);
+    let mut found = Vec::new();
+    while let Some(line) = lines.next_line()? {
+        if found.len() < MAX
+            && let Ok(instruction) = serde_json::from_slice(line.text)
+        {
+            found.push(instruction);
+        }
+    }
+    Ok(found)
+}
+
+/// The snapshot nearest to a line: the one whose anchor is closest to the line's last write, the newest of several.
+pub fn nearest_snapshot(moments: &[Moment], last_write_byte: u64) -> Option<&Moment> {
+    let snapshots = moments.iter().enumerate().filter(|(_, m)| m.snapshot_id().is_some());
+    let (_, nearest) = snapshots.min_by_key(|(i, m)| {
+        let newest_first = std::cmp::Reverse((m.ts_ns.unwrap_or(m.time_ns), *i));
+        (m.anchor.abs_diff(last_write_byte), newest_first)
+    })?;
+    Some(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::MomentKind;
+
+    fn snapshot(id: u64, anchor: u64, ts_ns: u64) -> Moment {
+        Moment {
+            kind: MomentKind::Snapshot(id),
+            time_ns: 0,
+            ts_ns: Some(ts_ns),
+            anchor,
+            label: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_nearest_snapshot_and_the_newest_of_two() {
+        let marker = Moment { kind: MomentKind::Marker, ..snapshot(0, 50, 0) };
+        let all = [snapshot(1, 10, 1), snapshot(2, 90, 5), marker, snapshot(3, 90, 4), snapshot(4, 30, 9)];
+        let nearest = |byte| nearest_snapshot(&all, byte).and_then(Moment::snapshot_id);
+        assert_eq!(nearest(0), Some(1));
+        assert_eq!(nearest(50), Some(4), "markers do not count");
+        assert_eq!(nearest(20), Some(4), "as far from 1 as from 4, which is newer");
+        assert_eq!(nearest(u64::MAX), Some(2), "2 and 3 at one place, 2 newer by its clock");
+        assert_eq!(nearest_snapshot(&[], 5), None);
+    }
+
+    #[test]
+    fn lines_come_back_and_others_are_passed_over() {
+        let one = Instruction {
+            ts_ns: 7,
+            anchor_byte: 9,
+            line: 3,
+            snapshot: Branch::of(&snapshot(42, 11, 0)),
+            text: "use\ntwo\u{1b} lines".into(),
+        };
+        let two = Instruction { snapshot: None, ..one.clone() };
+        let mut file = one.to_line();
+        file.extend_from_slice(b"{}\nnot json\n\n");
+        file.extend_from_slice(&two.to_line());
+        assert_eq!(instructions_of(&file[..]).expect("in memory"), [one, two]);
+    }
+}
