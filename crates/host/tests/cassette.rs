@@ -53,7 +53,7 @@ fn record(target: &Path, clock: Clock, script: &str) -> Recorded {
     let folder = CassetteFolder::create(target, true).expect("a folder");
     let (outcome, recorded) = launch
         .run_recorded(
-            |log, clock, size| CassetteRecorder::start(folder, log.clone(), clock, size, 10),
+            |log, clock, size| CassetteRecorder::start(folder, log.clone(), clock, size, 10, None),
             CassetteRecorder::finish,
             |_| (),
         )

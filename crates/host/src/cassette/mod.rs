@@ -4,6 +4,7 @@
 mod folder;
 mod lock;
 mod preflight;
+mod scrub;
 mod task;
 
 pub use folder::{CassetteFolder, CommitError, diagnostics_folder, replace_file_in};
@@ -11,4 +12,5 @@ pub use lock::{AccountLock, LockError};
 pub use preflight::{
     DEFAULT_ENV, Environment, PreflightError, check_command, find_program, git_sha, new_uuid, rfc3339,
 };
+pub use scrub::{scrub, scrub_rules};
 pub use task::{CassetteRecorder, Recorded};

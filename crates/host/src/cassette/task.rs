@@ -2,13 +2,17 @@
 //! Numbers are given in the order of the log, times are those of the session's monotonic clock.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, ReaderId, ReaderKind, WinSize};
-use tapdeck_tape::cassette::{self, Closing, Input, Manifest, Recording, signal_name};
+use tapdeck_tape::cassette::{
+    Cassette, Closing, Files, Input, Manifest, Model, Recording, names, signal_name,
+};
 
 use super::{CassetteFolder, CommitError};
 use crate::clock::Clock;
@@ -28,6 +32,8 @@ pub struct Recorded(Work);
 
 struct Work {
     folder: CassetteFolder,
+    /// What must not be seen. With rules nothing goes to disk before it has been scrubbed.
+    rules: Option<Arc<Rules>>,
     recording: Recording,
     size: WinSize,
     exit: Option<Exit>,
@@ -49,11 +55,13 @@ impl CassetteRecorder {
         clock: Clock,
         size: WinSize,
         resolution_ms: u64,
+        rules: Option<Arc<Rules>>,
     ) -> io::Result<Self> {
         let reader = log.reader_from_start(ReaderKind::Lossless);
         let size = size.or_default();
         let work = Work {
             folder,
+            rules,
             recording: Recording::new(size.rows, size.cols, resolution_ms),
             size,
             exit: None,
@@ -161,6 +169,9 @@ impl Work {
     }
 
     fn write(&mut self) {
+        if self.rules.is_some() {
+            return;
+        }
         let Self { folder, recording, trouble, .. } = self;
         let done = recording.drain(|name, bytes| match trouble {
             // Once refused, what follows would have a hole before it.
@@ -200,7 +211,7 @@ impl Recorded {
     }
 
     /// The terminal at the end.
-    pub fn model(&self) -> &cassette::Model {
+    pub fn model(&self) -> &Model {
         self.0.recording.model()
     }
 
@@ -219,10 +230,20 @@ impl Recorded {
     /// # Errors
     /// When the disk refuses or something is in the way: nothing is in its place then but what was before.
     pub fn accept(self, closing: Closing) -> Result<Manifest, CommitError> {
-        let Work { mut folder, recording, end_ns, .. } = self.0;
-        let manifest = recording.finish(end_ns, closing, |name, bytes| folder.append(name, bytes))?;
+        let Work { mut folder, recording, end_ns, rules, .. } = self.0;
+        let Some(rules) = rules else {
+            let manifest = recording.finish(end_ns, closing, |name, bytes| folder.append(name, bytes))?;
+            folder.commit()?;
+            return Ok(manifest);
+        };
+        let files = scrubbed(recording, end_ns, closing, rules)?;
+        for name in names::REQUIRED.into_iter().chain(names::OPTIONAL) {
+            if let Some(bytes) = files.get(name) {
+                folder.append(name, bytes)?;
+            }
+        }
         folder.commit()?;
-        Ok(manifest)
+        Ok(Cassette::from_files(&files)?.manifest)
     }
 
     /// Leaves what there is under a folder for diagnostics.
@@ -231,13 +252,35 @@ impl Recorded {
     /// When the disk refuses.
     pub fn reject(
         self,
-        diagnostics: &std::path::Path,
+        diagnostics: &Path,
         now_ns: u64,
         reason: &Value,
-    ) -> Result<std::path::PathBuf, CommitError> {
-        let Work { mut folder, mut recording, .. } = self.0;
+        closing: Closing,
+    ) -> Result<PathBuf, CommitError> {
+        let Work { mut folder, mut recording, end_ns, rules, .. } = self.0;
         // As much as there is; the disk may be what failed.
-        let _ = recording.drain(|name, bytes| folder.append(name, bytes));
+        match rules {
+            None => {
+                let _ = recording.drain(|name, bytes| folder.append(name, bytes));
+            }
+            Some(rules) => {
+                let files = scrubbed(recording, end_ns, closing, rules).unwrap_or_default();
+                for name in names::REQUIRED.into_iter().filter(|n| *n != names::MANIFEST) {
+                    let _ = files.get(name).map_or(Ok(()), |bytes| folder.append(name, bytes));
+                }
+            }
+        }
         folder.fail(diagnostics, now_ns, reason)
     }
+}
+
+fn scrubbed(
+    recording: Recording,
+    end_ns: u64,
+    closing: Closing,
+    rules: Arc<Rules>,
+) -> Result<Files, CommitError> {
+    let files = recording.finish_in_memory(end_ns, closing)?;
+    let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules)?;
+    Ok(files)
 }

@@ -118,7 +118,8 @@ fn service_events_have_their_place_among_the_bytes() {
     assert!(home.command("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let script = "printf one; echo '{\"type\":\"tool\",\"n\":1}' > events; \
                   while ! [ -e go ]; do sleep 0.01; done; printf two";
-    let mut command = home.tapdeck(["cassette", "record", "--headless", "--events", "events", "c", "--"]);
+    let mut command = home.tapdeck(["cassette", "record", "--headless", "--no-scrub"]);
+    command.args(["--events", "events", "c", "--"]);
     let mut child = command.args(["sh", "-c", script]).stdin(Stdio::null()).spawn().expect("it runs");
     // The event is there once its line has gone to the hidden folder beside the cassette.
     eventually("the event", || {
@@ -332,4 +333,62 @@ fn a_cassette_is_one_more_format() {
     let archive = fs::read(home.path("c.tar.zst")).expect("read");
     stdin.stdin.take().expect("a pipe").write_all(&archive).expect("taken");
     assert_eq!(stdin.wait_with_output().expect("it ends").stdout[..], cassette.raw()[..]);
+}
+
+/// A secret typed, echoed with cursor moves, wrapped at column 80 and split into single bytes.
+#[test]
+fn a_secret_is_in_no_file_and_the_frames_keep_their_shape() {
+    let home = Home::new();
+    let secret = "sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4";
+    let script = r#"
+        printf 'key: '; read -r key; printf 'one byte at a time: '
+        for c in $(echo "$key" | fold -w1); do printf %s "$c"; sleep 0.001; done; echo
+        printf '%60s%s\n' '' "$key"
+        printf '\033[31m%s\033[10;1H%s\033[0m\033[?25h\n' "$(echo "$key" | cut -c1-9)" "$key"
+        echo "token_count_total secretariat""#;
+    let mut texts = Vec::new();
+    for (name, extra) in [("plain", "--no-scrub"), ("masked", "-q")] {
+        let args = ["cassette", "record", "--window-size", "80x24", extra, name, "--", "sh", "-c", script];
+        let mut child = home.tapdeck(args);
+        child.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        let mut child = child.spawn().expect("it runs");
+        child.stdin.take().expect("a pipe").write_all(format!("{secret}\n").as_bytes()).expect("taken");
+        assert!(child.wait().expect("it ends").success());
+        texts.push(Cassette::open(&home.path(name)).expect("accepted"));
+    }
+    let (plain, masked) = (&texts[0], &texts[1]);
+    assert!(
+        plain.frames.iter().any(|f| f.text.iter().any(|row| row.contains(secret))),
+        "the test tests something"
+    );
+    for name in names(&home.path("masked")) {
+        let bytes = fs::read(home.path("masked").join(&name)).expect("read");
+        let text = String::from_utf8_lossy(&bytes);
+        for part in [secret, &secret[..16], &secret[20..]] {
+            assert!(!text.contains(part), "{part} is in {name}");
+        }
+    }
+    let typed: Vec<u8> = masked
+        .events
+        .iter()
+        .filter_map(|e| match &e.kind {
+            EventKind::Input(input) => Some(input.bytes.to_vec()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    assert!(!String::from_utf8_lossy(&typed).contains("Zm9v"), "{typed:?}");
+    assert_eq!(masked.scrub_report.status, "scrubbed");
+    assert!(masked.scrub_report.rules.iter().any(|r| r.hits > 0));
+    // Shape: the same escapes, the same lengths, the same cells taken.
+    assert_eq!(masked.raw().len(), plain.raw().len());
+    let escapes = |c: &Cassette| c.raw().iter().filter(|b| **b == 0x1b).count();
+    assert_eq!(escapes(masked), escapes(plain));
+    let last = |c: &Cassette| -> Vec<usize> {
+        c.frames.last().expect("a frame").text.iter().map(|row| row.chars().count()).collect()
+    };
+    assert_eq!(last(masked), last(plain));
+    assert!(masked.outcome.final_text.as_ref().is_some_and(|t| t.contains("token_count_total secretariat")));
+    let verify = home.run(["cassette", "verify", "masked"]);
+    assert!(verify.status.success(), "{}", said(&verify));
 }

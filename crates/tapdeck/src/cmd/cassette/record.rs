@@ -4,14 +4,16 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tapdeck_core::Exit;
+use tapdeck_core::scrub::Rules;
 use tapdeck_host::cassette::{
     AccountLock, CassetteFolder, CassetteRecorder, CommitError, DEFAULT_ENV, Environment, PreflightError,
-    Recorded, check_command, diagnostics_folder, find_program, rfc3339,
+    Recorded, check_command, diagnostics_folder, find_program, rfc3339, scrub_rules,
 };
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
 use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
@@ -26,6 +28,9 @@ use crate::{human, parse, service_events};
 #[command(after_help = "\
 The cassette appears whole or not at all. A run that is over its time, was cancelled, or did not end
 as --expect-exit says leaves its traces under the diagnostics folder and nothing else.
+
+What looks like a secret, an account, a person, an identifier or the folders of the run is masked in
+everything that is kept, without changing its shape; scrub-report.json says how often each rule hit.
 
 The program gets the variables of the allowlist and no others: PATH, HOME, USER, LOGNAME, SHELL,
 TERM, LANG, LC_ALL, LC_CTYPE, TZ, COLORTERM, and what --env names.
@@ -60,6 +65,12 @@ pub(crate) struct RecordArgs {
     /// Read service events from this file or named pipe, a JSON value a line
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Keep the run as it was, secrets and all
+    #[arg(long)]
+    no_scrub: bool,
+    /// Scrub by the rules of these packs instead of the usual ones; `all` is every pack
+    #[arg(long, value_name = "PACK", conflicts_with = "no_scrub")]
+    scrub: Vec<String>,
     /// The run fails unless the program ends with this code
     #[arg(long, value_name = "CODE")]
     expect_exit: Option<i32>,
@@ -165,6 +176,7 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     if let Some(pid) = lock.as_ref().and_then(AccountLock::stale) {
         say(format_args!("the lock of process {pid}, which is gone, was taken over"));
     }
+    let rules = args.rules(&launch, &environment)?;
     let mut closing = args.preflight(&launch, &environment, clock)?;
     let folder = CassetteFolder::create(&args.target, args.overwrite).map_err(commit_failed)?;
     let source = args.events.as_deref().map(service_events::Source::open).transpose();
@@ -176,7 +188,7 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     let finished = launch.run_recorded(
         |log, clock, size| {
             started_ns = clock.wall_start_ns();
-            CassetteRecorder::start(folder, log.clone(), clock, size, args.resolution)
+            CassetteRecorder::start(folder, log.clone(), clock, size, args.resolution, rules)
         },
         CassetteRecorder::finish,
         |handle| source.map(|source| source.read(handle)),
@@ -187,7 +199,7 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     drop(lock);
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(e) => return args.fail(recorded, clock, &e.to_string(), None),
+        Err(e) => return args.fail(recorded, clock, &e.to_string(), None, closing),
     };
     args.session.comment_on(&outcome);
     let m = &mut closing.manifest;
@@ -195,7 +207,7 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     m.provenance.recorded_at = rfc3339(started_ns);
     m.optional.insert("started_at_ns".into(), started_ns.into());
     if let Some(why) = args.verdict(&recorded, &outcome) {
-        return args.fail(recorded, clock, &why, Some(&outcome));
+        return args.fail(recorded, clock, &why, Some(&outcome), closing);
     }
     closing.outcome = ending(&outcome, &recorded);
     let (bytes, duration) = (recorded.output_bytes(), recorded.duration());
@@ -236,6 +248,27 @@ impl RecordArgs {
             environment.default_value("LANG", "C.UTF-8");
         }
         environment
+    }
+
+    /// What must not be seen: the packs, the folders of the run, and the values of variables that were asked for
+    /// by names that speak of secrets.
+    fn rules(&self, launch: &Launch, environment: &Environment) -> Result<Option<Arc<Rules>>, Fail> {
+        if self.no_scrub {
+            return Ok(None);
+        }
+        let home = environment.get("HOME").map(PathBuf::from).unwrap_or_default();
+        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let telling = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH"].iter().any(|word| name.contains(word))
+        };
+        let secrets = self
+            .env
+            .iter()
+            .filter(|(name, _)| telling(name))
+            .filter_map(|(name, _)| Some((format!("variable {name}"), environment.get(name)?)));
+        let rules = scrub_rules(&self.scrub, &[("work folder", &cwd), ("home", &home)], secrets);
+        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::USAGE))
     }
 
     fn lock(&self, clock: Clock) -> Result<Option<AccountLock>, Fail> {
@@ -324,6 +357,7 @@ impl RecordArgs {
         clock: Clock,
         why: &str,
         outcome: Option<&Outcome>,
+        closing: Closing,
     ) -> Result<Ending, Fail> {
         let folder = self.diagnostics.clone().unwrap_or_else(diagnostics_folder);
         let exit = outcome.map(|o| exit_of(o.exit));
@@ -332,9 +366,9 @@ impl RecordArgs {
             "target": self.target.to_string_lossy(),
             "exit": exit,
             "recorded_at": rfc3339(clock.wall_start_ns()),
-            "final_text": cassette::final_text(recorded.model()),
         });
-        let place = recorded.reject(&folder, clock.wall_start_ns(), &reason).map_err(commit_failed)?;
+        let place =
+            recorded.reject(&folder, clock.wall_start_ns(), &reason, closing).map_err(commit_failed)?;
         if self.json {
             report(&json!({"accepted": false, "error": why, "diagnostics": place.to_string_lossy()}));
         } else {
