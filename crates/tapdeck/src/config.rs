@@ -61,7 +61,7 @@ impl Config {
 
     fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|e| {
-            let line = e.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let line = e.span().map(|span| text.bytes().take(span.start).filter(|b| *b == b'\n').count() + 1);
             match line {
                 Some(line) => format!("line {line}: {}", e.message()),
                 None => e.message().to_owned(),

@@ -70,43 +70,41 @@ fn view(args: &ViewArgs) -> Result<Ending, (String, i32)> {
     let tape = Tape::open(source, config.view.scrollback).map_err(|e| failed(&e.into()))?;
     let options = Options { theme: Theme::from_env(), branch_command: config.view.branch_command };
     let mut app = App::new(Origin::Tape(Box::new(tape)), options);
-    begin(&mut app, args)?;
-    let signal = show(&mut app, config.view.mouse && !args.no_mouse).map_err(|e| failed(&e))?;
+    let mouse = config.view.mouse && !args.no_mouse;
+    let signal = show(&mut app, mouse, |app| begin(app, args)).map_err(|e| failed(&e))?;
     Ok(signal.map_or(Ending::Code(0), Ending::Signal))
 }
 
 /// Goes to where the user wants to begin.
-fn begin(app: &mut App, args: &ViewArgs) -> Result<(), (String, i32)> {
-    let gone = match &args.at {
-        None if args.play => Ok(()),
-        None => app.go(Goal::Byte(u64::MAX)),
+fn begin(app: &mut App, args: &ViewArgs) -> Result<(), ViewError> {
+    match &args.at {
+        None if args.play => {}
+        None => app.go(Goal::Byte(u64::MAX))?,
         Some(parse::Place::Time(time)) => {
-            app.go(Goal::Time(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+            app.go(Goal::Time(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))?;
         }
-        Some(parse::Place::Byte(to)) => app.go(Goal::Byte(*to)),
-        Some(parse::Place::Share(share)) => app.go_to_share(*share),
-        Some(parse::Place::Moment(name)) => match app.go_to_named(name) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                let path = args.file.display();
-                return Err((format!("{path}: no marker or snapshot {name:?}"), code::NOT_FOUND));
+        Some(parse::Place::Byte(to)) => app.go(Goal::Byte(*to))?,
+        Some(parse::Place::Share(share)) => app.go_to_share(*share)?,
+        Some(parse::Place::Moment(name)) => {
+            if !app.go_to_named(name)? {
+                let message = format!("{}: no marker or snapshot {name:?}", args.file.display());
+                return Err(ViewError::Begin { message, missing: true });
             }
-            Err(e) => Err(e),
-        },
-    };
-    gone.map_err(|e| failed(&e.into()))?;
+        }
+    }
     if args.play {
-        app.play().map_err(|e| failed(&e.into()))?;
+        app.play()?;
     }
     match args.search.as_deref().map(|pattern| app.search_for(pattern)) {
-        Some(Err(why)) => Err((format!("--search: {why}"), code::USAGE)),
+        Some(Err(why)) => Err(ViewError::Begin { message: format!("--search: {why}"), missing: false }),
         _ => Ok(()),
     }
 }
 
 fn failed(e: &ViewError) -> (String, i32) {
     let code = match e {
-        ViewError::NoTerminal => code::USAGE,
+        ViewError::NoTerminal | ViewError::Begin { missing: false, .. } => code::USAGE,
+        ViewError::Begin { .. } => code::NOT_FOUND,
         ViewError::Play(PlayError::Source(SourceError::Open { why, .. }))
             if why.kind() == io::ErrorKind::NotFound =>
         {

@@ -14,4 +14,6 @@ mod signals;
 mod snapshot;
 mod support;
 mod terminal;
+#[cfg(feature = "tui")]
+mod view;
 mod vttest;

@@ -1,5 +1,7 @@
 //! What the viewer does with keys and the mouse.
 
+use std::time::Duration;
+
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 use tapdeck_host::PlayError;
@@ -16,6 +18,8 @@ const LONG_SKIP: i64 = 60_000_000_000;
 const JUST_PASSED: u64 = 1_000_000_000;
 const WHEEL: i64 = 3;
 const MAX_PATTERN: usize = 1024;
+/// A key that needs the moments of a recording waits so long for them.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 impl App {
     /// Takes what the user did. `wall_ns` is the time of day, for what is kept.
@@ -164,11 +168,12 @@ impl App {
         let now = self.now;
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
         let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
+        // Whoever moves in time wants to see what was on the screen then.
+        let moves =
+            matches!(key.code, KeyCode::Right | KeyCode::Left | KeyCode::Char('0'..='9' | '.' | ',' | ' '));
+        self.place.follow |= moves;
         match key.code {
-            KeyCode::Char(' ') => {
-                tape.toggle(now)?;
-                self.place.follow |= matches!(&self.origin, Origin::Tape(tape) if tape.plays());
-            }
+            KeyCode::Char(' ') => tape.toggle(now)?,
             KeyCode::Right => tape.skip(if shift { LONG_SKIP } else { SKIP }, now)?,
             KeyCode::Left => tape.skip(if shift { -LONG_SKIP } else { -SKIP }, now)?,
             KeyCode::Char(c @ '0'..='9') => {
@@ -195,8 +200,11 @@ impl App {
     /// Goes to the next snapshot, or the one before the meant row: in the rows where it lies in the past, in time
     /// where it is still to come.
     fn go_to_snapshot(&mut self, forth: bool) -> Result<(), PlayError> {
-        let knows = match &self.origin {
-            Origin::Tape(tape) => tape.knows_moments(),
+        let knows = match &mut self.origin {
+            Origin::Tape(tape) => {
+                tape.learn_within(PATIENCE);
+                tape.knows_moments()
+            }
             Origin::Live(..) => true,
         };
         if !knows {

@@ -32,6 +32,8 @@ use search::{Hit, Search, Step};
 
 /// How long a notice stays.
 const NOTICE_NS: u64 = 6_000_000_000;
+/// Without a change for so long, the terminal counts as still.
+const SETTLED_NS: u64 = 200_000_000;
 
 /// Where the terminal comes from.
 pub enum Origin {
@@ -164,6 +166,7 @@ pub struct App {
     drawn: Drawn,
     tall: bool,
     counting: bool,
+    changed_ns: u64,
     /// A search is to begin once the place is reached.
     wants_search: bool,
     dirty: bool,
@@ -188,6 +191,7 @@ impl App {
             drawn: Drawn::default(),
             tall: false,
             counting: false,
+            changed_ns: 0,
             wants_search: false,
             dirty: true,
             now: 0,
@@ -289,10 +293,13 @@ impl App {
     /// When the recording cannot be read on.
     pub fn tick(&mut self, now: u64) -> Result<(), PlayError> {
         self.now = now;
-        self.dirty |= match &mut self.origin {
+        let changed = match &mut self.origin {
             Origin::Tape(tape) => tape.tick(now)?,
             Origin::Live(live, _) => live.poll(),
         };
+        if changed {
+            (self.dirty, self.changed_ns) = (true, now);
+        }
         self.watch_driver();
         if self.wants_search && !matches!(&self.origin, Origin::Tape(tape) if tape.is_on_its_way()) {
             self.wants_search = false;
@@ -319,14 +326,10 @@ impl App {
         Ok(())
     }
 
-    /// Counts what matches, while nothing changes.
+    /// Counts what matches, once nothing has changed for a while: every change would begin the count anew.
     fn count(&mut self) {
-        let plays = match &self.origin {
-            Origin::Tape(tape) => tape.plays() || tape.is_on_its_way(),
-            Origin::Live(..) => false,
-        };
-        if plays || !self.search.is_set() {
-            self.counting = false;
+        self.counting = self.search.is_set();
+        if !self.counting || self.now < self.changed_ns + SETTLED_NS {
             return;
         }
         let before = self.search.counted();
@@ -351,10 +354,11 @@ impl App {
     /// When [`App::tick`] has something to do again, on the same clock.
     pub fn due_ns(&mut self, now: u64) -> Option<u64> {
         let origin = self.tape().and_then(|tape| tape.due_ns(now));
-        let busy = (self.search.is_busy() || self.counting).then_some(now);
+        let busy = self.search.is_busy().then_some(now);
+        let count = self.counting.then_some((self.changed_ns + SETTLED_NS).max(now));
         let notice = self.notice.as_ref().map(|n| n.until_ns);
         let marks = self.marks_stale.then_some(now + 100_000_000);
-        [origin, busy, notice, marks].into_iter().flatten().min()
+        [origin, busy, count, notice, marks].into_iter().flatten().min()
     }
 
     /// Whether there is something new to be drawn.

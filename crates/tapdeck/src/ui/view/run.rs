@@ -23,6 +23,14 @@ pub enum ViewError {
     /// There is no terminal to show it on.
     #[error("the viewer needs a terminal to show itself on: run it on one")]
     NoTerminal,
+    /// The place to begin at is not there, or what to begin with is wrong.
+    #[error("{message}")]
+    Begin {
+        /// What is wrong.
+        message: String,
+        /// Whether something was looked for and not found.
+        missing: bool,
+    },
     /// The terminal could not be used.
     #[error("this terminal cannot be used: {0}")]
     Terminal(#[from] io::Error),
@@ -31,13 +39,19 @@ pub enum ViewError {
     Play(#[from] PlayError),
 }
 
-/// Shows the viewer until the user leaves it. The signal is one that asked this process to end.
+/// Shows the viewer until the user leaves it. `begin` goes to where it begins, which may start threads: that must come
+/// after the signals of this process have been taken. The signal returned is one that asked this process to end.
 ///
 /// # Errors
 /// When the terminal or the recording fails.
-pub fn run(app: &mut App, mouse: bool) -> Result<Option<i32>, ViewError> {
+pub fn run(
+    app: &mut App,
+    mouse: bool,
+    begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
+) -> Result<Option<i32>, ViewError> {
     let clock = Clock::start();
     let mut screen = Some(Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?);
+    begin(app)?;
     if let Origin::Tape(tape) = &mut app.origin {
         tape.look_ahead();
     }

@@ -171,10 +171,15 @@ impl Tape {
     }
 
     fn learn(&mut self) -> bool {
+        self.learn_within(Duration::ZERO)
+    }
+
+    /// Waits so long for the moments to be known; says whether something new is.
+    pub fn learn_within(&mut self, limit: Duration) -> bool {
         if self.all_moments {
             return false;
         }
-        let Some(found) = self.player.moments(Some(Duration::ZERO)) else { return false };
+        let Some(found) = self.player.moments(Some(limit)) else { return false };
         let mut moments = found.to_vec();
         moments.extend(self.player.source().moments_beside(&moments));
         moments.sort_by_key(|m| m.anchor);

@@ -216,6 +216,7 @@ fn searching_is_incremental_and_lights_up() {
     assert!(stage.screen().contains("not found: LINE"), "upper case counts\n{}", stage.screen());
     stage.send("/[13]0$\r");
     assert_eq!(stage.app.focus, Some(9));
+    stage.pass(SECOND);
     assert!(stage.screen().contains("1 of 2 found"), "{}", stage.screen());
     for (key, row) in [("n", 29), ("n", 9), ("N", 29), ("N", 9)] {
         stage.send(key);

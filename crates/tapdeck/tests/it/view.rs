@@ -1,0 +1,177 @@
+//! The viewer on a real terminal.
+
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use crate::support::{Home, Seat, TAPDECK, signal};
+
+/// A recording of so many numbered lines on 60×10, one every tenth of a second.
+fn recording(home: &Home, lines: usize) -> PathBuf {
+    let path = home.path("demo.cast");
+    let mut cast = "{\"version\":2,\"width\":60,\"height\":10}\n".to_owned();
+    for i in 1..=lines {
+        let _ = writeln!(cast, "[{}.{},\"o\",\"line {i}\\r\\n\"]", i / 10, i % 10);
+    }
+    std::fs::write(&path, cast).expect("written");
+    path
+}
+
+fn view(home: &Home, path: &std::path::Path, cols: u16, rows: u16) -> Seat {
+    Seat::with_size(home.tapdeck(["view".as_ref(), path.as_os_str()]), cols, rows)
+}
+
+/// The terminal is as it was: settings, screen, mouse, paste and cursor.
+#[track_caller]
+fn restored(seat: &Seat) {
+    assert_eq!(format!("{:?}", seat.termios()), seat.original);
+    let modes = seat.term.modes();
+    assert!(!modes.alternate() && modes.cursor_visible() && !modes.bracketed_paste());
+    assert_eq!(modes.mouse(), tapdeck_term::MouseTracking::Off);
+}
+
+#[test]
+fn shown_searched_and_left() {
+    let home = Home::new();
+    let mut seat = view(&home, &recording(&home, 50), 80, 20);
+    seat.wait_text("line 50");
+    seat.wait_text("■ END");
+    assert!(seat.term.modes().alternate());
+    seat.send("/line 7$\r");
+    seat.wait_text("1 of 1 found");
+    seat.wait_text("line 7 ");
+    seat.send("5");
+    seat.wait("the middle", |s| s.screen().contains("0:02 / 0:05") && s.screen().contains("line 25"));
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    restored(&seat);
+}
+
+#[test]
+fn an_instruction_is_kept_and_the_command_started() {
+    let home = Home::new();
+    let path = recording(&home, 12);
+    std::fs::write(
+        home.path("demo.cast.snapshots.jsonl"),
+        "{\"id\":5,\"ts_ns\":0,\"label\":\"\\u001b[31mfive\",\"kind\":\"ipc\",\"anchor_byte\":39}\n",
+    )
+    .expect("written");
+    std::fs::create_dir_all(home.path("config/tapdeck")).expect("made");
+    let config = "[view]\nbranch_command = [\"sh\", \"-c\", \"echo id=$1 text=$2; read x; exit 3\", \"sh\", \"{snapshot}\", \"{text}\"]\n";
+    std::fs::write(home.path("config/tapdeck/config.toml"), config).expect("written");
+    let mut command = home.tapdeck(["view".as_ref(), path.as_os_str()]);
+    command.env("XDG_CONFIG_HOME", home.path("config"));
+    let mut seat = Seat::with_size(command, 80, 24);
+    seat.wait_text("line 12");
+    seat.send("[");
+    seat.wait_text("snapshot 5");
+    seat.send("i");
+    seat.wait_text("Instruction from snapshot 5");
+    seat.send("do $(touch x) it\r");
+    seat.wait_text("Kept. Start sh");
+    let kept = std::fs::read_to_string(home.path("demo.cast.instructions.jsonl")).expect("kept");
+    assert!(kept.contains("\"text\":\"do $(touch x) it\"") && kept.contains("\"id\":5"), "{kept}");
+    seat.send("y");
+    seat.wait_text("id=5 text=do $(touch x) it");
+    assert!(!seat.term.modes().alternate(), "the command has the terminal");
+    seat.send("\r");
+    seat.wait_text("sh ended with exit code 3");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    assert!(!home.path("x").exists(), "no shell has seen the text");
+    restored(&seat);
+    assert!(!seat.raw.windows(5).any(|w| w == b"\x1b[31m"), "a label cannot act");
+}
+
+#[test]
+fn the_terminal_comes_back_after_a_signal_and_is_lent_out_on_suspension() {
+    let home = Home::new();
+    let path = recording(&home, 5);
+    for kind in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut seat = view(&home, &path, 80, 20);
+        seat.wait_text("■ END");
+        signal(seat.child.id(), kind);
+        assert_eq!(seat.end().signal(), Some(kind.as_raw()));
+        restored(&seat);
+    }
+    let script = format!("set -m; {TAPDECK} view demo.cast; echo stopped; fg >/dev/null; echo over");
+    let mut command = home.command("bash");
+    command.args(["-c", &script]);
+    let mut seat = Seat::with_size(command, 80, 20);
+    seat.wait_text("■ END");
+    seat.send("\x1a");
+    seat.wait("the shell", |s| {
+        !s.term.modes().alternate() || s.screen().contains("■ END") && s.raw.ends_with(b"l")
+    });
+    seat.wait("the viewer again", |s| s.term.modes().alternate() && s.screen().contains("■ END"));
+    seat.send("q");
+    seat.wait_text("over");
+    seat.end();
+    restored(&seat);
+}
+
+#[test]
+fn sizes_change_and_may_be_nothing() {
+    let home = Home::new();
+    let path = recording(&home, 30);
+    let mut seat = view(&home, &path, 80, 20);
+    seat.wait_text("line 30");
+    seat.resize(30, 8);
+    seat.wait("the smaller picture", |s| s.screen().contains("line 30") && s.screen().contains("■ END"));
+    assert!(!seat.screen().contains("line 20"));
+    seat.resize(1, 1);
+    seat.send("k");
+    seat.resize(100, 30);
+    seat.wait("the larger picture", |s| s.screen().contains("60×10"));
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    restored(&seat);
+    for (cols, rows) in [(0, 0), (1, 1), (3, 2)] {
+        let mut seat = view(&home, &path, cols, rows);
+        seat.wait("the viewer", |s| s.term.modes().alternate());
+        seat.send("jkg/line\rnG0  hx=[q");
+        assert_eq!(seat.end().code(), Some(0), "{cols}x{rows}");
+        restored(&seat);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_rows_are_searched() {
+    let home = Home::new();
+    let path = home.path("long.raw");
+    let text: String = (1..=100_000).map(|i| format!("row {i} of many\r\n")).collect();
+    std::fs::write(&path, text).expect("written");
+    let mut seat = view(&home, &path, 80, 30);
+    seat.wait_text("row 100000 of many");
+    seat.send("g");
+    seat.wait_text("row 1 of many");
+    seat.send("/row 99[9]98\\b\r");
+    seat.wait_text("row 99998 of many");
+    seat.send("?row 17 \r");
+    seat.wait_text("row 17 of many");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_viewed_says_so() {
+    let home = Home::new();
+    let path = recording(&home, 1);
+    let out = home.run(["view".as_ref(), path.as_os_str()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("needs a terminal"), "{out:?}");
+    let out = home.run(["view", "nowhere.ahr"]);
+    assert_eq!(out.status.code(), Some(3), "{out:?}");
+    std::fs::write(home.path("bad.toml"), "[view]\nmuose = 1\n").expect("written");
+    let mut command = home.tapdeck(["view".as_ref(), path.as_os_str()]);
+    let out = command.env("TAPDECK_CONFIG", home.path("bad.toml")).output().expect("it runs");
+    assert_eq!(out.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert!(message.contains("bad.toml") && message.contains("line 2"), "{message}");
+    let mut seat =
+        Seat::new(home.tapdeck(["view".as_ref(), path.as_os_str(), "--at".as_ref(), "@none".as_ref()]));
+    assert_eq!(seat.end().code(), Some(3), "{}", seat.screen());
+    restored(&seat);
+}
