@@ -2,7 +2,7 @@
 //!
 //! The parts are the crates of the workspace, re-exported under one name: [`term`] is the terminal model,
 //! [`core`] the session without I/O, [`tape`] the formats of recordings, [`host`] the operating system and
-//! [`serve`] the sockets.
+//! [`serve`] the sockets. [`testing`] drives and checks terminal programs in the tests of other projects.
 //!
 //! ```no_run
 //! use tapdeck::host::{Launch, backend::CommandSpec};
@@ -20,6 +20,8 @@
 //! let rows: Vec<String> = term.screen().map(|line| line.text()).collect();
 //! assert_eq!(rows, ["one", "two", ""]);
 //! ```
+
+pub mod testing;
 
 pub use tapdeck_core as core;
 pub use tapdeck_host as host;

@@ -24,6 +24,7 @@ mod lines;
 pub mod meta;
 pub mod raw;
 mod replay;
+pub mod scenario;
 pub mod seal;
 pub mod three_a;
 pub mod ttyrec;

@@ -222,15 +222,14 @@ impl Fact {
     fn check(&self, look: &Look, view: View<'_>) -> Result<(), Mismatch> {
         let frame = view.frame;
         match self {
-            Self::Contains(text) => found(look, frame, |t| t.contains(text.as_str()))
+            Self::Contains(text) => look
+                .shows(frame, text)
                 .then_some(())
                 .ok_or_else(|| Mismatch::new(format!("{text:?} is not on the screen"))),
-            Self::Lacks(text) => {
-                (!found(look, frame, |t| t.contains(text.as_str()))).then_some(()).ok_or_else(|| Mismatch {
-                    spots: spots_of(look, frame, text),
-                    ..Mismatch::new(format!("{text:?} is on the screen"))
-                })
-            }
+            Self::Lacks(text) => (!look.shows(frame, text)).then_some(()).ok_or_else(|| Mismatch {
+                spots: spots_of(look, frame, text),
+                ..Mismatch::new(format!("{text:?} is on the screen"))
+            }),
             Self::Matches(pattern) => found(look, frame, |t| pattern.is_match(t))
                 .then_some(())
                 .ok_or_else(|| Mismatch::new(format!("nothing on the screen matches /{pattern}/"))),

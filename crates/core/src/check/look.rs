@@ -81,9 +81,21 @@ impl Look {
         Some(text)
     }
 
-    /// Whether a text is to be seen, over wrapped lines too.
+    /// Whether a text is to be seen, over wrapped lines too. Rows go on as blanks to their end, so a text may end in some
+    /// where the row does.
     pub fn shows(&self, frame: &Frame, text: &str) -> bool {
-        self.text(frame).contains(text) || self.unwrapped(frame).is_some_and(|t| t.contains(text))
+        let lines: Vec<&str> = text.split('\n').collect();
+        let last = lines.len() - 1;
+        let trimmed = lines.iter().enumerate().map(|(i, l)| if i < last { l.trim_end() } else { l });
+        let wanted = trimmed.collect::<Vec<_>>().join("\n");
+        let bare = wanted.trim_end_matches(' ');
+        let ends_row = |shown: &str| {
+            let mut found = shown.match_indices(bare);
+            bare.len() < wanted.len()
+                && found.any(|(at, _)| matches!(shown[at + bare.len()..].chars().next(), None | Some('\n')))
+        };
+        let has = |shown: &str| shown.contains(&wanted) || ends_row(shown);
+        has(&self.text(frame)) || self.unwrapped(frame).is_some_and(|t| has(&t))
     }
 
     /// Whether two frames look the same, judged by the rows that they share.
@@ -197,6 +209,15 @@ mod tests {
         assert_eq!(look.text(&frame), "top <clock>\npid ▒▒▒ ok\n漢字 ▒");
         assert_eq!(look.expected("top 23:59\npid 99  ok\n漢字 anything\n\n"), look.text(&frame));
         assert_eq!(look.expected(&look.text(&frame)), look.text(&frame), "a stored text stays what it is");
+    }
+
+    /// A prompt ends in a blank, and whoever writes `contains: "$ "` means it.
+    #[test]
+    fn a_text_may_end_in_blanks_where_the_row_does() {
+        let frame = frame("one $\ntwo");
+        let shows = |text: &str| Look::default().shows(&frame, text);
+        assert!(shows("one $ ") && shows("$") && shows("$  \ntwo ") && shows("one $\ntwo"));
+        assert!(!shows("one  $") && !shows("tw ") && !shows("$ \ntwo!") && !shows("on "));
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct Outcome {
     pub left_raw: bool,
     /// Processes that the program started in its session and left behind.
     pub survivors: usize,
+    /// The program's terminal was closed by all who held it, so that everything written to it has been read.
+    pub eof: bool,
 }
 
 /// Where the stopping of a program has got to.
@@ -210,7 +212,7 @@ impl<B: Backend> Driver<B> {
         let restored = self.outer.as_mut().map_or(Ok(()), Outer::give_back);
         // A terminal that has hung up needs nothing back.
         let left_raw = restored.is_err_and(|e| e.raw_os_error() != Some(libc::EIO));
-        Ok(Outcome { exit: result?, ended: self.ended, left_raw, survivors })
+        Ok(Outcome { exit: result?, ended: self.ended, left_raw, survivors, eof: self.closed })
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {

@@ -16,6 +16,7 @@ mod render;
 mod repair;
 mod run;
 mod snapshot;
+mod test;
 mod verify;
 #[cfg(feature = "tui")]
 mod view;
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     BranchPoints(branch_points::BranchPointsArgs),
     Info(info::InfoArgs),
     Cassette(cassette::CassetteArgs),
+    Test(test::TestArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
 }
@@ -56,6 +58,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::BranchPoints(args) => branch_points::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Cassette(args) => cassette::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }
 }

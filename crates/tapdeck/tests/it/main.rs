@@ -10,6 +10,7 @@ mod plain;
 mod play;
 mod rec;
 mod repair;
+mod scenarios;
 mod signals;
 mod snapshot;
 mod support;

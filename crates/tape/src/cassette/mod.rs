@@ -21,7 +21,7 @@ mod tar;
 mod verify;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use check::{digest_hex, is_uuid};
 pub use events::{CassetteEvent, EventKind, Input, Paste};

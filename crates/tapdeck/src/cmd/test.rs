@@ -1,0 +1,360 @@
+//! `tapdeck test`: scenarios, judged from their cassettes or from the programs themselves.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tapdeck::testing::{Change, Fault, How, Outcome, Report, find, run as run_scenario};
+use tapdeck_host::Clock;
+
+use crate::ending::{Ending, code, print, say};
+use crate::human;
+use crate::out_file::OutFile;
+
+/// Run scenarios: check recordings of terminal programs, or the programs themselves.
+#[derive(Args)]
+#[command(after_help = "\
+A scenario is a file NAME.scenario.yaml; in folders all of them are found. Exit code 0 means that everything
+holds, 1 that something does not.
+
+Examples:
+  tapdeck test cassettes/                   check everything from cassettes, no program needed
+  tapdeck test --live cassettes/less.scenario.yaml
+  tapdeck test --record my.scenario.yaml    run the program, keep the session as the cassette
+  tapdeck test --update cassettes/          show what stored texts would become, and ask
+  tapdeck test --junit report.xml --jobs 4 cassettes/")]
+pub(crate) struct TestArgs {
+    /// Scenario files, or folders with them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Run the programs themselves instead of replaying their cassettes
+    #[arg(long, conflicts_with = "record")]
+    live: bool,
+    /// Run the programs and keep the sessions as cassettes, each bound to its scenario
+    #[arg(long)]
+    record: bool,
+    /// So many scenarios at a time; as many as there are processors when left out
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Only scenarios with this in their name
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Write a report in JUnit's format
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+    /// Take what is shown as right: tells what stored texts and bindings would become, and asks
+    #[arg(long, conflicts_with_all = ["live", "record"])]
+    update: bool,
+    /// With --update, do not ask
+    #[arg(long, requires = "update")]
+    yes: bool,
+    /// Fail when a scenario has to be skipped, for instance because its program is not installed
+    #[arg(long)]
+    no_skips: bool,
+}
+
+pub(crate) fn run(args: &TestArgs) -> Ending {
+    let files = match find(&args.paths) {
+        Ok(files) => files,
+        Err((path, e)) => {
+            say(format_args!("{}: {e}", path.display()));
+            let missing = e.kind() == std::io::ErrorKind::NotFound;
+            return Ending::Code(if missing { code::NOT_FOUND } else { code::IO });
+        }
+    };
+    let wanted = |path: &PathBuf| {
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        args.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
+    };
+    let files: Vec<PathBuf> = files.into_iter().filter(wanted).collect();
+    if files.is_empty() {
+        say("there are no scenarios here: they are files called NAME.scenario.yaml");
+        return Ending::Code(code::NOT_FOUND);
+    }
+    let how = match (args.live, args.record) {
+        (true, _) => How::Live,
+        (_, true) => How::Record,
+        _ => How::Cassette,
+    };
+    let clock = Clock::start();
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let quiet = args.json;
+    let reports = run_all(&files, how, jobs, |report| {
+        if !quiet {
+            tell(report);
+        }
+    });
+    let took_ns = clock.now().mono_ns;
+    if let Some(path) = &args.junit
+        && let Err(e) = write_junit(path, &reports, took_ns)
+    {
+        say(format_args!("the report {} cannot be written: {e}", path.display()));
+        return Ending::Code(code::IO);
+    }
+    if args.json {
+        let value = json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took_ns });
+        print(format_args!("{}\n", human::json(&value)));
+    } else {
+        sum_up(&reports, took_ns, how);
+    }
+    if args.update {
+        return update(&reports, args.yes);
+    }
+    let failed = reports.iter().any(|r| match r.outcome {
+        Outcome::Failed(_) => true,
+        Outcome::Skipped(_) => args.no_skips,
+        Outcome::Passed => false,
+    });
+    Ending::Code(if failed { code::FAILED } else { 0 })
+}
+
+/// Runs all scenarios, several at a time; `each` is told in the order of the files.
+fn run_all(files: &[PathBuf], how: How, jobs: usize, each: impl Fn(&Report) + Sync) -> Vec<Report> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<(usize, BTreeMap<usize, Report>)> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.min(files.len()) {
+            scope.spawn(|| {
+                while let Some((i, path)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
+                {
+                    let report = run_scenario(path, how);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done.1.insert(i, report);
+                    let (told, reports) = &mut *done;
+                    while let Some(report) = reports.get(told) {
+                        each(report);
+                        *told += 1;
+                    }
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).1.into_values().collect()
+}
+
+/// A scenario's line, and what is wrong with it.
+fn tell(report: &Report) {
+    let ms = report.nanoseconds as f64 / 1e6;
+    let name = human::printable(&report.name);
+    match &report.outcome {
+        Outcome::Passed => print(format_args!("ok       {name} ({} checks, {ms:.1} ms)\n", report.checks)),
+        Outcome::Skipped(why) => print(format_args!("skipped  {name}: {}\n", human::printable(why))),
+        Outcome::Failed(faults) => {
+            print(format_args!("FAILED   {name} ({} checks, {ms:.1} ms)\n", report.checks));
+            for fault in faults {
+                print(format_args!("\n{}", explain(&report.path, fault)));
+            }
+            print(format_args!("\n"));
+        }
+    }
+}
+
+/// A fault in full.
+fn explain(path: &Path, fault: &Fault) -> String {
+    let place = fault.line.map_or_else(String::new, |line| format!(":{line}"));
+    let head = format!("{}{place}: {}", path.display(), fault.claim);
+    let details: String = fault.details.lines().map(|l| human::printable(l) + "\n").collect();
+    format!("{}\n  {}\n{details}", human::printable(&head), human::printable(&fault.message))
+}
+
+fn count(reports: &[Report], which: impl Fn(&Outcome) -> bool) -> usize {
+    reports.iter().filter(|r| which(&r.outcome)).count()
+}
+
+fn sum_up(reports: &[Report], took_ns: u64, how: How) {
+    let failed = count(reports, |o| matches!(o, Outcome::Failed(_)));
+    let skipped = count(reports, |o| matches!(o, Outcome::Skipped(_)));
+    let checks: usize = reports.iter().map(|r| r.checks).sum();
+    let from = match how {
+        How::Cassette => "from cassettes",
+        How::Live => "live",
+        How::Record => "recorded",
+    };
+    let time = human::duration(std::time::Duration::from_nanos(took_ns));
+    let passed = reports.len() - failed - skipped;
+    print(format_args!(
+        "\n{passed} passed, {failed} failed, {skipped} skipped, {checks} checks {from} in {time}\n"
+    ));
+}
+
+fn as_json(report: &Report) -> Value {
+    let (result, faults, why) = match &report.outcome {
+        Outcome::Passed => ("passed", &[][..], None),
+        Outcome::Failed(faults) => ("failed", &faults[..], None),
+        Outcome::Skipped(why) => ("skipped", &[][..], Some(why)),
+    };
+    let fault =
+        |f: &Fault| json!({ "line": f.line, "claim": f.claim, "message": f.message, "details": f.details });
+    json!({
+        "name": report.name,
+        "path": report.path.to_string_lossy(),
+        "result": result,
+        "why": why,
+        "checks": report.checks,
+        "ns": report.nanoseconds,
+        "faults": faults.iter().map(fault).collect::<Vec<_>>(),
+    })
+}
+
+fn write_junit(path: &Path, reports: &[Report], took_ns: u64) -> std::io::Result<()> {
+    let mut out = OutFile::create(path, true)?;
+    out.write_all(junit(reports, took_ns).as_bytes())?;
+    out.commit()
+}
+
+fn junit(reports: &[Report], took_ns: u64) -> String {
+    let failed = count(reports, |o| matches!(o, Outcome::Failed(_)));
+    let skipped = count(reports, |o| matches!(o, Outcome::Skipped(_)));
+    let head = format!(
+        "tests=\"{}\" failures=\"{failed}\" skipped=\"{skipped}\" errors=\"0\" time=\"{:.3}\"",
+        reports.len(),
+        took_ns as f64 / 1e9
+    );
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {head}>\n  <testsuite name=\"tapdeck\" {head}>\n"
+    );
+    for report in reports {
+        let folder = report.path.parent().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+        out.push_str(&format!(
+            "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\" time=\"{:.6}\"",
+            xml(&report.name),
+            xml(&folder),
+            xml(&report.path.to_string_lossy()),
+            report.nanoseconds as f64 / 1e9
+        ));
+        match &report.outcome {
+            Outcome::Passed => out.push_str("/>\n"),
+            Outcome::Skipped(why) => {
+                out.push_str(&format!(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", xml(why)));
+            }
+            Outcome::Failed(faults) => {
+                let message = faults.first().map(|f| f.message.as_str()).unwrap_or_default();
+                let text: String = faults.iter().map(|f| explain(&report.path, f)).collect();
+                out.push_str(&format!(
+                    ">\n      <failure message=\"{}\">{}</failure>\n    </testcase>\n",
+                    xml(message),
+                    xml(&text)
+                ));
+            }
+        }
+    }
+    out + "  </testsuite>\n</testsuites>\n"
+}
+
+/// Text inside XML; what the format cannot carry at all is left out.
+fn xml(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' => out.push_str("&#10;"),
+            '\t' => out.push_str("&#9;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Shows what would change and, if somebody agrees, changes it.
+fn update(reports: &[Report], yes: bool) -> Ending {
+    // Two checks of one file want one change.
+    let mut changes: BTreeMap<&Path, &Change> = BTreeMap::new();
+    for change in reports.iter().flat_map(|r| &r.changes) {
+        if let Some(other) = changes.insert(&change.path, change)
+            && other.text != change.text
+        {
+            say(format_args!(
+                "{}: two checks want different texts in it; nothing was changed",
+                change.path.display()
+            ));
+            return Ending::Code(code::FAILED);
+        }
+    }
+    if changes.is_empty() {
+        print(format_args!("nothing to update\n"));
+        let failed = count(reports, |o| matches!(o, Outcome::Failed(_))) > 0;
+        return Ending::Code(if failed { code::FAILED } else { 0 });
+    }
+    for change in changes.values() {
+        let lines: String = change.difference.lines().map(|l| human::printable(l) + "\n").collect();
+        print(format_args!("\n{} would change:\n{lines}", human::printable(&change.path.to_string_lossy())));
+    }
+    if !yes && !agreed(changes.len()) {
+        say("nothing was changed");
+        return Ending::Code(code::FAILED);
+    }
+    for change in changes.values() {
+        let written = OutFile::create(&change.path, true).and_then(|mut file| {
+            file.write_all(change.text.as_bytes())?;
+            file.commit()
+        });
+        if let Err(e) = written {
+            say(format_args!("{} cannot be written: {e}", change.path.display()));
+            return Ending::Code(code::IO);
+        }
+        print(format_args!("updated {}\n", human::printable(&change.path.to_string_lossy())));
+    }
+    Ending::Code(0)
+}
+
+fn agreed(files: usize) -> bool {
+    if !std::io::stdin().is_terminal() {
+        say("nobody is there to ask: say --yes to change without asking");
+        return false;
+    }
+    print(format_args!("\nchange {files} file{}? [y/N] ", if files == 1 { "" } else { "s" }));
+    let _ = std::io::stdout().flush();
+    let mut answer = String::new();
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_xml_whatever_programs_show() {
+        let fault = Fault {
+            line: Some(3),
+            claim: "a<b".into(),
+            message: "\"&\x1b".into(),
+            details: "\u{7}]]>\n".into(),
+        };
+        let report = |outcome| Report {
+            path: "x/y.scenario.yaml".into(),
+            name: "y".into(),
+            outcome,
+            checks: 1,
+            nanoseconds: 1_500_000,
+            changes: Vec::new(),
+        };
+        let text = junit(
+            &[
+                report(Outcome::Passed),
+                report(Outcome::Failed(vec![fault])),
+                report(Outcome::Skipped("z".into())),
+            ],
+            0,
+        );
+        assert!(
+            text.contains("tests=\"3\" failures=\"1\" skipped=\"1\"") && text.contains("a&lt;b"),
+            "{text}"
+        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+        assert!(!text.contains("]]>"), "{text}");
+    }
+}

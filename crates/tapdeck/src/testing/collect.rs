@@ -1,0 +1,122 @@
+//! From a session's log to a timeline: what was delivered is matched with what was sent, and what only the driver of
+//! the session knows (signals, names of moments) is put in its place.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tapdeck_core::check::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name};
+use tapdeck_core::{Author, Entry, Event, Exit};
+use tapdeck_term::Size;
+
+/// Input that was sent; the log tells when it was delivered, and in which pieces.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Bytes not yet delivered.
+    pub(crate) left: usize,
+    /// The key, told once.
+    pub(crate) key: Option<String>,
+    /// It is a paste.
+    pub(crate) paste: bool,
+}
+
+/// A timeline in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    size: Size,
+    moments: Vec<(u64, What)>,
+    /// The first size in the log is the one at the start.
+    started: bool,
+    ended_ns: Option<u64>,
+    lost: u64,
+}
+
+impl Collector {
+    pub(crate) fn new(size: Size) -> Self {
+        Self { size, ..Self::default() }
+    }
+
+    /// Output that was lost because the test was too slow to read it.
+    pub(crate) fn lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
+
+    /// Takes an entry of the log; gives what it is on the timeline.
+    pub(crate) fn take(&mut self, entry: &Entry, sent: &mut VecDeque<Sent>) -> Vec<What> {
+        let found = match &entry.event {
+            Event::Output { bytes, .. } => vec![What::Output(bytes.clone())],
+            Event::Input { by: Author::Party(_), bytes } => label(bytes, sent),
+            Event::Input { bytes, by } => {
+                let reply = *by == Author::Reply;
+                vec![What::Input(Input { bytes: bytes.clone(), reply, ..Input::default() })]
+            }
+            Event::Resize(size) => {
+                let size = Size::new(size.cols, size.rows);
+                if std::mem::replace(&mut self.started, true) { vec![What::Resize(size)] } else { Vec::new() }
+            }
+            Event::Signal(number) => vec![What::Signal(signal_name(*number))],
+            Event::Exit(_) => {
+                self.ended_ns = Some(entry.at.mono_ns);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        // What was put in place later than this entry's time was seen before it all the same.
+        for (at, _) in self.moments.iter_mut().rev() {
+            if *at <= entry.at.mono_ns {
+                break;
+            }
+            *at = entry.at.mono_ns;
+        }
+        self.moments.extend(found.iter().map(|what| (entry.at.mono_ns, what.clone())));
+        found
+    }
+
+    /// Puts something behind everything that was taken so far.
+    pub(crate) fn insert(&mut self, now_ns: u64, what: What) {
+        self.moments.push((now_ns, what));
+    }
+
+    /// The timeline, in milliseconds.
+    pub(crate) fn finish(
+        self,
+        now_ns: u64,
+        exit: Exit,
+        cause: Cause,
+        eof: bool,
+        leaked: Option<u32>,
+    ) -> Timeline {
+        let end_ns = self.ended_ns.unwrap_or(now_ns);
+        let pos = |i: usize, ns: u64| Pos { t_ms: ns.min(end_ns) / 1_000_000, seq: i as u64 + 1 };
+        let moments: Vec<Moment> = self
+            .moments
+            .into_iter()
+            .enumerate()
+            .map(|(i, (ns, what))| Moment { at: pos(i, ns), what })
+            .collect();
+        let end = End { at: pos(moments.len(), end_ns), exit: Some(exit), cause, eof: Some(eof), leaked };
+        Timeline { size: self.size, moments, end }
+    }
+}
+
+fn label(bytes: &Bytes, sent: &mut VecDeque<Sent>) -> Vec<What> {
+    let mut found = Vec::new();
+    let mut rest = bytes.clone();
+    while !rest.is_empty() {
+        let Some(front) = sent.front_mut() else {
+            found.push(What::Input(Input { bytes: rest, ..Input::default() }));
+            break;
+        };
+        let piece = rest.split_to(front.left.min(rest.len()));
+        front.left -= piece.len();
+        found.push(What::Input(Input {
+            bytes: piece,
+            key: front.key.take(),
+            paste: front.paste,
+            reply: false,
+        }));
+        if front.left == 0 {
+            sent.pop_front();
+        }
+    }
+    found
+}

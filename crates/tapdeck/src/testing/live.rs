@@ -1,0 +1,298 @@
+//! A scenario with the program itself: it runs in an empty folder with a home of its own and the environment that the
+//! scenario allows, and is driven by the steps.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tapdeck_core::check::{Claim, Timeline, Trace};
+use tapdeck_host::Clock;
+use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339};
+use tapdeck_tape::cassette::{
+    Cassette, Closing, Command, ContentDigest, Final, Harness, Manifest, Provenance, ScrubReport, Terminal,
+    Timing, VERSION, names,
+};
+use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, Step, Until, step_mark};
+
+use super::scenario::{Change, Fault, Loaded, Ran, change};
+use super::session::{Program, Session};
+use super::{TestResult, picture};
+
+/// What a program gets when its scenario does not say: enough to start, nothing to leak.
+const ALLOWED: [&str; 1] = ["PATH"];
+const GIVEN: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
+
+/// How exact the times of a recorded scenario are.
+const RESOLUTION_MS: u64 = 10;
+
+pub(super) fn run(loaded: &Loaded) -> Ran {
+    let mut ran = Ran::default();
+    match &loaded.scenario.source {
+        None => ran.skipped = Some("it has a cassette only, no program and no play".into()),
+        Some(Source::Play(play)) => {
+            let mut timeline = play.timeline(loaded.scenario.size);
+            timeline.end.eof = Some(true);
+            timeline.end.leaked = Some(0);
+            ran.timeline = Some(timeline);
+        }
+        Some(Source::Program(program)) => run_program(loaded, program, &mut ran),
+    }
+    ran
+}
+
+fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
+    let missing: Vec<&str> = spec.needs.iter().map(String::as_str).filter(|p| !installed(p)).collect();
+    if !missing.is_empty() {
+        ran.skipped = Some(format!("{} is not installed", missing.join(", ")));
+        return;
+    }
+    let setup = |e: std::io::Error| Fault::new("the program's folder can be made", e.to_string());
+    let folder = match tempfile::Builder::new().prefix("tapdeck-test-").tempdir() {
+        Ok(folder) => folder,
+        Err(e) => return ran.faults.push(setup(e)),
+    };
+    if let Err(e) = write_files(folder.path(), spec) {
+        return ran.faults.push(setup(e));
+    }
+    let mut session = match start(loaded, spec, folder.path()) {
+        Ok(session) => session,
+        Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
+    };
+    for (i, step) in loaded.scenario.steps.iter().enumerate() {
+        ran.checks += usize::from(matches!(step.action, Action::Expect(_) | Action::Wait(_)));
+        if let Err(e) = take(&mut session, step) {
+            let claim = describe(&step.action);
+            let details = e.details().to_owned();
+            ran.faults.push(Fault { line: Some(step.line), claim, message: e.message().to_owned(), details });
+            session.cancel();
+            break;
+        }
+        // After the step, so that what it waited for is what lies before the mark.
+        session.snapshot(&step_mark(i + 1));
+    }
+    match session.finish() {
+        // After a step that failed the rest would fail as well, and say nothing new.
+        Ok(finished) if ran.faults.is_empty() => {
+            let about_end = |claim: &Claim| matches!(claim, Claim::Trace(_, Trace::Ended(_)));
+            if finished.timeline.end.cause == tapdeck_core::check::Cause::Timeout
+                && !loaded.scenario.assertions.iter().any(|a| about_end(&a.claim))
+            {
+                let message = format!("it was still running after {} ms, its time limit", spec.timeout_ms);
+                let details = picture::around(&finished.timeline, finished.timeline.end.at);
+                ran.faults.push(Fault { details, ..Fault::new("the program ends by itself", message) });
+            }
+            ran.timeline = Some(finished.timeline);
+        }
+        Ok(_) => {}
+        Err(e) => ran.faults.push(Fault::new("the session goes on to its end", e.message())),
+    }
+}
+
+fn write_files(folder: &Path, spec: &Spec) -> std::io::Result<()> {
+    for (name, content) in &spec.files {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, content)?;
+        if content.starts_with("#!") {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(&path, mode)?;
+        }
+    }
+    Ok(())
+}
+
+/// The environment that the scenario means.
+fn policy(loaded: &Loaded) -> EnvPolicy {
+    loaded.scenario.env.clone().unwrap_or_else(|| EnvPolicy {
+        allow: ALLOWED.map(str::to_owned).to_vec(),
+        set: GIVEN.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+    })
+}
+
+fn start(loaded: &Loaded, spec: &Spec, folder: &Path) -> TestResult<Session> {
+    let env = policy(loaded);
+    let size = loaded.scenario.size;
+    let mut program = Program::new(&spec.run)
+        .size(size.cols, size.rows)
+        .cwd(folder)
+        .timeout(Duration::from_millis(spec.timeout_ms))
+        .patience(Duration::from_millis(spec.timeout_ms))
+        .only_env(env.allow.iter().map(String::as_str))
+        .home(folder);
+    for (name, value) in &env.set {
+        program = program.env(name, value);
+    }
+    program.start()
+}
+
+fn take(session: &mut Session, step: &Step) -> TestResult {
+    let limit = |session: &Session| step.within_ms.map_or(session.patience(), Duration::from_millis);
+    match &step.action {
+        Action::Send(keys) => keys.iter().try_for_each(|key| session.press(*key)),
+        Action::Type(text) => session.type_text(text),
+        Action::Paste(text) => session.paste(text),
+        Action::Bytes(bytes) => session.write(bytes.clone()),
+        Action::Focus(gained) => session.focus(*gained),
+        Action::Expect(condition) | Action::Wait(Until::Screen(condition)) => {
+            session.expect_within(condition, limit(session))
+        }
+        Action::Wait(Until::Stable(ms)) => session.stable_within(Duration::from_millis(*ms), limit(session)),
+        Action::Wait(Until::Exit) => session.exit_within(limit(session)).map(|_| ()),
+        Action::Resize(size) => {
+            session.resize(size.cols, size.rows);
+            Ok(())
+        }
+        Action::Signal(name) => session.signal(name),
+        Action::Snapshot(name) => {
+            session.snapshot(name);
+            Ok(())
+        }
+        Action::Cancel => {
+            session.cancel();
+            Ok(())
+        }
+        other => Err(super::TestError::new(format!("the step {other:?} is not known here"))),
+    }
+}
+
+fn describe(action: &Action) -> String {
+    match action {
+        Action::Expect(condition) => format!("expect: {condition}"),
+        Action::Wait(Until::Screen(condition)) => format!("wait: {condition}"),
+        Action::Wait(Until::Stable(ms)) => format!("wait: stable for {ms} ms"),
+        Action::Wait(Until::Exit) => "wait: exit".to_owned(),
+        Action::Send(keys) => {
+            let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
+            format!("send: {}", keys.join(" "))
+        }
+        Action::Type(text) => format!("type: {text:?}"),
+        Action::Paste(text) => format!("paste: {text:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn installed(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Runs the program and, when everything holds, keeps the session as the scenario's cassette. `None` when it was kept;
+/// texts that are not stored yet are stored with it.
+pub(super) fn record(loaded: &Loaded) -> Option<Ran> {
+    let mut ran = run(loaded);
+    let Some(timeline) = ran.timeline.as_ref().filter(|_| ran.skipped.is_none() && ran.faults.is_empty())
+    else {
+        return Some(ran);
+    };
+    // A session that does not pass is no golden master: it is judged before it is kept.
+    let claims: Vec<Claim> = loaded.scenario.assertions.iter().map(|a| a.claim.clone()).collect();
+    let verdicts = tapdeck_core::check::evaluate(timeline, &claims);
+    let failed = claims.iter().zip(verdicts).filter_map(|(claim, verdict)| Some((claim, verdict.err()?)));
+    let changes: Option<Vec<Change>> =
+        failed.map(|(claim, failure)| change(loaded, claim, &failure).filter(|c| !c.path.exists())).collect();
+    let kept = changes.map(|new| {
+        let wrong = |path: &Path, e: std::io::Error| {
+            Fault::new("the stored text can be written", format!("{}: {e}", path.display()))
+        };
+        for change in new {
+            fs::write(&change.path, &change.text).map_err(|e| wrong(&change.path, e))?;
+        }
+        keep(loaded, timeline)
+    });
+    match kept {
+        Some(Ok(())) => None,
+        Some(Err(fault)) => {
+            ran.faults.push(fault);
+            Some(ran)
+        }
+        None => Some(ran),
+    }
+}
+
+fn keep(loaded: &Loaded, timeline: &Timeline) -> Result<(), Fault> {
+    let wrong = |what: String| Fault::new("the cassette can be written", what);
+    let resolution = if matches!(loaded.scenario.source, Some(Source::Play(_))) { 1 } else { RESOLUTION_MS };
+    let files = scenario::record(timeline, resolution, closing(loaded).map_err(|e| wrong(e.to_string()))?);
+    let files = files.map_err(|e| wrong(e.to_string()))?;
+    let path = loaded.cassette();
+    let commit = |e: CommitError| wrong(format!("{}: {e}", path.display()));
+    let mut folder = CassetteFolder::create(&path, true).map_err(commit)?;
+    for name in names::REQUIRED {
+        // Every recording has all of these, empty ones included.
+        folder.append(name, files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
+    }
+    folder.commit().map_err(commit)?;
+    let manifest = Cassette::from_files(&files).map_err(|e| wrong(e.to_string()))?.manifest;
+    let text = scenario::bind(&loaded.text, &manifest.id, &manifest.content_digest.sha256);
+    fs::write(&loaded.path, text).map_err(|e| wrong(format!("{}: {e}", loaded.path.display())))
+}
+
+/// Everything about the cassette but what happened.
+fn closing(loaded: &Loaded) -> std::io::Result<Closing> {
+    let now_ns = Clock::start().wall_start_ns();
+    let now = rfc3339(now_ns);
+    let env = policy(loaded);
+    let given = |name: &str| env.set.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+    let mut allowed: Vec<String> = env.allow.clone();
+    allowed.extend(env.set.iter().map(|(name, _)| name.clone()));
+    let (argv, timeout_ms) = match &loaded.scenario.source {
+        Some(Source::Program(spec)) => {
+            allowed.push("HOME".to_owned());
+            (spec.run.clone(), Some(spec.timeout_ms))
+        }
+        _ => {
+            allowed.clear();
+            (Vec::new(), None)
+        }
+    };
+    allowed.sort();
+    allowed.dedup();
+    let size = loaded.scenario.size;
+    let manifest = Manifest {
+        version: VERSION,
+        id: new_uuid(now_ns)?,
+        content_digest: ContentDigest::default(),
+        harness: Harness {
+            name: argv.first().cloned().unwrap_or_else(|| "play".to_owned()),
+            captured_at: now.clone(),
+            ..Harness::default()
+        },
+        command: Command {
+            argv,
+            workdir_policy: "temporary".to_owned(),
+            env_allowlist: allowed,
+            timeout_ms,
+            permission_mode: None,
+        },
+        terminal: Terminal {
+            initial_rows: size.rows,
+            initial_cols: size.cols,
+            locale: given("LANG"),
+            term: given("TERM"),
+            ..Terminal::default()
+        },
+        timing: Timing::default(),
+        provenance: Provenance {
+            os: std::env::consts::OS.to_owned(),
+            arch: std::env::consts::ARCH.to_owned(),
+            recorded_at: now,
+            recorder_version: concat!("tapdeck ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..Provenance::default()
+        },
+        required_features: Vec::new(),
+        optional: Default::default(),
+        extra: Default::default(),
+    };
+    Ok(Closing {
+        manifest,
+        outcome: Final::default(),
+        scrub_report: ScrubReport::not_scrubbed(),
+        quota: None,
+        discovery: None,
+    })
+}

@@ -1,0 +1,78 @@
+//! Testing terminal programs: drive one and check what it shows, or check a recording of one without it.
+//!
+//! A test of another project's drives its program in a few lines. Waits end with the output that they wait for; a wait
+//! in vain fails with a picture of the screen.
+//!
+//! ```no_run
+//! use tapdeck::testing::Session;
+//!
+//! # fn main() -> tapdeck::testing::TestResult {
+//! let mut less = Session::start(["less", "Cargo.toml"])?;
+//! less.expect("[package]")?;
+//! less.type_text("/version\n")?;
+//! less.expect("version")?;
+//! less.send("q")?;
+//! less.finish()?.success()
+//! # }
+//! ```
+//!
+//! [`run`] runs a scenario file, live or from its cassette, as `tapdeck test` does.
+
+mod collect;
+mod leak;
+mod live;
+mod picture;
+mod replay;
+mod scenario;
+mod session;
+
+use std::fmt;
+
+pub use scenario::{Change, Fault, How, Outcome, Report, find, run};
+pub use session::{Finished, Program, Session};
+pub use tapdeck_core::check;
+
+/// What the functions of this module return.
+pub type TestResult<T = ()> = Result<T, TestError>;
+
+/// A test that failed: what went wrong, and the screen at that time. It prints itself whole under `unwrap` too.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TestError {
+    message: String,
+    details: String,
+}
+
+impl TestError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), details: String::new() }
+    }
+
+    pub(crate) fn with(message: impl Into<String>, details: String) -> Self {
+        Self { message: message.into(), details }
+    }
+
+    /// What went wrong, in one sentence.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Pictures of the screen, and what else there is to look at.
+    pub fn details(&self) -> &str {
+        &self.details
+    }
+}
+
+impl fmt::Display for TestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        if self.details.is_empty() { Ok(()) } else { write!(f, "\n{}", self.details.trim_end()) }
+    }
+}
+
+impl fmt::Debug for TestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for TestError {}

@@ -1,0 +1,175 @@
+//! A scenario from its cassette: the cassette must be the one that the scenario was written for, whole and derived by
+//! this emulator, before anything in it is believed.
+
+use tapdeck_core::check::{Claim, Point};
+use tapdeck_host::Clock;
+use tapdeck_tape::cassette::{Cassette, Files, Manifest, ReplayClock, ReplayMode, Schedule, Verdict, verify};
+use tapdeck_tape::scenario::{Action, Scenario, bind, step_mark, timeline};
+
+use super::picture;
+use super::scenario::{Change, Fault, Loaded, Ran};
+
+pub(super) fn run(loaded: &Loaded) -> Ran {
+    let mut ran = Ran::default();
+    let path = loaded.cassette();
+    if !path.exists() {
+        let message =
+            format!("there is no cassette {}: make it with `tapdeck test --record`", path.display());
+        ran.faults.push(Fault::new("the cassette is there", message));
+        return ran;
+    }
+    let files = Files::read(&path);
+    let checks = verify(files.as_ref());
+    ran.checks += checks.len();
+    for check in &checks {
+        if let Verdict::Failed(why) = &check.verdict {
+            let claim = format!("cassette: {}", check.what);
+            ran.faults.push(Fault::new(claim, why.join("; ")));
+        }
+    }
+    let cassette = match files.and_then(|files| Cassette::from_files(&files)) {
+        Ok(cassette) => cassette,
+        Err(refusal) => {
+            if ran.faults.is_empty() {
+                ran.faults.push(Fault::new("cassette: it can be read", refusal.to_string()));
+            }
+            return ran;
+        }
+    };
+    bound(loaded, &cassette.manifest, &mut ran);
+    if !ran.faults.is_empty() {
+        // Facts about another recording would only hide which one it is.
+        return ran;
+    }
+    if loaded.scenario.replay != ReplayMode::Collapsed {
+        pace(&cassette, loaded.scenario.replay, &mut ran);
+    }
+    let timeline = timeline(&cassette);
+    ran.claims.extend(step_claims(&loaded.scenario));
+    let steps = loaded.scenario.steps.len();
+    if steps > 0 && timeline.mark(&step_mark(steps)).is_none() {
+        let message = "it was not recorded from these steps: record it anew with `tapdeck test --record`";
+        ran.faults.push(Fault::new("cassette: it was made by this scenario", message));
+        ran.claims.clear();
+    }
+    ran.timeline = Some(timeline);
+    ran
+}
+
+/// What the steps waited for must be on the screen where they had waited for it.
+fn step_claims(scenario: &Scenario) -> Vec<(Option<u64>, Claim)> {
+    let steps = scenario.steps.iter().enumerate();
+    let expected = steps.filter_map(|(i, step)| match &step.action {
+        Action::Expect(condition) => {
+            let at = Point::mark(&step_mark(i + 1));
+            Some((Some(step.line), Claim::At(at, condition.clone())))
+        }
+        _ => None,
+    });
+    expected.collect()
+}
+
+/// The cassette must be the one that the scenario names.
+fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
+    let scenario = &loaded.scenario;
+    let wanted = &scenario.cassette;
+    let mut rebind = false;
+    let mut check = |claim: &str, fault: Option<String>| {
+        ran.checks += 1;
+        ran.faults.extend(fault.map(|message| Fault::new(claim, message)));
+    };
+    check(
+        "the cassette has the id that the scenario names",
+        match &wanted.id {
+            Some(id) if *id == manifest.id => None,
+            Some(id) => {
+                rebind = true;
+                Some(format!("the scenario was written for {id}, the cassette is {}", manifest.id))
+            }
+            None => {
+                rebind = true;
+                Some(format!("the scenario names no id; the cassette is {}", manifest.id))
+            }
+        },
+    );
+    let is = &manifest.content_digest.sha256;
+    check(
+        "the cassette has the digest that the scenario names",
+        match &wanted.sha256 {
+            Some(digest) if digest == is => None,
+            Some(digest) => {
+                rebind = true;
+                Some(format!("the scenario was written for output {digest}, the cassette has {is}"))
+            }
+            None => {
+                rebind = true;
+                Some(format!("the scenario names no digest; the cassette's output has {is}"))
+            }
+        },
+    );
+    let (cols, rows) = (manifest.terminal.initial_cols, manifest.terminal.initial_rows);
+    let size = scenario.size;
+    check("the cassette has the size that the scenario names", {
+        let wrong = (size.cols, size.rows) != (cols, rows);
+        wrong.then(|| {
+            format!("the scenario wants {}x{}, the cassette has {cols}x{rows}", size.cols, size.rows)
+        })
+    });
+    if let Some(env) = &scenario.env {
+        let mut names: Vec<&str> = env.allow.iter().map(String::as_str).collect();
+        names.extend(env.set.iter().map(|(name, _)| name.as_str()));
+        let strange =
+            manifest.command.env_allowlist.iter().find(|n| !names.contains(&n.as_str()) && *n != "HOME");
+        check(
+            "the cassette was recorded under the scenario's environment",
+            strange.map(|name| format!("the program was given {name}, which the scenario does not allow")),
+        );
+    }
+    if rebind {
+        let text = bind(&loaded.text, &manifest.id, is);
+        let difference = picture::difference(&loaded.text, &text);
+        ran.changes.push(Change { path: loaded.path.clone(), text, difference });
+    }
+}
+
+/// Replays in time and makes sure that nothing comes early or out of order.
+fn pace(cassette: &Cassette, mode: ReplayMode, ran: &mut Ran) {
+    struct Wall(Clock);
+    impl ReplayClock for Wall {
+        fn now_ns(&mut self) -> u64 {
+            self.0.now().mono_ns
+        }
+        fn wait_until_ns(&mut self, at_ns: u64) {
+            loop {
+                let left = at_ns.saturating_sub(self.now_ns());
+                if left == 0 {
+                    return;
+                }
+                // Spurious wake-ups only go round once more.
+                std::thread::park_timeout(std::time::Duration::from_nanos(left));
+            }
+        }
+    }
+    let factor = match mode {
+        ReplayMode::Realtime => 1.0,
+        ReplayMode::Scaled(factor) => factor,
+        ReplayMode::Collapsed => 0.0,
+    };
+    let clock = Clock::start();
+    let (mut last, mut fault) = (0, None);
+    let mut schedule = Schedule::new(&cassette.events, mode);
+    let _ = schedule.play(&mut Wall(clock), |event| {
+        let now_ms = clock.now().mono_ns / 1_000_000;
+        let due_ms = (event.t_ms as f64 * factor) as u64;
+        if event.seq <= last {
+            fault = Some(format!("event {} came after event {last}", event.seq));
+        } else if now_ms < due_ms {
+            fault = Some(format!("event {} came {} ms early", event.seq, due_ms - now_ms));
+        }
+        last = event.seq;
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    ran.checks += 1;
+    ran.faults
+        .extend(fault.map(|message| Fault::new(format!("replay: {mode} keeps order and time"), message)));
+}

@@ -1,0 +1,258 @@
+//! Running scenario files, and telling what came of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tapdeck_core::check::{Claim, Fact, Failure, Timeline, evaluate};
+use tapdeck_host::Clock;
+use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
+
+use super::{live, picture, replay};
+
+/// Where the session comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// From the cassette, without the program.
+    Cassette,
+    /// From the program, run now.
+    Live,
+    /// From the program, run now; its cassette is made anew, and the scenario bound to it.
+    Record,
+}
+
+/// What came of a scenario.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Checks that were made.
+    pub checks: usize,
+    /// How long that took.
+    pub nanoseconds: u64,
+    /// What would have to change on disk for it to pass, as far as that is a matter of stored facts.
+    pub changes: Vec<Change>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// Everything holds.
+    Passed,
+    /// These things do not.
+    Failed(Vec<Fault>),
+    /// It could not be run here, for a reason that is no fault of the program's.
+    Skipped(String),
+}
+
+/// Something that does not hold.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// The line of the scenario, where there is one.
+    pub line: Option<u64>,
+    /// What should hold.
+    pub claim: String,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// Pictures, differences, events.
+    pub details: String,
+}
+
+impl Fault {
+    pub(super) fn new(claim: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { line: None, claim: claim.into(), message: message.into(), details: String::new() }
+    }
+}
+
+/// A file that would be different if the present state were taken as right.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// What it would hold.
+    pub text: String,
+    /// What is different, for somebody to decide.
+    pub difference: String,
+}
+
+/// A scenario that was read, and where.
+pub(super) struct Loaded {
+    pub(super) path: PathBuf,
+    pub(super) folder: PathBuf,
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) scenario: Scenario,
+}
+
+impl Loaded {
+    /// The cassette's folder or archive.
+    pub(super) fn cassette(&self) -> PathBuf {
+        match &self.scenario.cassette.path {
+            Some(path) => self.folder.join(path),
+            None => self.folder.join(format!("{}.cassette", self.name)),
+        }
+    }
+}
+
+/// What a run gave: the timeline, and faults beside the assertions.
+#[derive(Default)]
+pub(super) struct Ran {
+    pub(super) timeline: Option<Timeline>,
+    /// Claims beside the scenario's own, with their lines.
+    pub(super) claims: Vec<(Option<u64>, Claim)>,
+    pub(super) faults: Vec<Fault>,
+    /// Checks that were made on the way.
+    pub(super) checks: usize,
+    pub(super) changes: Vec<Change>,
+    pub(super) skipped: Option<String>,
+}
+
+/// The scenario files among these paths and in the folders among them, in order.
+///
+/// # Errors
+/// With the path that cannot be read.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, std::io::Error)> {
+    let mut found = Vec::new();
+    for path in paths {
+        let meta = fs::metadata(path).map_err(|e| (path.clone(), e))?;
+        if !meta.is_dir() {
+            found.push(path.clone());
+            continue;
+        }
+        let mut inside = Vec::new();
+        let mut open = vec![path.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(&folder).map_err(|e| (folder.clone(), e))? {
+                let entry = entry.map_err(|e| (folder.clone(), e))?;
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                // Links are not followed: a circle would never end.
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() && !name.ends_with(".cassette") && !name.starts_with('.') => {
+                        open.push(entry.path());
+                    }
+                    Ok(kind) if kind.is_file() && name.ends_with(SUFFIX) => inside.push(entry.path()),
+                    _ => {}
+                }
+            }
+        }
+        inside.sort();
+        found.extend(inside);
+    }
+    Ok(found)
+}
+
+/// Runs a scenario.
+pub fn run(path: &Path, how: How) -> Report {
+    let clock = Clock::start();
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let short = name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned();
+    let made = match how {
+        How::Record => load(path, &short).map(|loaded| live::record(&loaded)),
+        _ => Ok(None),
+    };
+    let made = match made {
+        // What was kept is judged as anybody else will judge it: from the files.
+        Ok(None) => load(path, &short).map(|loaded| {
+            let ran = if how == How::Live { live::run(&loaded) } else { replay::run(&loaded) };
+            (loaded, ran)
+        }),
+        Ok(Some(ran)) => load(path, &short).map(|loaded| (loaded, ran)),
+        Err(fault) => Err(fault),
+    };
+    let mut report = match made {
+        Ok((loaded, ran)) => judge(&loaded, ran),
+        Err(fault) => Report {
+            path: path.to_owned(),
+            name: short,
+            outcome: Outcome::Failed(vec![fault]),
+            checks: 0,
+            nanoseconds: 0,
+            changes: Vec::new(),
+        },
+    };
+    report.nanoseconds = clock.now().mono_ns;
+    report
+}
+
+fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
+    let wrong = |what: String| Fault::new("the scenario can be read", what);
+    let length = fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
+    if length > MAX_FILE {
+        return Err(wrong(format!("it is larger than {MAX_FILE} bytes")));
+    }
+    let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    let stored = |file: &str| fs::read_to_string(folder.join(file)).ok();
+    let scenario =
+        Scenario::parse(&text, &stored).map_err(|e| Fault { line: Some(e.line), ..wrong(e.what) })?;
+    Ok(Loaded { path: path.to_owned(), name: name.to_owned(), folder, text, scenario })
+}
+
+fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
+    let assertions = loaded.scenario.assertions.iter();
+    let mut lines: Vec<Option<u64>> = assertions.clone().map(|a| Some(a.line)).collect();
+    let mut claims: Vec<Claim> = assertions.clone().map(|a| a.claim.clone()).collect();
+    let names: Vec<Option<&str>> = assertions.map(|a| a.name.as_deref()).collect();
+    for (line, claim) in std::mem::take(&mut ran.claims) {
+        lines.push(line);
+        claims.push(claim);
+    }
+    if let Some(timeline) = &ran.timeline {
+        let verdicts = evaluate(timeline, &claims);
+        ran.checks += claims.len();
+        for (i, verdict) in verdicts.into_iter().enumerate() {
+            let Err(failure) = verdict else { continue };
+            let change = change(loaded, &claims[i], &failure);
+            let mut message = failure.message.clone();
+            if let Some(change) = &change
+                && !change.path.exists()
+            {
+                message =
+                    format!("{} is not there yet: --update or --record makes it", change.path.display());
+            }
+            ran.changes.extend(change);
+            let said = claims[i].to_string();
+            let claim =
+                names.get(i).copied().flatten().map_or(said.clone(), |name| format!("{name} ({said})"));
+            let details = picture::failure(&failure, timeline);
+            ran.faults.push(Fault { line: lines[i], claim, message, details });
+        }
+    }
+    if ran.checks == 0 && ran.faults.is_empty() && ran.skipped.is_none() {
+        ran.faults
+            .push(Fault::new("something is checked", "the scenario asserts nothing, so it can never fail"));
+    }
+    let outcome = match ran.skipped {
+        Some(why) => Outcome::Skipped(why),
+        None if ran.faults.is_empty() => Outcome::Passed,
+        None => Outcome::Failed(ran.faults),
+    };
+    Report {
+        path: loaded.path.clone(),
+        name: loaded.scenario.name.clone().unwrap_or_else(|| loaded.name.clone()),
+        outcome,
+        checks: ran.checks,
+        nanoseconds: 0,
+        changes: ran.changes,
+    }
+}
+
+/// What the stored text of a failed claim would have to be.
+pub(super) fn change(loaded: &Loaded, claim: &Claim, failure: &Failure) -> Option<Change> {
+    let (Claim::At(_, condition) | Claim::Eventually(_, condition) | Claim::Always(_, condition)) = claim
+    else {
+        return None;
+    };
+    let (expected, shown) = failure.texts.as_ref()?;
+    let file = failure.file.as_ref()?;
+    let stored = condition.facts.iter().any(|f| matches!(f, Fact::Equals { file: Some(f), .. } if f == file));
+    stored.then(|| Change {
+        path: loaded.folder.join(file),
+        text: format!("{shown}\n"),
+        difference: picture::difference(expected, shown),
+    })
+}

@@ -1,0 +1,546 @@
+//! A program under test: started on a terminal of its own, driven by keys, and waited for by what it shows. Nothing in
+//! here sleeps: every wait ends with the output that it waits for, or at its limit with a picture of the screen.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapdeck_core::check::{
+    Condition, Fact, Frame, Screen, Timeline, View, What, seconds, signal_name, signal_number,
+};
+use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
+use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, TerminalSetup};
+use tapdeck_host::{
+    Clock, Config, Driver, Ended, Handle, InheritedSignals, Outcome, SessionOver, SharedLog, Woken,
+};
+use tapdeck_term::Size;
+use tapdeck_term::keys::{self, KeyPress};
+
+use super::collect::{Collector, Sent};
+use super::leak::Leftovers;
+use super::picture;
+use super::{TestError, TestResult};
+
+/// How long a wait may take when nobody says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of a session is kept for its readers: a test looks at everything that happened.
+const LOG: LogLimits = LogLimits { keep: 64 << 20, cap: 256 << 20 };
+
+/// A program to test, before it is started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    command: CommandSpec,
+    size: Size,
+    timeout: Duration,
+    patience: Duration,
+    home: Option<PathBuf>,
+}
+
+impl Program {
+    /// A program and its arguments, on a terminal of 80 columns and 24 rows. It gets this process's environment with
+    /// `TERM=xterm-256color`.
+    pub fn new(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        let mut command = CommandSpec::new(argv);
+        command.env.push(("TERM".into(), Some("xterm-256color".into())));
+        Self {
+            command,
+            size: Size::new(80, 24),
+            timeout: Duration::from_secs(60),
+            patience: PATIENCE,
+            home: None,
+        }
+    }
+
+    /// The terminal's size.
+    pub fn size(mut self, cols: u16, rows: u16) -> Self {
+        self.size = Size::new(cols, rows);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.command.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Gives it these variables of this process's environment and no others; what [`Program::env`] sets later comes on
+    /// top.
+    pub fn only_env<'a>(mut self, allowed: impl IntoIterator<Item = &'a str>) -> Self {
+        let allowed: Vec<&str> = allowed.into_iter().collect();
+        let names = std::env::vars_os().map(|(name, _)| name);
+        let gone = names.filter(|n| !allowed.iter().any(|a| n.as_os_str() == *a));
+        self.command.env.extend(gone.map(|name| (name, None)));
+        self
+    }
+
+    /// The folder to run in.
+    pub fn cwd(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.command.cwd = Some(folder.into());
+        self
+    }
+
+    /// A home folder of its own, by which whatever it leaves running can be found.
+    pub(crate) fn home(mut self, folder: &Path) -> Self {
+        self.home = Some(folder.to_owned());
+        self.env("HOME", folder)
+    }
+
+    /// Ends the program after this long, a minute when nobody says otherwise.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// How long each wait may take, ten seconds when nobody says otherwise.
+    pub fn patience(mut self, limit: Duration) -> Self {
+        self.patience = limit;
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When there is no such program, or no terminal to be had.
+    pub fn start(self) -> TestResult<Session> {
+        let io = |e: std::io::Error| TestError::new(format!("the session cannot be set up: {e}"));
+        let win = WinSize::cells(self.size.cols, self.size.rows);
+        let setup = TerminalSetup { size: win, ..TerminalSetup::default() };
+        let clock = Clock::start();
+        let backend = LocalPty::spawn(&self.command, InheritedSignals::note(), &setup)
+            .map_err(|e| TestError::new(e.to_string()))?;
+        let leftovers = Leftovers::new(backend.pid(), self.home.clone());
+        let log = SharedLog::new(LOG);
+        log.append(Event::Resize(win), clock.now());
+        let reader = log.reader_from_start(ReaderKind::Lossless);
+        // A program that does not end when asked has no time to lose in a test.
+        let config = Config {
+            size: win,
+            timeout: Some(self.timeout),
+            hang_up_after: Duration::from_millis(500),
+            kill_after: Duration::from_secs(2),
+            lease: Duration::MAX,
+            log: LOG,
+        };
+        let driver = Driver::new(backend, clock, config, log.clone()).map_err(io)?;
+        let handle = driver.handle();
+        let thread =
+            std::thread::Builder::new().name("session".into()).spawn(move || driver.run()).map_err(io)?;
+        // A program may be over before anybody can say a word to it; then nobody will.
+        let me = handle.join("test", Role::Human).ok();
+        if let Some(Ok(Err(e))) = me.map(|me| handle.take(me)) {
+            return Err(TestError::new(e.to_string()));
+        }
+        Ok(Session {
+            handle,
+            me,
+            log,
+            reader,
+            clock,
+            screen: Screen::new(self.size),
+            collector: Collector::new(self.size),
+            sent: VecDeque::new(),
+            thread: Some(thread),
+            patience: self.patience,
+            exit: None,
+            changed_ns: 0,
+            leftovers,
+        })
+    }
+}
+
+/// A running program.
+pub struct Session {
+    handle: Handle,
+    /// Who types; nobody where the program was faster.
+    me: Option<PartyId>,
+    log: SharedLog,
+    reader: ReaderId,
+    clock: Clock,
+    screen: Screen,
+    collector: Collector,
+    /// What was sent and has not been seen delivered.
+    sent: VecDeque<Sent>,
+    thread: Option<JoinHandle<std::io::Result<Outcome>>>,
+    patience: Duration,
+    exit: Option<Exit>,
+    /// When the screen last changed.
+    changed_ns: u64,
+    leftovers: Leftovers,
+}
+
+impl Session {
+    /// Starts a program with everything else as usual; [`Program`] says more.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(argv: impl IntoIterator<Item = impl Into<OsString>>) -> TestResult<Self> {
+        Program::new(argv).start()
+    }
+
+    /// Presses a key, by its name (`Enter`, `C-c`, `F10`, `q`), as the modes in force want it written.
+    ///
+    /// # Errors
+    /// When there is no such key, or the program has ended.
+    pub fn send(&mut self, key: &str) -> TestResult {
+        let press: KeyPress = key.parse().map_err(|e: keys::KeyNameError| TestError::new(e.to_string()))?;
+        self.press(press)
+    }
+
+    /// Presses a key.
+    ///
+    /// # Errors
+    /// When the program has ended.
+    pub fn press(&mut self, key: KeyPress) -> TestResult {
+        self.pump(None);
+        let bytes = keys::encode(key, &self.screen.term().modes());
+        self.give(bytes, Some(key.to_string()), false)
+    }
+
+    /// Types a text, line ends as the Enter key.
+    ///
+    /// # Errors
+    /// When the program has ended.
+    pub fn type_text(&mut self, text: &str) -> TestResult {
+        self.pump(None);
+        let bytes = keys::text(text, &self.screen.term().modes());
+        self.give(bytes, None, false)
+    }
+
+    /// Pastes a text, in brackets where the program asked for them.
+    ///
+    /// # Errors
+    /// When the program has ended.
+    pub fn paste(&mut self, text: &str) -> TestResult {
+        self.pump(None);
+        let bytes = keys::paste(text, &self.screen.term().modes());
+        self.give(bytes, None, true)
+    }
+
+    /// Says that the terminal's window has the focus, or lost it; a program that did not ask is not told.
+    ///
+    /// # Errors
+    /// When the program has ended.
+    pub fn focus(&mut self, gained: bool) -> TestResult {
+        self.pump(None);
+        let bytes = keys::focus(gained, &self.screen.term().modes());
+        self.give(bytes, None, false)
+    }
+
+    /// Gives the program bytes.
+    ///
+    /// # Errors
+    /// When the program has ended.
+    pub fn write(&mut self, bytes: impl Into<Vec<u8>>) -> TestResult {
+        self.give(bytes.into(), None, false)
+    }
+
+    fn give(&mut self, bytes: Vec<u8>, key: Option<String>, paste: bool) -> TestResult {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let deadline = self.deadline(self.patience);
+        let bytes = Bytes::from(bytes);
+        loop {
+            let answer = self.me.map(|me| self.handle.input(me, None, bytes.clone()));
+            match answer.unwrap_or(Err(SessionOver)) {
+                Ok(Ok(())) => break,
+                // The program is busy: it takes more when it has written.
+                Ok(Err(Refused::Full { .. })) if self.pump_until(deadline) => {}
+                Ok(Err(e)) => return Err(self.wrong(e.to_string())),
+                Err(_) => return Err(self.wrong("the program has ended and takes no input".to_owned())),
+            }
+        }
+        self.sent.push_back(Sent { left: bytes.len(), key, paste });
+        Ok(())
+    }
+
+    /// Sets the terminal's size.
+    pub fn resize(&mut self, cols: u16, rows: u16) {
+        self.handle.resize(WinSize::cells(cols, rows));
+        // In order: what is looked at next has the new size.
+        let deadline = self.deadline(self.patience);
+        while self.screen.term().size() != Size::new(cols, rows)
+            && self.exit.is_none()
+            && self.pump_until(deadline)
+        {}
+    }
+
+    /// Sends a signal, by its name, to whoever has the terminal's foreground.
+    ///
+    /// # Errors
+    /// When there is no such signal.
+    pub fn signal(&mut self, name: &str) -> TestResult {
+        let number =
+            signal_number(name).ok_or_else(|| TestError::new(format!("no signal is called {name:?}")))?;
+        self.handle.signal(number);
+        Ok(())
+    }
+
+    /// Gives this moment a name, to which checks can refer.
+    pub fn snapshot(&mut self, name: &str) {
+        self.pump(None);
+        self.collector.insert(self.clock.now().mono_ns, What::Mark(name.into()));
+    }
+
+    /// Waits until a text is on the screen.
+    ///
+    /// # Errors
+    /// With a picture of the screen, when the time is over or the program has ended.
+    pub fn expect(&mut self, text: &str) -> TestResult {
+        self.expect_that(&Condition { facts: vec![Fact::Contains(text.to_owned())], ..Condition::default() })
+    }
+
+    /// Waits until a condition holds.
+    ///
+    /// # Errors
+    /// As [`Session::expect`].
+    pub fn expect_that(&mut self, condition: &Condition) -> TestResult {
+        self.expect_within(condition, self.patience)
+    }
+
+    /// Waits until a condition holds, this long at most.
+    ///
+    /// # Errors
+    /// As [`Session::expect`].
+    pub fn expect_within(&mut self, condition: &Condition, limit: Duration) -> TestResult {
+        let deadline = self.deadline(limit);
+        loop {
+            let frame = self.screen.frame();
+            let Err(wrong) = condition.check(View { frame: &frame, term: self.screen.term() }) else {
+                return Ok(());
+            };
+            // One piece of output after the other: a state that lasts no longer than that counts too.
+            if self.step_until(deadline) {
+                continue;
+            }
+            let why = match self.exit {
+                Some(exit) => format!("the program {}", ended(exit)),
+                None => format!("{} have passed", seconds(limit.as_millis() as u64)),
+            };
+            let shot = picture::screen("the screen", &frame, &wrong.spots);
+            let texts = wrong.texts.as_ref().map(|(a, b)| picture::difference(a, b)).unwrap_or_default();
+            return Err(TestError::with(
+                format!("waited in vain for: {condition}; {why}: {}", wrong.message),
+                shot + &texts,
+            ));
+        }
+    }
+
+    /// Waits until the screen has stayed the same for this long.
+    ///
+    /// # Errors
+    /// As [`Session::expect`].
+    pub fn wait_stable(&mut self, quiet: Duration) -> TestResult {
+        self.stable_within(quiet, self.patience)
+    }
+
+    pub(crate) fn stable_within(&mut self, quiet: Duration, limit: Duration) -> TestResult {
+        let deadline = self.deadline(limit);
+        let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
+        let began = self.clock.now().mono_ns;
+        loop {
+            let since = self.changed_ns.max(began);
+            let due = since.saturating_add(quiet_ns);
+            if self.clock.now().mono_ns >= due || self.exit.is_some() {
+                return Ok(());
+            }
+            if due > deadline && self.clock.now().mono_ns >= deadline {
+                let frame = self.screen.frame();
+                let shot = picture::screen("the screen", &frame, &[]);
+                return Err(TestError::with(format!("the screen never stayed the same for {quiet:?}"), shot));
+            }
+            self.pump_until(due.min(deadline));
+        }
+    }
+
+    /// Waits until the program has ended, and says how.
+    ///
+    /// # Errors
+    /// With a picture of the screen, when the time is over.
+    pub fn wait_exit(&mut self) -> TestResult<Exit> {
+        self.exit_within(self.patience)
+    }
+
+    pub(crate) fn exit_within(&mut self, limit: Duration) -> TestResult<Exit> {
+        let deadline = self.deadline(limit);
+        while self.exit.is_none() && self.pump_until(deadline) {}
+        self.exit.ok_or_else(|| self.wrong(format!("the program has not ended after {limit:?}")))
+    }
+
+    /// The screen as text, as far as it has come.
+    pub fn text(&mut self) -> String {
+        self.pump(None);
+        self.screen.frame().text()
+    }
+
+    /// A picture of the screen, as far as it has come.
+    pub fn frame(&mut self) -> Arc<Frame> {
+        self.pump(None);
+        self.screen.frame()
+    }
+
+    /// Ends the program: asks first, then insists.
+    pub fn cancel(&mut self) {
+        self.handle.cancel();
+    }
+
+    /// Waits until the program has ended by itself or by its time limit, and gives everything that happened.
+    ///
+    /// # Errors
+    /// When the session broke down.
+    pub fn finish(mut self) -> TestResult<Finished> {
+        let broke = |e: String| TestError::new(format!("the session broke down: {e}"));
+        while self.log.wait(self.reader, 1, None) != Woken::Closed || self.log.pending(self.reader) > 0 {
+            self.take();
+        }
+        let Some(thread) = self.thread.take() else { return Err(broke("it is over".into())) };
+        let outcome = thread
+            .join()
+            .map_err(|_| broke("its thread panicked".into()))?
+            .map_err(|e| broke(e.to_string()))?;
+        let cause = match outcome.ended {
+            Ended::TimedOut => tapdeck_core::check::Cause::Timeout,
+            Ended::Cancelled => tapdeck_core::check::Cause::Cancelled,
+            _ => tapdeck_core::check::Cause::Program,
+        };
+        let leaked = self.leftovers.count(&self.clock);
+        let collector = std::mem::take(&mut self.collector);
+        let timeline = collector.finish(self.clock.now().mono_ns, outcome.exit, cause, outcome.eof, leaked);
+        Ok(Finished { exit: outcome.exit, timeline })
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    fn deadline(&self, limit: Duration) -> u64 {
+        self.clock.now().mono_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Takes what is there, or waits for something until the deadline. Whether there is any point in asking again.
+    fn pump_until(&mut self, deadline: u64) -> bool {
+        self.pump(Some(deadline))
+    }
+
+    fn pump(&mut self, deadline: Option<u64>) -> bool {
+        if self.take() {
+            return true;
+        }
+        let Some(deadline) = deadline else { return false };
+        self.sleep(deadline) && (self.take() || self.clock.now().mono_ns < deadline)
+    }
+
+    /// As [`Self::pump_until`], but one entry at a time.
+    fn step_until(&mut self, deadline: u64) -> bool {
+        if self.take_one() {
+            return true;
+        }
+        self.sleep(deadline) && (self.take_one() || self.clock.now().mono_ns < deadline)
+    }
+
+    /// Waits for an entry; `false` when there will be none before the deadline.
+    fn sleep(&self, deadline: u64) -> bool {
+        let left = deadline.saturating_sub(self.clock.now().mono_ns);
+        if left == 0 || self.exit.is_some() {
+            return false;
+        }
+        let woken = self.log.wait(self.reader, 1, Some(Duration::from_nanos(left)));
+        woken != Woken::Closed || self.log.pending(self.reader) > 0
+    }
+
+    fn take(&mut self) -> bool {
+        self.read(usize::MAX)
+    }
+
+    fn take_one(&mut self) -> bool {
+        self.read(1)
+    }
+
+    fn read(&mut self, weight: usize) -> bool {
+        let mut entries = Vec::new();
+        if let Some(lag) = self.log.read(self.reader, weight, &mut entries) {
+            self.collector.lost(lag.offsets.end - lag.offsets.start);
+        }
+        for entry in &entries {
+            self.see(entry);
+        }
+        !entries.is_empty()
+    }
+
+    fn see(&mut self, entry: &Entry) {
+        let at_ns = entry.at.mono_ns;
+        if let Event::Exit(exit) = &entry.event {
+            self.exit = Some(*exit);
+        }
+        for what in self.collector.take(entry, &mut self.sent) {
+            let shown = self.screen.advance(tapdeck_core::check::Pos::before(at_ns / 1_000_000), &what);
+            if shown.is_some_and(|c| !c.rows.is_empty()) {
+                self.changed_ns = at_ns;
+            }
+        }
+    }
+
+    fn wrong(&mut self, message: String) -> TestError {
+        let frame = self.screen.frame();
+        TestError::with(message, picture::screen("the screen", &frame, &[]))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.handle.cancel();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How a program ended, in words.
+pub(crate) fn ended(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("has ended with code {code}"),
+        Exit::Signal(n) => format!("was killed by {}", signal_name(n)),
+    }
+}
+
+/// A program that has ended, with everything that happened.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub exit: Exit,
+    /// What happened.
+    pub timeline: Timeline,
+}
+
+impl Finished {
+    /// Checks a claim about the whole session.
+    ///
+    /// # Errors
+    /// With pictures of the screens nearest to what is wrong.
+    pub fn check(&self, claim: tapdeck_core::check::Claim) -> TestResult {
+        let verdict = tapdeck_core::check::evaluate(&self.timeline, std::slice::from_ref(&claim)).pop();
+        match verdict {
+            Some(Err(failure)) => Err(TestError::with(
+                format!("{claim}: {}", failure.message),
+                picture::failure(&failure, &self.timeline),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The program must have ended with code 0.
+    ///
+    /// # Errors
+    /// When it did not.
+    pub fn success(&self) -> TestResult {
+        if self.exit == Exit::Code(0) {
+            Ok(())
+        } else {
+            Err(TestError::new(format!("the program {}", ended(self.exit))))
+        }
+    }
+}

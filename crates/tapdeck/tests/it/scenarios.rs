@@ -1,0 +1,231 @@
+//! Scenarios through the command: the corpus, and what happens to whoever touches it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::Home;
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cassettes").canonicalize().expect("the corpus")
+}
+
+/// Copies a folder with everything in it.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("made");
+    for entry in fs::read_dir(from).expect("listed").flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), &target).expect("copied");
+        }
+    }
+}
+
+fn test(home: &Home, args: &[&str], path: &Path) -> Output {
+    home.tapdeck(["test"]).args(args).arg(path).output().expect("it runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// The corpus needs none of its programs: there are none in this PATH.
+#[test]
+fn the_corpus_from_cassettes() {
+    let home = Home::new();
+    let output = home.tapdeck(["test"]).env("PATH", "/nowhere").arg(corpus()).output().expect("it runs");
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("0 failed, 0 skipped"), "{}", text(&output));
+}
+
+#[test]
+fn the_corpus_live() {
+    let home = Home::new();
+    let output = test(&home, &["--live", "--jobs", "4"], &corpus());
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+/// One scenario in a folder of its own.
+fn one(home: &Home, name: &str) -> (PathBuf, PathBuf) {
+    let folder = home.path("one");
+    fs::create_dir_all(&folder).expect("made");
+    let file = folder.join(format!("{name}.scenario.yaml"));
+    let from = corpus().join("synthetic");
+    fs::copy(from.join(format!("{name}.scenario.yaml")), &file).expect("copied");
+    let cassette = folder.join(format!("{name}.cassette"));
+    copy(&from.join(format!("{name}.cassette")), &cassette);
+    (file, cassette)
+}
+
+/// Whoever changes evidence is told which, and no other check fails for it.
+#[test]
+fn a_changed_cassette_fails_the_right_check() {
+    type Change = fn(&Path, &Path);
+    fn swap(path: &Path, from: &str, to: &str) {
+        let old = fs::read_to_string(path).expect("read");
+        assert!(old.contains(from), "{} has no {from}", path.display());
+        fs::write(path, old.replacen(from, to, 1)).expect("written");
+    }
+    fn field(path: &Path, name: &str) -> String {
+        let value: Value = serde_json::from_slice(&fs::read(path).expect("read")).expect("JSON");
+        value.pointer(name).and_then(Value::as_str).expect(name).to_owned()
+    }
+    let cases: [(&str, Change, &str); 9] = [
+        (
+            "a byte of output.raw",
+            |_, c| {
+                let path = c.join("output.raw");
+                let mut raw = fs::read(&path).expect("read");
+                raw[3] ^= 1;
+                fs::write(&path, raw).expect("written");
+            },
+            "output.raw is what was recorded",
+        ),
+        (
+            "a frame",
+            |_, c| swap(&c.join("frames.jsonl"), "full screen", "full scream"),
+            "frames are what the bytes show",
+        ),
+        ("a seq", |_, c| swap(&c.join("output.jsonl"), "\"seq\":1,", "\"seq\":99,"), "numbered from 1"),
+        (
+            "the id in the scenario",
+            |s, c| {
+                let id = field(&c.join("manifest.json"), "/id");
+                swap(s, &id, "00000000-0000-7000-8000-000000000000");
+            },
+            "the cassette has the id that the scenario names",
+        ),
+        (
+            "the digest in the scenario",
+            |s, c| {
+                let digest = field(&c.join("manifest.json"), "/content_digest/sha256");
+                swap(s, &digest, &"0".repeat(64));
+            },
+            "the cassette has the digest that the scenario names",
+        ),
+        (
+            "the emulator",
+            |_, c| {
+                let version = field(&c.join("manifest.json"), "/terminal/emulator/version");
+                let path = c.join("manifest.json");
+                let mut value: Value = serde_json::from_slice(&fs::read(&path).expect("read")).expect("JSON");
+                value["terminal"]["emulator"]["version"] = format!("{version}9").into();
+                fs::write(&path, value.to_string()).expect("written");
+            },
+            "emulator of this program",
+        ),
+        (
+            "the version",
+            |_, c| swap(&c.join("manifest.json"), "\"version\": 1", "\"version\": 2"),
+            "can read the version",
+        ),
+        ("a file", |_, c| fs::remove_file(c.join("final.json")).expect("removed"), "every file is there"),
+        ("the size", |s, _| swap(s, "size: 30x4", "size: 31x4"), "the cassette has the size"),
+    ];
+    for (what, change, claim) in cases {
+        let home = Home::new();
+        let (file, cassette) = one(&home, "alternate-screen");
+        assert!(test(&home, &[], &file).status.success(), "before anything is changed");
+        change(&file, &cassette);
+        let output = test(&home, &["--json"], &file);
+        assert_eq!(output.status.code(), Some(1), "{what}: {}", text(&output));
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let faults = value["scenarios"][0]["faults"].as_array().expect("faults").clone();
+        assert!(
+            faults.iter().any(|f| f["claim"].as_str().expect("text").contains(claim)),
+            "{what}: {faults:#?}"
+        );
+        // The manifest is bound to everything, so that one may fail with the right one; nothing else does.
+        let others = faults.iter().filter(|f| {
+            let said = f["claim"].as_str().expect("text");
+            !said.contains(claim) && !said.contains("committed")
+        });
+        assert_eq!(others.count(), 0, "{what}: {faults:#?}");
+    }
+}
+
+#[test]
+fn a_failure_is_shown_with_the_screen() {
+    let home = Home::new();
+    let file = home.path("x.scenario.yaml");
+    let scenario = "size: 20x3\nplay:\n  - write: hello\n  - {write: ' world', after: 1s}\n  - {exit: 0, after: 1s}\nassert:\n  - {at: 900ms, screen: {contains: world}}\n  - {screen: {equals: hello wurld}}\n";
+    fs::write(&file, scenario).expect("written");
+    let output = test(&home, &["--live"], &file);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in [
+        "x.scenario.yaml:7: at 900ms: contains \"world\"",
+        "it does hold at 1s",
+        "  1 │hello world\n      │      ^^^^^\n",
+        "  1 - hello wurld\n      + hello world\n               ^\n",
+        "▶       0s  output \"hello\"",
+        "0 passed, 1 failed",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let report = home.path("report.xml");
+    let output = test(&home, &["--live", "--junit", report.to_str().expect("text")], &file);
+    assert_eq!(output.status.code(), Some(1));
+    let xml = fs::read_to_string(&report).expect("a report");
+    assert!(xml.contains("tests=\"1\" failures=\"1\"") && xml.contains("hello wurld"), "{xml}");
+}
+
+/// Recording makes everything that is missing; after that a change on disk is shown, and made only when agreed to.
+#[test]
+fn record_then_update() {
+    let home = Home::new();
+    let file = home.path("greet.scenario.yaml");
+    let stored = home.path("greet.txt");
+    let scenario = "# kept\nsize: 30x3\nprogram:\n  run: [sh, -c, 'printf \"name? \"; read n; echo \"hi $n\"']\nsteps:\n  - expect: {contains: 'name? '}\n  - type: \"Ada\\n\"\n  - wait: {exit: true}\nassert:\n  - {screen: {file: greet.txt}}\n  - {exit: 0}\n";
+    fs::write(&file, scenario).expect("written");
+    let missing = test(&home, &[], &file);
+    assert!(text(&missing).contains("--record"), "{}", text(&missing));
+    let recorded = test(&home, &["--record"], &file);
+    assert!(recorded.status.success(), "{}", text(&recorded));
+    assert_eq!(fs::read_to_string(&stored).expect("stored"), "name? Ada\nhi Ada\n");
+    assert!(fs::read_to_string(&file).expect("read").starts_with("# kept\n"));
+    assert!(test(&home, &[], &file).status.success());
+    fs::write(&stored, "name? Ada\nho Ada\n").expect("written");
+    let unasked = test(&home, &["--update"], &file);
+    assert_eq!(unasked.status.code(), Some(1), "{}", text(&unasked));
+    assert!(text(&unasked).contains("+ hi Ada") && text(&unasked).contains("--yes"), "{}", text(&unasked));
+    assert!(fs::read_to_string(&stored).expect("stored").contains("ho"), "nobody agreed");
+    let agreed = test(&home, &["--update", "--yes"], &file);
+    assert!(agreed.status.success(), "{}", text(&agreed));
+    assert!(test(&home, &[], &file).status.success());
+}
+
+/// A run that fails keeps nothing: half a golden master is none.
+#[test]
+fn a_failed_run_is_not_recorded() {
+    let home = Home::new();
+    let file = home.path("bad.scenario.yaml");
+    let scenario = "program: {run: [sh, -c, 'echo hello; exit 3']}\nsteps:\n  - wait: {exit: true}\nassert:\n  - {exit: 0}\n";
+    fs::write(&file, scenario).expect("written");
+    let output = test(&home, &["--record"], &file);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("ended with code 3"), "{}", text(&output));
+    assert!(!home.path("bad.cassette").exists());
+    assert_eq!(fs::read_to_string(&file).expect("read"), scenario);
+}
+
+#[test]
+fn wrong_scenarios_are_told_with_their_line() {
+    let home = Home::new();
+    let file = home.path("x.scenario.yaml");
+    for (scenario, part) in [
+        ("assert:\n  - {exit: 0}\n  - {scren: {contains: x}}\n", "x.scenario.yaml:3"),
+        ("program: {run: [no-such-program-here]}\nassert:\n  - {exit: 0}\n", "skipped"),
+        ("play:\n  - write: x\n", "asserts nothing"),
+    ] {
+        fs::write(&file, scenario).expect("written");
+        let output = test(&home, &["--live", "--no-skips"], &file);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains(part), "{part}: {}", text(&output));
+    }
+    assert_eq!(test(&home, &[], &home.path("nowhere")).status.code(), Some(3));
+}

@@ -1,0 +1,251 @@
+//! Assertions of the file to claims.
+
+use tapdeck_core::Exit;
+use tapdeck_core::check::{
+    Anchor, BytesTest, Claim, Count, ExitTest, Happening, JsonPath, JsonTest, Point, TextTest, Trace, Window,
+    millis, pattern, signal_name, signal_number,
+};
+
+use super::condition::{self, Common, Said, count, size};
+use super::raw::{self, At};
+use super::timeline::from_json;
+use super::{Assertion, ScenarioError};
+use crate::base64;
+
+pub(super) fn read(
+    raw: At<raw::Assertion>,
+    common: &Common,
+    stored: &dyn Fn(&str) -> Option<String>,
+) -> Result<Assertion, ScenarioError> {
+    let line = raw.line;
+    let at = |what: String| ScenarioError { line, what };
+    let raw = raw.value;
+    let point = |text: &Option<String>| text.as_ref().map(|t| t.parse::<Point>()).transpose().map_err(at);
+    let (here, from, to) = (point(&raw.at)?, point(&raw.from)?, point(&raw.to)?);
+    if here.is_some() && (from.is_some() || to.is_some()) {
+        return Err(at("at is one point, from and to are a stretch: write the one or the other".into()));
+    }
+    let window = Window { from, to };
+    let condition = |c: &raw::Condition| condition::read(c, line, common, stored);
+    let mut claims: Vec<(&str, Claim)> = Vec::new();
+    let mut add = |key, claim| claims.push((key, claim));
+    if let Some(length) = &raw.stable_for {
+        let ms = millis(length).map_err(at)?;
+        let screen = raw.screen.as_ref().map_or_else(|| Ok(condition::anything(common)), condition)?;
+        // At a point: from there on, for so long.
+        let window = match &here {
+            Some(p) => {
+                let until = Point { plus_ms: p.plus_ms.saturating_add_unsigned(ms), ..p.clone() };
+                Window { from: Some(p.clone()), to: Some(until) }
+            }
+            None => window.clone(),
+        };
+        add("stable_for", Claim::StableFor(ms, window, screen));
+    } else if let Some(c) = &raw.screen {
+        if window != Window::default() {
+            return Err(
+                at("screen is a state at one point: write at, or always, eventually or never".into()),
+            );
+        }
+        let point = here.clone().unwrap_or(Point { anchor: Anchor::End, plus_ms: 0 });
+        add("screen", Claim::At(point, condition(c)?));
+    }
+    if let Some(c) = &raw.eventually {
+        add("eventually", Claim::Eventually(window.clone(), condition(c)?));
+    }
+    if let Some(c) = &raw.never {
+        add("never", Claim::Never(window.clone(), condition(c)?));
+    }
+    if let Some(c) = &raw.always {
+        add("always", Claim::Always(window.clone(), condition(c)?));
+    }
+    for (key, trace) in traces(&raw).map_err(at)? {
+        add(key, Claim::Trace(window.clone(), trace));
+    }
+    let keys: Vec<&str> = claims.iter().map(|(key, _)| *key).collect();
+    let takes_at = matches!(keys[..], ["screen" | "stable_for"]);
+    match (claims.pop(), claims.is_empty()) {
+        (Some(_), true) if here.is_some() && !takes_at => {
+            Err(at(format!("{} looks at a stretch: write from and to instead of at", keys[0])))
+        }
+        (Some((_, claim)), true) => Ok(Assertion { line, name: raw.name, claim }),
+        (Some(_), false) => Err(at(format!("one thing at a time: this asks for {}", keys.join(" and ")))),
+        (None, _) => Err(at("this asks for nothing: write screen, eventually, never, exit …".into())),
+    }
+}
+
+/// The claims that are not about the screen, by their key.
+fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
+    let mut out: Vec<(&'static str, Trace)> = Vec::new();
+    if let Some(list) = &raw.order {
+        if list.len() < 2 {
+            return Err("order wants at least two".into());
+        }
+        out.push(("order", Trace::Order(list.iter().map(happening).collect::<Said<_>>()?)));
+    }
+    if let Some(delay) = &raw.delay {
+        let ms = times(&delay.min, &delay.max)?;
+        out.push(("delay", Trace::Delay { from: happening(&delay.from)?, to: happening(&delay.to)?, ms }));
+    }
+    if let Some(gap) = &raw.gap {
+        out.push(("gap", Trace::Gap(times(&gap.min, &gap.max)?)));
+    }
+    type OfCount = fn(Count) -> Trace;
+    let counts: [(&'static str, &Option<raw::Count>, OfCount); 7] = [
+        ("chunks", &raw.chunks, Trace::Chunks),
+        ("chunk_bytes", &raw.chunk_bytes, Trace::ChunkBytes),
+        ("output_bytes", &raw.output_bytes, Trace::OutputBytes),
+        ("split_escapes", &raw.split_escapes, Trace::SplitEscapes),
+        ("split_characters", &raw.split_characters, Trace::SplitCharacters),
+        ("bells", &raw.bells, Trace::Bells),
+        ("leaked", &raw.leaked, Trace::Leaked),
+    ];
+    for (key, value, make) in counts {
+        if let Some(value) = value {
+            out.push((key, make(count(value)?)));
+        }
+    }
+    type OfBytes = fn(BytesTest) -> Trace;
+    let tests: [(&'static str, &Option<raw::Bytes>, OfBytes); 3] = [
+        ("output", &raw.output, Trace::Output),
+        ("input", &raw.input, Trace::Input),
+        ("replies", &raw.replies, Trace::Replies),
+    ];
+    for (key, value, make) in tests {
+        if let Some(value) = value {
+            out.push((key, make(bytes(value)?)));
+        }
+    }
+    if let Some(keys) = &raw.keys {
+        let named = keys.iter().map(|k| key_name(k)).collect::<Said<_>>()?;
+        out.push(("keys", Trace::Keys(named)));
+    }
+    out.extend(raw.pastes.clone().map(|p| ("pastes", Trace::Pastes(p))));
+    if let Some(signals) = &raw.signals {
+        let names = signals.iter().map(|s| signal(s)).collect::<Said<_>>()?;
+        out.push(("signals", Trace::Signals(names)));
+    }
+    if let Some(sizes) = &raw.resizes {
+        out.push(("resizes", Trace::Resizes(sizes.iter().map(|s| size(s)).collect::<Said<_>>()?)));
+    }
+    if let Some(writes) = &raw.clipboard {
+        let list = writes.iter().map(|c| (c.selection.clone(), base64::encode(c.text.as_bytes())));
+        out.push(("clipboard", Trace::Clipboard(list.collect())));
+    }
+    if let Some(service) = &raw.service {
+        let (path, test) = service_test(service)?;
+        let count = match (&service.count, service.absent) {
+            (Some(c), None | Some(false)) => count(c)?,
+            (None, Some(true)) => Count::exactly(0),
+            (None, _) => Count { min: Some(1), max: None },
+            (Some(_), Some(true)) => return Err("absent and count exclude each other".into()),
+        };
+        out.push(("service", Trace::Service { path, test, count }));
+    }
+    if let Some(end) = &raw.exit {
+        out.push(("exit", Trace::Exit(exit(end)?)));
+    }
+    if let Some(cause) = &raw.ended {
+        out.push(("ended", Trace::Ended(cause.parse()?)));
+    }
+    out.extend(raw.eof.map(|on| ("eof", Trace::Eof(on))));
+    Ok(out)
+}
+
+fn times(min: &Option<String>, max: &Option<String>) -> Said<Count> {
+    let ms = |t: &Option<String>| t.as_ref().map(|t| millis(t)).transpose();
+    if min.is_none() && max.is_none() {
+        return Err("a range of times wants min, max or both".into());
+    }
+    Ok(Count { min: ms(min)?, max: ms(max)? })
+}
+
+fn bytes(raw: &raw::Bytes) -> Said<BytesTest> {
+    let owned = |t: &String| t.clone().into_bytes();
+    match raw {
+        raw::Bytes::Is(text) => Ok(BytesTest::Is(owned(text))),
+        raw::Bytes::Long(l) => match (&l.is, &l.contains, &l.lacks) {
+            (Some(text), None, None) => Ok(BytesTest::Is(owned(text))),
+            (None, Some(text), None) => Ok(BytesTest::Contains(owned(text))),
+            (None, None, Some(text)) => Ok(BytesTest::Lacks(owned(text))),
+            _ => Err("bytes want one of is, contains and lacks".into()),
+        },
+    }
+}
+
+/// A key's name as it is written back, so that `Esc` and `Escape` are one.
+pub(super) fn key_name(name: &str) -> Said<String> {
+    let key: tapdeck_term::keys::KeyPress =
+        name.parse().map_err(|e: tapdeck_term::keys::KeyNameError| e.to_string())?;
+    Ok(key.to_string())
+}
+
+pub(super) fn signal(name: &str) -> Said<String> {
+    signal_number(name).map(signal_name).ok_or_else(|| format!("no signal is called {name:?}"))
+}
+
+pub(super) fn exit(raw: &raw::Exit) -> Said<ExitTest> {
+    match raw {
+        raw::Exit::Short(text) if text == "failure" => Ok(ExitTest::Failure),
+        raw::Exit::Short(text) => {
+            let wrong = |_| format!("{text:?} is no way to end: write a code, failure, or signal: NAME");
+            text.parse().map(|code| ExitTest::Is(Exit::Code(code))).map_err(wrong)
+        }
+        raw::Exit::Long(l) => match (l.code, &l.signal) {
+            (Some(code), None) => Ok(ExitTest::Is(Exit::Code(code))),
+            (None, Some(name)) => {
+                let number = signal_number(name).ok_or_else(|| format!("no signal is called {name:?}"))?;
+                Ok(ExitTest::Is(Exit::Signal(number)))
+            }
+            _ => Err("an exit wants a code or a signal".into()),
+        },
+    }
+}
+
+fn service_test(raw: &raw::Service) -> Said<(JsonPath, JsonTest)> {
+    let test = match (&raw.is, &raw.contains, &raw.matches) {
+        (None, None, None) => JsonTest::Exists,
+        (Some(value), None, None) => JsonTest::Is(from_json(value)),
+        (None, Some(text), None) => JsonTest::Text(TextTest::Contains(text.clone())),
+        (None, None, Some(text)) => JsonTest::Text(TextTest::Matches(pattern(text)?)),
+        _ => return Err("a service event wants one of is, contains and matches".into()),
+    };
+    Ok((raw.path.parse()?, test))
+}
+
+fn happening(raw: &raw::Happening) -> Said<Happening> {
+    let long = match raw {
+        raw::Happening::Point(text) => {
+            return Ok(match text.strip_prefix('@') {
+                Some("start") => Happening::Start,
+                Some("end") => Happening::End,
+                Some(name) if !name.is_empty() => Happening::Mark(name.to_owned()),
+                _ => {
+                    return Err(format!(
+                        "{text:?} is nothing that happens: write @start, @end, @ and a name, or output: …"
+                    ));
+                }
+            });
+        }
+        raw::Happening::Long(long) => long,
+    };
+    let mut found = Vec::new();
+    found.extend(long.output.clone().map(|t| Happening::Output(t.into_bytes())));
+    found.extend(long.shows.clone().map(Happening::Shows));
+    found.extend(long.input.clone().map(|t| Happening::Input(t.into_bytes())));
+    found.extend(long.key.as_ref().map(|k| key_name(k).map(Happening::Key)).transpose()?);
+    found.extend(long.paste.clone().map(Happening::Paste));
+    found.extend(long.signal.as_ref().map(|s| signal(s).map(Happening::Signal)).transpose()?);
+    found.extend(long.resize.as_ref().map(|s| size(s).map(Happening::Resize)).transpose()?);
+    if let Some(service) = &long.service {
+        let (path, test) = service_test(service)?;
+        found.push(Happening::Service(path, test));
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) => Ok(one),
+        _ => {
+            Err("something that happens is one of output, shows, input, key, paste, signal, resize, service"
+                .into())
+        }
+    }
+}

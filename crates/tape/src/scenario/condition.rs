@@ -1,0 +1,215 @@
+//! Conditions of the file to conditions of [`tapdeck_core::check`].
+
+use tapdeck_core::check::{
+    Cells, Condition, Count, Fact, Look, Normaliser, Region, Spot, StyleFact, TextTest, colour, pattern,
+    underline,
+};
+use tapdeck_term::{CursorShape, Size};
+
+use super::ScenarioError;
+use super::raw::{self, At};
+
+/// What holds for all conditions of a scenario.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Common {
+    normalise: Vec<Normaliser>,
+    masks: Vec<Region>,
+}
+
+impl Common {
+    pub(super) fn new(rules: &[At<raw::Rule>], masks: &[At<raw::Area>]) -> Result<Self, ScenarioError> {
+        Ok(Self { normalise: normalisers(rules)?, masks: regions(masks)? })
+    }
+}
+
+/// What is wrong, as yet without a line.
+pub(super) type Said<T> = Result<T, String>;
+
+/// A size such as `80x24`.
+pub(super) fn size(text: &str) -> Said<Size> {
+    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40");
+    let (cols, rows) = text.split_once('x').ok_or_else(wrong)?;
+    let side = |s: &str| s.trim().parse::<u16>().ok().filter(|n| (1..=1000).contains(n)).ok_or_else(wrong);
+    Ok(Size::new(side(cols)?, side(rows)?))
+}
+
+pub(super) fn count(raw: &raw::Count) -> Said<Count> {
+    match raw {
+        raw::Count::Exactly(n) => Ok(Count::exactly(*n)),
+        raw::Count::Long(l) if l.min.is_none() && l.max.is_none() => {
+            Err("a range wants min, max or both".into())
+        }
+        raw::Count::Long(l) => Ok(Count { min: l.min, max: l.max }),
+    }
+}
+
+pub(super) fn text(raw: &raw::Text) -> Said<TextTest> {
+    match raw {
+        raw::Text::Is(text) => Ok(TextTest::Is(text.clone())),
+        raw::Text::Long(l) => match (&l.is, &l.contains, &l.matches) {
+            (Some(text), None, None) => Ok(TextTest::Is(text.clone())),
+            (None, Some(text), None) => Ok(TextTest::Contains(text.clone())),
+            (None, None, Some(text)) => pattern(text).map(TextTest::Matches),
+            _ => Err("a text wants one of is, contains and matches".into()),
+        },
+    }
+}
+
+/// `3`, `3-5` or `3-` as numbers from 0, both included.
+fn span(text: Option<&str>) -> Said<(u16, u16)> {
+    let Some(text) = text else { return Ok((0, u16::MAX)) };
+    let wrong = || format!("{text:?} are no rows or columns: write 3, 3-5 or 3-, counted from 1");
+    let number = |s: &str| s.trim().parse::<u16>().ok().and_then(|n| n.checked_sub(1)).ok_or_else(wrong);
+    match text.split_once('-') {
+        None => number(text).map(|n| (n, n)),
+        Some((from, "")) => Ok((number(from)?, u16::MAX)),
+        Some((from, to)) => {
+            let (from, to) = (number(from)?, number(to)?);
+            if from > to { Err(wrong()) } else { Ok((from, to)) }
+        }
+    }
+}
+
+fn region(rows: Option<&str>, cols: Option<&str>) -> Said<Region> {
+    let ((top, bottom), (left, right)) = (span(rows)?, span(cols)?);
+    Ok(Region { top, bottom, left, right })
+}
+
+fn regions(raw: &[At<raw::Area>]) -> Result<Vec<Region>, ScenarioError> {
+    let each = raw.iter().map(|m| {
+        region(m.value.rows.as_deref(), m.value.cols.as_deref()).map_err(|e| m.error(e)).and_then(|r| {
+            if r == Region::ALL { Err(m.error("a mask wants rows, cols or both")) } else { Ok(r) }
+        })
+    });
+    each.collect()
+}
+
+fn normalisers(raw: &[At<raw::Rule>]) -> Result<Vec<Normaliser>, ScenarioError> {
+    let each = raw.iter().map(|rule| {
+        let ready = match &rule.value {
+            raw::Rule::Name(name) => Normaliser::named(name),
+            raw::Rule::Long(own) => Normaliser::new(&own.name, &own.pattern, &own.with),
+        };
+        ready.map_err(|e| rule.error(e))
+    });
+    each.collect()
+}
+
+/// A condition; `line` is where its assertion or step begins.
+pub(super) fn read(
+    raw: &raw::Condition,
+    line: u64,
+    common: &Common,
+    stored: &dyn Fn(&str) -> Option<String>,
+) -> Result<Condition, ScenarioError> {
+    let at = |what: String| ScenarioError { line, what };
+    let mut masks = common.masks.clone();
+    masks.extend(regions(&raw.masks)?);
+    let normalise = match &raw.normalise {
+        Some(own) => normalisers(own)?,
+        None => common.normalise.clone(),
+    };
+    let region = region(raw.rows.as_deref(), raw.cols.as_deref()).map_err(at)?;
+    let facts = facts(raw, stored).map_err(at)?;
+    if facts.is_empty() {
+        return Err(at("a condition that asks for nothing holds always: say what must be there".into()));
+    }
+    Ok(Condition { look: Look { region, masks, normalise }, facts })
+}
+
+/// The part to look at alone, for a screen that must be stable and nothing else.
+pub(super) fn anything(common: &Common) -> Condition {
+    let look = Look { masks: common.masks.clone(), normalise: common.normalise.clone(), ..Look::default() };
+    Condition { look, facts: Vec::new() }
+}
+
+fn facts(raw: &raw::Condition, stored: &dyn Fn(&str) -> Option<String>) -> Said<Vec<Fact>> {
+    let mut facts = Vec::new();
+    facts.extend(raw.contains.0.iter().cloned().map(Fact::Contains));
+    facts.extend(raw.lacks.0.iter().cloned().map(Fact::Lacks));
+    for text in &raw.matches.0 {
+        facts.push(Fact::Matches(pattern(text)?));
+    }
+    if let Some(text) = &raw.equals {
+        facts.push(Fact::Equals { text: text.clone(), file: None });
+    }
+    if let Some(file) = &raw.file {
+        if file.starts_with('/') || file.split('/').any(|part| part == "..") {
+            return Err(format!("the file {file:?} must lie beside the scenario"));
+        }
+        facts.push(Fact::Equals { text: stored(file).unwrap_or_default(), file: Some(file.clone()) });
+    }
+    match raw.blank {
+        Some(true) => facts.push(Fact::Blank),
+        Some(false) => return Err("blank can only be true: say what is there instead".into()),
+        None => {}
+    }
+    if let Some(cursor) = &raw.cursor {
+        facts.push(read_cursor(cursor)?);
+    }
+    if let Some(text) = &raw.size {
+        facts.push(Fact::Size(size(text)?));
+    }
+    facts.extend(raw.alternate.map(Fact::Alternate));
+    for (mode, on) in &raw.modes {
+        facts.push(Fact::Mode(mode.parse()?, *on));
+    }
+    if let Some(title) = &raw.title {
+        facts.push(Fact::Title(text(title)?));
+    }
+    if let Some(scrolled) = &raw.scrolled {
+        let Count { min, max } = count(scrolled)?;
+        facts.push(Fact::Scrolled { min, max });
+    }
+    if let Some(above) = &raw.above {
+        facts.push(Fact::Above(text(above)?));
+    }
+    for style in &raw.style.0 {
+        facts.push(Fact::Style(read_style(style)?));
+    }
+    Ok(facts)
+}
+
+fn from_one(n: Option<u16>, what: &str) -> Said<Option<u16>> {
+    n.map(|n| n.checked_sub(1).ok_or_else(|| format!("a {what} is counted from 1"))).transpose()
+}
+
+fn read_cursor(raw: &raw::Cursor) -> Said<Fact> {
+    let shape = match raw.shape.as_deref() {
+        None => None,
+        Some("default") => Some(CursorShape::Default),
+        Some("block") => Some(CursorShape::Block),
+        Some("underline") => Some(CursorShape::Underline),
+        Some("bar") => Some(CursorShape::Bar),
+        Some(other) => return Err(format!("{other:?} is no cursor: write default, block, underline or bar")),
+    };
+    let (row, col) = (from_one(raw.row, "row")?, from_one(raw.col, "column")?);
+    Ok(Fact::Cursor { row, col, visible: raw.visible, shape })
+}
+
+fn read_style(raw: &raw::Style) -> Said<StyleFact> {
+    let cells = match (&raw.text, from_one(raw.row, "row")?, from_one(raw.col, "column")?) {
+        (Some(text), None, None) => Cells::Text(text.clone()),
+        (None, Some(row), Some(col)) => Cells::At(Spot { row, col, width: raw.width.unwrap_or(1) }),
+        _ => return Err("a style wants a text, or a row and a col".into()),
+    };
+    let attrs = [
+        ("bold", raw.bold),
+        ("faint", raw.faint),
+        ("italic", raw.italic),
+        ("blink", raw.blink),
+        ("inverse", raw.inverse),
+        ("conceal", raw.conceal),
+        ("strike", raw.strike),
+        ("overline", raw.overline),
+    ];
+    let attrs = attrs.into_iter().filter_map(|(name, on)| Some((name.parse().ok()?, on?))).collect();
+    Ok(StyleFact {
+        cells,
+        fg: raw.fg.as_deref().map(colour).transpose()?,
+        bg: raw.bg.as_deref().map(colour).transpose()?,
+        attrs,
+        underline: raw.underline.as_deref().map(underline).transpose()?,
+        link: raw.link.clone(),
+    })
+}

@@ -1,0 +1,196 @@
+//! The scenario file: which cassette, how it is made, what must hold of it.
+//!
+//! A scenario is YAML for people to write. The types of the file live here ([`raw`]); what comes out are the claims of
+//! [`tapdeck_core::check`] and the steps that drive a live program. Whatever is not understood is an error that names
+//! its line: a misspelt key must not become a check that never runs.
+
+mod assertion;
+mod bind;
+mod condition;
+mod raw;
+mod step;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use tapdeck_core::check::{Claim, millis};
+use tapdeck_term::Size;
+
+use crate::cassette::ReplayMode;
+
+pub use bind::bind;
+pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
+pub use timeline::{metadata, record, timeline};
+
+/// How a scenario file is called: its name ends so.
+pub const SUFFIX: &str = ".scenario.yaml";
+
+/// The longest scenario file that is read.
+pub const MAX_FILE: u64 = 4 << 20;
+
+/// A scenario that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ScenarioError {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// A scenario.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is about.
+    pub about: Option<String>,
+    /// The cassette that it is bound to.
+    pub cassette: CassetteRef,
+    /// The terminal's size at the start.
+    pub size: Size,
+    /// How the cassette is replayed.
+    pub replay: ReplayMode,
+    /// What the program finds in its environment; `None` for what every scenario gets.
+    pub env: Option<EnvPolicy>,
+    /// Where the session comes from when it is made anew.
+    pub source: Option<Source>,
+    /// What is done to the program.
+    pub steps: Vec<Step>,
+    /// What must hold.
+    pub assertions: Vec<Assertion>,
+}
+
+/// The cassette of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CassetteRef {
+    /// Its place beside the scenario; the scenario's name with `.cassette` when left out.
+    pub path: Option<String>,
+    /// The id that it must have.
+    pub id: Option<String>,
+    /// The digest of `output.raw` that it must have.
+    pub sha256: Option<String>,
+}
+
+/// The program's environment: nothing but this.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EnvPolicy {
+    /// Variables that are passed on.
+    pub allow: Vec<String>,
+    /// Variables that are set.
+    pub set: Vec<(String, String)>,
+}
+
+/// Where a session comes from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A program that is run.
+    Program(Program),
+    /// What happens, word for word.
+    Play(Play),
+}
+
+/// A program to run, in an empty folder of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its arguments.
+    pub run: Vec<String>,
+    /// Programs that must be installed for it.
+    pub needs: Vec<String>,
+    /// Files that it finds in its folder.
+    pub files: Vec<(String, String)>,
+    /// Its time limit.
+    pub timeout_ms: u64,
+}
+
+/// A claim, with where it stands.
+#[derive(Debug, Clone)]
+pub struct Assertion {
+    /// The line.
+    pub line: u64,
+    /// Its name.
+    pub name: Option<String>,
+    /// What must hold.
+    pub claim: Claim,
+}
+
+/// What a program's whole run may take when its scenario does not say.
+const TIMEOUT_MS: u64 = 20_000;
+
+impl Scenario {
+    /// Reads a scenario. `stored` gives the text of a file beside it, `None` when there is none.
+    ///
+    /// # Errors
+    /// With the line of whatever was not understood.
+    pub fn parse(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Self, ScenarioError> {
+        let raw = raw::read(text)?;
+        let top = |what: String| ScenarioError { line: 1, what };
+        let common = condition::Common::new(&raw.normalise, &raw.masks)?;
+        let source = match (raw.program, raw.play) {
+            (Some(_), Some(play)) => {
+                return Err(ScenarioError {
+                    line: play.line,
+                    what: "a scenario has a program or a play, not both".into(),
+                });
+            }
+            (Some(program), None) => Some(Source::Program(read_program(program)?)),
+            (None, Some(play)) => Some(Source::Play(step::read_play(play.value)?)),
+            (None, None) => None,
+        };
+        if !matches!(source, Some(Source::Program(_)))
+            && let Some(step) = raw.steps.first()
+        {
+            return Err(ScenarioError {
+                line: step.line,
+                what: "there are steps but no program to take them".into(),
+            });
+        }
+        let steps =
+            raw.steps.into_iter().map(|s| step::read(s, &common, stored)).collect::<Result<_, _>>()?;
+        let assertions: Vec<Assertion> = raw
+            .assertions
+            .into_iter()
+            .map(|a| assertion::read(a, &common, stored))
+            .collect::<Result<_, _>>()?;
+        let size = raw.size.map(|s| condition::size(&s.value).map_err(|e| s.error(e))).transpose()?;
+        let replay = raw.replay.map(|r| r.value.parse().map_err(|e: String| r.error(e))).transpose()?;
+        let env = raw.env.map(|e| EnvPolicy { allow: e.allow, set: e.set.into_iter().collect() });
+        let cassette = raw.cassette.unwrap_or_default();
+        if let Some(path) = &cassette.path
+            && (path.starts_with('/') || path.split('/').any(|part| part == ".."))
+        {
+            return Err(top(format!("the cassette {path:?} must lie beside its scenario")));
+        }
+        Ok(Self {
+            name: raw.scenario,
+            about: raw.about,
+            cassette: CassetteRef { path: cassette.path, id: cassette.id, sha256: cassette.sha256 },
+            size: size.unwrap_or_default(),
+            replay: replay.unwrap_or(ReplayMode::Collapsed),
+            env,
+            source,
+            steps,
+            assertions,
+        })
+    }
+}
+
+fn read_program(raw: raw::At<raw::Program>) -> Result<Program, ScenarioError> {
+    let line = raw.line;
+    let error = |what: String| ScenarioError { line, what };
+    let raw = raw.value;
+    if raw.run.first().is_none_or(String::is_empty) {
+        return Err(error("run wants a program and its arguments, as a list".into()));
+    }
+    for name in raw.files.keys() {
+        if name.is_empty()
+            || name.starts_with('/')
+            || name.split('/').any(|part| part == ".." || part.is_empty())
+        {
+            return Err(error(format!("the file {name:?} must lie in the program's folder")));
+        }
+    }
+    let timeout_ms = raw.timeout.map_or(Ok(TIMEOUT_MS), |t| millis(&t)).map_err(error)?;
+    let needs = if raw.needs.is_empty() { vec![raw.run[0].clone()] } else { raw.needs };
+    Ok(Program { run: raw.run, needs, files: raw.files.into_iter().collect(), timeout_ms })
+}

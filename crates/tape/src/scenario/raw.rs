@@ -1,0 +1,453 @@
+//! The types of the file, as serde reads them. Unknown keys are errors everywhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor, value};
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::ScenarioError;
+
+/// A value and the line where it begins.
+#[derive(Debug, Clone)]
+pub(super) struct At<T> {
+    pub(super) line: u64,
+    pub(super) value: T,
+}
+
+impl<T> At<T> {
+    pub(super) fn error(&self, what: impl Into<String>) -> ScenarioError {
+        ScenarioError { line: self.line, what: what.into() }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<T>::deserialize(from)?;
+        Ok(Self { line: spanned.referenced.line(), value: spanned.value })
+    }
+}
+
+/// One thing, or a list of them.
+#[derive(Debug, Clone)]
+pub(super) struct Many<T>(pub(super) Vec<T>);
+
+impl<T> Default for Many<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct V<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
+            type Value = Many<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("one or a list")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Many<T>, A::Error> {
+                Vec::deserialize(value::SeqAccessDeserializer::new(seq)).map(Many)
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Many<T>, A::Error> {
+                T::deserialize(value::MapAccessDeserializer::new(map)).map(|one| Many(vec![one]))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Many<T>, E> {
+                T::deserialize(value::StrDeserializer::new(text)).map(|one| Many(vec![one]))
+            }
+            fn visit_bool<E: serde::de::Error>(self, b: bool) -> Result<Many<T>, E> {
+                self.visit_str(&b.to_string())
+            }
+            fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Many<T>, E> {
+                self.visit_str(&n.to_string())
+            }
+            fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Many<T>, E> {
+                self.visit_str(&n.to_string())
+            }
+            fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<Many<T>, E> {
+                self.visit_str(&n.to_string())
+            }
+        }
+        from.deserialize_any(V(PhantomData))
+    }
+}
+
+/// A plain value, from whatever YAML takes it for.
+trait Plain: Sized {
+    fn plain(text: String) -> Result<Self, String>;
+}
+
+impl Plain for String {
+    fn plain(text: String) -> Result<Self, String> {
+        Ok(text)
+    }
+}
+
+impl Plain for u64 {
+    fn plain(text: String) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("{text:?} is no number, nor a range with min and max"))
+    }
+}
+
+/// Either a plain value or a map with more to say. Written out, so that an unknown key in the map is told as one.
+macro_rules! short_or_long {
+    ($(#[$doc:meta])* $name:ident, $short:ident($kind:ty), $long:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub(super) enum $name {
+            $short($kind),
+            Long($long),
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                struct V;
+                impl<'de> Visitor<'de> for V {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a plain value or a map")
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<$name, A::Error> {
+                        <$long>::deserialize(value::MapAccessDeserializer::new(map)).map($name::Long)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        <$kind as Plain>::plain(text.to_owned()).map($name::$short).map_err(E::custom)
+                    }
+                    fn visit_bool<E: serde::de::Error>(self, b: bool) -> Result<$name, E> {
+                        self.visit_str(&b.to_string())
+                    }
+                    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<$name, E> {
+                        self.visit_str(&n.to_string())
+                    }
+                    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<$name, E> {
+                        self.visit_str(&n.to_string())
+                    }
+                    fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<$name, E> {
+                        self.visit_str(&n.to_string())
+                    }
+                }
+                from.deserialize_any(V)
+            }
+        }
+    };
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) scenario: Option<String>,
+    pub(super) about: Option<String>,
+    pub(super) cassette: Option<Cassette>,
+    pub(super) size: Option<At<String>>,
+    pub(super) replay: Option<At<String>>,
+    pub(super) env: Option<Env>,
+    pub(super) program: Option<At<Program>>,
+    pub(super) play: Option<At<Vec<At<PlayItem>>>>,
+    #[serde(default)]
+    pub(super) normalise: Vec<At<Rule>>,
+    #[serde(default)]
+    pub(super) masks: Vec<At<Area>>,
+    #[serde(default)]
+    pub(super) steps: Vec<At<Step>>,
+    #[serde(default, rename = "assert")]
+    pub(super) assertions: Vec<At<Assertion>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cassette {
+    pub(super) path: Option<String>,
+    pub(super) id: Option<String>,
+    pub(super) sha256: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Env {
+    #[serde(default)]
+    pub(super) allow: Vec<String>,
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Program {
+    pub(super) run: Vec<String>,
+    #[serde(default)]
+    pub(super) needs: Vec<String>,
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    pub(super) timeout: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct PlayItem {
+    pub(super) write: Option<String>,
+    pub(super) hex: Option<String>,
+    pub(super) chunk: Option<usize>,
+    pub(super) times: Option<u64>,
+    pub(super) after: Option<String>,
+    pub(super) input: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) paste: Option<String>,
+    pub(super) reply: Option<String>,
+    pub(super) resize: Option<String>,
+    pub(super) signal: Option<String>,
+    pub(super) service: Option<Value>,
+    pub(super) snapshot: Option<String>,
+    pub(super) exit: Option<Exit>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Step {
+    pub(super) send: Option<Many<String>>,
+    #[serde(rename = "type")]
+    pub(super) type_: Option<String>,
+    pub(super) paste: Option<String>,
+    pub(super) bytes: Option<String>,
+    pub(super) focus: Option<bool>,
+    pub(super) expect: Option<Condition>,
+    pub(super) wait: Option<Wait>,
+    pub(super) within: Option<String>,
+    pub(super) resize: Option<String>,
+    pub(super) signal: Option<String>,
+    pub(super) snapshot: Option<String>,
+    pub(super) cancel: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Wait {
+    pub(super) stable: Option<String>,
+    pub(super) exit: Option<bool>,
+    pub(super) screen: Option<Condition>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Area {
+    pub(super) rows: Option<String>,
+    pub(super) cols: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Condition {
+    pub(super) contains: Many<String>,
+    pub(super) lacks: Many<String>,
+    pub(super) matches: Many<String>,
+    pub(super) equals: Option<String>,
+    pub(super) file: Option<String>,
+    pub(super) blank: Option<bool>,
+    pub(super) rows: Option<String>,
+    pub(super) cols: Option<String>,
+    pub(super) masks: Vec<At<Area>>,
+    pub(super) normalise: Option<Vec<At<Rule>>>,
+    pub(super) cursor: Option<Cursor>,
+    pub(super) size: Option<String>,
+    pub(super) alternate: Option<bool>,
+    pub(super) modes: BTreeMap<String, bool>,
+    pub(super) title: Option<Text>,
+    pub(super) scrolled: Option<Count>,
+    pub(super) above: Option<Text>,
+    pub(super) style: Many<Style>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LongRule {
+    pub(super) name: String,
+    pub(super) pattern: String,
+    pub(super) with: String,
+}
+
+short_or_long!(
+    /// A rule to normalise by: the name of one, or one of its own.
+    Rule, Name(String), LongRule
+);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cursor {
+    pub(super) row: Option<u16>,
+    pub(super) col: Option<u16>,
+    pub(super) visible: Option<bool>,
+    pub(super) shape: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LongText {
+    pub(super) is: Option<String>,
+    pub(super) contains: Option<String>,
+    pub(super) matches: Option<String>,
+}
+
+short_or_long!(
+    /// A text: exactly this, or something about it.
+    Text, Is(String), LongText
+);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LongCount {
+    pub(super) min: Option<u64>,
+    pub(super) max: Option<u64>,
+}
+
+short_or_long!(
+    /// A number: exactly this, or a range.
+    Count, Exactly(u64), LongCount
+);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LongBytes {
+    pub(super) is: Option<String>,
+    pub(super) contains: Option<String>,
+    pub(super) lacks: Option<String>,
+}
+
+short_or_long!(
+    /// Bytes: exactly these, or something about them.
+    Bytes, Is(String), LongBytes
+);
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Style {
+    pub(super) text: Option<String>,
+    pub(super) row: Option<u16>,
+    pub(super) col: Option<u16>,
+    pub(super) width: Option<u16>,
+    pub(super) fg: Option<String>,
+    pub(super) bg: Option<String>,
+    pub(super) bold: Option<bool>,
+    pub(super) faint: Option<bool>,
+    pub(super) italic: Option<bool>,
+    pub(super) blink: Option<bool>,
+    pub(super) inverse: Option<bool>,
+    pub(super) conceal: Option<bool>,
+    pub(super) strike: Option<bool>,
+    pub(super) overline: Option<bool>,
+    pub(super) underline: Option<String>,
+    pub(super) link: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Assertion {
+    pub(super) name: Option<String>,
+    pub(super) at: Option<String>,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+    pub(super) screen: Option<Condition>,
+    pub(super) eventually: Option<Condition>,
+    pub(super) never: Option<Condition>,
+    pub(super) always: Option<Condition>,
+    pub(super) stable_for: Option<String>,
+    pub(super) order: Option<Vec<Happening>>,
+    pub(super) delay: Option<Delay>,
+    pub(super) gap: Option<Times>,
+    pub(super) chunks: Option<Count>,
+    pub(super) chunk_bytes: Option<Count>,
+    pub(super) output_bytes: Option<Count>,
+    pub(super) output: Option<Bytes>,
+    pub(super) split_escapes: Option<Count>,
+    pub(super) split_characters: Option<Count>,
+    pub(super) input: Option<Bytes>,
+    pub(super) keys: Option<Vec<String>>,
+    pub(super) pastes: Option<Vec<String>>,
+    pub(super) signals: Option<Vec<String>>,
+    pub(super) resizes: Option<Vec<String>>,
+    pub(super) bells: Option<Count>,
+    pub(super) clipboard: Option<Vec<Clipboard>>,
+    pub(super) replies: Option<Bytes>,
+    pub(super) service: Option<Service>,
+    pub(super) exit: Option<Exit>,
+    pub(super) ended: Option<String>,
+    pub(super) eof: Option<bool>,
+    pub(super) leaked: Option<Count>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Times {
+    pub(super) min: Option<String>,
+    pub(super) max: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Delay {
+    pub(super) from: Happening,
+    pub(super) to: Happening,
+    pub(super) min: Option<String>,
+    pub(super) max: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LongHappening {
+    pub(super) output: Option<String>,
+    pub(super) shows: Option<String>,
+    pub(super) input: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) paste: Option<String>,
+    pub(super) signal: Option<String>,
+    pub(super) resize: Option<String>,
+    pub(super) service: Option<Service>,
+}
+
+short_or_long!(
+    /// Something that happened: `@start`, `@end` or `@` and a name, or what it was.
+    Happening, Point(String), Box<LongHappening>
+);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Clipboard {
+    pub(super) selection: String,
+    pub(super) text: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Service {
+    pub(super) path: String,
+    pub(super) is: Option<Value>,
+    pub(super) contains: Option<String>,
+    pub(super) matches: Option<String>,
+    pub(super) count: Option<Count>,
+    pub(super) absent: Option<bool>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LongExit {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<String>,
+}
+
+short_or_long!(
+    /// How a program ended: its code, `failure`, or one of both in a map.
+    Exit, Short(String), LongExit
+);
+
+/// Reads the file's own types.
+pub(super) fn read(text: &str) -> Result<File, ScenarioError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|e| {
+        let line = e.location().map_or(1, |l| l.line());
+        let said = e.without_snippet().to_string();
+        // The place is told in our own words.
+        let cut = said.find(" at line ").or_else(|| said.find("\n")).unwrap_or(said.len());
+        ScenarioError { line, what: said[..cut].to_owned() }
+    })
+}

@@ -1,0 +1,193 @@
+//! Scenario files as people write them, and as they get them wrong.
+
+use proptest::prelude::*;
+use tapdeck_core::check::evaluate;
+
+use super::*;
+
+fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    Scenario::parse(text, &|_| None)
+}
+
+const WHOLE: &str = r#"# Everything that a scenario can say.
+scenario: everything
+about: one of each
+cassette:
+  path: everything.cassette
+  id: 01890a5d-ac96-774b-bcce-b302099a8057
+  sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+size: 30x4
+replay: scaled:0.5
+env:
+  allow: [PATH, TERM]
+  set: {LANG: C.UTF-8}
+normalise:
+  - clock
+  - {name: build, pattern: 'b\d+', with: '<build>'}
+masks:
+  - {rows: 4, cols: 10-}
+play:
+  - write: "\e]2;hello\ename: "
+  - {input: "\r", key: Enter, after: 500ms}
+  - snapshot: asked
+  - {write: "\r\nb12 at 05:06\r\n", after: 0.5, chunk: 3}
+  - {service: {type: final, cost: 0.5}}
+  - {resize: 40x5, after: 1s}
+  - hex: "1b 5b 31 6d 21"
+  - {exit: 3, after: 1s}
+assert:
+  - {at: 0s, screen: {contains: "name:"}}
+  - {name: the title, screen: {title: {contains: hell}}}
+  - eventually: {contains: [name, at], matches: '^<build> at <clock>$'}
+    from: "@asked"
+    to: "@end"
+  - {never: {contains: panic}}
+  - {always: {rows: 1, equals: "name:"}}
+  - {at: "@asked", stable_for: 400ms}
+  - {stable_for: 1s, from: 1s, screen: {contains: "<build>"}}
+  - {order: [{output: "name"}, {key: Return}, {shows: "at"}, {resize: 40x5}, "@end"]}
+  - {delay: {from: {input: "\r"}, to: {output: "b12"}, min: 500ms, max: 500ms}}
+  - {gap: {max: 1s}}
+  - {chunks: {min: 3, max: 20}}
+  - {input: "\r"}
+  - {keys: [Enter]}
+  - {resizes: [40x5]}
+  - {signals: []}
+  - {service: {path: $.type, is: final}}
+  - {service: {path: $.warning, absent: true}}
+  - {screen: {style: [{text: "!", bold: true}, {row: 1, col: 1, fg: default, bold: false}]}}
+  - {screen: {cursor: {row: 3, col: 2, visible: true}, size: 40x5, alternate: false, modes: {wrap: true}}}
+  - {exit: 3}
+  - {exit: failure}
+  - {ended: program}
+"#;
+
+#[test]
+fn a_whole_scenario() {
+    let scenario = parse(WHOLE).expect("it is understood");
+    assert_eq!(scenario.cassette.id.as_deref(), Some("01890a5d-ac96-774b-bcce-b302099a8057"));
+    assert_eq!((scenario.size, scenario.replay), (Size::new(30, 4), ReplayMode::Scaled(0.5)));
+    assert_eq!(scenario.assertions[2].line, 30);
+    let Some(Source::Play(play)) = &scenario.source else { panic!("a play") };
+    let claims: Vec<Claim> = scenario.assertions.iter().map(|a| a.claim.clone()).collect();
+    let verdicts = evaluate(&play.timeline(scenario.size), &claims);
+    for (assertion, verdict) in scenario.assertions.iter().zip(verdicts) {
+        assert!(verdict.is_ok(), "line {}: {}: {verdict:?}", assertion.line, assertion.claim);
+    }
+}
+
+/// What a timeline holds must come back from the cassette made of it, or live and replayed checks would differ.
+#[test]
+fn a_timeline_survives_its_cassette() {
+    let scenario = parse(WHOLE).expect("it is understood");
+    let Some(Source::Play(play)) = &scenario.source else { panic!("a play") };
+    let mut before = play.timeline(scenario.size);
+    before.end.eof = Some(true);
+    before.end.leaked = Some(0);
+    let files = record(&before, 1, crate::cassette::tests::closing()).expect("small enough");
+    let after = timeline(&crate::cassette::Cassette::from_files(&files).expect("whole"));
+    assert_eq!((before.size, before.moments.len()), (after.size, after.moments.len()));
+    for (a, b) in before.moments.iter().zip(&after.moments) {
+        assert_eq!((a.at.t_ms, &a.what), (b.at.t_ms, &b.what));
+    }
+    let end =
+        |t: &tapdeck_core::check::Timeline| (t.end.at.t_ms, t.end.exit, t.end.cause, t.end.eof, t.end.leaked);
+    assert_eq!(end(&before), end(&after));
+}
+
+#[test]
+fn steps() {
+    let scenario = parse(
+        "program: {run: [less, x], files: {x: hello}, timeout: 5s}\nsteps:\n  - expect: {contains: hello}\n    within: 2s\n  - send: [C-c, Enter]\n  - send: q\n  - type: /abc\n  - paste: |\n      two\n      lines\n  - resize: 100x30\n  - signal: SIGINT\n  - snapshot: found\n  - wait: {stable: 100ms}\n  - wait: {exit: true}\n",
+    )
+    .expect("it is understood");
+    assert_eq!(scenario.steps.len(), 10);
+    assert_eq!((scenario.steps[0].line, scenario.steps[0].within_ms), (3, Some(2000)));
+    let Some(Source::Program(program)) = scenario.source else { panic!("a program") };
+    assert_eq!((program.needs, program.timeout_ms), (vec!["less".to_owned()], 5000));
+}
+
+/// A check that never runs because of a typing error is worse than none.
+#[test]
+fn whatever_is_not_understood_is_an_error_with_its_line() {
+    for (text, line, part) in [
+        ("scenario: x\nasert: []\n", 2, "asert"),
+        ("assert:\n  - {screen: {contain: x}}\n", 2, "contain"),
+        ("assert:\n  - {screen: {}}\n", 2, "nothing"),
+        ("assert:\n  - {name: x}\n", 2, "nothing"),
+        ("assert:\n  - {exit: 0, eof: true}\n", 2, "exit and eof"),
+        ("assert:\n  - {exit: 0}\n  - {at: 5x, screen: {contains: x}}\n", 3, "5x"),
+        ("assert:\n  - {at: 1s, never: {contains: x}}\n", 2, "from and to"),
+        ("assert:\n  - {at: 1s, from: 2s, screen: {contains: x}}\n", 2, "stretch"),
+        ("assert:\n  - {screen: {matches: '('}}\n", 2, "pattern"),
+        ("assert:\n  - {screen: {modes: {wrapp: true}}}\n", 2, "wrapp"),
+        ("assert:\n  - {screen: {style: {text: x, fg: reddish}}}\n", 2, "reddish"),
+        ("assert:\n  - {screen: {cursor: {row: 0}}}\n", 2, "counted from 1"),
+        ("assert:\n  - {screen: {rows: 5-3, contains: x}}\n", 2, "5-3"),
+        ("assert:\n  - {signals: [WHAT]}\n", 2, "WHAT"),
+        ("assert:\n  - {ended: badly}\n", 2, "badly"),
+        ("assert:\n  - {exit: maybe}\n", 2, "maybe"),
+        ("assert:\n  - {order: [{output: a}]}\n", 2, "two"),
+        ("assert:\n  - {order: [{output: a}, {outputs: b}]}\n", 2, ""),
+        ("assert:\n  - {screen: {file: ../../etc/passwd}}\n", 2, "beside"),
+        ("normalise:\n  - moon\n", 2, "moon"),
+        ("masks:\n  - {}\n", 2, "mask"),
+        ("size: 80\n", 1, "80"),
+        ("size: 80x99999\n", 1, "99999"),
+        ("replay: later\n", 1, "later"),
+        ("cassette: {path: /etc}\n", 1, "beside"),
+        ("steps:\n  - send: q\n", 2, "no program"),
+        ("program: {run: []}\n", 1, "run"),
+        ("program: {run: [a], files: {../x: y}}\n", 1, "folder"),
+        ("program: {run: [a]}\nsteps:\n  - send: Entr\n", 3, "Entr"),
+        ("program: {run: [a]}\nsteps:\n  - {send: q, type: x}\n", 3, "one step"),
+        ("program: {run: [a]}\nsteps:\n  - sleep: 5s\n", 3, "sleep"),
+        ("program: {run: [a]}\nsteps:\n  - {send: q, within: 1s}\n", 3, "within"),
+        ("program: {run: [a]}\nsteps:\n  - snapshot: two words\n", 3, "two words"),
+        ("program: {run: [a]}\nplay:\n  - write: x\n", 2, "not both"),
+        ("play:\n  - {write: x, resize: 1x1}\n", 2, "one of"),
+        ("play:\n  - {write: x, times: 9999999999}\n", 2, "at most"),
+        ("play:\n  - hex: 1\n", 2, "hexadecimal"),
+        ("a: [\n", 1, ""),
+        ("assert:\n  - {exit: 0}\nassert:\n  - {exit: 1}\n", 3, ""),
+    ] {
+        let e = parse(text).expect_err(text);
+        assert!(e.what.contains(part), "{text}\n{e}");
+        assert!(e.line.abs_diff(line) <= 1, "{text}\n{e}");
+    }
+}
+
+#[test]
+fn binding_leaves_the_rest_alone() {
+    for (before, after) in [
+        ("scenario: x\nassert: []\n", "scenario: x\ncassette:\n  id: I\n  sha256: D\nassert: []\n"),
+        (
+            "# why\ncassette:\n    path: p # here\n    id: old\n    sha256: old\n\nassert: []\n",
+            "# why\ncassette:\n    path: p # here\n    id: I\n    sha256: D\n\nassert: []\n",
+        ),
+        ("cassette: {path: p, id: old}\n", "cassette:\n  path: p\n  id: I\n  sha256: D\n"),
+        ("cassette:\nsize: 80x24\n", "cassette:\n  id: I\n  sha256: D\nsize: 80x24\n"),
+    ] {
+        assert_eq!(bind(before, "I", "D"), after);
+        assert_eq!(bind(&bind(before, "I", "D"), "I", "D"), after, "twice is once");
+    }
+    let bound = bind(WHOLE, "I", "D");
+    assert_eq!(parse(&bound).expect("still understood").cassette.id.as_deref(), Some("I"));
+}
+
+proptest! {
+    /// Nothing that is typed into a scenario may bring the program down.
+    #[test]
+    fn no_text_panics(lines in prop::collection::vec("[-{}a-z:@\\[\\], \"'*&|>\\\\e0-9]{0,30}", 0..12)) {
+        let _ = parse(&lines.join("\n"));
+    }
+
+    #[test]
+    fn no_damage_panics(at in any::<prop::sample::Index>(), with in "[ -~]{0,4}", cut in 0usize..6) {
+        let mut text = WHOLE.to_owned();
+        let start = at.index(text.len());
+        let end = (start + cut).min(text.len());
+        text.replace_range(start..end, &with);
+        let _ = parse(&text);
+    }
+}

@@ -1,0 +1,153 @@
+//! Between cassettes and the timelines that checks look at.
+
+use serde_json::{Map, Value, json};
+use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
+use tapdeck_term::Size;
+
+use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal};
+
+/// The type of the service events that give a moment its name.
+const MARK: &str = "tapdeck.mark";
+
+/// The timeline of a cassette.
+pub fn timeline(cassette: &Cassette) -> Timeline {
+    let terminal = &cassette.manifest.terminal;
+    let moments = cassette.events.iter().filter_map(|event| {
+        let what = match &event.kind {
+            EventKind::Output { bytes, .. } => What::Output(bytes.clone()),
+            EventKind::Input(input) => What::Input(Input {
+                bytes: input.bytes.clone(),
+                key: input.key.clone(),
+                paste: input.paste.is_some(),
+                reply: input.source.as_deref() == Some("reply"),
+            }),
+            EventKind::Resize { rows, cols } => What::Resize(Size::new(*cols, *rows)),
+            EventKind::Signal { name } => {
+                What::Signal(signal_number(name).map_or_else(|| name.clone(), signal_name))
+            }
+            EventKind::Service(value) => match mark_of(value) {
+                Some(name) => What::Mark(name.into()),
+                None => What::Service(from_json(value)),
+            },
+            _ => return None,
+        };
+        Some(Moment { at: Pos { t_ms: event.t_ms, seq: event.seq }, what })
+    });
+    let outcome = &cassette.outcome;
+    let fact = |name: &str| outcome.metadata.get(name);
+    let cause = match fact("ended").and_then(Value::as_str) {
+        Some("timed_out" | "timeout") => Cause::Timeout,
+        Some("cancelled") => Cause::Cancelled,
+        _ => Cause::Program,
+    };
+    let signal = outcome.exit.signal.as_deref().and_then(signal_number);
+    let exit = outcome.exit.code.map(tapdeck_core::Exit::Code).or(signal.map(tapdeck_core::Exit::Signal));
+    let leaked = fact("leaked_processes").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    Timeline {
+        size: Size::new(terminal.initial_cols, terminal.initial_rows),
+        moments: moments.collect(),
+        end: End {
+            at: Pos { t_ms: outcome.t_ms, seq: outcome.seq },
+            exit,
+            cause,
+            eof: fact("eof").and_then(Value::as_bool),
+            leaked,
+        },
+    }
+}
+
+/// The facts about a session's end that go into `final.json`.
+pub fn metadata(end: &End) -> Map<String, Value> {
+    let ended = match end.cause {
+        Cause::Program => "program",
+        Cause::Timeout => "timed_out",
+        Cause::Cancelled => "cancelled",
+    };
+    let mut facts = Map::new();
+    facts.insert("ended".into(), ended.into());
+    if let Some(eof) = end.eof {
+        facts.insert("eof".into(), eof.into());
+    }
+    if let Some(leaked) = end.leaked {
+        facts.insert("leaked_processes".into(), leaked.into());
+    }
+    facts
+}
+
+/// The files of a cassette with this timeline in it. `closing` says the rest; its outcome's exit and metadata are the
+/// timeline's.
+///
+/// # Errors
+/// When it is larger than a cassette may be.
+pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> Result<Files, Refusal> {
+    let mut recording = Recording::new(timeline.size.rows, timeline.size.cols, resolution_ms);
+    let mut in_paste = false;
+    for Moment { at, what } in &timeline.moments {
+        let at_ns = at.t_ms.saturating_mul(1_000_000);
+        match what {
+            What::Output(bytes) => recording.output(at_ns, bytes),
+            What::Input(input) => {
+                let paste = input.paste.then(|| paste_of(&input.bytes, &mut in_paste));
+                let source = Some(if input.reply { "reply" } else { "test" }.to_owned());
+                let input =
+                    cassette::Input { bytes: input.bytes.clone(), key: input.key.clone(), paste, source };
+                recording.input(at_ns, &input);
+            }
+            What::Resize(size) => recording.resize(at_ns, size.rows, size.cols),
+            What::Signal(name) => recording.signal(at_ns, &format!("SIG{name}")),
+            What::Service(value) => recording.service(at_ns, to_json(value)),
+            What::Mark(name) => recording.service(at_ns, json!({ "type": MARK, "name": &**name })),
+            _ => {}
+        }
+    }
+    let end = &timeline.end;
+    closing.outcome.exit = match end.exit {
+        Some(tapdeck_core::Exit::Code(code)) => cassette::Exit { code: Some(code), signal: None },
+        Some(tapdeck_core::Exit::Signal(n)) => {
+            cassette::Exit { code: None, signal: Some(format!("SIG{}", signal_name(n))) }
+        }
+        None => cassette::Exit::default(),
+    };
+    closing.outcome.metadata.extend(metadata(end));
+    recording.finish_in_memory(end.at.t_ms.saturating_mul(1_000_000), closing)
+}
+
+fn paste_of(bytes: &[u8], open: &mut bool) -> Paste {
+    let (starts, ends) = (bytes.starts_with(b"\x1b[200~"), bytes.ends_with(b"\x1b[201~"));
+    let within = std::mem::replace(open, (*open || starts) && !ends);
+    match (starts, ends) {
+        (true, false) => Paste::Start,
+        (false, true) if within => Paste::End,
+        (false, false) if within => Paste::Middle,
+        _ => Paste::Whole,
+    }
+}
+
+fn mark_of(value: &Value) -> Option<&str> {
+    (value.get("type")?.as_str()? == MARK).then(|| value.get("name")?.as_str())?
+}
+
+/// A JSON value as checks look at it.
+pub(super) fn from_json(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(b) => Json::Bool(*b),
+        Value::Number(n) => Json::Number(n.as_f64().unwrap_or(f64::NAN)),
+        Value::String(s) => Json::Text(s.clone()),
+        Value::Array(items) => Json::List(items.iter().map(from_json).collect()),
+        Value::Object(fields) => Json::Map(fields.iter().map(|(k, v)| (k.clone(), from_json(v))).collect()),
+    }
+}
+
+fn to_json(value: &Json) -> Value {
+    match value {
+        Json::Null => Value::Null,
+        Json::Bool(b) => Value::Bool(*b),
+        // Whole numbers stay whole, as they were in the file that they came from.
+        Json::Number(n) if n.fract() == 0.0 && n.abs() < 9e15 => Value::from(*n as i64),
+        Json::Number(n) => Value::from(*n),
+        Json::Text(s) => Value::String(s.clone()),
+        Json::List(items) => Value::Array(items.iter().map(to_json).collect()),
+        Json::Map(fields) => Value::Object(fields.iter().map(|(k, v)| (k.clone(), to_json(v))).collect()),
+    }
+}
