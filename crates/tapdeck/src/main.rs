@@ -11,6 +11,7 @@ mod out_file;
 mod parse;
 mod progress;
 mod service_events;
+mod scrubbing;
 
 use cmd::Command;
 use ending::{Ending, code};

@@ -25,6 +25,7 @@ pub mod meta;
 pub mod raw;
 mod replay;
 pub mod scenario;
+pub mod scrub;
 pub mod seal;
 pub mod three_a;
 pub mod ttyrec;

@@ -228,6 +228,11 @@ impl Eye {
         out
     }
 
+    pub(super) fn forget_fields(&mut self) {
+        self.counts.iter_mut().for_each(|c| c[Stream::Field as usize] = 0);
+        self.positions.retain(|p| p.stream != Stream::Field);
+    }
+
     /// Whether a line that ends here may be the beginning of something: what follows could make it a hit.
     pub(super) fn is_open(&self, text: &str) -> bool {
         let from = text.len().saturating_sub(OPEN);

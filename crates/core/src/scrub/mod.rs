@@ -99,6 +99,11 @@ impl Scrubber {
         self.eye.field(text)
     }
 
+    /// Takes back what was counted in texts beside the session, which were only looked at to learn from them.
+    pub fn forget_fields(&mut self) {
+        self.eye.forget_fields();
+    }
+
     /// Whether the line that the cursor is on, or the line being typed, may be the beginning of something that is to be
     /// masked.
     pub fn is_open(&self) -> bool {

@@ -141,6 +141,29 @@ impl Rules {
             .collect())
     }
 
+    /// A rule for a folder's path. The slashes stay.
+    pub fn folder(name: &str, path: &str) -> Option<Rule> {
+        let path = path.trim_end_matches('/');
+        (path.len() >= 6 && path.matches('/').count() >= 2).then(|| Rule {
+            name: name.into(),
+            pack: "paths".into(),
+            pattern: format!("({})(?:[^A-Za-z0-9_.-]|$)", regex::escape(path)),
+            keep: "/".into(),
+            ..Rule::default()
+        })
+    }
+
+    /// A rule for the name of a user, standing alone. There is none for a name that says nothing.
+    pub fn user(name: &str) -> Option<Rule> {
+        let says_nothing = ["root", "user", "admin", "ubuntu", "debian", "runner", "build", "nobody"];
+        (name.chars().count() >= 3 && !says_nothing.contains(&name)).then(|| Rule {
+            name: "user-name".into(),
+            pack: "people".into(),
+            pattern: format!("(?:^|[^A-Za-z0-9_])({})(?:[^A-Za-z0-9_]|$)", regex::escape(name)),
+            ..Rule::default()
+        })
+    }
+
     /// Makes rules ready.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod rec;
 mod render;
 mod repair;
 mod run;
+mod scrub;
 mod snapshot;
 mod test;
 mod verify;
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Info(info::InfoArgs),
     Cassette(cassette::CassetteArgs),
     Test(test::TestArgs),
+    Scrub(scrub::ScrubCommand),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
 }
@@ -59,6 +61,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Info(args) => info::run(&args),
         Command::Cassette(args) => cassette::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Scrub(args) => scrub::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }
 }

@@ -11,6 +11,7 @@ mod play;
 mod rec;
 mod repair;
 mod scenarios;
+mod scrub;
 mod signals;
 mod snapshot;
 mod support;

@@ -1,0 +1,449 @@
+//! `tapdeck scrub`: a recording without its secrets.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
+use tapdeck_host::{Source, SourceError, file_digest, sidecar, timing_names};
+use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::scrub::{Scrubbed, first_size, report_json, scrub_line, scrub_meta, status, study};
+use tapdeck_tape::zst::ZstWriter;
+use tapdeck_tape::{Container, Format, Parts, convert as copy, writer};
+
+use crate::ending::{Ending, code, print, say};
+use crate::formats::{self, Target, container_name};
+use crate::human;
+use crate::out_file::OutFile;
+use crate::progress::Progress;
+use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
+
+/// Mask secrets, names and identifiers in a recording.
+#[derive(Args)]
+#[command(after_help = "\
+What a terminal would show decides, so a secret is found however it came: in pieces, with colours
+inside, wrapped, put together by moving the cursor. It is masked with as many characters as it had;
+no sequence, time, chunk or offset changes, and every frame keeps its shape. What was typed, titles,
+links, the clipboard and what stands beside the recording are scrubbed as well. A secret that is
+recognised once is masked everywhere, also where only a part of it shows.
+
+Exit code 1: not everything could be masked or looked at; with --dry-run, something would be masked.
+
+Examples:
+  tapdeck scrub demo.ahr -o clean.ahr
+  tapdeck scrub demo.cast -o clean.cast --secret-env GITHUB_TOKEN
+  tapdeck scrub demo.ahr --dry-run --json          what is in it, and where
+  tapdeck scrub demo.ahr -o clean.ahr --pack secrets --rules ours.toml
+  tapdeck scrub --list-rules")]
+pub(crate) struct ScrubCommand {
+    /// The recording
+    #[arg(value_name = "FILE", required_unless_present = "list_rules")]
+    input: Option<PathBuf>,
+    /// Where to; `-` for standard output
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["dry_run", "list_rules"])]
+    output: Option<PathBuf>,
+    /// Packs of rules to use, with commas between them; `all` or `none`
+    #[arg(long = "pack", value_name = "PACK")]
+    packs: Vec<String>,
+    #[command(flatten)]
+    rules: ScrubArgs,
+    /// Write nothing; say what would be masked
+    #[arg(long, conflicts_with = "output")]
+    dry_run: bool,
+    /// List the packs and their rules
+    #[arg(long)]
+    list_rules: bool,
+    /// The recording's format, if it cannot be told from its content and name
+    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
+    from: Option<Container>,
+    /// The timing file of a typescript
+    #[arg(long, value_name = "FILE")]
+    timing: Option<PathBuf>,
+    /// Replace files that are there, and what stands beside them
+    #[arg(long)]
+    overwrite: bool,
+    /// How hard to compress an .ahr, from 0 to 11
+    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
+    brotli_q: u8,
+    /// Say nothing when all is well
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Report in JSON: on standard output, or on standard error when that carries the recording
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ScrubCommand) -> Ending {
+    if args.list_rules {
+        return list_rules(args.json);
+    }
+    match scrub(args) {
+        Ok(report) => {
+            args.tell(&report);
+            let found = args.dry_run && report.hits() > 0;
+            Ending::Code(if found || !report.is_clean() { code::FAILED } else { 0 })
+        }
+        Err((message, code)) => {
+            if args.json {
+                args.print_json(&json!({"in": args.name(), "error": message}));
+            } else {
+                say(message);
+            }
+            Ending::Code(code)
+        }
+    }
+}
+
+impl ScrubCommand {
+    fn path(&self) -> &Path {
+        self.input.as_deref().unwrap_or(Path::new(""))
+    }
+
+    fn name(&self) -> String {
+        self.path().to_string_lossy().into_owned()
+    }
+
+    fn print_json(&self, value: &Value) {
+        if self.output.as_deref().is_some_and(|o| o.as_os_str() == "-") {
+            let _ = writeln!(io::stderr(), "{}", human::json(value));
+        } else {
+            print(format_args!("{}\n", human::json(value)));
+        }
+    }
+
+    fn tell(&self, report: &Report) {
+        if self.json {
+            let mut value = report_json(report);
+            value["in"] = self.name().into();
+            value["out"] = self.output.as_ref().map(|o| o.to_string_lossy().into_owned()).into();
+            return self.print_json(&value);
+        }
+        if !self.quiet {
+            for rule in report.rules.iter().filter(|r| r.hits() > 0) {
+                let parts = [("output", rule.output), ("input", rule.input), ("beside it", rule.fields)];
+                let parts = parts.iter().filter(|p| p.1 > 0).map(|(what, n)| format!("{n} in {what}"));
+                say(format_args!("{}: {}", rule.name, parts.collect::<Vec<_>>().join(", ")));
+            }
+            let none = report.rules.iter().filter(|r| r.hits() == 0).count();
+            say(format_args!(
+                "{}: {} hits of {} rules, {} masked; {none} rules found nothing",
+                status(report),
+                report.hits(),
+                report.rules.len() - none,
+                human::bytes(report.masked_bytes),
+            ));
+        }
+        if report.unseen_payloads > 0 {
+            say(format_args!(
+                "{} sequences carry more than 1 MiB, which was not looked into",
+                report.unseen_payloads
+            ));
+        }
+        if report.residue > 0 {
+            say(format_args!(
+                "{} times a known secret is still there, inside a sequence that must not be touched",
+                report.residue
+            ));
+        }
+    }
+}
+
+fn refuse(message: impl Into<String>) -> Refused {
+    (message.into(), code::USAGE)
+}
+
+fn source_failed(e: &SourceError) -> Refused {
+    let code = match e {
+        SourceError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => code::NOT_FOUND,
+        SourceError::NoTiming(_) => code::USAGE,
+        _ => code::IO,
+    };
+    (e.to_string(), code)
+}
+
+fn output_failed(path: &Path, e: &io::Error) -> Refused {
+    let path = path.display();
+    match e.kind() {
+        io::ErrorKind::AlreadyExists => refuse(format!("{path} exists: give another name, or --overwrite")),
+        _ => (format!("cannot write {path}: {e}"), code::IO),
+    }
+}
+
+fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
+    let path = args.path();
+    if path.as_os_str() == "-" {
+        return Err(refuse("a recording is read more than once to be scrubbed: name a file"));
+    }
+    let source = Source::find(path, args.from, args.timing.as_deref()).map_err(|e| source_failed(&e))?;
+    let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
+    let cwd = meta.as_ref().and_then(|m| m.cwd.clone());
+    let rules = args.rules.rules(&packs(&args.packs), &Whose::ours(cwd))?;
+    // Before the work: where it goes.
+    let mut out = args.output.as_deref().map(|o| Out::create(o, &source, args)).transpose()?;
+    let count = Arc::<AtomicU64>::default();
+    let mut progress = Progress::new("scrubbing", source.len() * 2, count.clone());
+    let open = || source.open_counted(&count);
+    let first = open().map_err(|e| source_failed(&e))?;
+    let mut scrubber = Scrubber::new(rules, first_size(first.header()));
+    drop(first);
+    if let Some(mut meta) = meta.clone() {
+        scrub_meta(&mut meta, &mut scrubber);
+    }
+    let scrubber = study(scrubber, || {
+        progress.tick();
+        open()
+    })
+    .map_err(|e| source_failed(&e))?;
+    let mut reader = Scrubbed::new(open().map_err(|e| source_failed(&e))?, scrubber);
+    let broken = |e: tapdeck_tape::Error| (source.read_error(e).to_string(), code::IO);
+    let Some(out) = &mut out else {
+        // The copy goes nowhere, but what is found on the way counts.
+        let Some(mut nowhere) = writer(Format::Raw, Quality::default()) else {
+            return Err(refuse("no writer"));
+        };
+        copy::<tapdeck_tape::Error>(&mut reader, &mut *nowhere, |_, _| Ok(())).map_err(broken)?;
+        beside(&source, reader.scrubber(), None, args)?;
+        progress.clear();
+        return Ok(reader.scrubber().report());
+    };
+    let copied = copy::<Stop>(&mut reader, &mut *out.writer, |parts, _| {
+        progress.tick();
+        out.sink.put(parts).map_err(Stop::Out)
+    });
+    match copied {
+        Ok(report) => {
+            for note in report.notes.iter().take(5) {
+                say(format_args!("{}: {note}", path.display()));
+            }
+        }
+        Err(Stop::Out(refused)) => return Err(refused),
+        Err(Stop::Tape(e)) => {
+            let (message, code) = broken(e);
+            return Err((format!("{message}: nothing was written; tapdeck repair makes it whole"), code));
+        }
+    }
+    progress.clear();
+    out.sink.finish()?;
+    beside(&source, reader.scrubber(), Some(&mut out.sink), args)?;
+    Ok(reader.scrubber().report())
+}
+
+/// Why the copying stopped.
+enum Stop {
+    Tape(tapdeck_tape::Error),
+    Out(Refused),
+}
+
+impl From<tapdeck_tape::Error> for Stop {
+    fn from(e: tapdeck_tape::Error) -> Self {
+        Stop::Tape(e)
+    }
+}
+
+/// Where the copy goes.
+struct Out {
+    writer: Box<dyn tapdeck_tape::EventWriter>,
+    sink: Sink,
+}
+
+struct Sink {
+    path: PathBuf,
+    /// `None`: standard output.
+    main: Option<OutFile>,
+    timing: Option<(PathBuf, OutFile)>,
+    zst: Option<ZstWriter>,
+    /// It is a native recording in a file, which has sidecars.
+    native: bool,
+    /// Lines that the writer made for `events.jsonl`.
+    events: Vec<u8>,
+}
+
+impl Out {
+    fn create(path: &Path, source: &Source, args: &ScrubCommand) -> Result<Self, Refused> {
+        let container = source.container();
+        let name = container_name(container);
+        let Some(writer) = writer(container.format, Quality::Brotli(args.brotli_q)) else {
+            return Err(refuse(format!("{name} can be read, but not written: convert it first")));
+        };
+        let to_stdout = path.as_os_str() == "-";
+        if let Some(target) = Target::of_path(path).filter(|_| !to_stdout)
+            && !matches!(target, Target::Tape(t) if same_kind(t, container))
+        {
+            return Err(refuse(format!(
+                "{} is the name of a {}, and scrubbing keeps the format, {name}: convert it afterwards",
+                path.display(),
+                target.name()
+            )));
+        }
+        if std::fs::canonicalize(path)
+            .is_ok_and(|o| std::fs::canonicalize(source.path()).is_ok_and(|i| i == o))
+        {
+            return Err(refuse(format!("{} would be replaced by itself: give another name", path.display())));
+        }
+        let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| output_failed(path, &e));
+        let timing = match (container.format, to_stdout) {
+            (Format::Typescript, true) => {
+                return Err(refuse("a typescript has a timing file: name a file for it"));
+            }
+            (Format::Typescript, false) => {
+                let path = timing_names(path).into_iter().next().unwrap_or_default();
+                let file = create(&path)?;
+                Some((path, file))
+            }
+            _ => None,
+        };
+        let zst = container.zst.then(|| ZstWriter::new(3)).transpose();
+        let sink = Sink {
+            path: path.to_owned(),
+            main: if to_stdout { None } else { Some(create(path)?) },
+            timing,
+            zst: zst.map_err(|e| (e.to_string(), code::IO))?,
+            native: container.format == Format::Ahr && !container.zst && !to_stdout,
+            events: Vec::new(),
+        };
+        Ok(Self { writer, sink })
+    }
+}
+
+/// Versions of the asciicast share a name.
+fn same_kind(a: Container, b: Container) -> bool {
+    let cast = |f| matches!(f, Format::CastV1 | Format::CastV2 | Format::CastV3);
+    a.zst == b.zst && (a.format == b.format || (cast(a.format) && cast(b.format)))
+}
+
+impl Sink {
+    fn put(&mut self, parts: &mut Parts) -> Result<(), Refused> {
+        if let Some(zst) = &mut self.zst {
+            zst.step(&mut parts.main).map_err(|e| (e.to_string(), code::IO))?;
+        }
+        self.write(&parts.main)?;
+        if let Some((path, file)) = &mut self.timing {
+            file.write_all(&parts.timing).map_err(|e| output_failed(path, &e))?;
+        }
+        if self.native {
+            self.events.extend_from_slice(&parts.events);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        match &mut self.main {
+            Some(file) => file.write_all(bytes).map_err(|e| output_failed(&self.path, &e)),
+            None => io::stdout().write_all(bytes).map_err(|e| crate::ending::output_failed(&e)),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Refused> {
+        if let Some(zst) = self.zst.take() {
+            let end = zst.finish().map_err(|e| (e.to_string(), code::IO))?;
+            self.write(&end)?;
+        }
+        if let Some((path, file)) = self.timing.take() {
+            file.commit().map_err(|e| output_failed(&path, &e))?;
+        }
+        match self.main.take() {
+            Some(file) => file.commit().map_err(|e| output_failed(&self.path, &e)),
+            None => io::stdout().flush().map_err(|e| crate::ending::output_failed(&e)),
+        }
+    }
+}
+
+/// Scrubs what stands beside a native recording. Without `sink`, only to count.
+fn beside(
+    source: &Source,
+    scrubber: &mut Scrubber,
+    sink: Option<&mut Sink>,
+    args: &ScrubCommand,
+) -> Result<(), Refused> {
+    if source.container().format != Format::Ahr {
+        return Ok(());
+    }
+    let native = sink.as_ref().is_some_and(|s| s.native);
+    if native && args.overwrite {
+        tapdeck_host::forget_sidecars(sink.as_ref().map_or(Path::new(""), |s| &s.path));
+    }
+    let made = sink.as_ref().map(|s| s.events.clone()).unwrap_or_default();
+    let put = |suffix: &str, bytes: &[u8]| -> Result<(), Refused> {
+        let Some(sink) = sink.as_ref().filter(|s| s.native && !bytes.is_empty()) else { return Ok(()) };
+        let path = sidecar(&sink.path, suffix);
+        let fail = |e: io::Error| output_failed(&path, &e);
+        let mut file = OutFile::create(&path, args.overwrite).map_err(fail)?;
+        file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
+    };
+    for suffix in ["snapshots.jsonl", "events.jsonl"] {
+        let old = sidecar(source.path(), suffix);
+        let mut lines = match std::fs::File::open(&old) {
+            Ok(file) => scrub_lines(BufReader::new(file), scrubber)
+                .map_err(|e| (format!("{}: {e}", old.display()), code::IO))?,
+            Err(_) => Vec::new(),
+        };
+        if suffix == "events.jsonl" && lines.is_empty() {
+            lines = made.clone();
+        }
+        put(suffix, &lines)?;
+    }
+    if let Some(mut meta) = source.meta() {
+        scrub_meta(&mut meta, scrubber);
+        if let Some(sink) = sink.as_ref().filter(|s| s.native) {
+            // The seal spoke for other bytes.
+            meta.seal = None;
+            meta.brotli_q = Some(args.brotli_q);
+            meta.sha256 = file_digest(&sink.path).ok();
+            meta.extra.insert("scrubbed".into(), json!({"tapdeck": env!("CARGO_PKG_VERSION")}));
+            let bytes = meta.to_bytes().map_err(|e| (e.to_string(), code::IO))?;
+            put("meta.json", &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn scrub_lines(mut from: impl BufRead, scrubber: &mut Scrubber) -> io::Result<Vec<u8>> {
+    /// The longest line of a sidecar.
+    const MAX_LINE: u64 = 1 << 20;
+    let mut out = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if from.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok(out);
+        }
+        out.extend(scrub_line(&line, scrubber));
+    }
+}
+
+fn list_rules(as_json: bool) -> Ending {
+    if as_json {
+        let rule = |b: &tapdeck_core::scrub::Builtin| json!({"rule": b.name, "pack": b.pack, "about": b.about, "pattern": b.pattern});
+        let packs =
+            PACKS.iter().map(|(name, on, about)| json!({"pack": name, "default": on, "about": about}));
+        let value = json!({
+            "packs": packs.collect::<Vec<_>>(),
+            "rules": BUILTIN.iter().map(rule).collect::<Vec<_>>(),
+        });
+        print(format_args!("{}\n", human::json(&value)));
+        return Ending::Code(0);
+    }
+    let used = Rules::default_packs();
+    for (pack, _, about) in PACKS {
+        let when = if used.iter().any(|u| u == pack) { "" } else { " (only when asked for)" };
+        print(format_args!("{pack}: {about}{when}\n"));
+        for rule in BUILTIN.iter().filter(|b| b.pack == *pack) {
+            print(format_args!("  {:<18} {}\n", rule.name, rule.about));
+        }
+        match *pack {
+            "secrets" => {
+                print(format_args!("  {:<18} what is typed at a prompt for a password\n", "typed-password"))
+            }
+            "people" => print(format_args!("  {:<18} the user's name, standing alone\n", "user-name")),
+            "paths" => {
+                print(format_args!("  {:<18} the folder that the session ran in\n", "working-folder"));
+                print(format_args!("  {:<18} your own home folder\n", "own-home-folder"));
+            }
+            _ => {}
+        }
+    }
+    Ending::Code(0)
+}

@@ -1,0 +1,160 @@
+//! `tapdeck scrub`: a real session without its secret, in every format, in every file, in every frame.
+
+use std::fs;
+
+use serde_json::Value;
+use tapdeck_term::{Scanner, Settings, Size, Term, Token};
+
+use crate::support::{Home, Seat, recorded_output};
+
+const KEY: &str = "sk-ant-api03-Zx9Qw8Er7Ty6Ui5Op4As3Df2Gh1Jk0";
+const VALUE: &str = "Zx9Qw8Er7Ty6Ui5Op4As3Df2Gh1Jk0";
+
+/// Somebody types a key at a shell, byte by byte; it is echoed, wrapped at column 80, moved about and put into a title.
+fn record(home: &Home, name: &str) {
+    let script = "read -r k; x=$(printf '%070d' 0); printf '%s %s\\n' $x $k; i=1; \
+        for c in $(printf %s $k | fold -w1); do printf '\\033[9;%dH%s\\033[0m' $((i+3)) $c; i=$((i+1)); done; \
+        printf '\\033]2;%s\\007\\033[10;1H\\033[?25h' $k; printf '%s' $k | head -c 30; printf '\\r\\033[2Kover\\n'";
+    let title = format!("with {KEY}");
+    let command = home.tapdeck(["rec", "-q", "-I", "--title", &title, name, "--", "sh", "-c", script]);
+    let mut seat = Seat::with_size(command, 80, 24);
+    for byte in KEY.bytes() {
+        seat.send([byte]);
+        seat.read_some(std::time::Duration::from_millis(5));
+    }
+    seat.send("\r");
+    assert!(seat.end().success());
+}
+
+fn sequences(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut list = Vec::new();
+    Scanner::new().feed(bytes, |_, token| {
+        if let Token::Control { bytes, .. } = token {
+            // Of a title only the frame: its text is what is masked.
+            list.push(if bytes.starts_with(b"\x1b]") { bytes[..4].to_vec() } else { bytes.to_vec() });
+        }
+    });
+    list
+}
+
+/// Every frame, byte by byte: where there is something and how wide it is; and none shows the secret.
+fn check_frames(before: &[u8], after: &[u8]) {
+    let term = || Term::new(Size::new(80, 24), Settings::default());
+    let (mut a, mut b) = (term(), term());
+    for (i, (x, y)) in before.iter().zip(after).enumerate() {
+        a.feed(&[*x], i as u64);
+        b.feed(&[*y], i as u64);
+        let shape = |t: &Term| -> Vec<Vec<Option<bool>>> {
+            let cells =
+                |c: Vec<Option<String>>| c.into_iter().map(|c| c.map(|c| c.trim().is_empty())).collect();
+            t.screen().map(|l| cells(l.cells())).collect()
+        };
+        assert_eq!(shape(&a), shape(&b), "byte {i}");
+        let shown: String = b.screen().map(|l| l.text()).collect();
+        assert!(!shown.contains(&VALUE[..16]) && !b.title().contains(&VALUE[..16]), "byte {i}: {shown}");
+    }
+}
+
+#[test]
+fn a_typed_secret_is_in_no_file_and_no_frame() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    let before = recorded_output(&home.path("a.ahr"));
+    assert!(String::from_utf8_lossy(&before).contains(VALUE), "it was there");
+    let out = home.run(["scrub", "--json", "a.ahr", "-o", "b.ahr"]);
+    let report: Value = serde_json::from_slice(&out.stdout).expect("a report");
+    assert_eq!((out.status.code(), &report["status"]), (Some(0), &"scrubbed".into()), "{report}");
+    let rule = |name: &str| {
+        let rules = report["rules"].as_array().expect("a list");
+        rules.iter().find(|r| r["rule"] == name).cloned().expect("every rule is listed")
+    };
+    let key = rule("anthropic-key");
+    for place in ["output", "input", "fields"] {
+        assert!(key[place].as_u64() > Some(0), "{place}: {key}");
+    }
+    assert_eq!(rule("jwt")["hits"], 0);
+    let after = recorded_output(&home.path("b.ahr"));
+    assert_eq!(after.len(), before.len());
+    assert_eq!(sequences(&after), sequences(&before));
+    check_frames(&before, &after);
+    // In no file beside it either, nor in any other format made of it.
+    for name in ["b.cast", "b.ttyrec", "b.typescript", "b.json", "b.txt", "b.md"] {
+        assert!(home.run(["convert", "-q", "b.ahr", "-o", name]).status.success(), "{name}");
+    }
+    let mut files = 0;
+    for entry in fs::read_dir(home.path(".")).expect("a folder").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("b.") && entry.path().is_file() {
+            files += 1;
+            let text = fs::read(entry.path()).expect("read");
+            assert!(!String::from_utf8_lossy(&text).contains(&VALUE[..16]), "{:?}", entry.path());
+        }
+    }
+    assert!(files >= 8, "{files}");
+    assert!(home.run(["verify", "b.ahr"]).status.success());
+    // Twice is once.
+    let again = home.run(["scrub", "--json", "--dry-run", "b.ahr"]);
+    let again: Value = serde_json::from_slice(&again.stdout).expect("a report");
+    assert_eq!(again["hits"], 0, "{again}");
+}
+
+#[test]
+fn every_format_keeps_its_format() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    for name in ["a.cast", "a.cast.zst", "a.ttyrec", "a.typescript", "a.raw"] {
+        assert!(home.run(["convert", "-q", "a.ahr", "-o", name]).status.success(), "{name}");
+        let clean = name.replacen('a', "b", 1);
+        let out = home.run(["scrub", "-q", name, "-o", &clean]);
+        assert_eq!(out.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+        let back = format!("{clean}.ahr");
+        assert!(home.run(["convert", "-q", &clean, "-o", &back]).status.success(), "{name}");
+        let output = recorded_output(&home.path(&back));
+        assert!(!String::from_utf8_lossy(&output).contains(&VALUE[..16]), "{name}");
+        assert!(String::from_utf8_lossy(&output).contains("sk-ant-*"), "{name}");
+    }
+}
+
+#[test]
+fn rules_and_values_of_ones_own() {
+    let home = Home::new();
+    let script = "echo TICKET-1234 tok wonderland-rabbit-hole; printf '%s\\n' TICKET";
+    assert!(home.run(["rec", "-q", "a.ahr", "--", "sh", "-c", script]).status.success());
+    let rule = |example: &str| {
+        format!(
+            "[[rule]]\nname = 'ticket'\npattern = 'TICKET-(\\d+)'\nhits = [['TICKET-12', '{example}']]\nmisses = ['TICKET']\n"
+        )
+    };
+    fs::write(home.path("r.toml"), rule("TICKET-**")).expect("written");
+    let mut scrub =
+        home.tapdeck(["scrub", "a.ahr", "-o", "b.ahr", "--rules", "r.toml", "--secret-env", "RABBIT"]);
+    let out = scrub.env("RABBIT", "wonderland-rabbit-hole").output().expect("it runs");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    assert!(said.contains("ticket: 1 in output") && said.contains("env:RABBIT: 1 in output"), "{said}");
+    let output = String::from_utf8_lossy(&recorded_output(&home.path("b.ahr"))).into_owned();
+    assert!(output.contains("TICKET-**** tok **********************"), "{output}");
+    fs::write(home.path("wrong.toml"), rule("TICKET-XX")).expect("written");
+    for (args, why, code) in [
+        (vec!["--rules", "wrong.toml"], "ticket", 2),
+        (vec!["--rules", "none.toml"], "none.toml", 3),
+        (vec!["--pack", "nope"], "nope", 2),
+        (vec!["--no-rule", "nope"], "nope", 2),
+        (vec!["--secret-env", "NOT_SET_AT_ALL"], "NOT_SET_AT_ALL", 2),
+    ] {
+        let out = home.run([&["scrub", "a.ahr", "-o", "c.ahr"], &args[..]].concat());
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(why), "{args:?}: {said}");
+        assert!(!home.path("c.ahr").exists());
+    }
+    for (args, code) in [
+        (vec!["scrub", "a.ahr", "-o", "b.ahr"], 2),
+        (vec!["scrub", "a.ahr", "-o", "a.ahr", "--overwrite"], 2),
+        (vec!["scrub", "a.ahr", "-o", "b.cast"], 2),
+        (vec!["scrub", "none.ahr", "-o", "d.ahr"], 3),
+        (vec!["scrub", "-", "-o", "d.ahr"], 2),
+        (vec!["scrub", "--list-rules"], 0),
+    ] {
+        assert_eq!(home.run(&args).status.code(), Some(code), "{args:?}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Scrubbing of recordings: one of any format is read to find what must not be seen, and read again to be copied without
+//! it. Times, chunks, offsets and sequences stay; so does the shape of every frame.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use tapdeck_core::scrub::{Report, ScrubStream, Scrubber};
+use tapdeck_term::Size;
+
+use crate::Result;
+use crate::cassette::{RuleHits, ScrubReport};
+use crate::event::{EventReader, Header, Item, Kind};
+use crate::meta::Meta;
+
+/// Readings after which nothing new is expected to be learned.
+const READINGS: usize = 3;
+
+/// The size that a recording begins with.
+pub fn first_size(header: &Header) -> Size {
+    let (cols, rows) = header.size.unwrap_or((80, 24));
+    Size::new(cols, rows)
+}
+
+/// Reads a recording until a reading teaches nothing new about its secrets. `open` opens it from its start. What breaks
+/// off is judged up to there; whoever copies it will meet the same end.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn study<'a, E>(
+    mut scrubber: Scrubber,
+    mut open: impl FnMut() -> std::result::Result<Box<dyn EventReader + 'a>, E>,
+) -> std::result::Result<Scrubber, E> {
+    for reading in 0..READINGS {
+        let known = scrubber.learned();
+        if reading > 0 {
+            scrubber = scrubber.again();
+        }
+        let mut reader = open()?;
+        if reading == 0 {
+            // An argument may tell what is typed later.
+            let _ = scrub_header(reader.header(), &mut scrubber);
+        }
+        while let Ok(Some(item)) = reader.next_item() {
+            if let Item::Event(event) = item {
+                take(&event.kind, &mut scrubber);
+            }
+        }
+        scrubber.finish();
+        if scrubber.learned() == known {
+            break;
+        }
+    }
+    scrubber.forget_fields();
+    Ok(scrubber)
+}
+
+fn take(kind: &Kind, scrubber: &mut Scrubber) {
+    match kind {
+        Kind::Output(bytes) => scrubber.output(bytes),
+        Kind::Input(bytes) => scrubber.input(bytes),
+        Kind::Resize { cols, rows } => scrubber.resize(Size::new(*cols, *rows)),
+        Kind::Lost(n) => scrubber.lost(*n),
+        _ => {}
+    }
+}
+
+/// A reader whose events are scrubbed as they pass.
+pub struct Scrubbed<R> {
+    inner: R,
+    scrubber: Scrubber,
+    header: Header,
+    output: u64,
+    input: u64,
+}
+
+impl<R: EventReader> Scrubbed<R> {
+    /// Over a recording from its start, with a scrubber that has studied it.
+    pub fn new(inner: R, mut scrubber: Scrubber) -> Self {
+        let header = scrub_header(inner.header(), &mut scrubber);
+        Self { inner, scrubber, header, output: 0, input: 0 }
+    }
+
+    /// The scrubber, for what stands beside the recording and for its report.
+    pub fn scrubber(&mut self) -> &mut Scrubber {
+        &mut self.scrubber
+    }
+}
+
+impl<R: EventReader> EventReader for Scrubbed<R> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        let mut item = self.inner.next_item()?;
+        if let Some(Item::Event(event)) = &mut item {
+            match &mut event.kind {
+                Kind::Output(bytes) => {
+                    let at = self.output;
+                    self.output += bytes.len() as u64;
+                    let masks = self.scrubber.output_masks();
+                    if masks.touches(at, bytes.len()) {
+                        let mut masked = bytes.to_vec();
+                        masks.apply(at, &mut masked);
+                        *bytes = masked.into();
+                    }
+                    self.scrubber.inspect(bytes);
+                }
+                Kind::Input(bytes) => {
+                    let at = self.input;
+                    self.input += bytes.len() as u64;
+                    let masks = self.scrubber.input_masks();
+                    if masks.touches(at, bytes.len()) {
+                        let mut masked = bytes.to_vec();
+                        masks.apply(at, &mut masked);
+                        *bytes = Bytes::from(masked);
+                    }
+                }
+                Kind::Lost(n) => self.output += *n,
+                Kind::Marker(label) | Kind::Snapshot { label, .. } => *label = self.scrubber.text(label),
+                Kind::Other { data, .. } => scrub_json(data, &mut self.scrubber),
+                _ => {}
+            }
+        }
+        Ok(item)
+    }
+
+    fn position(&self) -> u64 {
+        self.inner.position()
+    }
+}
+
+fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
+    let mut header = header.clone();
+    for text in [&mut header.command, &mut header.title].into_iter().flatten() {
+        *text = scrubber.text(text);
+    }
+    for (name, value) in &mut header.env {
+        *value = with_name(name, value, scrubber);
+    }
+    scrub_map(&mut header.extra, scrubber);
+    header
+}
+
+/// Scrubs all that a sidecar tells in words.
+pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
+    // Together: an option and its value are two arguments.
+    let argv: Vec<String> = meta.argv().iter().map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+    let masked: Vec<char> = scrubber.text(&argv.join(" ")).chars().collect();
+    let mut at = 0;
+    let clean: Vec<String> = argv
+        .iter()
+        .map(|arg| {
+            let n = arg.chars().count();
+            let part = masked.iter().skip(at).take(n).collect();
+            at += n + 1;
+            part
+        })
+        .collect();
+    if clean != argv {
+        meta.set_argv(clean);
+    }
+    for text in [&mut meta.cwd, &mut meta.title].into_iter().flatten() {
+        *text = scrubber.text(text);
+    }
+    scrub_map(&mut meta.extra, scrubber);
+}
+
+/// Scrubs a line of a sidecar of lines; one that is no JSON as plain text.
+pub fn scrub_line(line: &[u8], scrubber: &mut Scrubber) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(line) {
+        Ok(mut value) => {
+            let before = value.clone();
+            scrub_json(&mut value, scrubber);
+            // As it was written, unless something is gone.
+            if value == before { line.to_vec() } else { format!("{value}\n").into_bytes() }
+        }
+        Err(_) => scrubber.text(&String::from_utf8_lossy(line)).into_bytes(),
+    }
+}
+
+/// Scrubs every text in a value, by itself and by the name that it goes under.
+pub fn scrub_json(value: &mut Value, scrubber: &mut Scrubber) {
+    match value {
+        Value::String(text) => *text = scrubber.text(text),
+        Value::Array(list) => list.iter_mut().for_each(|v| scrub_json(v, scrubber)),
+        Value::Object(map) => scrub_map(map, scrubber),
+        _ => {}
+    }
+}
+
+fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
+    for (name, value) in map {
+        match value {
+            Value::String(text) => *text = with_name(name, text, scrubber),
+            other => scrub_json(other, scrubber),
+        }
+    }
+}
+
+/// A text that goes under a name, which may be what gives it away.
+fn with_name(name: &str, text: &str, scrubber: &mut Scrubber) -> String {
+    let named = format!("\"{name}\": \"{text}\"");
+    let masked: Vec<char> = scrubber.text(&named).chars().collect();
+    let n = text.chars().count();
+    masked[masked.len() - 1 - n..masked.len() - 1].iter().collect()
+}
+
+/// A scrubber's report as a cassette keeps it. `environment_removed` and `kept` are what the recorder knows.
+pub fn report(report: &Report, environment_removed: Vec<String>, kept: Vec<String>) -> ScrubReport {
+    let rules = report.rules.iter().map(|r| RuleHits { rule: r.name.clone(), hits: r.hits() }).collect();
+    let mut extra = Map::new();
+    if let Value::Object(map) = json!({
+        "masked_bytes": report.masked_bytes,
+        "secrets_learned": report.learned,
+        "unseen_payloads": report.unseen_payloads,
+        "residue": report.residue,
+    }) {
+        extra.extend(map);
+    }
+    ScrubReport { status: status(report).into(), rules, environment_removed, kept, extra }
+}
+
+/// One word for how it went.
+pub fn status(report: &Report) -> &'static str {
+    if report.is_clean() { "scrubbed" } else { "incomplete" }
+}
+
+/// A scrubber's report in full.
+pub fn report_json(report: &Report) -> Value {
+    let rule = |r: &tapdeck_core::scrub::RuleReport| json!({"rule": r.name, "pack": r.pack, "hits": r.hits(), "output": r.output, "input": r.input, "fields": r.fields});
+    let stream = |s: ScrubStream| match s {
+        ScrubStream::Output => "output",
+        ScrubStream::Input => "input",
+        ScrubStream::Field => "field",
+    };
+    let hit = |h: &tapdeck_core::scrub::Hit| json!({"rule": h.rule, "stream": stream(h.stream), "at": h.at, "length": h.length});
+    json!({
+        "status": status(report),
+        "hits": report.hits(),
+        "rules": report.rules.iter().map(rule).collect::<Vec<_>>(),
+        "positions": report.positions.iter().map(hit).collect::<Vec<_>>(),
+        "more_positions": report.more_positions,
+        "masked_bytes": report.masked_bytes,
+        "secrets_learned": report.learned,
+        "unseen_payloads": report.unseen_payloads,
+        "residue": report.residue,
+    })
+}
