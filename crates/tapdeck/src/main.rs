@@ -10,8 +10,8 @@ mod formats;
 mod out_file;
 mod parse;
 mod progress;
-mod service_events;
 mod scrubbing;
+mod service_events;
 
 use cmd::Command;
 use ending::{Ending, code};

@@ -7,7 +7,6 @@ use tapdeck_core::scrub::{Report, ScrubStream, Scrubber};
 use tapdeck_term::Size;
 
 use crate::Result;
-use crate::cassette::{RuleHits, ScrubReport};
 use crate::event::{EventReader, Header, Item, Kind};
 use crate::meta::Meta;
 
@@ -203,21 +202,6 @@ fn with_name(name: &str, text: &str, scrubber: &mut Scrubber) -> String {
     let masked: Vec<char> = scrubber.text(&named).chars().collect();
     let n = text.chars().count();
     masked[masked.len() - 1 - n..masked.len() - 1].iter().collect()
-}
-
-/// A scrubber's report as a cassette keeps it. `environment_removed` and `kept` are what the recorder knows.
-pub fn report(report: &Report, environment_removed: Vec<String>, kept: Vec<String>) -> ScrubReport {
-    let rules = report.rules.iter().map(|r| RuleHits { rule: r.name.clone(), hits: r.hits() }).collect();
-    let mut extra = Map::new();
-    if let Value::Object(map) = json!({
-        "masked_bytes": report.masked_bytes,
-        "secrets_learned": report.learned,
-        "unseen_payloads": report.unseen_payloads,
-        "residue": report.residue,
-    }) {
-        extra.extend(map);
-    }
-    ScrubReport { status: status(report).into(), rules, environment_removed, kept, extra }
 }
 
 /// One word for how it went.

@@ -5,11 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secret};
 use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
 };
+use tapdeck_tape::scrub::scrub_json;
 use tapdeck_term::Size;
 
 /// Readings after which no more is learned about secrets.
@@ -107,7 +108,7 @@ pub fn scrub(cassette: &Cassette, rules: Arc<Rules>) -> Result<(Files, Report), 
         *path = scrubber.text(path);
     }
     for value in closing.outcome.metadata.values_mut() {
-        texts(value, &mut scrubber);
+        scrub_json(value, &mut scrubber);
     }
     let report = scrubber.report();
     closing.scrub_report = stored(&report, &closing.scrub_report);
@@ -145,19 +146,9 @@ fn copy(
         EventKind::Signal { name } => recording.signal(at, name),
         EventKind::Service(payload) => {
             let mut payload = payload.clone();
-            texts(&mut payload, scrubber);
+            scrub_json(&mut payload, scrubber);
             recording.service(at, payload);
         }
-        _ => {}
-    }
-}
-
-/// All texts in a value.
-fn texts(value: &mut Value, scrubber: &mut Scrubber) {
-    match value {
-        Value::String(text) => *text = scrubber.text(text),
-        Value::Array(list) => list.iter_mut().for_each(|v| texts(v, scrubber)),
-        Value::Object(map) => map.values_mut().for_each(|v| texts(v, scrubber)),
         _ => {}
     }
 }

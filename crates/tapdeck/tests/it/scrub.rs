@@ -110,7 +110,7 @@ fn every_format_keeps_its_format() {
         assert!(home.run(["convert", "-q", &clean, "-o", &back]).status.success(), "{name}");
         let output = recorded_output(&home.path(&back));
         assert!(!String::from_utf8_lossy(&output).contains(&VALUE[..16]), "{name}");
-        assert!(String::from_utf8_lossy(&output).contains("sk-ant-*"), "{name}");
+        assert!(String::from_utf8_lossy(&output).contains("*****"), "{name}");
     }
 }
 
