@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -17,6 +17,11 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("script", "bsdutils"),
     ("stty", "coreutils"),
     ("bash", "bash"),
+    ("nano", "nano"),
+    ("dialog", "dialog"),
+    ("ssh", "openssh-client"),
+    ("sshd", "openssh-server"),
+    ("od", "coreutils"),
 ];
 
 pub(crate) fn run() -> Result<()> {
@@ -32,11 +37,23 @@ pub(crate) fn run() -> Result<()> {
     }
     step("build", &["cargo", "build", "--workspace", "--all-targets", "--quiet"])?;
     step("test", &["cargo", "test", "--workspace", "--no-fail-fast"])?;
+    outside()?;
     for name in &skipped {
         println!("skipped: {name}");
     }
     println!("all well");
     Ok(())
+}
+
+/// A crate outside the workspace that uses the library as others do. It gets the workspace's lock file and target
+/// folder, so that what is built already is not built again.
+fn outside() -> Result<()> {
+    let root = crate::root()?;
+    let folder = root.join("examples/less-test");
+    std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let manifest = folder.join("Cargo.toml").display().to_string();
+    let target = root.join("target").display().to_string();
+    step("outside crate", &["cargo", "test", "--manifest-path", &manifest, "--target-dir", &target])
 }
 
 /// Installs missing programs where that is possible, and returns what is missing still.
@@ -64,7 +81,9 @@ fn install() -> Vec<String> {
 
 fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    // Servers lie where ordinary users do not look.
+    let folders = std::env::split_paths(&path).chain([std::path::PathBuf::from("/usr/sbin")]);
+    folders.into_iter().any(|folder| folder.join(program).is_file())
 }
 
 fn step(name: &str, command: &[&str]) -> Result<()> {

@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tapdeck_core::check::{Claim, Timeline, Trace};
 use tapdeck_host::Clock;
-use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339};
+use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
 use tapdeck_tape::cassette::{
-    Cassette, Closing, Command, ContentDigest, Final, Harness, Manifest, Provenance, ScrubReport, Terminal,
-    Timing, VERSION, names,
+    Cassette, Closing, Command, ContentDigest, Files, Final, Harness, Manifest, Provenance, ScrubReport,
+    Terminal, Timing, VERSION, names,
 };
 use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, Step, Until, step_mark};
 
@@ -51,6 +52,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
         Ok(folder) => folder,
         Err(e) => return ran.faults.push(setup(e)),
     };
+    ran.folder = Some(folder.path().to_owned());
     if let Err(e) = write_files(folder.path(), spec) {
         return ran.faults.push(setup(e));
     }
@@ -185,51 +187,73 @@ fn installed(program: &str) -> bool {
 /// texts that are not stored yet are stored with it.
 pub(super) fn record(loaded: &Loaded) -> Option<Ran> {
     let mut ran = run(loaded);
-    let Some(timeline) = ran.timeline.as_ref().filter(|_| ran.skipped.is_none() && ran.faults.is_empty())
-    else {
+    if ran.skipped.is_some() || !ran.faults.is_empty() {
         return Some(ran);
-    };
-    // A session that does not pass is no golden master: it is judged before it is kept.
-    let claims: Vec<Claim> = loaded.scenario.assertions.iter().map(|a| a.claim.clone()).collect();
-    let verdicts = tapdeck_core::check::evaluate(timeline, &claims);
-    let failed = claims.iter().zip(verdicts).filter_map(|(claim, verdict)| Some((claim, verdict.err()?)));
-    let changes: Option<Vec<Change>> =
-        failed.map(|(claim, failure)| change(loaded, claim, &failure).filter(|c| !c.path.exists())).collect();
-    let kept = changes.map(|new| {
-        let wrong = |path: &Path, e: std::io::Error| {
-            Fault::new("the stored text can be written", format!("{}: {e}", path.display()))
-        };
-        for change in new {
-            fs::write(&change.path, &change.text).map_err(|e| wrong(&change.path, e))?;
-        }
-        keep(loaded, timeline)
-    });
-    match kept {
-        Some(Ok(())) => None,
+    }
+    let made = ran.timeline.as_ref().map(|timeline| make(loaded, timeline, ran.folder.as_deref()));
+    let files = match made {
+        Some(Ok(files)) => files,
         Some(Err(fault)) => {
+            ran.faults.push(fault);
+            return Some(ran);
+        }
+        None => return Some(ran),
+    };
+    match keep(loaded, &files) {
+        Ok(true) => None,
+        Ok(false) => {
+            // What does not hold is told about what would have been kept.
+            ran.timeline = Cassette::from_files(&files).ok().map(|c| scenario::timeline(&c));
+            Some(ran)
+        }
+        Err(fault) => {
             ran.faults.push(fault);
             Some(ran)
         }
-        None => Some(ran),
     }
 }
 
-fn keep(loaded: &Loaded, timeline: &Timeline) -> Result<(), Fault> {
-    let wrong = |what: String| Fault::new("the cassette can be written", what);
-    let resolution = if matches!(loaded.scenario.source, Some(Source::Play(_))) { 1 } else { RESOLUTION_MS };
-    let files = scenario::record(timeline, resolution, closing(loaded).map_err(|e| wrong(e.to_string()))?);
-    let files = files.map_err(|e| wrong(e.to_string()))?;
+fn wrong(what: impl std::fmt::Display) -> Fault {
+    Fault::new("the cassette can be written", what.to_string())
+}
+
+/// The files of the cassette, without what must not be seen.
+fn make(loaded: &Loaded, timeline: &Timeline, folder: Option<&Path>) -> Result<Files, Fault> {
+    // A play is as exact as it is written, and holds nothing that its author did not write.
+    let Some(folder) = folder else {
+        return scenario::record(timeline, 1, closing(loaded).map_err(wrong)?).map_err(wrong);
+    };
+    let files = scenario::record(timeline, RESOLUTION_MS, closing(loaded).map_err(wrong)?).map_err(wrong)?;
+    let cassette = Cassette::from_files(&files).map_err(wrong)?;
+    let rules = scrub_rules(&[], &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
+    scrub(&cassette, Arc::new(rules)).map(|(files, _)| files).map_err(wrong)
+}
+
+/// Puts the cassette in its place if everything holds of it. A session that does not pass is no golden master.
+fn keep(loaded: &Loaded, files: &Files) -> Result<bool, Fault> {
+    let cassette = Cassette::from_files(files).map_err(wrong)?;
+    let claims: Vec<Claim> = loaded.scenario.assertions.iter().map(|a| a.claim.clone()).collect();
+    let verdicts = tapdeck_core::check::evaluate(&scenario::timeline(&cassette), &claims);
+    let failed = claims.iter().zip(verdicts).filter_map(|(claim, verdict)| Some((claim, verdict.err()?)));
+    let new: Option<Vec<Change>> =
+        failed.map(|(claim, failure)| change(loaded, claim, &failure).filter(|c| !c.path.exists())).collect();
+    let Some(new) = new else { return Ok(false) };
     let path = loaded.cassette();
-    let commit = |e: CommitError| wrong(format!("{}: {e}", path.display()));
+    let commit = |e: CommitError| wrong(format_args!("{}: {e}", path.display()));
     let mut folder = CassetteFolder::create(&path, true).map_err(commit)?;
     for name in names::REQUIRED {
         // Every recording has all of these, empty ones included.
         folder.append(name, files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
     }
     folder.commit().map_err(commit)?;
-    let manifest = Cassette::from_files(&files).map_err(|e| wrong(e.to_string()))?.manifest;
+    for change in new {
+        fs::write(&change.path, &change.text)
+            .map_err(|e| wrong(format_args!("{}: {e}", change.path.display())))?;
+    }
+    let manifest = cassette.manifest;
     let text = scenario::bind(&loaded.text, &manifest.id, &manifest.content_digest.sha256);
-    fs::write(&loaded.path, text).map_err(|e| wrong(format!("{}: {e}", loaded.path.display())))
+    fs::write(&loaded.path, text).map_err(|e| wrong(format_args!("{}: {e}", loaded.path.display())))?;
+    Ok(true)
 }
 
 /// Everything about the cassette but what happened.

@@ -108,6 +108,8 @@ pub(super) struct Ran {
     pub(super) checks: usize,
     pub(super) changes: Vec<Change>,
     pub(super) skipped: Option<String>,
+    /// The folder that the program ran in, gone by now.
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// The scenario files among these paths and in the folders among them, in order.

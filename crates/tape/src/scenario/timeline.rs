@@ -6,8 +6,8 @@ use tapdeck_term::Size;
 
 use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal};
 
-/// The type of the service events that give a moment its name.
-const MARK: &str = "tapdeck.mark";
+/// The type of the service events that give a moment its name; it is that of the markers of other formats.
+const MARK: &str = "tapdeck.marker";
 
 /// The timeline of a cassette.
 pub fn timeline(cassette: &Cassette) -> Timeline {
@@ -96,7 +96,7 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
             What::Resize(size) => recording.resize(at_ns, size.rows, size.cols),
             What::Signal(name) => recording.signal(at_ns, &format!("SIG{name}")),
             What::Service(value) => recording.service(at_ns, to_json(value)),
-            What::Mark(name) => recording.service(at_ns, json!({ "type": MARK, "name": &**name })),
+            What::Mark(name) => recording.service(at_ns, json!({ "type": MARK, "label": &**name })),
             _ => {}
         }
     }
@@ -124,7 +124,7 @@ fn paste_of(bytes: &[u8], open: &mut bool) -> Paste {
 }
 
 fn mark_of(value: &Value) -> Option<&str> {
-    (value.get("type")?.as_str()? == MARK).then(|| value.get("name")?.as_str())?
+    (value.get("type")?.as_str()? == MARK).then(|| value.get("label")?.as_str())?
 }
 
 /// A JSON value as checks look at it.
