@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Event, Stamp};
+use crate::event::{Event, Stamp, WinSize};
 
 /// What an entry costs beyond its payload; part of the bound, or a flood of one-byte events would escape it.
 const ENTRY_COST: usize = size_of::<Entry>();
@@ -93,6 +93,8 @@ pub struct Log {
     end: Seq,
     offset: u64,
     readers: Vec<Option<Reader>>,
+    /// The size that was set last before the oldest entry kept.
+    size_before: WinSize,
 }
 
 impl Log {
@@ -106,6 +108,7 @@ impl Log {
             end: Seq(0),
             offset: 0,
             readers: Vec::new(),
+            size_before: WinSize::default(),
         }
     }
 
@@ -134,6 +137,11 @@ impl Log {
     /// The place that the next entry will get.
     pub fn end(&self) -> Seq {
         self.end
+    }
+
+    /// Where the oldest entry still kept stands in the output, its time, and the terminal's size before it.
+    pub fn oldest(&self) -> (u64, Option<Stamp>, WinSize) {
+        (self.start().1, self.entries.front().map(|e| e.at), self.size_before)
     }
 
     /// Adds a reader that starts at the oldest entry still kept.
@@ -214,6 +222,9 @@ impl Log {
                 break;
             }
             self.held -= front.weight();
+            if let Event::Resize(size) = front.event {
+                self.size_before = size;
+            }
             self.entries.pop_front();
         }
     }

@@ -2,21 +2,26 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustix::event::{EventfdFlags, eventfd};
 use tapdeck_core::{Fence, PartyId, Refused, Role, StickError, WinSize};
+
+use crate::shared::Bell;
 
 /// A request to the driver. Those that can be refused carry the way back.
 pub(crate) enum Request {
     Cancel,
     Signal(i32),
-    Resize(WinSize),
-    Join(String, Role, Sender<PartyId>),
+    /// The model is free again.
+    Nudge,
+    Resize(WinSize, Option<Sender<()>>),
+    /// Who drives, by name and number.
+    Driver(Sender<Option<(PartyId, Arc<str>)>>),
+    Join(String, Role, Sender<(PartyId, Arc<str>)>),
     Leave(PartyId),
     Claim(PartyId, Sender<Result<Fence, StickError>>),
     Take(PartyId, Sender<Result<Fence, StickError>>),
@@ -29,7 +34,7 @@ pub(crate) enum Request {
 struct Inner {
     /// `None` once the session is over: what is posted then is dropped, and with it the way back.
     queue: Mutex<Option<VecDeque<Request>>>,
-    wake: OwnedFd,
+    wake: Bell,
 }
 
 /// A handle to a running session; any thread may hold one.
@@ -73,8 +78,7 @@ pub enum SnapshotError {
 
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Inner { queue: Mutex::new(Some(VecDeque::new())), wake })))
+        Ok(Self(Arc::new(Inner { queue: Mutex::new(Some(VecDeque::new())), wake: Bell::new()? })))
     }
 
     /// Ends the program: asks first, then insists, over its whole session of processes.
@@ -87,9 +91,20 @@ impl Handle {
         self.post(Request::Signal(signal));
     }
 
+    pub(crate) fn nudge(&self) {
+        self.post(Request::Nudge);
+    }
+
     /// Sets the terminal's size.
     pub fn resize(&self, size: WinSize) {
-        self.post(Request::Resize(size));
+        self.post(Request::Resize(size, None));
+    }
+
+    /// Sets the terminal's size, and returns when it is set.
+    pub fn resize_now(&self, size: WinSize) -> Result<(), SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Resize(size, Some(tx)));
+        answer(&rx)
     }
 
     /// Tells the session something that is not bytes, as a JSON text.
@@ -99,8 +114,29 @@ impl Handle {
 
     /// Joins the session under a name, which may get a number to be unique.
     pub fn join(&self, name: &str, role: Role) -> Result<PartyId, SessionOver> {
+        self.join_named(name, role).map(|(id, _)| id)
+    }
+
+    /// The same; with the name that it got.
+    pub fn join_named(&self, name: &str, role: Role) -> Result<(PartyId, Arc<str>), SessionOver> {
         let (tx, rx) = channel();
         self.post(Request::Join(name.to_owned(), role, tx));
+        answer(&rx)
+    }
+
+    /// Who drives, by name.
+    pub fn driver(&self) -> Result<Option<Arc<str>>, SessionOver> {
+        Ok(self.driver_party()?.map(|(_, name)| name))
+    }
+
+    /// Whether this party drives.
+    pub fn drives(&self, id: PartyId) -> bool {
+        self.driver_party().is_ok_and(|driver| driver.is_some_and(|(party, _)| party == id))
+    }
+
+    fn driver_party(&self) -> Result<Option<(PartyId, Arc<str>)>, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Driver(tx));
         answer(&rx)
     }
 
@@ -156,13 +192,12 @@ impl Handle {
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.0.wake.as_fd()
+        self.0.wake.fd()
     }
 
     /// Takes what has been posted.
     pub(crate) fn drain(&self) -> VecDeque<Request> {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.0.wake, &mut count);
+        self.0.wake.quieten();
         self.queue().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -180,8 +215,7 @@ impl Handle {
             Some(queue) => queue.push_back(request),
             None => return,
         }
-        // A full counter means that the driver is awake already.
-        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+        self.0.wake.ring();
     }
 }
 

@@ -4,15 +4,19 @@
 use std::io;
 use std::time::Duration;
 
-use tapdeck_core::{Event, Exit, WinSize};
+use tapdeck_core::{Event, Exit, LogLimits, WinSize};
 
 use crate::backend::{Backend, CommandSpec, LocalPty, Pipes, SpawnError, TerminalSetup};
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
+use crate::glass::Glass;
 use crate::inbox::Handle;
 use crate::outer::{Outer, Signals};
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
+
+/// Bytes of the past that a session keeps: minutes of what an agent writes.
+const RING: usize = 8 << 20;
 
 /// A session to start in the foreground of this process.
 #[derive(Debug, Clone)]
@@ -29,6 +33,26 @@ pub struct Launch {
     pub timeout: Option<Duration>,
     /// The session's clock, if it is not to start with the session.
     pub clock: Option<Clock>,
+    /// Bytes of the past to keep for whoever comes late.
+    pub ring: usize,
+}
+
+/// A session that runs, for those who open doors to it.
+pub struct Session {
+    /// To act on it.
+    pub handle: Handle,
+    /// What it does.
+    pub log: SharedLog,
+    /// What it shows.
+    pub glass: Glass,
+    /// Its clock.
+    pub clock: Clock,
+    /// Its size at the start.
+    pub size: WinSize,
+    /// Whether the program has a terminal.
+    pub has_terminal: bool,
+    /// The program's process.
+    pub pid: Option<i32>,
 }
 
 /// A recording to make of it.
@@ -66,7 +90,7 @@ pub enum LaunchError {
 impl Launch {
     /// A session for this command, with everything else as usual.
     pub fn new(command: CommandSpec) -> Self {
-        Self { command, no_pty: false, headless: false, size: None, timeout: None, clock: None }
+        Self { command, no_pty: false, headless: false, size: None, timeout: None, clock: None, ring: RING }
     }
 
     /// Runs the session to its end. Call before starting any thread: the signals of this process become the
@@ -75,9 +99,9 @@ impl Launch {
         self.run_with(recording, |_| ())
     }
 
-    /// The same, with doors: `open` is given a handle once the program runs, may start threads, and what it
+    /// The same, with doors: `open` is given the session once the program runs, may start threads, and what it
     /// returns is dropped when the recording is finished.
-    pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Handle) -> D) -> Finished {
+    pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Session) -> D) -> Finished {
         let start = |log: &SharedLog, clock, size| {
             recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose()
         };
@@ -96,7 +120,7 @@ impl Launch {
         &self,
         start: impl FnOnce(&SharedLog, Clock, WinSize) -> io::Result<R>,
         finish: impl FnOnce(R) -> T,
-        open: impl FnOnce(Handle) -> D,
+        open: impl FnOnce(Session) -> D,
     ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
         let clock = self.clock.unwrap_or_else(Clock::start);
         let signals = Signals::install().map_err(LaunchError::Setup)?;
@@ -104,7 +128,8 @@ impl Launch {
         let outer = outer.map_err(LaunchError::Setup)?;
         let outer_size = outer.as_ref().and_then(Outer::size);
         let size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
-        let config = Config { size, timeout: self.timeout, ..Config::default() };
+        let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
+        let config = Config { size, timeout: self.timeout, log: limits, ..Config::default() };
         let log = SharedLog::new(config.log);
         let backend = self.start_backend(&signals, outer.as_ref(), size);
         // The first event of every session is its true size.
@@ -112,12 +137,14 @@ impl Launch {
         let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;
         let mut doors = None;
         let outcome = backend.and_then(|backend| {
+            let (has_terminal, pid) = (backend.has_terminal(), backend.pid());
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
             let driver = match outer {
                 Some(outer) => driver.with_outer(outer, signals),
                 None => driver.with_signals(signals),
             };
-            doors = Some(open(driver.handle()));
+            let (handle, glass) = (driver.handle(), driver.glass());
+            doors = Some(open(Session { handle, log: log.clone(), glass, clock, size, has_terminal, pid }));
             driver.run().map_err(LaunchError::Drive)
         });
         if let Err(LaunchError::Spawn(e)) = &outcome {

@@ -6,26 +6,30 @@ pub mod backend;
 pub mod cassette;
 mod clock;
 mod driver;
+mod glass;
 mod inbox;
 mod launch;
 mod outer;
 mod player;
 mod recorder;
+pub mod registry;
 mod shared;
+pub mod signals;
 mod source;
 mod sys;
 
 pub use ahead::Blocks;
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
+pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
-pub use launch::{Finished, Launch, LaunchError, Recording};
-pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic};
+pub use launch::{Finished, Launch, LaunchError, Recording, Session};
+pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic, terminal_size};
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, LiveIndex, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS,
     append_lines, calendar, can_record, default_path, file_digest, forget_sidecars, sidecar, state_folder,
 };
-pub use shared::{SharedLog, Woken};
+pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
 pub use sys::{InheritedSignals, die_by};

@@ -5,18 +5,26 @@
 //! program and terminal free of work that is not its own.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::event::{EventfdFlags, eventfd};
+
 use crate::inbox::{Anchor, SnapshotError};
-use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq, Stamp};
+use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq, Stamp, WinSize};
 
 struct Inner {
     log: Log,
     /// Pending weight at which the sleeping reader wants to be woken.
     wake_at: Option<(ReaderId, usize)>,
+    /// Readers that wait at a descriptor rather than in [`SharedLog::wait`]: armed once, at this weight.
+    armed: Vec<(ReaderId, usize, Bell)>,
     closed: bool,
+    /// Readers that are to read what there is and stop.
+    retired: Vec<ReaderId>,
     /// Requests to have everything so far on disk, and the last one done.
     flush_wanted: u64,
     flush_done: u64,
@@ -31,6 +39,34 @@ struct Inner {
 /// A log shared between the driver and its readers.
 #[derive(Clone)]
 pub struct SharedLog(Arc<(Mutex<Inner>, Condvar)>);
+
+/// A descriptor that becomes readable when rung; shared by who rings and who waits.
+#[derive(Clone)]
+pub struct Bell(Arc<OwnedFd>);
+
+impl Bell {
+    /// A silent bell.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    /// Makes it readable.
+    pub fn ring(&self) {
+        // A full counter means that it is ringing already.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Makes it silent again.
+    pub fn quieten(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.0, &mut count);
+    }
+
+    /// What to wait at.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +85,9 @@ impl SharedLog {
         let inner = Inner {
             log: Log::new(limits),
             wake_at: None,
+            armed: Vec::new(),
             closed: false,
+            retired: Vec::new(),
             flush_wanted: 0,
             flush_done: 0,
             recorder: None,
@@ -63,6 +101,16 @@ impl SharedLog {
     pub fn append(&self, event: Event, at: Stamp) -> Seq {
         let mut inner = self.lock();
         let seq = inner.log.append(event, at);
+        let Inner { armed, log, .. } = &mut *inner;
+        if !armed.is_empty() {
+            armed.retain(|(reader, weight, bell)| {
+                let due = log.pending(*reader) >= *weight;
+                if due {
+                    bell.ring();
+                }
+                !due
+            });
+        }
         let due = inner.wake_at.is_some_and(|(reader, weight)| inner.log.pending(reader) >= weight);
         if due {
             inner.wake_at = None;
@@ -114,11 +162,16 @@ impl SharedLog {
         }
     }
 
-    /// Says which reader is a recorder at work. When it stops, whoever still waits for it is told so.
-    pub(crate) fn set_recorder(&self, recorder: Option<ReaderId>) {
+    /// Says which reader is a recorder at work.
+    pub(crate) fn set_recorder(&self, recorder: ReaderId) {
+        self.lock().recorder = Some(recorder);
+    }
+
+    /// A recorder stops; whoever still waits for it is told so.
+    pub(crate) fn unset_recorder(&self, recorder: ReaderId) {
         let mut inner = self.lock();
-        inner.recorder = recorder;
-        if recorder.is_none() {
+        if inner.recorder == Some(recorder) {
+            inner.recorder = None;
             inner.awaited.clear();
         }
     }
@@ -128,9 +181,40 @@ impl SharedLog {
         self.lock().log.reader_from_start(kind)
     }
 
+    /// Adds a reader that starts behind the newest entry.
+    pub fn reader_from_end(&self, kind: ReaderKind) -> ReaderId {
+        self.lock().log.reader_from_end(kind)
+    }
+
+    /// Adds a lossless reader that starts at the oldest entry kept; with the byte of output where that is, its time and
+    /// the terminal's size there.
+    pub(crate) fn late_reader(&self) -> (ReaderId, u64, Option<Stamp>, WinSize) {
+        let mut inner = self.lock();
+        let (offset, at, size) = inner.log.oldest();
+        (inner.log.reader_from_start(ReaderKind::Lossless), offset, at, size)
+    }
+
+    /// Tells a reader to read what there is and stop.
+    pub(crate) fn retire(&self, id: ReaderId) {
+        self.lock().retired.push(id);
+        self.0.1.notify_all();
+    }
+
+    /// Whether somebody puts the log on disk.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.lock().recorder.is_some()
+    }
+
+    /// The oldest byte of output still kept.
+    pub fn oldest(&self) -> u64 {
+        self.lock().log.oldest().0
+    }
+
     /// Removes a reader; what only it held is let go.
     pub fn remove_reader(&self, id: ReaderId) {
-        self.lock().log.remove_reader(id);
+        let mut inner = self.lock();
+        inner.retired.retain(|r| *r != id);
+        inner.log.remove_reader(id);
     }
 
     /// Reads on; see [`Log::read`].
@@ -154,7 +238,11 @@ impl SharedLog {
         inner.wake_at = Some((id, weight));
         let asleep = |i: &mut Inner| {
             let urgent = i.urgent && i.recorder == Some(id);
-            !i.closed && !urgent && i.flush_wanted == i.flush_done && i.log.pending(id) < weight
+            !i.closed
+                && !i.retired.contains(&id)
+                && !urgent
+                && i.flush_wanted == i.flush_done
+                && i.log.pending(id) < weight
         };
         let condvar = &self.0.1;
         let mut inner = match at_most {
@@ -169,7 +257,7 @@ impl SharedLog {
         }
         if inner.flush_wanted != inner.flush_done {
             Woken::Flush
-        } else if inner.closed {
+        } else if inner.closed || inner.retired.contains(&id) {
             Woken::Closed
         } else {
             Woken::Ready
@@ -193,9 +281,31 @@ impl SharedLog {
         self.0.1.notify_all();
     }
 
+    /// Rings the bell once, as soon as this much is pending for the reader (now, if it is already), or the log is
+    /// closed. Replaces what the reader asked for before.
+    pub fn arm(&self, id: ReaderId, weight: usize, bell: &Bell) {
+        let mut inner = self.lock();
+        inner.armed.retain(|(reader, ..)| *reader != id);
+        if inner.closed || inner.log.pending(id) >= weight {
+            bell.ring();
+        } else {
+            inner.armed.push((id, weight, bell.clone()));
+        }
+    }
+
+    /// Whether nothing more will be appended.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Says that nothing more will be appended.
     pub fn close(&self) {
-        self.lock().closed = true;
+        let mut inner = self.lock();
+        inner.closed = true;
+        for (.., bell) in inner.armed.drain(..) {
+            bell.ring();
+        }
+        drop(inner);
         self.0.1.notify_all();
     }
 
@@ -221,7 +331,7 @@ mod tests {
     fn what_the_recorder_lost_is_answered() {
         let log = SharedLog::new(LogLimits { keep: 1000, cap: 1000 });
         let reader = log.reader_from_start(ReaderKind::Lossless);
-        log.set_recorder(Some(reader));
+        log.set_recorder(reader);
         let (tx, lost) = channel();
         log.append_awaited(snapshot(1), Stamp::default(), tx);
         let bytes = bytes::Bytes::from(vec![b'x'; 5000]);
@@ -238,7 +348,7 @@ mod tests {
         assert_eq!(kept.recv(), Ok(Ok(anchor)));
         let (tx, waiting) = channel();
         log.append_awaited(snapshot(3), Stamp::default(), tx);
-        log.set_recorder(None);
+        log.unset_recorder(reader);
         assert_eq!(waiting.recv(), Err(RecvError), "told when the recorder stops");
     }
 }

@@ -180,6 +180,8 @@ pub(crate) struct ChildSetup {
     pub signals: InheritedSignals,
     /// Whether standard input is the terminal that is to control the new session.
     pub controlling_terminal: bool,
+    /// Whether the child is killed when the thread that starts it is gone.
+    pub die_with_host: bool,
 }
 
 /// Arranges for `setup` to happen in the child: a session of its own, the terminal as its controlling one, no
@@ -191,6 +193,9 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
             // SAFETY: standard input is open; the caller wired the terminal to it.
             let terminal = unsafe { BorrowedFd::borrow_raw(0) };
             rustix::process::ioctl_tiocsctty(terminal)?;
+        }
+        if setup.die_with_host {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         }
         close_above_stderr_on_exec()?;
         for (signal, ignore) in setup.signals.ignored {

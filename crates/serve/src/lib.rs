@@ -1,4 +1,9 @@
 //! The doors of a session: sockets, and what is spoken through them. A door holds no state of the session; it
 //! asks the session through its handle.
 
+pub mod client;
+mod conn;
+pub mod door;
+pub mod live;
 pub mod snapshot;
+pub mod wire;

@@ -10,6 +10,7 @@ mod formats;
 mod out_file;
 mod parse;
 mod progress;
+mod screen;
 mod scrubbing;
 mod service_events;
 

@@ -112,6 +112,11 @@ pub struct Style {
 }
 
 impl Style {
+    /// Appends the sequence that sets exactly this style, whatever was set before; hyperlinks are left alone.
+    pub fn write_sgr(&self, out: &mut Vec<u8>) {
+        crate::paint::sgr(out, self);
+    }
+
     /// The style that erasing leaves: the background colour alone.
     pub(crate) fn erased(self) -> Self {
         Self { bg: self.bg, ..Self::default() }

@@ -23,12 +23,19 @@ pub struct CommandSpec {
     pub cwd: Option<PathBuf>,
     /// Variables to set, or with `None` to remove.
     pub env: Vec<(OsString, Option<OsString>)>,
+    /// Take the program along when the thread that starts it is gone, even by `kill -9`.
+    pub die_with_host: bool,
 }
 
 impl CommandSpec {
     /// A command in the present folder and environment.
     pub fn new(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Self { argv: argv.into_iter().map(Into::into).collect(), cwd: None, env: Vec::new() }
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: None,
+            env: Vec::new(),
+            die_with_host: false,
+        }
     }
 
     fn program(&self) -> &OsStr {
@@ -126,7 +133,10 @@ impl Leader {
                 None => command.env_remove(key),
             };
         }
-        prepare_child(&mut command, ChildSetup { signals, controlling_terminal });
+        prepare_child(
+            &mut command,
+            ChildSetup { signals, controlling_terminal, die_with_host: spec.die_with_host },
+        );
         let mut child = command.spawn().map_err(|e| explain(spec, e))?;
         let system = |why| SpawnError::System { program: spec.program().to_string_lossy().into(), why };
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

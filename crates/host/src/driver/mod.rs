@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, WinSize};
-use tapdeck_term::{ModeWatch, Settings, Size, Term};
+use tapdeck_term::ModeWatch;
 
 use crate::backend::{Backend, EndOfInput, Got, Stop};
 use crate::clock::Clock;
+use crate::glass::Glass;
 use crate::inbox::{Handle, Request};
 use crate::outer::{Outer, Signals, Typed};
 use crate::shared::SharedLog;
@@ -127,8 +128,9 @@ pub struct Driver<B> {
     outer: Option<Outer>,
     signals: Option<Signals>,
     modes: ModeWatch,
-    /// Answers the program's questions where no terminal of the user's does.
-    model: Option<Term>,
+    /// The session's model, which answers the program's questions where no terminal of the user's does.
+    glass: Glass,
+    answers: bool,
     /// The person at the outer terminal.
     local: PartyId,
     buf: BytesMut,
@@ -152,6 +154,7 @@ impl<B: Backend> Driver<B> {
         let lease_ns = u64::try_from(config.lease.as_nanos()).unwrap_or(u64::MAX);
         let mut gate = Gate::new(lease_ns, INPUT_LIMIT);
         let local = gate.join("local", Role::Human);
+        let glass = Glass::new(&log, config.size, !backend.has_terminal());
         Ok(Self {
             backend,
             clock,
@@ -163,7 +166,8 @@ impl<B: Backend> Driver<B> {
             outer: None,
             signals: None,
             modes: ModeWatch::default(),
-            model: None,
+            glass,
+            answers: false,
             local,
             buf: BytesMut::new(),
             input_end: InputEnd::Open,
@@ -196,6 +200,11 @@ impl<B: Backend> Driver<B> {
         self.log.clone()
     }
 
+    /// The session's model.
+    pub fn glass(&self) -> Glass {
+        self.glass.clone()
+    }
+
     /// A way for other threads to act on the session.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -218,8 +227,8 @@ impl<B: Backend> Driver<B> {
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
         // Exactly one party answers: the terminal that shows the session, or the model when there is none.
         if self.backend.has_terminal() && !self.outer.as_ref().is_some_and(Outer::shows_on_terminal) {
-            let settings = Settings { scrollback: 0, ..Settings::default() };
-            self.model = Some(Term::new(model_size(self.size), settings));
+            self.glass.set_replies(true);
+            self.answers = true;
         }
         if let Some(outer) = &mut self.outer {
             outer.take()?;
@@ -246,6 +255,7 @@ impl<B: Backend> Driver<B> {
         }
         if ready.output {
             self.pump_output(now)?;
+            self.glass.keep_up();
         }
         if ready.typed {
             self.pump_typed(now)?;
@@ -299,9 +309,9 @@ impl<B: Backend> Driver<B> {
                 }
                 self.last_output_ns = now.mono_ns;
                 self.last_traffic_ns = now.mono_ns;
-                self.log.append(Event::Output { stream, bytes: bytes.clone() }, now);
+                self.log.append(Event::Output { stream, bytes }, now);
                 // The question is in the log before its answer.
-                self.answer(&bytes, now)?;
+                self.answer(now)?;
             }
             Got::Resized(size) => self.resized(size, now),
             Got::Turn => {
@@ -314,9 +324,9 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Lets the model see the output, if it is the one to answer, and delivers its answers.
-    fn answer(&mut self, bytes: &[u8], now: Stamp) -> io::Result<()> {
-        if let Some(model) = &mut self.model {
-            let replies = model.feed(bytes, 0).replies;
+    fn answer(&mut self, now: Stamp) -> io::Result<()> {
+        if self.answers {
+            let replies = self.glass.answers();
             if !replies.is_empty() {
                 self.gate.reply(replies.into());
                 self.deliver(now)?;
@@ -412,9 +422,20 @@ impl<B: Backend> Driver<B> {
                 Request::Service(payload) => {
                     self.log.append(Event::Service(payload), now);
                 }
-                Request::Resize(size) => self.resize(size, now)?,
+                Request::Nudge => self.answer(now)?,
+                Request::Resize(size, reply) => {
+                    self.resize(size, now)?;
+                    let _ = reply.map(|reply| reply.send(()));
+                }
+                Request::Driver(reply) => {
+                    let stick = self.gate.stick();
+                    let driver = stick.driver().and_then(|id| Some((id, stick.party(id)?.name.clone())));
+                    let _ = reply.send(driver);
+                }
                 Request::Join(name, role, reply) => {
-                    let _ = reply.send(self.gate.join(&name, role));
+                    let id = self.gate.join(&name, role);
+                    let name = self.gate.stick().party(id).map_or_else(|| name.into(), |p| p.name.clone());
+                    let _ = reply.send((id, name));
                 }
                 Request::Leave(id) => self.gate.leave(id),
                 Request::Claim(id, reply) => {
@@ -456,9 +477,6 @@ impl<B: Backend> Driver<B> {
 
     fn resized(&mut self, size: WinSize, now: Stamp) {
         self.size = size;
-        if let Some(model) = &mut self.model {
-            model.resize(model_size(size));
-        }
         self.log.append(Event::Resize(size), now);
     }
 
@@ -560,11 +578,6 @@ impl<B> Drop for Driver<B> {
             let _ = outer.write(Stream::Out, &Bytes::from(self.modes.undo()));
         }
     }
-}
-
-fn model_size(size: WinSize) -> Size {
-    let size = size.or_default();
-    Size { cols: size.cols, rows: size.rows }
 }
 
 fn nanos(d: Duration) -> u64 {

@@ -52,6 +52,11 @@ impl Keyboard {
         Ok(Self { tty, signals })
     }
 
+    /// No keyboard: signals alone, with the terminal left as it is.
+    pub fn signals_only() -> io::Result<Self> {
+        Ok(Self { tty: None, signals: Signals::install()? })
+    }
+
     /// Whether there is somebody to press keys.
     pub fn is_there(&self) -> bool {
         self.tty.is_some()
@@ -64,25 +69,36 @@ impl Keyboard {
 
     /// Waits for a key or a signal, at most so long; without a limit, until one comes.
     pub fn wait(&mut self, at_most: Option<Duration>) -> io::Result<Pressed> {
-        self.wait_with(at_most, &[])
+        self.wait_beside(at_most, &mut [])
     }
 
     /// The same, but something to read on another descriptor ends the wait too.
     pub fn wait_with(&mut self, at_most: Option<Duration>, others: &[BorrowedFd<'_>]) -> io::Result<Pressed> {
+        let mut others: Vec<_> =
+            others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        self.wait_beside(at_most, &mut others)
+    }
+
+    /// The same, and ends too when one of `others` has something; look there when nothing was pressed.
+    pub fn wait_beside(
+        &mut self,
+        at_most: Option<Duration>,
+        others: &mut [PollFd<'_>],
+    ) -> io::Result<Pressed> {
         let stdin = rustix::stdio::stdin();
         let mut fds = vec![PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN)];
         if self.tty.as_ref().is_some_and(Tty::is_taken) {
             fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
         }
         let own = fds.len();
-        fds.extend(others.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
+        fds.extend(others.iter().cloned());
         let limit = at_most
             .map(|d| Timespec { tv_sec: d.as_secs().cast_signed(), tv_nsec: i64::from(d.subsec_nanos()) });
         match poll(&mut fds, limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
-        let typed = fds[..own].get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let typed = fds[1..own].iter().any(|fd| !fd.revents().is_empty());
         drop(fds);
         while let Some(signal) = self.signals.next() {
             match signal {

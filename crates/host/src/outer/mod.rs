@@ -32,6 +32,12 @@ pub(crate) enum Typed {
     HungUp,
 }
 
+/// The size of the first terminal found on standard input, output or error.
+pub fn terminal_size() -> Option<WinSize> {
+    let candidates = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    candidates.into_iter().find_map(|fd| tty::window_size(fd).ok())
+}
+
 /// The user's side of a session.
 pub struct Outer {
     stdin: Option<Channel>,
@@ -84,8 +90,7 @@ impl Outer {
         if let Some(tty) = &self.tty {
             return tty.size().ok();
         }
-        let candidates = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
-        candidates.into_iter().find_map(|fd| tty::window_size(fd).ok())
+        terminal_size()
     }
 
     /// Takes the terminal, if it is there to be taken. One that has hung up says so elsewhere.

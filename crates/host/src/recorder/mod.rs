@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -117,6 +117,8 @@ impl Report {
 pub struct Recorder {
     thread: JoinHandle<Report>,
     path: PathBuf,
+    log: SharedLog,
+    reader: ReaderId,
 }
 
 impl Recorder {
@@ -128,12 +130,40 @@ impl Recorder {
         options: RecordOptions,
         size: WinSize,
     ) -> io::Result<Self> {
-        let path = file.path().to_owned();
         let reader = log.reader_from_start(ReaderKind::Lossless);
+        Self::begin(file, log, reader, clock, options, size, None)
+    }
+
+    /// Starts recording a session that runs already, with as much of its past as the log still holds. Says where in
+    /// the session's output the recording begins.
+    pub fn start_late(
+        file: RecordingFile,
+        log: SharedLog,
+        clock: Clock,
+        options: RecordOptions,
+    ) -> io::Result<(Self, u64)> {
+        let (reader, from, at, size) = log.late_reader();
+        // With its beginning still in the log, the session's first event gives the size.
+        let late =
+            (size != WinSize::default()).then(|| (from, at.unwrap_or_else(|| clock.now()).wall_ns, size));
+        Ok((Self::begin(file, log, reader, clock, options, size, late)?, from))
+    }
+
+    fn begin(
+        file: RecordingFile,
+        log: SharedLog,
+        reader: ReaderId,
+        clock: Clock,
+        options: RecordOptions,
+        size: WinSize,
+        late: Option<(u64, u64, WinSize)>,
+    ) -> io::Result<Self> {
+        let path = file.path().to_owned();
         let builder = std::thread::Builder::new().name("tapdeck-recorder".into());
         if file.container().format != Format::Ahr || file.container().zst {
+            let kept = log.clone();
             let task = OtherTask { file, log, reader, clock, options, size };
-            return Ok(Self { thread: builder.spawn(move || task.run())?, path });
+            return Ok(Self { thread: builder.spawn(move || task.run())?, path, log: kept, reader });
         }
         let mut meta = first_meta(&options, clock, size);
         if file.written() > 0
@@ -147,12 +177,30 @@ impl Recorder {
         if let Some(ipc) = &options.ipc {
             meta.extra.insert("ipc".into(), ipc.as_str().into());
         }
-        log.set_recorder(Some(reader));
+        // Snapshots are announced to one recording of a session, the first.
+        if !log.is_recorded() {
+            log.set_recorder(reader);
+        }
         let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
+        let kept = log.clone();
         let mut task = Task::new(file, log, reader, clock, options, meta);
         task.seal = seal;
+        if let Some((from, ts, size)) = late {
+            task.begin_late(from, ts, size);
+        }
         let thread = builder.spawn(move || task.run())?;
-        Ok(Self { thread, path })
+        Ok(Self { thread, path, log: kept, reader })
+    }
+
+    /// Where it records to.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Ends the recording before the session ends.
+    pub fn stop(self) -> Report {
+        self.log.retire(self.reader);
+        self.finish()
     }
 
     /// Waits until everything is on disk. The log must have been closed.
@@ -233,7 +281,7 @@ impl Task {
         meta: Meta,
     ) -> Self {
         let base_off = file.start_off();
-        let snapshots = Snapshots::new(&file, log.clone());
+        let snapshots = Snapshots::new(&file, log.clone(), reader);
         let index = Indexing::new(&file, options.index);
         Self {
             file,
@@ -263,6 +311,15 @@ impl Task {
             hurry: false,
             closing: false,
         }
+    }
+
+    /// The recording begins in the middle of the session, at this byte and time, in this size.
+    fn begin_late(&mut self, from: u64, ts: u64, size: WinSize) {
+        self.builder = BlockBuilder::new(self.base_off + from);
+        self.size = size;
+        self.meta.extra.insert("firstByte".into(), from.into());
+        let size = size.or_default();
+        self.push(Record::resize(ts, size.cols, size.rows));
     }
 
     fn run(mut self) -> Report {

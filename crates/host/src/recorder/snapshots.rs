@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use tapdeck_core::Seq;
+use tapdeck_core::{ReaderId, Seq};
 
 use super::file::sync_folder;
 use super::{RecordingFile, sidecar};
@@ -19,18 +19,19 @@ pub(super) struct Snapshots {
     path: PathBuf,
     file: Option<File>,
     log: SharedLog,
+    reader: ReaderId,
     waiting: Vec<(Seq, Anchor)>,
     lines: Vec<u8>,
 }
 
 impl Snapshots {
-    pub(super) fn new(recording: &RecordingFile, log: SharedLog) -> Self {
+    pub(super) fn new(recording: &RecordingFile, log: SharedLog, reader: ReaderId) -> Self {
         let path = sidecar(recording.path(), "snapshots.jsonl");
         if recording.written() == 0 {
             // Anchors in a recording that is no more would be taken for anchors in this one.
             let _ = fs::remove_file(&path);
         }
-        Self { path, file: None, log, waiting: Vec::new(), lines: Vec::new() }
+        Self { path, file: None, log, reader, waiting: Vec::new(), lines: Vec::new() }
     }
 
     /// Whether there are any to put on disk.
@@ -80,7 +81,7 @@ impl Snapshots {
 
 impl Drop for Snapshots {
     fn drop(&mut self) {
-        self.log.set_recorder(None);
+        self.log.unset_recorder(self.reader);
     }
 }
 

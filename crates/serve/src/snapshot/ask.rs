@@ -5,9 +5,10 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::conn::{Conn, NoFrame};
-use super::door::{Address, is_trusted};
+use super::frames::NoFrame;
 use super::wire::{Response, Snapshot, Taken, WireError};
+use crate::conn::Conn;
+use crate::door::{Address, is_trusted};
 
 /// A notice that led to nothing.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::door::{Address, default_folder, socket_name};
+use crate::door::{Address, default_folder, socket_name};
 
 /// More parents than this nobody has.
 const DEPTH: usize = 256;

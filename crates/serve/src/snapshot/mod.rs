@@ -6,14 +6,13 @@
 //! anybody; [`ask`] is the client, and [`find`] finds the recorder that a process runs under.
 
 mod ask;
-mod conn;
-mod door;
 mod find;
+mod frames;
 mod server;
 mod wire;
 
+pub use crate::door::{Address, AddressError, Door, default_folder, socket_name};
 pub use ask::{AskError, ask};
-pub use door::{Address, AddressError, Door, default_folder, socket_name};
 pub use find::find;
 pub use server::{Limits, Server};
 pub use wire::{MAX_FRAME, MAX_LABEL, Response, Snapshot, Taken, WireError, frame_len};

@@ -14,9 +14,10 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use tapdeck_host::Clock;
 
-use super::conn::{Conn, NoFrame};
-use super::door::{Address, Door};
+use super::frames::NoFrame;
 use super::wire::{Response, Snapshot};
+use crate::conn::Conn;
+use crate::door::{Address, Door};
 
 /// What a client's thread needs: a frame, and a little to handle it.
 const STACK: usize = 256 * 1024;

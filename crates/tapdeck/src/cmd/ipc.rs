@@ -14,7 +14,7 @@ use crate::ending::{Ending, code, say};
 
 /// Where other programs of the same family look for the recorder's socket.
 pub(crate) const SOCKET_VAR: &str = "AH_RECORDER_IPC_SOCKET";
-/// The recorder's process number, which names its session.
+/// The session's id, which begins with its host's process number.
 pub(crate) const SESSION_VAR: &str = "TAPDECK_SESSION";
 
 /// How long a disk may take over a snapshot.
@@ -86,9 +86,13 @@ fn private_socket(recording: &Path) -> Result<Door, String> {
 }
 
 /// What a program is told of its recorder.
-pub(crate) fn exports(ipc: Option<&str>) -> Vec<(OsString, Option<OsString>)> {
-    let session = Some(std::process::id().to_string().into());
-    vec![(SESSION_VAR.into(), session), (SOCKET_VAR.into(), ipc.map(Into::into))]
+pub(crate) fn exports(session: Option<&str>, ipc: Option<&str>) -> Vec<(OsString, Option<OsString>)> {
+    let session = session.map_or_else(|| std::process::id().to_string(), str::to_owned);
+    let mut vars = vec![(SESSION_VAR.into(), Some(session.into()))];
+    if let Some(ipc) = ipc {
+        vars.push((SOCKET_VAR.into(), Some(ipc.into())));
+    }
+    vars
 }
 
 /// Answers at the door for as long as what this returns lives.

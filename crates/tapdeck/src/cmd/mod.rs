@@ -4,29 +4,50 @@ use clap::Subcommand;
 
 use crate::ending::{Ending, code, output_failed, say};
 
+mod attach;
 mod branch_points;
 mod cassette;
 mod convert;
+mod detach;
+mod doors;
 mod index;
 mod info;
 mod ipc;
+mod kill;
+mod late;
+mod ls;
+mod peek;
 mod play;
 mod rec;
 mod render;
 mod repair;
 mod run;
 mod scrub;
+mod send;
+mod sessions;
 mod snapshot;
+mod tail;
 mod test;
 mod verify;
 #[cfg(feature = "tui")]
 mod view;
+mod wait;
 
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(run::RunArgs),
     Rec(rec::RecArgs),
+    Ls(ls::LsArgs),
+    Attach(attach::AttachArgs),
+    Peek(peek::PeekArgs),
+    Send(send::SendArgs),
+    Type(send::TypeArgs),
+    Wait(wait::WaitArgs),
+    Tail(tail::TailArgs),
+    Kill(kill::KillArgs),
+    Resize(kill::ResizeArgs),
+    Bus(tail::BusArgs),
     Snapshot(snapshot::SnapshotArgs),
     Play(play::PlayArgs),
     #[cfg(feature = "tui")]
@@ -49,6 +70,16 @@ pub(crate) fn run(command: Command) -> Ending {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Rec(args) => rec::run(&args),
+        Command::Ls(args) => ls::run(&args),
+        Command::Attach(args) => attach::run(&args),
+        Command::Peek(args) => peek::run(&args),
+        Command::Send(args) => send::run(&args),
+        Command::Type(args) => send::run_type(&args),
+        Command::Wait(args) => wait::run(&args),
+        Command::Tail(args) => tail::run(&args),
+        Command::Kill(args) => kill::run(&args),
+        Command::Resize(args) => kill::run_resize(&args),
+        Command::Bus(args) => tail::run_bus(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Play(args) => play::run(&args),
         #[cfg(feature = "tui")]

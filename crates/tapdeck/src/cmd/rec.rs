@@ -12,9 +12,11 @@ use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
+use super::doors::{DoorArgs, Doors};
 use super::ipc::{self, Ipc};
 use super::run::SessionArgs;
 use super::verify::{meta, read_key};
+use super::{detach, late};
 use crate::ending::{Ending, code, say};
 use crate::formats::{self, container_name};
 use crate::human;
@@ -37,24 +39,25 @@ Examples:
   tapdeck rec demo.cast -- bash          for asciinema
   tapdeck rec --append demo.ahr -- make  go on with a recording
   tapdeck rec --seal seal.key demo.ahr   so that any change to it shows
+  tapdeck rec --attach build late.ahr    a session that runs already, with its last minutes
   tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
 )]
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
     #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// Record what is typed as well
     #[arg(short = 'I', long)]
-    input: bool,
+    pub(crate) input: bool,
     /// Go on with an existing recording
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
     /// Replace an existing recording
     #[arg(long)]
-    overwrite: bool,
+    pub(crate) overwrite: bool,
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
-    brotli_q: u8,
+    pub(crate) brotli_q: u8,
     /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
     #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
     ipc: Ipc,
@@ -76,12 +79,17 @@ pub(crate) struct RecArgs {
     out_branch_points: Option<PathBuf>,
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]
-    title: Option<String>,
+    pub(crate) title: Option<String>,
     /// Do not say at the end where the recording is
     #[arg(short, long)]
-    quiet: bool,
+    pub(crate) quiet: bool,
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    doors: DoorArgs,
+    /// Record a live session that runs already, with the minutes that it still remembers
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["append", "seal", "detach", "name", "command"])]
+    attach: Option<String>,
     /// The program and its arguments, after `--`; your shell when left out
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
@@ -97,7 +105,16 @@ fn live_index(text: &str) -> Result<LiveIndex, String> {
 }
 
 pub(crate) fn run(args: &RecArgs) -> Ending {
+    if let Some(session) = &args.attach {
+        return late::run(args, session);
+    }
     let mut launch = args.session.launch(&args.command);
+    if args.doors.detach && !args.doors.detached_host {
+        return detach::detach(args.session.detached_size());
+    }
+    if args.doors.detached_host {
+        detach::prepare(&mut launch);
+    }
     let seal = match args.seal.as_deref().map(read_key).transpose() {
         Ok(seal) => seal,
         Err((message, code)) => {
@@ -125,8 +142,12 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         }
     };
     let ipc = door.as_ref().map(|door| door.address().to_string());
+    let doors = match args.doors.open(&launch, Some(file.path())) {
+        Ok(doors) => doors,
+        Err(ending) => return ending,
+    };
     if args.export_session {
-        launch.command.env.extend(ipc::exports(ipc.as_deref()));
+        launch.command.env.extend(ipc::exports(doors.as_ref().map(Doors::id), ipc.as_deref()));
     }
     let options = RecordOptions {
         quality: args.brotli_q,
@@ -138,7 +159,10 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         seal,
         index: args.index,
     };
-    let finished = launch.run_with(Some(Recording { file, options }), |handle| ipc::answer(door, handle));
+    let finished = launch.run_with(Some(Recording { file, options }), |session| {
+        let snapshots = ipc::answer(door, session.handle.clone());
+        (snapshots, doors.map(|d| d.serve(session)))
+    });
     let mut ending = match &finished.outcome {
         Ok(outcome) => {
             args.session.comment_on(outcome);

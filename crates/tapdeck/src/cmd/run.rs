@@ -9,6 +9,8 @@ use tapdeck_core::WinSize;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Ended, Launch, Outcome};
 
+use super::doors::{DoorArgs, Doors};
+use super::{detach, ipc};
 use crate::ending::{Ending, say};
 use crate::parse;
 
@@ -21,10 +23,17 @@ Examples:
   tapdeck run                            your shell
   tapdeck run -- vim notes.txt
   tapdeck run --timeout 10m -- make test
+  tapdeck run -d --name build -- bash    start it without a terminal; see tapdeck attach, ls, peek, send
+  tapdeck run --bus unix:/run/user/1000/agent.sock -- claude
   tapdeck run --no-pty -- sh -c 'echo out; echo err >&2' 2>errors")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    doors: DoorArgs,
+    /// Tell the program which session it runs in: set TAPDECK_SESSION for it
+    #[arg(long)]
+    export_session: bool,
     /// The program and its arguments; your shell when left out
     #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -69,6 +78,14 @@ impl SessionArgs {
         launch
     }
 
+    /// The size of a detached session's terminal: as asked for, or this terminal's.
+    pub(crate) fn detached_size(&self) -> Option<WinSize> {
+        if self.window_size.is_some() {
+            return None;
+        }
+        tapdeck_host::terminal_size()
+    }
+
     /// Says what the exit status alone would not.
     pub(crate) fn comment_on(&self, outcome: &Outcome) {
         if outcome.left_raw {
@@ -81,7 +98,21 @@ impl SessionArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Ending {
-    match args.session.launch(&args.command).run(None).outcome {
+    let mut launch = args.session.launch(&args.command);
+    if args.doors.detach && !args.doors.detached_host {
+        return detach::detach(args.session.detached_size());
+    }
+    if args.doors.detached_host {
+        detach::prepare(&mut launch);
+    }
+    let doors = match args.doors.open(&launch, None) {
+        Ok(doors) => doors,
+        Err(ending) => return ending,
+    };
+    if args.export_session {
+        launch.command.env.extend(ipc::exports(doors.as_ref().map(Doors::id), None));
+    }
+    match launch.run_with(None, |session| doors.map(|d| d.serve(session))).outcome {
         Ok(outcome) => {
             args.session.comment_on(&outcome);
             Ending::of(&outcome)

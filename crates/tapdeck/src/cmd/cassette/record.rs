@@ -191,7 +191,7 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
             CassetteRecorder::start(folder, log.clone(), clock, size, args.resolution, rules)
         },
         CassetteRecorder::finish,
-        |handle| source.map(|source| source.read(handle)),
+        |session| source.map(|source| source.read(session.handle)),
     );
     let setup = |e: LaunchError| (e.to_string(), code::IO);
     let (outcome, recorded) = finished.map_err(setup)?;

@@ -1,20 +1,14 @@
-//! A connection of either kind, with every wait bounded.
+//! Frames on a connection, with every wait bounded.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::net::Shutdown;
 use std::time::Duration;
 
 use tapdeck_host::Clock;
 
-use super::wire::{self, WireError};
+use crate::conn::Conn;
 
-/// A stream to the other side.
-#[derive(Debug)]
-pub(super) enum Conn {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
+use super::wire::{self, WireError};
 
 /// What came instead of a frame.
 #[derive(Debug)]
@@ -33,21 +27,6 @@ pub(super) enum NoFrame {
 }
 
 impl Conn {
-    pub(super) fn try_clone(&self) -> io::Result<Self> {
-        Ok(match self {
-            Conn::Unix(s) => Conn::Unix(s.try_clone()?),
-            Conn::Tcp(s) => Conn::Tcp(s.try_clone()?),
-        })
-    }
-
-    pub(super) fn shutdown(&self, how: Shutdown) {
-        // A stream that is gone already is as shut as can be.
-        let _ = match self {
-            Conn::Unix(s) => s.shutdown(how),
-            Conn::Tcp(s) => s.shutdown(how),
-        };
-    }
-
     fn read_within(&mut self, buf: &mut [u8], left: Duration) -> io::Result<usize> {
         // Zero would mean for ever.
         let left = Some(left.max(Duration::from_millis(1)));

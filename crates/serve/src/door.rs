@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::sockopt::socket_peercred;
 
-use super::conn::Conn;
+use crate::conn::Conn;
 
 /// Where a recorder listens: a path, or `tcp:HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Door {
     /// kind is left alone, and an error.
     pub fn unix(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        private_folder(folder)?;
+        tapdeck_host::registry::private_folder(folder)?;
         // Two that find a stale socket at once must not both replace it.
         let lock = File::open(folder)?;
         flock(&lock, FlockOperation::LockExclusive)?;
@@ -145,7 +145,7 @@ impl Door {
         &self.address
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match &self.listener {
             Listener::Unix(l) => l.as_fd(),
             Listener::Tcp(l) => l.as_fd(),
@@ -153,7 +153,7 @@ impl Door {
     }
 
     /// The next client, if one waits: `None` for one that is not this user's.
-    pub(super) fn accept(&self) -> io::Result<Option<Conn>> {
+    pub(crate) fn accept(&self) -> io::Result<Option<Conn>> {
         match &self.listener {
             Listener::Unix(l) => {
                 let stream = l.accept()?.0;
@@ -187,37 +187,15 @@ impl Drop for Door {
 }
 
 /// Whether the other side is this user, or the one who may do everything anyway.
-pub(super) fn is_ours(stream: &UnixStream) -> bool {
+pub(crate) fn is_ours(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid();
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
 }
 
 /// Whether a client may trust the recorder at the other side. File-system snapshots are often taken by root
 /// within a user's session, and root has nothing to lose here.
-pub(super) fn is_trusted(stream: &UnixStream) -> bool {
+pub(crate) fn is_trusted(stream: &UnixStream) -> bool {
     rustix::process::geteuid().is_root() || is_ours(stream)
-}
-
-/// Makes sure of a folder that only this user can enter.
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let wrong = |what: &str| Err(io::Error::other(format!("{} {what}", folder.display())));
-    if !fs::symlink_metadata(folder).is_ok_and(|m| m.is_symlink()) {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let meta = fs::symlink_metadata(folder)?;
-    if meta.is_symlink() {
-        return wrong("is a symbolic link: a socket's folder must be a real one");
-    }
-    if !meta.is_dir() {
-        return wrong("is not a folder");
-    }
-    if meta.uid() != rustix::process::geteuid().as_raw() {
-        return wrong("belongs to another user");
-    }
-    if meta.mode() & 0o077 != 0 {
-        return wrong("can be entered by other users: make it private (chmod 700)");
-    }
-    Ok(())
 }
 
 /// Removes what a recorder that was killed has left behind.

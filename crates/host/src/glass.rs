@@ -1,0 +1,243 @@
+//! The glass: the one terminal model of a live session.
+//!
+//! Whoever needs the screen brings the model up to the log's end first, so a session that nobody looks at pays for
+//! no drawing at the moment of output, only later and in large pieces. The model reads the log losslessly: when it
+//! falls far behind, the driver brings it up itself before it lets the log go on. Where no terminal of the user's
+//! shows the session, the model answers the program, and the driver feeds it after every read.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use tapdeck_core::{Event, ReaderId, ReaderKind, Seq, WinSize};
+use tapdeck_term::{Settings, Signal, Size, Term};
+
+use crate::inbox::Handle;
+use crate::shared::SharedLog;
+
+/// What is fed between two looks at everything else.
+const PIECE: usize = 256 * 1024;
+/// With this much unread, the driver waits for the model.
+const FAR_BEHIND: usize = 12 << 20;
+/// Signals kept for whoever wants to hear of bells and titles.
+const SIGNALS: usize = 256;
+
+/// The model, and where in the log it stands.
+pub struct Picture {
+    term: Term,
+    log: SharedLog,
+    reader: ReaderId,
+    /// Output bytes that the model has seen.
+    offset: u64,
+    /// The log's entry that comes next.
+    next: Seq,
+    replies: Vec<u8>,
+    signals: VecDeque<Signal>,
+    entries: Vec<tapdeck_core::Entry>,
+    known: Arc<Known>,
+}
+
+/// What can be said of the model without holding it.
+#[derive(Default)]
+struct Known {
+    offset: AtomicU64,
+    generation: AtomicU64,
+}
+
+impl Picture {
+    /// Feeds everything that the log holds by now.
+    pub fn catch_up(&mut self) {
+        let mut entries = std::mem::take(&mut self.entries);
+        loop {
+            entries.clear();
+            // The driver waits before anything is lost, so a lag cannot happen; if it did, the stream goes on.
+            let _ = self.log.read(self.reader, PIECE, &mut entries);
+            if entries.is_empty() {
+                break;
+            }
+            for entry in entries.drain(..) {
+                self.next = Seq(entry.seq.0 + 1);
+                let changes = match entry.event {
+                    Event::Output { bytes, .. } => {
+                        self.offset = entry.offset + bytes.len() as u64;
+                        self.term.feed(&bytes, entry.offset)
+                    }
+                    Event::Resize(size) => self.term.resize(model_size(size)),
+                    _ => continue,
+                };
+                self.note(changes);
+            }
+        }
+        self.entries = entries;
+        self.publish();
+    }
+
+    fn publish(&self) {
+        self.known.offset.store(self.offset, Ordering::Release);
+        self.known.generation.store(self.term.generation().0, Ordering::Release);
+    }
+
+    fn note(&mut self, changes: tapdeck_term::Changes) {
+        self.replies.extend_from_slice(&changes.replies);
+        for signal in changes.signals {
+            if self.signals.len() == SIGNALS {
+                self.signals.pop_front();
+            }
+            self.signals.push_back(signal);
+        }
+    }
+
+    /// Shows text that the program did not write, to watchers alone: it is in no log and no recording.
+    pub fn show_echo(&mut self, text: &[u8]) {
+        let changes = self.term.feed(text, self.offset);
+        self.note(changes);
+        self.publish();
+    }
+
+    /// The model.
+    pub fn term(&self) -> &Term {
+        &self.term
+    }
+
+    /// Output bytes that the model has seen.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The first entry of the log that the model has not seen.
+    pub fn next(&self) -> Seq {
+        self.next
+    }
+
+    /// Bells, titles and the like since they were last taken.
+    pub fn take_signals(&mut self) -> VecDeque<Signal> {
+        std::mem::take(&mut self.signals)
+    }
+}
+
+struct Inner {
+    picture: Mutex<Picture>,
+    /// The driver found the model taken, and wants to be told when it is free.
+    wanted: AtomicBool,
+}
+
+/// A share in the model of a session.
+#[derive(Clone)]
+pub struct Glass {
+    inner: Arc<Inner>,
+    log: SharedLog,
+    reader: ReaderId,
+    known: Arc<Known>,
+}
+
+/// The model, held for a moment and up to date.
+pub struct Look<'a> {
+    picture: Option<MutexGuard<'a, Picture>>,
+    wanted: &'a AtomicBool,
+    handle: &'a Handle,
+}
+
+impl std::ops::Deref for Look<'_> {
+    type Target = Picture;
+
+    fn deref(&self) -> &Picture {
+        // Only the drop below takes it.
+        self.picture.as_ref().expect("held until dropped")
+    }
+}
+
+impl std::ops::DerefMut for Look<'_> {
+    fn deref_mut(&mut self) -> &mut Picture {
+        self.picture.as_mut().expect("held until dropped")
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        self.picture = None;
+        if self.wanted.swap(false, Ordering::AcqRel) {
+            self.handle.nudge();
+        }
+    }
+}
+
+impl Glass {
+    /// A model of this size that will read the log from its start. `lines` for a program on pipes, whose lines end
+    /// without a carriage return.
+    pub(crate) fn new(log: &SharedLog, size: WinSize, lines: bool) -> Self {
+        let reader = log.reader_from_start(ReaderKind::Lossless);
+        let settings = Settings { replies: false, newline_mode: lines, ..Settings::default() };
+        let known = Arc::new(Known::default());
+        let picture = Picture {
+            term: Term::new(model_size(size), settings),
+            log: log.clone(),
+            reader,
+            offset: 0,
+            next: Seq(0),
+            replies: Vec::new(),
+            signals: VecDeque::new(),
+            entries: Vec::new(),
+            known: Arc::clone(&known),
+        };
+        let inner = Inner { picture: Mutex::new(picture), wanted: AtomicBool::new(false) };
+        Self { inner: Arc::new(inner), log: log.clone(), reader, known }
+    }
+
+    /// Looks at the model, brought up to the log's end.
+    pub fn look<'a>(&'a self, handle: &'a Handle) -> Look<'a> {
+        let picture = self.lock();
+        let mut look = Look { picture: Some(picture), wanted: &self.inner.wanted, handle };
+        look.catch_up();
+        look
+    }
+
+    /// Output bytes that the model has seen.
+    pub fn seen(&self) -> u64 {
+        self.known.offset.load(Ordering::Acquire)
+    }
+
+    /// The generation that the model has reached; see [`tapdeck_term::Term::generation`].
+    pub fn generation(&self) -> u64 {
+        self.known.generation.load(Ordering::Acquire)
+    }
+
+    /// From now on the model answers the program.
+    pub(crate) fn set_replies(&self, on: bool) {
+        self.lock().term.set_replies(on);
+    }
+
+    /// For the driver, after output, when the model is the one to answer: what it answers. When somebody is looking
+    /// at it, the driver is nudged as soon as they have done.
+    pub(crate) fn answers(&self) -> Vec<u8> {
+        let mut picture = match self.inner.picture.try_lock() {
+            Ok(picture) => picture,
+            Err(TryLockError::Poisoned(e)) => e.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.inner.wanted.store(true, Ordering::Release);
+                // It may have been let go in between, by somebody who saw no wish.
+                match self.inner.picture.try_lock() {
+                    Ok(picture) => picture,
+                    Err(_) => return Vec::new(),
+                }
+            }
+        };
+        picture.catch_up();
+        std::mem::take(&mut picture.replies)
+    }
+
+    /// For the driver, once a turn: brings a model that is far behind up to date before it loses anything.
+    pub(crate) fn keep_up(&self) {
+        if self.log.pending(self.reader) > FAR_BEHIND {
+            self.lock().catch_up();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Picture> {
+        self.inner.picture.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn model_size(size: WinSize) -> Size {
+    let size = size.or_default();
+    Size { cols: size.cols, rows: size.rows }
+}

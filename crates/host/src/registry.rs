@@ -1,0 +1,254 @@
+//! Live sessions, and how to find them: one small file a session beside its socket, in a folder that only this user
+//! can enter.
+//!
+//! The file says what the session is and carries the secret that makes a client of its owner's a person. It goes with
+//! the process; what a killed one has left behind is cleared away by whoever looks next.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+/// A registry file may be this long; command lines are cut to fit.
+const FILE_LIMIT: u64 = 256 * 1024;
+const COMMAND_LIMIT: usize = 64 * 1024;
+
+/// What a session's file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The session's name for programs: unique among those alive.
+    pub id: String,
+    /// Its name for people, if it has one.
+    pub name: Option<String>,
+    /// The process that hosts it.
+    pub pid: u32,
+    /// Where to reach it.
+    pub socket: PathBuf,
+    /// Further addresses, as given.
+    pub buses: Vec<String>,
+    /// What runs.
+    pub command: Vec<String>,
+    /// Where.
+    pub cwd: String,
+    /// Since when, in nanoseconds since 1970.
+    pub started_ns: u64,
+    /// It has no terminal of its own.
+    pub detached: bool,
+    /// Where it is recorded.
+    pub recording: Option<String>,
+    /// What a client shows to count as a person.
+    pub human_token: String,
+}
+
+/// The folder for the sockets of live sessions: the one of the user's login, or a private one under `/tmp`.
+pub fn folder() -> io::Result<PathBuf> {
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute());
+    let uid = rustix::process::geteuid().as_raw();
+    let usual = PathBuf::from(format!("/run/user/{uid}"));
+    let folder = match given {
+        Some(given) => given.join("tapdeck"),
+        None if fs::symlink_metadata(&usual).is_ok_and(|m| m.is_dir() && m.uid() == uid) => {
+            usual.join("tapdeck")
+        }
+        None => std::env::temp_dir().join(format!("tapdeck-{uid}")),
+    };
+    private_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Makes sure of a folder that only this user can enter.
+pub fn private_folder(folder: &Path) -> io::Result<()> {
+    let wrong = |what: &str| Err(io::Error::other(format!("{} {what}", folder.display())));
+    if !fs::symlink_metadata(folder).is_ok_and(|m| m.is_symlink()) {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let meta = fs::symlink_metadata(folder)?;
+    if meta.is_symlink() {
+        return wrong("is a symbolic link: a socket's folder must be a real one");
+    }
+    if !meta.is_dir() {
+        return wrong("is not a folder");
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return wrong("belongs to another user");
+    }
+    if meta.mode() & 0o077 != 0 {
+        return wrong("can be entered by other users: make it private (chmod 700)");
+    }
+    Ok(())
+}
+
+/// The files of a session.
+pub fn socket_path(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.sock"))
+}
+
+fn listing_path(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.json"))
+}
+
+/// A session's file, removed when this is dropped.
+#[derive(Debug)]
+pub struct Registered {
+    path: PathBuf,
+}
+
+impl Registered {
+    /// Puts the session on the list.
+    pub fn new(folder: &Path, listing: &Listing) -> io::Result<Self> {
+        let path = listing_path(folder, &listing.id);
+        let new = folder.join(format!(".{}.new", listing.id));
+        let _ = fs::remove_file(&new);
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())?;
+        // Whoever lists sees all of it or nothing.
+        fs::rename(&new, &path)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A secret that nobody can guess, in hexadecimal.
+pub fn new_token() -> io::Result<String> {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// Everything on the list, oldest first, the dead included.
+pub fn listed(folder: &Path) -> io::Result<Vec<Listing>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("");
+        if path.extension().is_none_or(|e| e != "json") || stem.starts_with('.') {
+            continue;
+        }
+        // One that is being removed, or is no session's, is none.
+        if fs::metadata(&path).is_ok_and(|m| m.len() <= FILE_LIMIT)
+            && let Ok(text) = fs::read(&path)
+            && let Some(listing) = Listing::from_json(folder, stem, &text)
+        {
+            found.push(listing);
+        }
+    }
+    found.sort_by_key(|l| (l.started_ns, l.pid));
+    Ok(found)
+}
+
+/// Takes the files of a session whose process is gone off the list.
+pub fn clear(folder: &Path, listing: &Listing) {
+    let _ = fs::remove_file(listing_path(folder, &listing.id));
+    let _ = fs::remove_file(&listing.socket);
+}
+
+/// Whether the process is there.
+pub fn is_alive(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}
+
+impl Listing {
+    fn to_json(&self) -> Value {
+        let mut command = Vec::new();
+        let mut room = COMMAND_LIMIT;
+        for arg in &self.command {
+            if arg.len() > room {
+                command.push("…".to_owned());
+                break;
+            }
+            room -= arg.len();
+            command.push(arg.clone());
+        }
+        json!({
+            "version": 1,
+            "id": self.id,
+            "name": self.name,
+            "pid": self.pid,
+            "socket": self.socket.to_string_lossy(),
+            "buses": self.buses,
+            "command": command,
+            "cwd": self.cwd,
+            "started_ns": self.started_ns,
+            "detached": self.detached,
+            "recording": self.recording,
+            "human_token": self.human_token,
+        })
+    }
+
+    fn from_json(folder: &Path, stem: &str, text: &[u8]) -> Option<Self> {
+        let value: Map<String, Value> = serde_json::from_slice(text).ok()?;
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let list = |key: &str| {
+            let items = value.get(key).and_then(Value::as_array)?;
+            Some(items.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect::<Vec<_>>())
+        };
+        let id = text("id").filter(|id| id == stem)?;
+        Some(Self {
+            name: text("name"),
+            pid: u32::try_from(value.get("pid")?.as_u64()?).ok()?,
+            // Only where sessions listen: a file cannot send a client elsewhere.
+            socket: socket_path(folder, &id),
+            buses: list("buses")?,
+            command: list("command")?,
+            cwd: text("cwd")?,
+            started_ns: value.get("started_ns")?.as_u64()?,
+            detached: value.get("detached")?.as_bool()?,
+            recording: text("recording"),
+            human_token: text("human_token")?,
+            id,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_comes_back_and_goes_with_its_owner() {
+        let temp = tempfile::tempdir().expect("temp");
+        let folder = temp.path().join("run");
+        private_folder(&folder).expect("made");
+        let listing = Listing {
+            id: "12".into(),
+            name: Some("say \"hi\"\n".into()),
+            pid: std::process::id(),
+            socket: socket_path(&folder, "12"),
+            buses: vec!["tcp:127.0.0.1:9".into()],
+            command: vec!["sh".into(), "-c".into(), "x".repeat(2 * COMMAND_LIMIT)],
+            cwd: "/".into(),
+            started_ns: 5,
+            detached: true,
+            recording: None,
+            human_token: new_token().expect("random"),
+        };
+        let registered = Registered::new(&folder, &listing).expect("registered");
+        fs::write(folder.join("13.json"), b"{\"id\": 13").expect("write");
+        let got = listed(&folder).expect("listed");
+        let shown = Listing { command: vec!["sh".into(), "-c".into(), "…".into()], ..listing };
+        assert_eq!(got, [shown]);
+        assert!(is_alive(got[0].pid) && !is_alive(0x7fff_fff0));
+        drop(registered);
+        assert_eq!(listed(&folder).expect("listed"), []);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_refused() {
+        let temp = tempfile::tempdir().expect("temp");
+        let open = temp.path().join("open");
+        fs::DirBuilder::new().mode(0o755).create(&open).expect("made");
+        fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("mode");
+        assert!(private_folder(&open).is_err());
+        std::os::unix::fs::symlink(&open, temp.path().join("link")).expect("link");
+        assert!(private_folder(&temp.path().join("link")).is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! A client of the wire that is attached to a live session: bytes both ways, without waiting, for whoever has a loop of
+//! their own.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
+use tapdeck_core::WinSize;
+
+use super::{CONNECT, ClientError, connect};
+use crate::conn::Conn;
+use crate::door::Address;
+use crate::live::Queue;
+use crate::wire::{self, ChunkKind, WireError};
+
+/// How a client wants to be attached.
+#[derive(Debug, Clone, Default)]
+pub struct Attach<'a> {
+    /// A name for people.
+    pub name: &'a str,
+    /// What makes it a person.
+    pub token: Option<&'a str>,
+    /// Only watch.
+    pub read_only: bool,
+    /// Take the stick from whoever has it.
+    pub takeover: bool,
+    /// The client's own terminal, if it has one.
+    pub size: Option<WinSize>,
+}
+
+/// What comes from the session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    /// The program's output; first of all, bytes that redraw what is on the screen.
+    Output(Vec<u8>),
+    /// Something about the session: `resize`, `driver`, `gap`, `denied`, `exit` …
+    Control(Value),
+    /// The session has ended the connection.
+    End,
+}
+
+/// An attachment to a session.
+#[derive(Debug)]
+pub struct Attachment {
+    conn: Conn,
+    inbox: Vec<u8>,
+    queue: Queue,
+    ended: bool,
+}
+
+impl Attachment {
+    /// Attaches, and says what the session answered (`opened`).
+    pub fn open(address: &Address, attach: &Attach<'_>) -> Result<(Self, Value), ClientError> {
+        let conn = connect(address)?;
+        conn.set_nonblocking(true)?;
+        let mut this = Self { conn, inbox: Vec::new(), queue: Queue::default(), ended: false };
+        let mut request = json!({
+            "carriage": "raw",
+            "backend": "attach",
+            "name": attach.name,
+            "read_only": attach.read_only,
+            "takeover": attach.takeover,
+            "tty": attach.size.map(size_json),
+        });
+        if let Some(token) = attach.token {
+            request["token"] = json!(token);
+        }
+        this.queue.push(wire::framed(&request));
+        loop {
+            this.flush()?;
+            match wire::take_answer(&mut this.inbox) {
+                Ok(Some(chunk)) => {
+                    let opened = wire::parse_object(&chunk.payload).map_err(nonsense)?;
+                    return Ok((this, opened));
+                }
+                Ok(None) if this.ended => return Err(ClientError::Ended),
+                Ok(None) => {}
+                Err(WireError::Refused { message, .. }) => return Err(ClientError::Denied(message)),
+                Err(e) => return Err(nonsense(e)),
+            }
+            let mut fds = [PollFd::new(&this.conn, PollFlags::IN)];
+            let limit = Timespec { tv_sec: CONNECT.as_secs().cast_signed(), tv_nsec: 0 };
+            if poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {
+                return Err(ClientError::Late(CONNECT));
+            }
+            this.fill()?;
+        }
+    }
+
+    /// What to wait at, and whether to wait for room to send as well.
+    pub fn wants(&self) -> (BorrowedFd<'_>, bool) {
+        (self.conn.as_fd(), !self.queue.is_empty())
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Everything that has come by now, without waiting.
+    pub fn receive(&mut self) -> Result<Vec<Incoming>, ClientError> {
+        self.fill()?;
+        let mut incoming = Vec::new();
+        while let Some(chunk) = wire::take_chunk(&mut self.inbox, wire::MAX_CHUNK).map_err(nonsense)? {
+            match chunk.kind {
+                ChunkKind::Stdout | ChunkKind::Stderr => incoming.push(Incoming::Output(chunk.payload)),
+                ChunkKind::Control => {
+                    incoming.push(Incoming::Control(wire::parse_object(&chunk.payload).map_err(nonsense)?));
+                }
+                ChunkKind::Stdin => return Err(ClientError::Nonsense("input from the session".into())),
+            }
+        }
+        if self.ended {
+            incoming.push(Incoming::End);
+        }
+        Ok(incoming)
+    }
+
+    /// Queues input for the program.
+    pub fn type_bytes(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
+        for piece in bytes.chunks(wire::MAX_CHUNK / 4) {
+            self.queue.push(wire::chunk_head(ChunkKind::Stdin, piece.len()).to_vec());
+            self.queue.push(piece.to_vec());
+        }
+        self.flush()
+    }
+
+    /// Queues a control message.
+    pub fn control(&mut self, value: &Value) -> Result<(), ClientError> {
+        self.queue.push(wire::control(value));
+        self.flush()
+    }
+
+    /// Says how large the client's terminal is; the session follows if this client drives.
+    pub fn resize(&mut self, size: WinSize) -> Result<(), ClientError> {
+        let mut control = size_json(size);
+        control["type"] = json!("resize");
+        self.control(&control)
+    }
+
+    /// Sends what the session takes without waiting.
+    pub fn flush(&mut self) -> Result<(), ClientError> {
+        match self.queue.flush(&mut self.conn) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                self.ended = true;
+                Ok(())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Waits for something to come, or for this long.
+    pub fn wait(&self, within: Duration) -> io::Result<bool> {
+        let limit =
+            Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: i64::from(within.subsec_nanos()) };
+        let mut fds = [PollFd::new(&self.conn, PollFlags::IN)];
+        Ok(poll(&mut fds, Some(&limit))? > 0)
+    }
+
+    fn fill(&mut self) -> Result<(), ClientError> {
+        // One large read a turn: whoever has a loop has other things to do in between.
+        let start = self.inbox.len();
+        self.inbox.resize(start + 256 * 1024, 0);
+        let read = self.conn.read(&mut self.inbox[start..]);
+        self.inbox.truncate(start + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => self.ended = true,
+            Ok(_) => {}
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => self.ended = true,
+            Err(e) => return Err(e.into()),
+        }
+        Ok(())
+    }
+}
+
+fn size_json(size: WinSize) -> Value {
+    json!({
+        "cols": size.cols,
+        "rows": size.rows,
+        "pixel_width": size.x_pixels,
+        "pixel_height": size.y_pixels,
+    })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
+fn nonsense(e: WireError) -> ClientError {
+    ClientError::Nonsense(e.to_string())
+}

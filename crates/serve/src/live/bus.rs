@@ -1,0 +1,524 @@
+//! The bus's side of the service: verbs, and what they do.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tapdeck_core::{Refused, Role, Seq, StickError, WinSize};
+use tapdeck_host::signals;
+use tapdeck_term::keys::{self, KeyPress};
+
+use super::auth::{parse_role, role_name};
+use super::capture::Capture;
+use super::client::{BusState, Client, Frames, Kind, MAX_AGREED, MAX_FRAME, Sub};
+use super::frame;
+use super::hub::{Hub, exit_json};
+
+const MS: u64 = 1_000_000;
+/// Frames a second, unless a client asks for less or more.
+const FPS: u64 = 30;
+const MAX_FPS: u64 = 240;
+/// How long a command may take, unless the client says.
+const CMD_LIMIT_NS: u64 = 30_000 * MS;
+/// Names are cut to this many characters.
+const NAME: usize = 64;
+
+/// A client that has not asked for anything yet.
+pub(super) fn unsubscribed() -> BusState {
+    BusState { max_frame: MAX_FRAME, sub: None, capture: None }
+}
+
+impl Hub {
+    pub(super) fn serve_bus(&mut self, client: &mut Client, now: u64) {
+        let mut start = 0;
+        while !client.closing && !client.gone {
+            let Some(end) = client.inbox[start..].iter().position(|b| *b == b'\n') else { break };
+            let line = client.inbox[start..start + end].to_vec();
+            start += end + 1;
+            if line.len() > max_frame(client) {
+                client.gone = true;
+                return;
+            }
+            // A frame that is no text is no frame; whatever comes next may be one.
+            if let Ok(line) = std::str::from_utf8(&line) {
+                self.take_frame(client, line.strip_suffix('\r').unwrap_or(line), now);
+            }
+        }
+        client.inbox.drain(..start);
+        if client.inbox.len() > max_frame(client) {
+            client.say("DENIED", &json!({"error": "the frame is too long"}));
+            client.closing = true;
+        }
+    }
+
+    fn take_frame(&mut self, client: &mut Client, line: &str, now: u64) {
+        let (verb, payload) = line.split_once(' ').unwrap_or((line, ""));
+        let verb = verb.to_ascii_uppercase();
+        if verb == "HELLO" {
+            return self.hello(client, payload);
+        }
+        if !client.known {
+            client.say("DENIED", &json!({"error": "a token is needed"}));
+            client.closing = true;
+            return;
+        }
+        match verb.as_str() {
+            "SNAP" => self.snap(client, payload, now),
+            "INFO" => self.info(client, payload, now),
+            "SUB" => self.subscribe(client, payload, now),
+            "LINE" => self.line(client, payload),
+            "KEY" => self.key(client, payload, now),
+            "CMD" => self.cmd(client, payload, now),
+            "TAKE" => self.take(client),
+            "RELEASE" => self.release(client),
+            "RESIZE" => self.resize(client, payload),
+            "KILL" => self.kill(client, payload),
+            "REC" => self.rec(client, payload),
+            // Unknown verbs are ignored, so that newer clients can talk to older sessions.
+            _ => {}
+        }
+    }
+
+    fn hello(&mut self, client: &mut Client, payload: &str) {
+        let request = match payload.trim() {
+            "" => json!({}),
+            text => match serde_json::from_str(text) {
+                Ok(value @ Value::Object(_)) => value,
+                _ => return drop_with(client, "HELLO takes a JSON object"),
+            },
+        };
+        let asked = match request.get("role") {
+            None | Some(Value::Null) => Role::Observer,
+            Some(role) => role.as_str().and_then(parse_role).unwrap_or(Role::Observer),
+        };
+        let token = match request.get("token") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(token)) => Some(token.as_str()),
+            Some(_) => return drop_with(client, "the token is wrong"),
+        };
+        let role = match client.grants.role(asked, token) {
+            Ok(role) => role,
+            Err(why) => return drop_with(client, why),
+        };
+        if let Some(max) = request.get("max_frame").and_then(Value::as_u64)
+            && let Kind::Bus(bus) = &mut client.kind
+        {
+            bus.max_frame = usize::try_from(max).unwrap_or(MAX_AGREED).clamp(1024, MAX_AGREED);
+        }
+        client.known = true;
+        if let Some(party) = client.party.take() {
+            self.handle.leave(party);
+        }
+        client.role = role;
+        self.join(client, request.get("name").and_then(Value::as_str).unwrap_or("anonymous"));
+        if let Some(party) = client.party.filter(|_| role != Role::Observer) {
+            // The first to come drives; later ones wait.
+            let _ = self.handle.claim(party);
+        }
+        let driver = self.handle.driver().ok().flatten();
+        client.say("OK", &json!({"name": client.name, "driver": driver.as_deref(), "role": role_name(role)}));
+    }
+
+    /// Puts a client at the session's table, under a name that nobody else has.
+    pub(super) fn join(&mut self, client: &mut Client, name: &str) {
+        let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
+        match self.handle.join_named(&name, client.role) {
+            Ok((party, name)) => (client.party, client.name) = (Some(party), name.to_string()),
+            Err(_) => client.name = name,
+        }
+    }
+
+    fn snap(&mut self, client: &mut Client, payload: &str, now: u64) {
+        self.pump(now);
+        if self.exit.is_some() {
+            self.looked = true;
+        }
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let glass = self.glass.clone();
+        let look = glass.look(&self.handle);
+        let max = max_frame(client);
+        let mut value = frame::full(&look, true);
+        let flag = |key: &str| request.get(key).and_then(Value::as_bool).unwrap_or(false);
+        let term = look.term();
+        if let Some(since) = request.get("since").and_then(Value::as_u64) {
+            // The rows that were written to since, wherever they are by now.
+            value["since"] = json!(since);
+            value["lines"] = term
+                .lines()
+                .filter(|l| l.written().is_some_and(|w| w >= since))
+                .map(|l| Value::from(l.text()))
+                .collect();
+        } else if flag("scrollback") {
+            value["lines"] = term.lines().map(|l| Value::from(l.text())).collect();
+        }
+        if flag("ansi") {
+            let mut rows = Vec::new();
+            let lines: Vec<_> =
+                if flag("scrollback") { term.lines().collect() } else { term.screen().collect() };
+            for line in lines {
+                let mut out = Vec::new();
+                line.write_ansi(&mut out, true);
+                rows.push(Value::from(String::from_utf8_lossy(&out).into_owned()));
+            }
+            value["ansi"] = rows.into();
+        }
+        let mut text = format!("FRAME {value}\n");
+        if text.len() > max {
+            text = format!("FRAME {}\n", frame::full(&look, false));
+        }
+        client.send(text);
+    }
+
+    fn info(&mut self, client: &mut Client, payload: &str, now: u64) {
+        self.pump(now);
+        let brief = payload.trim() == "brief";
+        // Before the model is held: the driver, which answers this, may be waiting for the model.
+        let driver = self.handle.driver().ok().flatten().or_else(|| self.driver.clone());
+        let glass = self.glass.clone();
+        let look = glass.look(&self.handle);
+        let mut value = if brief { json!({}) } else { frame::full(&look, true) };
+        let term = look.term();
+        let clients: Vec<Value> = self
+            .clients
+            .values()
+            .chain(std::iter::once(&*client))
+            .filter(|c| c.party.is_some())
+            .map(|c| json!({"name": c.name, "role": role_name(c.role)}))
+            .collect();
+        let about = &self.about;
+        let extra: BTreeMap<&str, Value> = BTreeMap::from([
+            ("done", json!(self.exit.is_some())),
+            ("driver", json!(driver.as_deref())),
+            ("waiting", json!(self.waiting)),
+            ("id", json!(about.id)),
+            ("name", json!(about.name)),
+            ("command", json!(about.command)),
+            ("cwd", json!(about.cwd)),
+            ("detached", json!(about.detached)),
+            ("recording", json!(about.recording)),
+            ("pid", json!(self.pid)),
+            ("cols", json!(term.size().cols)),
+            ("rows_n", json!(term.size().rows)),
+            ("title", json!(term.title())),
+            ("seq", json!(look.offset())),
+            ("idle_ms", json!(now.saturating_sub(self.last_output_ns) / MS)),
+            ("age_ms", json!(now / MS)),
+            ("state", json!(self.state())),
+            ("exit", self.exit.map_or(Value::Null, exit_json)),
+            ("clients", json!(clients)),
+            ("ring_from", json!(self.log.oldest())),
+        ]);
+        for (key, v) in extra {
+            value[key] = v;
+        }
+        let mut text = format!("INFO {value}\n");
+        if text.len() > max_frame(client) {
+            value["cells"] = json!([]);
+            text = format!("INFO {value}\n");
+        }
+        client.send(text);
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.exit, self.suspended) {
+            (Some(_), _) => "exited",
+            (None, true) => "suspended",
+            (None, false) => "running",
+        }
+    }
+
+    fn subscribe(&mut self, client: &mut Client, payload: &str, now: u64) {
+        self.pump(now);
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let frames = match request.get("frames").and_then(Value::as_str) {
+            Some("delta") => Frames::Delta,
+            Some("none") => Frames::None,
+            _ => Frames::Full,
+        };
+        let fps = request.get("max_fps").and_then(Value::as_u64).unwrap_or(FPS).clamp(1, MAX_FPS);
+        let out = request.get("out").and_then(Value::as_bool).unwrap_or(true);
+        let since = request.get("since").and_then(Value::as_u64);
+        client.say("OK", &json!({}));
+        let missed = since.and_then(|since| self.send_past(client, since));
+        let glass = self.glass.clone();
+        let next = glass.look(&self.handle).next();
+        let Kind::Bus(bus) = &mut client.kind else { return };
+        // What is behind the model by now comes with the first frame; of the raw stream nothing is skipped.
+        let _ = next;
+        bus.sub = Some(Sub {
+            out,
+            frames,
+            interval_ns: 1_000 * MS / fps,
+            last_frame_ns: 0,
+            seen: None,
+            from: Seq(0),
+            missed,
+        });
+        if let Some(exit) = self.exit {
+            self.say_over(client, exit);
+        }
+    }
+
+    /// Sends what the ring still has of the output since a place; says what it has no more.
+    fn send_past(&mut self, client: &mut Client, since: u64) -> Option<super::client::Missed> {
+        let reader = self.log.reader_from_start(tapdeck_core::ReaderKind::Lossy);
+        let mut entries = Vec::new();
+        let here = self.passed();
+        let mut missed = None;
+        let _ = self.log.read(reader, usize::MAX, &mut entries);
+        self.log.remove_reader(reader);
+        let oldest = entries.first().map_or(here, |e| e.offset);
+        if since < oldest {
+            client
+                .say("EVENT", &json!({"name": "GAP", "from": since, "to": oldest, "bytes": oldest - since}));
+        }
+        let mut sent = 0;
+        for entry in entries {
+            let tapdeck_core::Event::Output { bytes, .. } = &entry.event else { continue };
+            let end = entry.offset + bytes.len() as u64;
+            // What comes behind is passed on as it always is.
+            if end <= since || entry.offset >= here {
+                continue;
+            }
+            if sent > super::client::BEHIND {
+                super::client::Missed::more(&mut missed, entry.offset, end);
+                continue;
+            }
+            let skip = usize::try_from(since.saturating_sub(entry.offset)).unwrap_or(0);
+            sent += bytes.len();
+            client.send(super::hub::encode_out(&bytes.slice(skip..)));
+        }
+        missed
+    }
+
+    fn line(&mut self, client: &mut Client, text: &str) {
+        if text.contains('\r') {
+            return client.say("DENIED", &json!({"error": "a line holds no line ends"}));
+        }
+        let bytes = self.line_bytes(text);
+        if self.offer_bus(client, bytes) && !self.has_terminal {
+            // A pipe does not echo: watchers see what was typed, the record holds what the program wrote.
+            let glass = self.glass.clone();
+            glass.look(&self.handle).show_echo(format!("{text}\n").as_bytes());
+        }
+    }
+
+    fn line_bytes(&self, text: &str) -> Vec<u8> {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(if self.has_terminal { b'\r' } else { b'\n' });
+        bytes
+    }
+
+    /// A JSON string is sent as it is; `{"keys": [names]}`, `{"text": …}` and `{"paste": …}` as the modes in force want
+    /// them.
+    fn key(&mut self, client: &mut Client, payload: &str, now: u64) {
+        let bad = |client: &mut Client, why: &str| client.say("DENIED", &json!({"error": why}));
+        let value: Value = match serde_json::from_str(payload) {
+            Ok(value) => value,
+            Err(e) => return bad(client, &format!("KEY takes a JSON string: {e}")),
+        };
+        self.pump(now);
+        let modes = {
+            let glass = self.glass.clone();
+            glass.look(&self.handle).term().modes()
+        };
+        let bytes = match &value {
+            Value::String(text) => text.as_bytes().to_vec(),
+            Value::Object(map) => {
+                let mut bytes = Vec::new();
+                for name in map.get("keys").and_then(Value::as_array).into_iter().flatten() {
+                    match name.as_str().unwrap_or("").parse::<KeyPress>() {
+                        Ok(press) => bytes.extend_from_slice(&keys::encode(press, &modes)),
+                        Err(e) => return bad(client, &e.to_string()),
+                    }
+                }
+                if let Some(text) = map.get("text").and_then(Value::as_str) {
+                    bytes.extend_from_slice(&keys::text(text, &modes));
+                }
+                if let Some(text) = map.get("paste").and_then(Value::as_str) {
+                    bytes.extend_from_slice(&keys::paste(text, &modes));
+                }
+                bytes
+            }
+            _ => return bad(client, "KEY takes a JSON string"),
+        };
+        let confirm = value.get("confirm").and_then(Value::as_bool).unwrap_or(false);
+        if self.offer_bus(client, bytes) && confirm {
+            client.say("OK", &json!({"seq": self.log.offset()}));
+        }
+    }
+
+    fn cmd(&mut self, client: &mut Client, text: &str, now: u64) {
+        if matches!(&client.kind, Kind::Bus(bus) if bus.capture.is_some()) {
+            return client.say("DENIED", &json!({"error": "a command of yours is still running"}));
+        }
+        if text.contains('\r') {
+            return client.say("DENIED", &json!({"error": "a line holds no line ends"}));
+        }
+        self.pump(now);
+        let capture = {
+            let glass = self.glass.clone();
+            let look = glass.look(&self.handle);
+            // From here on everything is an answer, so the line is sent before anything else is looked at.
+            Capture::new(&look, look.next(), look.offset(), now, CMD_LIMIT_NS)
+        };
+        let bytes = self.line_bytes(text);
+        if self.offer_bus(client, bytes)
+            && let Kind::Bus(bus) = &mut client.kind
+        {
+            self.waiting = false;
+            bus.capture = Some(capture);
+        }
+    }
+
+    /// Answers those whose command has come to its end.
+    pub(super) fn finish_captures(&mut self, now: u64) {
+        let capturing = |c: &Client| matches!(&c.kind, Kind::Bus(bus) if bus.capture.is_some());
+        if !self.clients.values().any(capturing) {
+            return;
+        }
+        let glass = self.glass.clone();
+        let look = glass.look(&self.handle);
+        // What the model has seen and the captures have not yet would make an answer too short.
+        if look.offset() != self.passed() {
+            return;
+        }
+        for client in self.clients.values_mut() {
+            let Kind::Bus(bus) = &mut client.kind else { continue };
+            if let Some(answer) = bus.capture.as_mut().and_then(|c| c.answer(&look, now)) {
+                bus.capture = None;
+                client.say("RESP", &answer);
+            }
+        }
+    }
+
+    /// Offers input for a bus client, and tells it when that is refused.
+    fn offer_bus(&mut self, client: &mut Client, bytes: Vec<u8>) -> bool {
+        let deny = |hub: &Self, client: &mut Client, error: &str| {
+            let driver = hub.handle.driver().ok().flatten();
+            client.say("DENIED", &json!({"driver": driver.as_deref(), "error": error}));
+            false
+        };
+        let Some(party) = client.party.filter(|_| client.role != Role::Observer) else {
+            return deny(self, client, "an observer cannot drive");
+        };
+        let bytes = bytes::Bytes::from(bytes);
+        let mut offered = self.handle.input(party, None, bytes.clone());
+        if let Ok(Err(Refused::Stick(StickError::NotDriving))) = offered
+            && matches!(self.handle.claim(party), Ok(Ok(_)))
+        {
+            // Nobody drives, perhaps because this client's own lease ran out while it was thinking.
+            offered = self.handle.input(party, None, bytes);
+        }
+        match offered {
+            Ok(Ok(())) => true,
+            Ok(Err(e)) => deny(self, client, &e.to_string()),
+            Err(e) => deny(self, client, &e.to_string()),
+        }
+    }
+
+    fn take(&mut self, client: &mut Client) {
+        let result = match client.party.filter(|_| client.role != Role::Observer) {
+            Some(party) => self.handle.take(party).map_err(|e| e.to_string()),
+            None => Err("an observer cannot drive".into()),
+        };
+        let driver = self.handle.driver().ok().flatten();
+        match result {
+            Ok(Ok(fence)) => client.say("OK", &json!({"driver": driver.as_deref(), "fence": fence.0})),
+            Ok(Err(e)) => {
+                client.say("DENIED", &json!({"driver": driver.as_deref(), "error": e.to_string()}));
+            }
+            Err(e) => client.say("DENIED", &json!({"driver": driver.as_deref(), "error": e})),
+        }
+    }
+
+    fn release(&mut self, client: &mut Client) {
+        let released = client.party.map(|party| self.handle.release(party));
+        let driver = self.handle.driver().ok().flatten();
+        match released {
+            Some(Ok(Ok(_))) => client.say("OK", &json!({"driver": driver.as_deref()})),
+            Some(Ok(Err(e))) => {
+                client.say("DENIED", &json!({"driver": driver.as_deref(), "error": e.to_string()}));
+            }
+            _ => client.say("DENIED", &json!({"driver": driver.as_deref(), "error": "not at this session"})),
+        }
+    }
+
+    /// Whether a client may decide about the session as a whole: a person, or who drives.
+    fn may_command(&self, client: &Client) -> bool {
+        client.role == Role::Human || client.party.is_some_and(|p| self.handle.drives(p))
+    }
+
+    fn resize(&mut self, client: &mut Client, payload: &str) {
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let side = |key: &str| {
+            request
+                .get(key)
+                .and_then(Value::as_u64)
+                .and_then(|n| u16::try_from(n).ok())
+                .filter(|n| (1..=10_000).contains(n))
+        };
+        match (side("cols"), side("rows")) {
+            _ if !self.may_command(client) => {
+                client.say("DENIED", &json!({"error": "only a person or who drives can set the size"}));
+            }
+            (Some(cols), Some(rows)) => match self.handle.resize_now(WinSize::cells(cols, rows)) {
+                Ok(()) => client.say("OK", &json!({"cols": cols, "rows": rows})),
+                Err(e) => client.say("DENIED", &json!({"error": e.to_string()})),
+            },
+            _ => client.say("DENIED", &json!({"error": "a size has cols and rows, from 1 to 10000"})),
+        }
+    }
+
+    fn kill(&mut self, client: &mut Client, payload: &str) {
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        if !self.may_command(client) {
+            return client
+                .say("DENIED", &json!({"error": "only a person or who drives can end the session"}));
+        }
+        match request.get("signal").and_then(Value::as_str) {
+            None => {
+                self.looked = true;
+                self.handle.cancel();
+            }
+            Some(name) => match signals::number(name) {
+                Some(signal) => self.handle.signal(signal),
+                None => {
+                    return client.say("DENIED", &json!({"error": format!("no signal is called {name:?}")}));
+                }
+            },
+        }
+        client.say("OK", &json!({}));
+    }
+
+    fn rec(&mut self, client: &mut Client, payload: &str) {
+        if client.role != Role::Human {
+            return client.say("DENIED", &json!({"error": "only a person can have the session recorded"}));
+        }
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let started = match &mut self.record {
+            Some(start) => start(&request),
+            None => Err("this session cannot be recorded late".into()),
+        };
+        match started {
+            Ok(from) => {
+                if let Some(path) = request.get("path").and_then(Value::as_str) {
+                    self.about.recording = Some(path.to_owned());
+                }
+                client.say("OK", &json!({"from": from}));
+            }
+            Err(why) => client.say("DENIED", &json!({"error": why})),
+        }
+    }
+}
+
+fn drop_with(client: &mut Client, why: &str) {
+    client.say("DENIED", &json!({"error": why}));
+    client.closing = true;
+}
+
+fn max_frame(client: &Client) -> usize {
+    match &client.kind {
+        Kind::Bus(bus) => bus.max_frame,
+        _ => MAX_FRAME,
+    }
+}

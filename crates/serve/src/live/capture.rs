@@ -1,0 +1,175 @@
+//! `CMD`: a line sent, and the program's output up to its next prompt.
+//!
+//! Where the shell marks its prompts (OSC 133), the marks say where the output begins and ends. Otherwise the prompt is
+//! the text in front of the cursor when the line was sent: the output has ended when the same text stands in front of
+//! the cursor again and nothing follows for a moment. A program without a prompt is taken to have done when it has been
+//! quiet for a while. Everything has a time limit.
+
+use serde_json::{Value, json};
+use tapdeck_core::Seq;
+use tapdeck_host::Picture;
+use tapdeck_term::{Mark, Scanner, Token};
+
+const MS: u64 = 1_000_000;
+/// The most that is captured.
+const MAX_CAPTURE: usize = 1 << 20;
+/// How long the prompt must stand before it counts.
+const SETTLED_NS: u64 = 40 * MS;
+/// How long a program without a prompt must be quiet.
+const QUIET_NS: u64 = 1_000 * MS;
+
+/// A capture at work.
+pub(crate) struct Capture {
+    from: Seq,
+    prompt: String,
+    started_ns: u64,
+    limit_ns: u64,
+    changed_ns: u64,
+    bytes: Vec<u8>,
+    /// Where in the program's output `bytes` begins, once known.
+    begins: u64,
+    truncated: bool,
+    /// Where the shell said that the output begins, and that it has ended.
+    output_mark: Option<u64>,
+    done_mark: Option<u64>,
+    complete: bool,
+}
+
+impl Capture {
+    /// A capture of what follows a line sent now.
+    pub(crate) fn new(picture: &Picture, from: Seq, begins: u64, now: u64, limit_ns: u64) -> Self {
+        Self {
+            from,
+            prompt: before_cursor(picture),
+            started_ns: now,
+            limit_ns,
+            changed_ns: now,
+            bytes: Vec::new(),
+            begins,
+            truncated: false,
+            output_mark: None,
+            done_mark: None,
+            complete: false,
+        }
+    }
+
+    pub(crate) fn feed(&mut self, seq: Seq, bytes: &[u8]) {
+        if seq >= self.from {
+            let room = MAX_CAPTURE.saturating_sub(self.bytes.len());
+            self.truncated |= bytes.len() > room;
+            self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            self.changed_ns = 0;
+        }
+    }
+
+    /// Some of the output went by unseen.
+    pub(crate) fn lost(&mut self) {
+        self.truncated = true;
+    }
+
+    /// The program says itself that it waits for a line.
+    pub(crate) fn prompt_came(&mut self) {
+        self.complete = true;
+    }
+
+    pub(crate) fn mark(&mut self, mark: Mark, offset: u64) {
+        match mark {
+            Mark::Output if self.output_mark.is_none() => self.output_mark = Some(offset + 1),
+            Mark::Done(_) if self.output_mark.is_some() => {
+                self.done_mark.get_or_insert(offset);
+                self.complete = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// When to look again.
+    pub(crate) fn next_look_ns(&self, now: u64) -> u64 {
+        if self.complete {
+            return now;
+        }
+        (self.started_ns + self.limit_ns).min(now + SETTLED_NS / 2)
+    }
+
+    /// The answer, once there is one.
+    pub(crate) fn answer(&mut self, picture: &Picture, now: u64) -> Option<Value> {
+        if self.changed_ns == 0 {
+            self.changed_ns = now;
+        }
+        let quiet = now.saturating_sub(self.changed_ns);
+        // Its echo alone is no answer: the cursor has to have left the line.
+        let begun = self.bytes.contains(&b'\n')
+            || !self.prompt.is_empty() && !self.bytes.is_empty() && quiet > QUIET_NS;
+        let at_prompt = if self.prompt.trim().is_empty() {
+            quiet >= QUIET_NS
+        } else {
+            quiet >= SETTLED_NS && before_cursor(picture).ends_with(self.prompt.as_str())
+        };
+        let done = self.complete || (begun && at_prompt && self.output_mark.is_none());
+        if done {
+            return Some(self.response(false, false));
+        }
+        (now >= self.started_ns + self.limit_ns).then(|| self.response(true, false))
+    }
+
+    /// The answer when the session ends first.
+    pub(crate) fn cut_short(&self) -> Value {
+        // Its end is an end of its output too.
+        self.response(false, false)
+    }
+
+    fn response(&self, timeout: bool, cancelled: bool) -> Value {
+        json!({
+            "text": self.text(timeout),
+            "timeout": timeout,
+            "truncated": self.truncated,
+            "cancelled": cancelled,
+        })
+    }
+
+    fn text(&self, timeout: bool) -> String {
+        let place = |offset: u64| {
+            usize::try_from(offset.saturating_sub(self.begins)).unwrap_or(0).min(self.bytes.len())
+        };
+        if let Some(start) = self.output_mark {
+            // The mark for the end may be in mid-sequence: the sequence is taken out below.
+            let end = self.done_mark.map_or(self.bytes.len(), place);
+            return plain(self.bytes.get(place(start)..end).unwrap_or(&[]));
+        }
+        let text = plain(&self.bytes);
+        // The terminal's echo of the line itself, up to its end.
+        let mut body = text.split_once('\n').map_or("", |(_, rest)| rest);
+        if !timeout && !self.prompt.trim().is_empty() {
+            body = body.trim_end_matches(' ').strip_suffix(self.prompt.trim_end()).unwrap_or(body);
+        }
+        body.to_owned()
+    }
+}
+
+/// The text in front of the cursor.
+fn before_cursor(picture: &Picture) -> String {
+    let term = picture.term();
+    let cursor = term.cursor();
+    let Some(line) = term.row(cursor.row) else { return String::new() };
+    let cells = line.cells();
+    let cells = cells.iter().take(usize::from(cursor.col));
+    cells.flatten().map(|t| if t.is_empty() { " " } else { t }).collect()
+}
+
+/// Text without control sequences, with line ends as they are written in files.
+fn plain(bytes: &[u8]) -> String {
+    let mut out = Vec::new();
+    let mut scanner = Scanner::new();
+    scanner.feed(bytes, |_, token| match token {
+        Token::Text(text) => out.extend_from_slice(text),
+        Token::Control { bytes: [c @ (b'\n' | b'\t' | b'\r')], .. } => out.push(*c),
+        _ => {}
+    });
+    let text = String::from_utf8_lossy(&out).replace("\r\n", "\n");
+    // A return without a line feed goes over the line again: what is left is what came last.
+    let lines = text.split('\n').map(|line| {
+        let line = line.trim_end_matches('\r');
+        line.rsplit_once('\r').map_or(line, |(_, last)| last)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

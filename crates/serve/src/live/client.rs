@@ -1,0 +1,189 @@
+//! One client: its connection, what it is, and what waits for it.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tapdeck_core::{PartyId, Role, Seq};
+use tapdeck_term::Generation;
+
+use super::auth::Grants;
+use super::capture::Capture;
+use super::queue::Queue;
+use crate::conn::Conn;
+use crate::wire;
+
+/// The longest frame of the bus, to and from clients that did not agree on more.
+pub(crate) const MAX_FRAME: usize = 256 * 1024;
+/// The most that a client can agree on.
+pub(crate) const MAX_AGREED: usize = 16 << 20;
+/// With this much waiting, a client is behind and gets no more of the stream until it has caught up.
+pub(crate) const BEHIND: usize = 1 << 20;
+/// With this much waiting it is not served at all any more.
+const HOPELESS: usize = 2 * MAX_AGREED;
+const READ: usize = 64 * 1024;
+
+/// What a client speaks.
+pub(crate) enum Kind {
+    /// It has not said anything yet.
+    Unknown,
+    Bus(BusState),
+    Wire(WireState),
+}
+
+/// A bus client.
+pub(crate) struct BusState {
+    pub(crate) max_frame: usize,
+    pub(crate) sub: Option<Sub>,
+    pub(crate) capture: Option<Capture>,
+}
+
+/// What a subscriber wants.
+pub(crate) struct Sub {
+    pub(crate) out: bool,
+    pub(crate) frames: Frames,
+    /// The least time between two frames.
+    pub(crate) interval_ns: u64,
+    pub(crate) last_frame_ns: u64,
+    /// The screen that it has seen.
+    pub(crate) seen: Option<Generation>,
+    /// From where on it gets the stream.
+    pub(crate) from: Seq,
+    pub(crate) missed: Option<Missed>,
+}
+
+/// How a subscriber gets the screen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frames {
+    None,
+    Full,
+    Delta,
+}
+
+/// Output that a client did not get.
+#[derive(Clone, Copy)]
+pub(crate) struct Missed {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Missed {
+    pub(crate) fn more(this: &mut Option<Self>, from: u64, to: u64) {
+        match this {
+            Some(missed) => missed.to = to,
+            None => *this = Some(Self { from, to }),
+        }
+    }
+}
+
+/// An attached client.
+pub(crate) struct WireState {
+    pub(crate) opened: bool,
+    pub(crate) read_only: bool,
+    pub(crate) from: Seq,
+    pub(crate) missed: Option<Missed>,
+    /// Input that the gate had no room for.
+    pub(crate) held: Option<Bytes>,
+}
+
+/// A client.
+pub(crate) struct Client {
+    pub(crate) conn: Conn,
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) kind: Kind,
+    pub(crate) inbox: Vec<u8>,
+    pub(crate) queue: Queue,
+    /// It has shown that it may be here.
+    pub(crate) known: bool,
+    pub(crate) party: Option<PartyId>,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) came_ns: u64,
+    /// When it last took something, while something waits.
+    pub(crate) took_ns: u64,
+    /// To be closed once everything has been sent.
+    pub(crate) closing: bool,
+    /// Gone.
+    pub(crate) gone: bool,
+}
+
+impl Client {
+    pub(crate) fn new(conn: Conn, grants: Arc<Grants>, now_ns: u64) -> Self {
+        Self {
+            conn,
+            kind: Kind::Unknown,
+            inbox: Vec::new(),
+            queue: Queue::default(),
+            known: !grants.is_required(),
+            grants,
+            party: None,
+            name: String::new(),
+            role: Role::Observer,
+            came_ns: now_ns,
+            took_ns: now_ns,
+            closing: false,
+            gone: false,
+        }
+    }
+
+    /// Reads what has come. Says whether there is something to look at.
+    pub(crate) fn read(&mut self) -> bool {
+        let start = self.inbox.len();
+        self.inbox.resize(start + READ, 0);
+        match self.conn.read(&mut self.inbox[start..]) {
+            Ok(0) => self.gone = true,
+            Ok(n) => {
+                self.inbox.truncate(start + n);
+                return true;
+            }
+            Err(e)
+                if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => {}
+            Err(_) => self.gone = true,
+        }
+        self.inbox.truncate(start);
+        false
+    }
+
+    pub(crate) fn send(&mut self, piece: impl Into<Bytes>) {
+        if self.gone {
+            return;
+        }
+        self.queue.push(piece);
+        if self.queue.len() > HOPELESS {
+            self.gone = true;
+        }
+    }
+
+    /// Sends a frame of the bus. What is longer than the client can take is not sent.
+    pub(crate) fn say(&mut self, verb: &str, payload: &Value) {
+        self.send(format!("{verb} {payload}\n"));
+    }
+
+    /// Sends a control chunk of the wire.
+    pub(crate) fn control(&mut self, value: &Value) {
+        self.send(wire::control(value));
+    }
+
+    /// Whether it gets the program's output as it comes.
+    pub(crate) fn follows(&self) -> bool {
+        match &self.kind {
+            Kind::Unknown => false,
+            Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some(),
+            Kind::Wire(wire) => wire.opened,
+        }
+    }
+
+    pub(crate) fn flush(&mut self, now_ns: u64) {
+        let before = self.queue.len();
+        if self.queue.flush(&mut self.conn).is_err() {
+            self.gone = true;
+        }
+        if self.queue.len() < before || before == 0 {
+            self.took_ns = now_ns;
+        }
+        if self.closing && self.queue.is_empty() {
+            self.gone = true;
+        }
+    }
+}

@@ -1,0 +1,628 @@
+//! The thread that serves a session's clients.
+
+use std::collections::BTreeMap;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
+use tapdeck_core::{Change, Entry, Event, Exit, ReaderId, ReaderKind, WinSize};
+use tapdeck_host::{Bell, Clock, Glass, Handle, Session, SharedLog};
+use tapdeck_term::Signal;
+
+use super::auth::Grants;
+use super::client::{BEHIND, Client, Frames, Kind, Missed};
+use super::frame;
+use super::{About, LiveOptions, StartRecording};
+use crate::door::Door;
+use crate::wire::{self, ChunkKind};
+
+const MS: u64 = 1_000_000;
+/// Clients at once.
+const CLIENTS: usize = 512;
+/// How much is read from the log at a time.
+const PIECE: usize = 256 * 1024;
+/// With nobody following, how much may be pending before the model is brought up to date.
+const IDLE_PIECE: usize = 1 << 20;
+/// The least time between two reads of the log while it is flooding, and what may gather meanwhile.
+const GATHER_NS: u64 = 2 * MS;
+/// How long a client may take to say who it is, and to take something while something waits.
+const HELLO_NS: u64 = 10_000 * MS;
+const STUCK_NS: u64 = 30_000 * MS;
+/// How long clients have at the end to take the last of it.
+const FAREWELL_NS: u64 = 2_000 * MS;
+/// How often input that found no room is offered again.
+const RETRY_NS: u64 = 5 * MS;
+
+/// State of the service.
+pub(super) struct Hub {
+    pub(super) handle: Handle,
+    pub(super) log: SharedLog,
+    pub(super) glass: Glass,
+    pub(super) clock: Clock,
+    pub(super) about: About,
+    pub(super) has_terminal: bool,
+    pub(super) pid: Option<i32>,
+    pub(super) record: Option<StartRecording>,
+    doors: Vec<(Door, Arc<Grants>)>,
+    reader: ReaderId,
+    bell: Bell,
+    stop: Arc<AtomicBool>,
+    linger: bool,
+    pub(super) clients: BTreeMap<u64, Client>,
+    next_number: u64,
+    pub(super) size: WinSize,
+    pub(super) driver: Option<Arc<str>>,
+    pub(super) suspended: bool,
+    pub(super) waiting: bool,
+    pub(super) exit: Option<Exit>,
+    /// Somebody has seen how it ended.
+    pub(super) looked: bool,
+    pub(super) last_output_ns: u64,
+    pumped_ns: u64,
+    /// Output bytes that have been passed on.
+    passed: u64,
+    entries: Vec<Entry>,
+    /// The encoded full frames of the newest screen, with and without cells.
+    full: Option<(u64, [Option<Bytes>; 2])>,
+}
+
+impl Hub {
+    pub(super) fn new(session: Session, options: LiveOptions, bell: Bell, stop: Arc<AtomicBool>) -> Self {
+        let reader = session.log.reader_from_start(ReaderKind::Lossy);
+        Self {
+            handle: session.handle,
+            log: session.log,
+            glass: session.glass,
+            clock: session.clock,
+            about: options.about,
+            has_terminal: session.has_terminal,
+            pid: session.pid,
+            record: options.record,
+            doors: options.doors.into_iter().map(|(door, grants)| (door, Arc::new(grants))).collect(),
+            reader,
+            bell,
+            stop,
+            linger: options.linger,
+            clients: BTreeMap::new(),
+            next_number: 0,
+            size: session.size,
+            driver: None,
+            suspended: false,
+            waiting: false,
+            exit: None,
+            looked: false,
+            last_output_ns: 0,
+            pumped_ns: 0,
+            passed: 0,
+            entries: Vec::new(),
+            full: None,
+        }
+    }
+
+    /// Serves until it is told to stop and everybody has been told.
+    pub(super) fn run(&mut self) {
+        let mut farewell_ns = None;
+        loop {
+            let now = self.clock.now().mono_ns;
+            let stopping = self.stop.load(Ordering::Acquire);
+            if stopping && (!self.linger || self.looked) {
+                let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
+                self.pump(now);
+                self.say_goodbye();
+                if self.clients.values().all(|c| c.queue.is_empty()) || now >= until {
+                    break;
+                }
+            }
+            let ready = self.wait(now, farewell_ns);
+            let now = self.clock.now().mono_ns;
+            if ready.bell {
+                self.bell.quieten();
+            }
+            self.pump(now);
+            for door in ready.doors {
+                self.accept(door, now);
+            }
+            for number in ready.readable {
+                self.serve_client(number, now);
+            }
+            self.retry_held();
+            self.send_frames(now);
+            self.finish_captures(now);
+            self.flush(now);
+        }
+        for client in self.clients.values() {
+            client.conn.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn wait(&mut self, now: u64, farewell_ns: Option<u64>) -> Ready {
+        let mut deadline = farewell_ns;
+        let mut sooner = |at: u64| deadline = Some(deadline.map_or(at, |d: u64| d.min(at)));
+        // In a flood the log is read now and then, in large pieces; otherwise as soon as something comes.
+        if self.clients.values().any(Client::follows) {
+            let rested = now >= self.pumped_ns + GATHER_NS;
+            if rested {
+                self.log.arm(self.reader, 1, &self.bell);
+            } else {
+                self.log.arm(self.reader, 16 * PIECE, &self.bell);
+                sooner(self.pumped_ns + GATHER_NS);
+            }
+        } else if self.exit.is_none() {
+            self.log.arm(self.reader, IDLE_PIECE, &self.bell);
+        }
+        for client in self.clients.values() {
+            if !client.known || matches!(client.kind, Kind::Unknown) {
+                sooner(client.came_ns + HELLO_NS);
+            }
+            if !client.queue.is_empty() {
+                sooner(client.took_ns + STUCK_NS);
+            }
+            match &client.kind {
+                Kind::Bus(bus) => {
+                    if let Some(sub) = &bus.sub
+                        && self.wants_frame(client, sub.seen)
+                    {
+                        sooner(sub.last_frame_ns + sub.interval_ns);
+                    }
+                    if let Some(capture) = &bus.capture {
+                        sooner(capture.next_look_ns(now));
+                    }
+                }
+                Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY_NS),
+                _ => {}
+            }
+        }
+        let timeout = deadline.map(|at| {
+            let left = at.saturating_sub(now).max(MS / 10);
+            Timespec {
+                tv_sec: (left / 1_000_000_000).cast_signed(),
+                tv_nsec: (left % 1_000_000_000).cast_signed(),
+            }
+        });
+        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.fd(), PollFlags::IN)];
+        let room = self.clients.len() < CLIENTS;
+        if room {
+            fds.extend(self.doors.iter().map(|(d, _)| PollFd::from_borrowed_fd(d.fd(), PollFlags::IN)));
+        }
+        let doors = fds.len() - 1;
+        let mut numbers = Vec::with_capacity(self.clients.len());
+        for (number, client) in &self.clients {
+            let mut flags = PollFlags::empty();
+            let held = matches!(&client.kind, Kind::Wire(w) if w.held.is_some());
+            if !held && !client.closing {
+                flags |= PollFlags::IN;
+            }
+            if !client.queue.is_empty() {
+                flags |= PollFlags::OUT;
+            }
+            fds.push(PollFd::new(&client.conn, flags));
+            numbers.push(*number);
+        }
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            return Ready::default();
+        }
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let readable = fds[1 + doors..]
+            .iter()
+            .zip(&numbers)
+            .filter(|(fd, _)| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
+            .map(|(_, n)| *n)
+            .collect();
+        Ready {
+            bell: is_ready(&fds[0]),
+            doors: (0..doors).filter(|i| is_ready(&fds[1 + i])).collect(),
+            readable,
+        }
+    }
+
+    fn accept(&mut self, door: usize, now: u64) {
+        let (door, grants) = &self.doors[door];
+        while self.clients.len() < CLIENTS {
+            match door.accept() {
+                // Somebody else's process; it sees a closed door.
+                Ok(None) => {}
+                Ok(Some(conn)) => {
+                    if conn.set_nonblocking(true).is_ok() {
+                        self.clients.insert(self.next_number, Client::new(conn, Arc::clone(grants), now));
+                        self.next_number += 1;
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn serve_client(&mut self, number: u64, now: u64) {
+        let Some(mut client) = self.clients.remove(&number) else { return };
+        if client.read() {
+            if matches!(client.kind, Kind::Unknown) {
+                // A negotiation begins with the high byte of a length under 16 MiB; a verb with a letter.
+                client.kind = match client.inbox.first() {
+                    Some(0) => Kind::Wire(super::attach::unopened()),
+                    _ => Kind::Bus(super::bus::unsubscribed()),
+                };
+            }
+            match client.kind {
+                Kind::Wire(_) => self.serve_wire(&mut client, now),
+                _ => self.serve_bus(&mut client, now),
+            }
+        }
+        self.clients.insert(number, client);
+    }
+
+    /// Reads the log and passes on what is in it.
+    pub(super) fn pump(&mut self, now: u64) {
+        self.pumped_ns = now;
+        let mut entries = std::mem::take(&mut self.entries);
+        loop {
+            entries.clear();
+            if let Some(lag) = self.log.read(self.reader, PIECE, &mut entries) {
+                self.note_lag(lag.offsets.start, lag.offsets.end);
+            }
+            if entries.is_empty() {
+                break;
+            }
+            for entry in entries.drain(..) {
+                self.pass_on(&entry, now);
+            }
+            // Whoever follows gets it piece by piece, so that queues fill no more than they must.
+            if self.clients.values().any(Client::follows) {
+                self.flush(now);
+            }
+        }
+        self.entries = entries;
+        if !self.clients.values().any(Client::follows) && self.log_is_ahead() {
+            drop(self.glass.look(&self.handle));
+        }
+        self.pass_signals();
+    }
+
+    /// The model is so far behind that it should be brought up to date although nobody looks.
+    fn log_is_ahead(&self) -> bool {
+        self.log.offset() > self.glass.seen() + IDLE_PIECE as u64
+    }
+
+    /// Output bytes that have been passed on.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    fn pass_on(&mut self, entry: &Entry, now: u64) {
+        match &entry.event {
+            Event::Output { stream, bytes } => {
+                self.last_output_ns = now;
+                self.passed = entry.offset + bytes.len() as u64;
+                self.waiting = false;
+                self.pass_output(entry, *stream, bytes);
+            }
+            Event::Resize(size) => {
+                self.size = *size;
+                let size = size.or_default();
+                let control = json!({"type": "resize", "cols": size.cols, "rows": size.rows});
+                let control = Bytes::from(wire::control(&control));
+                for client in self.clients.values_mut() {
+                    if let Kind::Wire(w) = &client.kind
+                        && w.opened
+                        && entry.seq >= w.from
+                    {
+                        client.send(control.clone());
+                    }
+                }
+            }
+            Event::Driver(change) => self.pass_change(change),
+            Event::Wait => {
+                self.waiting = true;
+                self.announce(&json!({"name": "WAIT"}));
+                for client in self.clients.values_mut() {
+                    if let Kind::Bus(bus) = &mut client.kind
+                        && let Some(capture) = &mut bus.capture
+                    {
+                        capture.prompt_came();
+                    }
+                }
+            }
+            Event::Suspended => self.suspended = true,
+            Event::Resumed => self.suspended = false,
+            Event::Exit(exit) => {
+                self.exit = Some(*exit);
+                self.say_goodbye();
+            }
+            _ => {}
+        }
+    }
+
+    fn pass_output(&mut self, entry: &Entry, stream: tapdeck_core::Stream, bytes: &Bytes) {
+        let (mut text, mut head) = (None, None);
+        let kind = match stream {
+            tapdeck_core::Stream::Out => ChunkKind::Stdout,
+            tapdeck_core::Stream::Err => ChunkKind::Stderr,
+        };
+        let end = entry.offset + bytes.len() as u64;
+        for client in self.clients.values_mut() {
+            let behind = client.queue.len() > BEHIND;
+            match &mut client.kind {
+                Kind::Unknown => {}
+                Kind::Bus(bus) => {
+                    if let Some(capture) = &mut bus.capture {
+                        capture.feed(entry.seq, bytes);
+                    }
+                    let Some(sub) = &mut bus.sub else { continue };
+                    if !sub.out || entry.seq < sub.from {
+                        continue;
+                    }
+                    if behind || sub.missed.is_some() {
+                        Missed::more(&mut sub.missed, entry.offset, end);
+                        continue;
+                    }
+                    let text: &Bytes = text.get_or_insert_with(|| encode_out(bytes));
+                    client.send(text.clone());
+                }
+                Kind::Wire(w) => {
+                    if !w.opened || entry.seq < w.from {
+                        continue;
+                    }
+                    if behind || w.missed.is_some() {
+                        Missed::more(&mut w.missed, entry.offset, end);
+                        continue;
+                    }
+                    let head: &Bytes = head
+                        .get_or_insert_with(|| Bytes::copy_from_slice(&wire::chunk_head(kind, bytes.len())));
+                    client.send(head.clone());
+                    client.send(bytes.clone());
+                }
+            }
+        }
+    }
+
+    fn note_lag(&mut self, from: u64, to: u64) {
+        for client in self.clients.values_mut() {
+            match &mut client.kind {
+                Kind::Bus(bus) => {
+                    if let Some(capture) = &mut bus.capture {
+                        capture.lost();
+                    }
+                    if let Some(sub) = &mut bus.sub
+                        && sub.out
+                    {
+                        Missed::more(&mut sub.missed, from, to);
+                    }
+                }
+                Kind::Wire(w) if w.opened => Missed::more(&mut w.missed, from, to),
+                _ => {}
+            }
+        }
+    }
+
+    fn pass_change(&mut self, change: &Change) {
+        self.driver.clone_from(&change.to);
+        self.announce(&json!({
+            "name": "DRIVER",
+            "who": change.to.as_deref(),
+            "driver": change.to.as_deref(),
+            "from": change.from.as_deref(),
+            "why": format!("{:?}", change.why).to_lowercase(),
+            "fence": change.fence.0,
+        }));
+        for client in self.clients.values_mut() {
+            if matches!(&client.kind, Kind::Wire(w) if w.opened) {
+                let you = change.to.as_deref() == Some(client.name.as_str());
+                client.control(&json!({"type": "driver", "driver": change.to.as_deref(), "you": you}));
+            }
+        }
+    }
+
+    /// Tells every subscriber of an event.
+    pub(super) fn announce(&mut self, event: &Value) {
+        let text = Bytes::from(format!("EVENT {event}\n"));
+        for client in self.clients.values_mut() {
+            if matches!(&client.kind, Kind::Bus(bus) if bus.sub.is_some()) {
+                client.send(text.clone());
+            }
+        }
+    }
+
+    /// Bells that the model heard; it is brought up to date for them only while somebody subscribes.
+    fn pass_signals(&mut self) {
+        let listening = |c: &Client| match &c.kind {
+            Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some(),
+            _ => false,
+        };
+        if !self.clients.values().any(listening) {
+            return;
+        }
+        let signals = self.glass.look(&self.handle).take_signals();
+        for signal in signals {
+            match signal {
+                Signal::Bell => self.announce(&json!({"name": "BELL"})),
+                Signal::Mark { mark, offset, .. } => {
+                    for client in self.clients.values_mut() {
+                        if let Kind::Bus(bus) = &mut client.kind
+                            && let Some(capture) = &mut bus.capture
+                        {
+                            capture.mark(mark, offset);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn wants_frame(&self, client: &Client, seen: Option<tapdeck_term::Generation>) -> bool {
+        let Kind::Bus(bus) = &client.kind else { return false };
+        let Some(sub) = &bus.sub else { return false };
+        let room = client.queue.len() <= BEHIND;
+        // One that has missed something is told as soon as it has taken what it was sent before.
+        let owed = sub.missed.is_some() && client.queue.is_empty();
+        owed || (sub.frames != Frames::None && room && seen.is_none_or(|g| g.0 < self.glass.generation()))
+    }
+
+    /// Sends the newest screen to those whose turn it is, and tells those who fell behind what they missed.
+    fn send_frames(&mut self, now: u64) {
+        let due: Vec<u64> = self
+            .clients
+            .iter()
+            .filter(|(_, c)| match &c.kind {
+                Kind::Bus(bus) => bus.sub.as_ref().is_some_and(|sub| {
+                    now >= sub.last_frame_ns + sub.interval_ns && self.wants_frame(c, sub.seen)
+                }),
+                Kind::Wire(w) => w.missed.is_some() && c.queue.is_empty(),
+                Kind::Unknown => false,
+            })
+            .map(|(n, _)| *n)
+            .collect();
+        for number in due {
+            let Some(mut client) = self.clients.remove(&number) else { continue };
+            self.send_frame(&mut client, now);
+            self.clients.insert(number, client);
+        }
+    }
+
+    pub(super) fn send_frame(&mut self, client: &mut Client, now: u64) {
+        if let Kind::Wire(_) = client.kind {
+            self.resend_screen(client);
+            return;
+        }
+        let glass = self.glass.clone();
+        let handle = self.handle.clone();
+        let look = glass.look(&handle);
+        let (generation, next) = (look.term().generation(), look.next());
+        let Kind::Bus(bus) = &mut client.kind else { return };
+        let max = bus.max_frame;
+        let Some(sub) = &mut bus.sub else { return };
+        sub.last_frame_ns = now;
+        let seen = sub.seen.replace(generation);
+        let missed = sub.missed.take();
+        if missed.is_some() {
+            // What the model has seen by now is on the screen that follows.
+            sub.from = next;
+        }
+        let frames = sub.frames;
+        if let Some(missed) = missed {
+            let to = look.offset();
+            let event = json!({"name": "GAP", "from": missed.from, "to": to, "bytes": to - missed.from});
+            client.say("EVENT", &event);
+        }
+        match (frames, seen, missed) {
+            (Frames::None, _, None) => {}
+            (Frames::Delta, Some(since), None) => {
+                let text = format!("FRAME {}\n", frame::delta(&look, since));
+                if text.len() <= max { client.send(text) } else { client.send(self.full_frame(&look, max)) }
+            }
+            _ => client.send(self.full_frame(&look, max)),
+        }
+    }
+
+    /// The encoded full frame, made once for everybody.
+    fn full_frame(&mut self, look: &tapdeck_host::Picture, max: usize) -> Bytes {
+        let generation = look.term().generation().0;
+        if self.full.as_ref().is_none_or(|(g, _)| *g != generation) {
+            self.full = Some((generation, [None, None]));
+        }
+        let Some((_, made)) = &mut self.full else { return Bytes::new() };
+        let make = |cells| Bytes::from(format!("FRAME {}\n", frame::full(look, cells)));
+        let styled = made[0].get_or_insert_with(|| make(true));
+        if styled.len() <= max { styled.clone() } else { made[1].get_or_insert_with(|| make(false)).clone() }
+    }
+
+    pub(super) fn flush(&mut self, now: u64) {
+        let handle = &self.handle;
+        self.clients.retain(|_, client| {
+            if !client.queue.is_empty() || client.closing {
+                client.flush(now);
+            } else {
+                client.took_ns = now;
+            }
+            let late =
+                (!client.known || matches!(client.kind, Kind::Unknown)) && now > client.came_ns + HELLO_NS;
+            let stuck = !client.queue.is_empty() && now > client.took_ns + STUCK_NS;
+            let gone = client.gone || late || stuck;
+            if gone {
+                // The stick goes back when its holder goes, however it goes.
+                if let Some(party) = client.party.take() {
+                    handle.leave(party);
+                }
+                client.conn.shutdown(Shutdown::Both);
+            }
+            !gone
+        });
+    }
+
+    /// Tells everybody how the program ended, once, when it has.
+    fn say_goodbye(&mut self) {
+        let Some(exit) = self.exit else { return };
+        let told: Vec<u64> =
+            self.clients.iter().filter(|(_, c)| !c.closing && c.follows()).map(|(n, _)| *n).collect();
+        for number in told {
+            let Some(mut client) = self.clients.remove(&number) else { continue };
+            self.say_over(&mut client, exit);
+            self.clients.insert(number, client);
+        }
+    }
+
+    pub(super) fn say_over(&mut self, client: &mut Client, exit: Exit) {
+        let now = self.clock.now().mono_ns;
+        self.looked = true;
+        match &mut client.kind {
+            Kind::Bus(bus) => {
+                if let Some(capture) = bus.capture.take() {
+                    client.say("RESP", &capture.cut_short());
+                }
+                let Kind::Bus(bus) = &client.kind else { return };
+                if bus.sub.is_some() {
+                    self.send_frame(client, now);
+                    client.say("EVENT", &json!({"name": "CLOSED", "exit": exit_json(exit)}));
+                    // The subscription is over; the connection stays for questions.
+                    if let Kind::Bus(bus) = &mut client.kind {
+                        bus.sub = None;
+                    }
+                }
+            }
+            Kind::Wire(w) => {
+                if w.missed.is_some() {
+                    self.resend_screen(client);
+                }
+                let mut control = exit_json(exit);
+                control["type"] = json!("exit");
+                client.control(&control);
+                client.closing = true;
+            }
+            Kind::Unknown => {}
+        }
+    }
+}
+
+/// What is ready.
+#[derive(Default)]
+struct Ready {
+    bell: bool,
+    doors: Vec<usize>,
+    readable: Vec<u64>,
+}
+
+/// An output chunk as the bus carries it, in frames that every client can take.
+pub(super) fn encode_out(bytes: &Bytes) -> Bytes {
+    // A byte takes at most six characters.
+    const CHUNK: usize = super::client::MAX_FRAME / 6 - 16;
+    let mut out = String::new();
+    for piece in bytes.chunks(CHUNK) {
+        out.push_str("OUT ");
+        out.push_str(&frame::latin1(piece));
+        out.push('\n');
+    }
+    out.into()
+}
+
+/// How a program ended, as data.
+pub(super) fn exit_json(exit: Exit) -> Value {
+    match exit {
+        Exit::Code(code) => json!({"code": code}),
+        Exit::Signal(signal) => {
+            let name = tapdeck_host::signals::name(signal).map_or_else(|| signal.to_string(), str::to_owned);
+            json!({"code": 128 + signal, "signal": name})
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The doors of a live session: one thread, one poll, any number of clients.
+//!
+//! A client speaks either the text bus or, to be attached, the tty wire; the first byte tells. The thread reads the
+//! session's log with a cursor of its own and looks at the session's one model. It never holds the program up: what a
+//! client does not take waits in a bounded queue of its own, and past that the client is told what it missed and given
+//! the newest screen.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use tapdeck_host::{Bell, Session};
+
+use crate::door::Door;
+
+mod attach;
+mod auth;
+mod bus;
+mod capture;
+mod client;
+mod frame;
+mod hub;
+mod queue;
+
+pub(crate) use queue::Queue;
+
+pub use auth::Grants;
+use hub::Hub;
+
+/// What a session says about itself.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// Its name for programs.
+    pub id: String,
+    /// Its name for people.
+    pub name: Option<String>,
+    /// What runs.
+    pub command: Vec<String>,
+    /// Where.
+    pub cwd: String,
+    /// It has no terminal of its own.
+    pub detached: bool,
+    /// Where it is recorded.
+    pub recording: Option<String>,
+}
+
+/// Starts a recording of a session that runs already; says where it begins, as a byte of the output.
+pub type StartRecording = Box<dyn FnMut(&serde_json::Value) -> Result<u64, String> + Send>;
+
+/// How a session is served.
+pub struct LiveOptions {
+    /// What it says about itself.
+    pub about: About,
+    /// Where clients come in, and what each door grants.
+    pub doors: Vec<(Door, Grants)>,
+    /// Stay after the program's end until somebody has looked.
+    pub linger: bool,
+    /// How a late recording is started, if it can be.
+    pub record: Option<StartRecording>,
+}
+
+/// A session that is being served. Dropping it tells the clients that it is over and ends the service; with
+/// [`LiveOptions::linger`], only after somebody has looked at how it ended.
+pub struct Live {
+    stop: Arc<AtomicBool>,
+    bell: Bell,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Live {
+    /// Serves the session on a thread of its own.
+    pub fn start(session: Session, options: LiveOptions) -> io::Result<Self> {
+        let bell = Bell::new()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut hub = Hub::new(session, options, bell.clone(), Arc::clone(&stop));
+        let builder = std::thread::Builder::new().name("tapdeck-doors".into());
+        let thread = builder.spawn(move || hub.run())?;
+        Ok(Self { stop, bell, thread: Some(thread) })
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A thread that broke down has nobody left to serve.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The tty wire: a terminal session as a stream of chunks.
+//!
+//! A client negotiates with one length-prefixed JSON object; the server refuses in the same framing, or goes on in
+//! chunks of a type byte, a length and a payload. The two cannot be confused: a refusal begins with a zero byte, and
+//! standard input, whose type is zero, never comes from a server.
+
+use serde_json::Value;
+
+/// The longest negotiation before anybody has shown who they are.
+pub const MAX_NEGOTIATION: usize = 64 * 1024;
+/// The longest chunk.
+pub const MAX_CHUNK: usize = 16 << 20;
+
+/// What a chunk carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkKind {
+    /// Bytes to the program.
+    Stdin,
+    /// Bytes from it.
+    Stdout,
+    /// Its standard error, where that is apart.
+    Stderr,
+    /// A JSON object about the session.
+    Control,
+}
+
+impl ChunkKind {
+    fn code(self) -> u8 {
+        match self {
+            ChunkKind::Stdin => 0,
+            ChunkKind::Stdout => 1,
+            ChunkKind::Stderr => 2,
+            ChunkKind::Control => 3,
+        }
+    }
+}
+
+/// One chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// What it carries.
+    pub kind: ChunkKind,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+/// Bytes that are not of this wire.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// More than may be sent.
+    #[error("a {what} of {len} bytes: at most {limit} are allowed")]
+    TooLong {
+        /// Of what.
+        what: &'static str,
+        /// How long it says it is.
+        len: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// A type of chunk that does not exist.
+    #[error("chunk type {0} does not exist")]
+    UnknownType(u8),
+    /// No JSON object.
+    #[error("malformed JSON: {0}")]
+    Json(String),
+    /// The server refuses.
+    #[error("refused: {message} ({error})")]
+    Refused {
+        /// A word for programs.
+        error: String,
+        /// A sentence for people.
+        message: String,
+    },
+}
+
+/// The five bytes in front of a chunk's payload.
+pub fn chunk_head(kind: ChunkKind, len: usize) -> [u8; 5] {
+    let mut head = [kind.code(); 5];
+    head[1..].copy_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
+    head
+}
+
+/// A whole control chunk.
+pub fn control(value: &Value) -> Vec<u8> {
+    let body = value.to_string();
+    let mut out = chunk_head(ChunkKind::Control, body.len()).to_vec();
+    out.extend_from_slice(body.as_bytes());
+    out
+}
+
+/// A negotiation or a refusal, framed.
+pub fn framed(value: &Value) -> Vec<u8> {
+    let body = value.to_string();
+    let mut out = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
+    out.extend_from_slice(body.as_bytes());
+    out
+}
+
+/// A refusal, framed.
+pub fn refusal(error: &str, message: &str) -> Vec<u8> {
+    framed(&serde_json::json!({ "error": error, "message": message }))
+}
+
+/// Takes a negotiation off the front of what has come so far, once all of it has.
+pub fn take_negotiation(buf: &mut Vec<u8>, limit: usize) -> Result<Option<Value>, WireError> {
+    let Some(head) = buf.first_chunk::<4>() else { return Ok(None) };
+    let len = u32::from_be_bytes(*head) as usize;
+    if len > limit {
+        return Err(WireError::TooLong { what: "negotiation", len, limit });
+    }
+    let Some(body) = buf.get(4..4 + len) else { return Ok(None) };
+    let value = parse_object(body)?;
+    buf.drain(..4 + len);
+    Ok(Some(value))
+}
+
+/// Takes a chunk off the front of what has come so far, once all of it has. Type 4 is an older spelling of control.
+pub fn take_chunk(buf: &mut Vec<u8>, limit: usize) -> Result<Option<Chunk>, WireError> {
+    let Some(head) = buf.first_chunk::<5>() else {
+        return buf.first().map_or(Ok(None), |code| kind_of(*code).map(|_| None));
+    };
+    let kind = kind_of(head[0])?;
+    let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    if len > limit.min(MAX_CHUNK) {
+        return Err(WireError::TooLong { what: "chunk", len, limit: limit.min(MAX_CHUNK) });
+    }
+    let Some(body) = buf.get(5..5 + len) else { return Ok(None) };
+    let payload = body.to_vec();
+    buf.drain(..5 + len);
+    Ok(Some(Chunk { kind, payload }))
+}
+
+fn kind_of(code: u8) -> Result<ChunkKind, WireError> {
+    match code {
+        0 => Ok(ChunkKind::Stdin),
+        1 => Ok(ChunkKind::Stdout),
+        2 => Ok(ChunkKind::Stderr),
+        3 | 4 => Ok(ChunkKind::Control),
+        other => Err(WireError::UnknownType(other)),
+    }
+}
+
+/// For a client: what the server's first bytes say. A refusal is an error; `None` while too little has come.
+pub fn take_answer(buf: &mut Vec<u8>) -> Result<Option<Chunk>, WireError> {
+    if buf.first() != Some(&0) {
+        return take_chunk(buf, MAX_CHUNK);
+    }
+    let Some(value) = take_negotiation(buf, MAX_CHUNK)? else { return Ok(None) };
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("unknown").to_owned();
+    Err(WireError::Refused { error: text("error"), message: text("message") })
+}
+
+/// A JSON object, or what is wrong with it.
+pub fn parse_object(bytes: &[u8]) -> Result<Value, WireError> {
+    match serde_json::from_slice(bytes) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(WireError::Json("not an object".into())),
+        Err(e) => Err(WireError::Json(e.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_from_a_chunk_by_its_first_byte() {
+        let mut buf = refusal("forbidden", "no");
+        assert_eq!(
+            take_answer(&mut buf),
+            Err(WireError::Refused { error: "forbidden".into(), message: "no".into() })
+        );
+        let mut buf = control(&json!({"type": "opened"}));
+        let chunk = take_answer(&mut buf).expect("fine").expect("whole");
+        assert_eq!(chunk.kind, ChunkKind::Control);
+    }
+
+    #[test]
+    fn lengths_are_refused_before_they_are_waited_for() {
+        let mut buf = vec![1, 0xff, 0xff, 0xff, 0xff];
+        assert!(matches!(take_chunk(&mut buf, MAX_CHUNK), Err(WireError::TooLong { .. })));
+        let mut buf = vec![0xff; 4];
+        assert!(matches!(take_negotiation(&mut buf, MAX_NEGOTIATION), Err(WireError::TooLong { .. })));
+        let mut buf = vec![9];
+        assert_eq!(take_chunk(&mut buf, 10), Err(WireError::UnknownType(9)));
+    }
+
+    proptest! {
+        /// Any chunks, cut anywhere, come back as they were.
+        #[test]
+        fn chunks_survive_any_split(
+            chunks in prop::collection::vec((0usize..4, prop::collection::vec(any::<u8>(), 0..50)), 0..10),
+            cut in 1usize..20,
+        ) {
+            let kinds = [ChunkKind::Stdin, ChunkKind::Stdout, ChunkKind::Stderr, ChunkKind::Control];
+            let sent: Vec<Chunk> =
+                chunks.into_iter().map(|(k, payload)| Chunk { kind: kinds[k], payload }).collect();
+            let mut stream = Vec::new();
+            for chunk in &sent {
+                stream.extend_from_slice(&chunk_head(chunk.kind, chunk.payload.len()));
+                stream.extend_from_slice(&chunk.payload);
+            }
+            let (mut buf, mut got) = (Vec::new(), Vec::new());
+            for piece in stream.chunks(cut) {
+                buf.extend_from_slice(piece);
+                while let Some(chunk) = take_chunk(&mut buf, MAX_CHUNK).expect("valid") {
+                    got.push(chunk);
+                }
+            }
+            prop_assert!(buf.is_empty());
+            prop_assert_eq!(got, sent);
+        }
+
+        /// Random bytes are refused or waited for, never a panic.
+        #[test]
+        fn nonsense_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = take_chunk(&mut bytes.clone(), 1000);
+            let _ = take_answer(&mut bytes.clone());
+            let _ = take_negotiation(&mut bytes.clone(), 1000);
+        }
+    }
+}

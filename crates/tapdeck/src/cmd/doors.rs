@@ -1,0 +1,198 @@
+//! What makes a session live: its socket, its place on the list, further buses, and recordings that begin late.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::Args;
+use serde_json::Value;
+use tapdeck_host::registry::{self, Listing, Registered};
+use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recorder, RecordingFile, Session};
+use tapdeck_serve::door::{Address, Door};
+use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording};
+
+use crate::ending::{Ending, code, say};
+
+/// How a session can be reached.
+#[derive(Args)]
+pub(crate) struct DoorArgs {
+    /// A name for the session
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Start it without a terminal, print its id, and return; see tapdeck attach
+    #[arg(short = 'd', long)]
+    pub(crate) detach: bool,
+    /// Put the bus at an address of your own as well: unix:PATH or tcp:HOST:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    bus: Vec<Address>,
+    /// Tokens for those addresses, one a line, each with `human`, `bot` or `observer` in front or none
+    #[arg(long, value_name = "FILE", requires = "bus")]
+    token_file: Option<PathBuf>,
+    /// This process is the host of a detached session
+    #[arg(long, hide = true)]
+    pub(crate) detached_host: bool,
+}
+
+/// The doors of a session that is about to start. Bound before the program runs, so that nothing is missed.
+pub(crate) struct Doors {
+    folder: PathBuf,
+    listing: Listing,
+    doors: Vec<(Door, Grants)>,
+    detached: bool,
+}
+
+/// What serves a running session. Late recordings are finished before clients are told that all is over.
+pub(crate) struct Served {
+    _late: LateRecordings,
+    _live: Option<Live>,
+    _registered: Option<Registered>,
+}
+
+impl DoorArgs {
+    /// Opens the doors. A session that nobody can reach is still a session; addresses that were asked for are not
+    /// optional.
+    pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<Doors>, Ending> {
+        let asked = self.detach || self.detached_host || !self.bus.is_empty();
+        match self.try_open(launch, recording) {
+            Ok(doors) => Ok(Some(doors)),
+            Err(why) if asked => {
+                say(format_args!("cannot open the session to others: {why}"));
+                Err(Ending::Code(code::IO))
+            }
+            Err(why) => {
+                say(format_args!("nobody will be able to join this session: {why}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn try_open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Doors, String> {
+        let folder = registry::folder().map_err(|e| e.to_string())?;
+        let token = registry::new_token().map_err(|e| e.to_string())?;
+        let pid = std::process::id();
+        // Unique among the processes of this machine; a number behind it in case a folder serves several.
+        let mut id = pid.to_string();
+        let mut tries = 1;
+        let own = loop {
+            match Door::unix(&registry::socket_path(&folder, &id)) {
+                Ok(door) => break door,
+                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && tries < 100 => {
+                    tries += 1;
+                    id = format!("{pid}-{tries}");
+                }
+                Err(e) => return Err(e.to_string()),
+            }
+        };
+        let mut doors = vec![(own, Grants::own(&token))];
+        let mut buses = Vec::new();
+        for address in &self.bus {
+            let grants = match (&self.token_file, address) {
+                (Some(file), _) => Grants::from_file(file).map_err(|e| format!("{}: {e}", file.display()))?,
+                (None, Address::Unix(_)) => Grants::own(&token),
+                (None, Address::Tcp(_)) => {
+                    return Err(format!("every user of this machine can reach {address}: give --token-file"));
+                }
+            };
+            let door = Door::bind(address).map_err(|e| format!("{address}: {e}"))?;
+            buses.push(door.address().to_string());
+            doors.push((door, grants));
+        }
+        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let listing = Listing {
+            socket: registry::socket_path(&folder, &id),
+            id,
+            name: self.name.clone(),
+            pid,
+            buses,
+            command: launch.command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            started_ns: Clock::start().wall_start_ns(),
+            detached: self.detached_host,
+            recording: recording
+                .map(|p| std::path::absolute(p).unwrap_or(p.into()).to_string_lossy().into_owned()),
+            human_token: token,
+        };
+        Ok(Doors { folder, listing, doors, detached: self.detached_host })
+    }
+}
+
+impl Doors {
+    /// The session's id.
+    pub(crate) fn id(&self) -> &str {
+        &self.listing.id
+    }
+
+    /// Serves the session, which runs now.
+    pub(crate) fn serve(self, session: Session) -> Served {
+        let late = LateRecordings::default();
+        let listing = &self.listing;
+        let about = About {
+            id: listing.id.clone(),
+            name: listing.name.clone(),
+            command: listing.command.clone(),
+            cwd: listing.cwd.clone(),
+            detached: self.detached,
+            recording: listing.recording.clone(),
+        };
+        let record = late.starter(&session, listing);
+        let options = LiveOptions { about, doors: self.doors, linger: self.detached, record: Some(record) };
+        // Without a thread to spare the program matters more than those who would watch it.
+        let live = Live::start(session, options).ok();
+        let registered = live.as_ref().and_then(|_| Registered::new(&self.folder, listing).ok());
+        if self.detached {
+            super::detach::announce(&listing.id);
+        }
+        Served { _late: late, _live: live, _registered: registered }
+    }
+}
+
+/// Recordings that were begun while the session ran.
+#[derive(Default)]
+struct LateRecordings(Arc<Mutex<Vec<Recorder>>>);
+
+impl LateRecordings {
+    fn starter(&self, session: &Session, listing: &Listing) -> StartRecording {
+        let (recorders, log, clock) = (Arc::clone(&self.0), session.log.clone(), session.clock);
+        let (argv, cwd) = (listing.command.clone(), listing.cwd.clone());
+        Box::new(move |request| {
+            let mut recorders = recorders.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = |key: &str| request.get(key).and_then(Value::as_str);
+            if let Some(path) = text("stop") {
+                let at = recorders.iter().position(|r| r.path() == Path::new(path));
+                let at = at.ok_or_else(|| format!("{path} is not being recorded"))?;
+                let report = recorders.swap_remove(at).stop();
+                return report.trouble.map_or(Ok(report.output_bytes), Err);
+            }
+            let path = text("path").filter(|p| p.starts_with('/')).ok_or("a recording needs a whole path")?;
+            let flag = |key: &str| request.get(key).and_then(Value::as_bool).unwrap_or(false);
+            let if_exists = if flag("overwrite") { IfExists::Overwrite } else { IfExists::Refuse };
+            let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| e.to_string())?;
+            let quality = request.get("quality").and_then(Value::as_u64).unwrap_or(4).min(11);
+            let options = RecordOptions {
+                quality: u8::try_from(quality).unwrap_or(4),
+                input: flag("input"),
+                argv: argv.iter().map(Into::into).collect(),
+                cwd: Some(cwd.clone().into()),
+                title: text("title").map(str::to_owned),
+                ipc: None,
+                seal: None,
+                index: tapdeck_host::LiveIndex::Off,
+            };
+            let (recorder, from) =
+                Recorder::start_late(file, log.clone(), clock, options).map_err(|e| e.to_string())?;
+            recorders.push(recorder);
+            Ok(from)
+        })
+    }
+}
+
+impl Drop for LateRecordings {
+    fn drop(&mut self) {
+        let recorders = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for recorder in recorders {
+            let report = recorder.finish();
+            if let Some(trouble) = report.trouble {
+                say(format_args!("recording {}: {trouble}", report.path.display()));
+            }
+        }
+    }
+}

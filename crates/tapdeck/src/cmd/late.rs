@@ -1,0 +1,87 @@
+//! `tapdeck rec --attach`: a recording of a session that runs already.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tapdeck_host::{Clock, Keyboard, Pressed, default_path};
+use tapdeck_serve::client::Bus;
+
+use super::rec::RecArgs;
+use super::sessions::{Failed, ask, connect, find};
+use super::verify::meta;
+use crate::ending::{Ending, code, say};
+
+/// How long the host may take to finish the file after the program's end.
+const FINISH: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(args: &RecArgs, session: &str) -> Ending {
+    record(args, session).unwrap_or_else(Failed::end)
+}
+
+fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
+    let listing = find(Some(session))?;
+    let program = listing.command.first().map(PathBuf::from).unwrap_or_default();
+    let path = args.file.clone().unwrap_or_else(|| default_path(Clock::start(), &program));
+    let path = std::path::absolute(&path).map_err(|e| Failed(e.to_string(), code::IO))?;
+    let Some(text) = path.to_str() else {
+        return Err(Failed("the recording's name is not UTF-8: give another".into(), code::USAGE));
+    };
+    if tapdeck_tape::Container::of_name(text).is_some_and(|c| c.format != tapdeck_tape::Format::Ahr || c.zst)
+    {
+        return Err(Failed("a late recording is an .ahr: see tapdeck convert".into(), code::USAGE));
+    }
+    let mut bus = connect(&listing, "recorder", "human")?;
+    // Somebody who only records does not drive.
+    let _ = bus.ask("RELEASE", "", super::sessions::ANSWER);
+    let request = json!({
+        "path": text,
+        "input": args.input,
+        "quality": args.brotli_q,
+        "overwrite": args.overwrite,
+        "title": args.title,
+    });
+    let started = ask(&mut bus, "REC", &request.to_string())?;
+    let from = started.get("from").and_then(Value::as_u64).unwrap_or(0);
+    if !args.quiet {
+        let since = if from == 0 { "its beginning".to_owned() } else { format!("byte {from} of its output") };
+        say(format_args!("recording {} from {since} in {text}; Ctrl-C stops the recording", listing.id));
+    }
+    ask(&mut bus, "SUB", &json!({"frames": "none", "out": false}).to_string())?;
+    follow(&mut bus, text, &path, args.quiet)
+}
+
+/// Waits for the session's end, or to be told to stop.
+fn follow(bus: &mut Bus, text: &str, path: &Path, quiet: bool) -> Result<Ending, Failed> {
+    let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
+    let mut keyboard = Keyboard::signals_only().map_err(io)?;
+    let mut over = false;
+    while !over {
+        {
+            let mut fds = [rustix::event::PollFd::from_borrowed_fd(bus.fd(), rustix::event::PollFlags::IN)];
+            if let Pressed::Signal(_) = keyboard.wait_beside(None, &mut fds).map_err(io)? {
+                ask(bus, "REC", &json!({"stop": text}).to_string())?;
+                break;
+            }
+        }
+        while let Ok(Some(frame)) = bus.next(Some(Duration::ZERO)) {
+            over |=
+                frame.verb == "EVENT" && frame.json().get("name").and_then(Value::as_str) == Some("CLOSED");
+        }
+        over |= bus.next(Some(Duration::ZERO)).is_err();
+    }
+    // The host writes the last block and its digest, and then says so in the file beside it.
+    let clock = Clock::start();
+    while meta(path).is_none_or(|m| m.sha256.is_none()) {
+        if Duration::from_nanos(clock.now().mono_ns) > FINISH {
+            return Err(Failed(format!("{text} has not been finished: see tapdeck verify"), code::IO));
+        }
+        if let Pressed::Signal(signal) = keyboard.wait(Some(Duration::from_millis(20))).map_err(io)? {
+            return Ok(Ending::Signal(signal));
+        }
+    }
+    if !quiet {
+        say(format_args!("recorded in {text}"));
+    }
+    Ok(Ending::Code(0))
+}

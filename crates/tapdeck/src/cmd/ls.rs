@@ -1,0 +1,104 @@
+//! `tapdeck ls`: the live sessions.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tapdeck_host::registry::Listing;
+
+use super::sessions::{Failed, alive, ask, connect};
+use crate::ending::{Ending, print};
+use crate::human;
+
+/// List live sessions.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tapdeck ls
+  tapdeck ls --json | jq '.[].socket'")]
+pub(crate) struct LsArgs {
+    /// Everything there is to say, with the sockets, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &LsArgs) -> Ending {
+    list(args).unwrap_or_else(Failed::end)
+}
+
+fn list(args: &LsArgs) -> Result<Ending, Failed> {
+    let (_, listings) = alive()?;
+    let sessions: Vec<Value> = listings.iter().map(describe).collect();
+    if args.json {
+        print(format_args!("{}\n", human::json(&Value::from(sessions))));
+        return Ok(Ending::Code(0));
+    }
+    let mut rows = vec![
+        ["ID", "NAME", "SIZE", "AGE", "DRIVER", "CLIENTS", "STATE", "COMMAND"].map(str::to_owned).to_vec(),
+    ];
+    rows.extend(sessions.iter().map(row));
+    let widths: Vec<usize> =
+        (0..7).map(|i| rows.iter().map(|r| tapdeck_term::text_width(&r[i])).max().unwrap_or(0)).collect();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(width.saturating_sub(tapdeck_term::text_width(cell)) + 2));
+        }
+        line.push_str(&row[7]);
+        print(format_args!("{}\n", line.trim_end()));
+    }
+    Ok(Ending::Code(0))
+}
+
+/// What the session itself says; one that does not answer is listed with what is known of it.
+fn describe(listing: &Listing) -> Value {
+    let mut info = connect(listing, "ls", "observer")
+        .and_then(|mut bus| ask(&mut bus, "INFO", "brief"))
+        .unwrap_or_else(|Failed(why, _)| json!({"state": "silent", "error": why}));
+    // The one who asks is no client to speak of.
+    if let Some(clients) = info.get_mut("clients").and_then(Value::as_array_mut)
+        && let Some(own) =
+            clients.iter().rposition(|c| c["name"].as_str().is_some_and(|n| n.starts_with("ls")))
+    {
+        clients.remove(own);
+    }
+    let fixed = json!({
+        "id": listing.id,
+        "name": listing.name,
+        "command": listing.command,
+        "cwd": listing.cwd,
+        "host_pid": listing.pid,
+        "started_ns": listing.started_ns,
+        "detached": listing.detached,
+        "socket": listing.socket.to_string_lossy(),
+        "buses": listing.buses,
+    });
+    if let (Some(info), Value::Object(fixed)) = (info.as_object_mut(), fixed) {
+        info.extend(fixed);
+    }
+    info
+}
+
+fn row(session: &Value) -> Vec<String> {
+    let text = |key: &str| session[key].as_str().unwrap_or("-").to_owned();
+    let number = |key: &str| session[key].as_u64();
+    let size = match (number("cols"), number("rows_n")) {
+        (Some(cols), Some(rows)) => format!("{cols}x{rows}"),
+        _ => "-".into(),
+    };
+    let age = number("age_ms").map_or("-".into(), |ms| human::duration(Duration::from_secs(ms / 1000)));
+    let clients = session["clients"].as_array().map_or(0, Vec::len).to_string();
+    let state = match (text("state"), &session["exit"]) {
+        (state, Value::Object(exit)) => match exit.get("signal").and_then(Value::as_str) {
+            Some(signal) => format!("{state} SIG{signal}"),
+            None => format!("{state} {}", exit.get("code").cloned().unwrap_or_default()),
+        },
+        (state, _) => state,
+    };
+    let command: Vec<&str> =
+        session["command"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    [text("id"), text("name"), size, age, text("driver"), clients, state, command.join(" ")]
+        .map(|cell| human::printable(&cell))
+        .to_vec()
+}

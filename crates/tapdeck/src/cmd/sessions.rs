@@ -1,0 +1,114 @@
+//! Finding live sessions, and talking to them: what all commands about sessions have in common.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use tapdeck_host::registry::{self, Listing};
+use tapdeck_serve::client::{Bus, ClientError, Hello};
+use tapdeck_serve::door::Address;
+
+use crate::ending::{Ending, code, say};
+
+/// How long a session may take to answer a question.
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
+
+/// Which session is meant.
+#[derive(Args)]
+pub(crate) struct Which {
+    /// Id or name of a live session, or the beginning of one; left out, the only one there is
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+}
+
+/// What went wrong, and the code to end with.
+pub(crate) struct Failed(pub(crate) String, pub(crate) i32);
+
+impl Failed {
+    /// Says it and ends.
+    pub(crate) fn end(self) -> Ending {
+        say(&self.0);
+        Ending::Code(self.1)
+    }
+}
+
+impl From<ClientError> for Failed {
+    fn from(e: ClientError) -> Self {
+        let code = match &e {
+            ClientError::NobodyThere(_) => code::NOT_FOUND,
+            ClientError::Denied(_) => code::FAILED,
+            _ => code::IO,
+        };
+        Failed(e.to_string(), code)
+    }
+}
+
+/// All live sessions, those of killed processes cleared away.
+pub(crate) fn alive() -> Result<(PathBuf, Vec<Listing>), Failed> {
+    let failed = |e: std::io::Error| Failed(format!("cannot list sessions: {e}"), code::IO);
+    let folder = registry::folder().map_err(failed)?;
+    let mut found = registry::listed(&folder).map_err(failed)?;
+    found.retain(|listing| {
+        let alive = registry::is_alive(listing.pid);
+        if !alive {
+            registry::clear(&folder, listing);
+        }
+        alive
+    });
+    Ok((folder, found))
+}
+
+/// The session that is meant.
+pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
+    let (_, mut found) = alive()?;
+    let none = |what: String| Err(Failed(what, code::NOT_FOUND));
+    let listing = |l: &Listing| match &l.name {
+        Some(name) => format!("{} ({name})", l.id),
+        None => l.id.clone(),
+    };
+    let Some(which) = which else {
+        return match found.len() {
+            0 => none("there is no live session: start one with tapdeck run -d".into()),
+            1 => Ok(found.remove(0)),
+            _ => {
+                let all: Vec<_> = found.iter().map(listing).collect();
+                Err(Failed(format!("say which session is meant: {}", all.join(", ")), code::USAGE))
+            }
+        };
+    };
+    if let Some(at) = found.iter().position(|l| l.id == which) {
+        return Ok(found.swap_remove(at));
+    }
+    for exact in [true, false] {
+        let fits = |l: &Listing| {
+            let name = l.name.as_deref().unwrap_or("");
+            if exact { name == which } else { l.id.starts_with(which) || name.starts_with(which) }
+        };
+        let at: Vec<usize> = (0..found.len()).filter(|i| fits(&found[*i])).collect();
+        match at.as_slice() {
+            [] => {}
+            [one] => return Ok(found.swap_remove(*one)),
+            many => {
+                let all: Vec<_> = many.iter().map(|i| listing(&found[*i])).collect();
+                return Err(Failed(
+                    format!("{which:?} fits several sessions: {}", all.join(", ")),
+                    code::USAGE,
+                ));
+            }
+        }
+    }
+    none(format!("no live session is called {which:?}: see tapdeck ls"))
+}
+
+/// A connection to a session's bus, under this name and role.
+pub(crate) fn connect(listing: &Listing, name: &str, role: &str) -> Result<Bus, Failed> {
+    let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
+    bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, ANSWER)?;
+    Ok(bus)
+}
+
+/// One question, one answer.
+pub(crate) fn ask(bus: &mut Bus, verb: &str, payload: &str) -> Result<Value, Failed> {
+    Ok(bus.ask(verb, payload, ANSWER)?.json())
+}

@@ -1,0 +1,135 @@
+//! `tapdeck wait`: until something is so in a session, without asking again and again.
+
+use std::time::Duration;
+
+use clap::Args;
+use regex::Regex;
+use serde_json::{Value, json};
+use tapdeck_host::Clock;
+
+use super::sessions::{Failed, Which, ask, connect, find};
+use crate::ending::{Ending, code, print};
+use crate::parse;
+
+/// Wait for a session.
+#[derive(Args)]
+#[command(after_help = "\
+Ends with 0 when it is so, with 1 when the time is over or the program ends first, and with 3 when there is
+no such session. --exit ends with 0 whatever the program's own code, which it prints.
+
+Examples:
+  tapdeck wait build --text 'tests? passed' --timeout 5m
+  tapdeck wait build --idle 500
+  tapdeck wait build --exit")]
+pub(crate) struct WaitArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    what: What,
+    /// Give up after this long
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse::duration)]
+    timeout: Duration,
+}
+
+/// What for.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// A row of the screen matches this regular expression
+    #[arg(long, value_name = "RE", value_parser = Regex::new)]
+    text: Option<Regex>,
+    /// Nothing was written for this many milliseconds
+    #[arg(long, value_name = "MS")]
+    idle: Option<u64>,
+    /// The program has ended
+    #[arg(long)]
+    exit: bool,
+    /// The cursor stands behind something that looks like a prompt, and nothing moves
+    #[arg(long)]
+    prompt: bool,
+}
+
+/// How long a prompt must stand.
+const SETTLED: Duration = Duration::from_millis(150);
+
+pub(crate) fn run(args: &WaitArgs) -> Ending {
+    wait(args).unwrap_or_else(Failed::end)
+}
+
+fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
+    let clock = Clock::start();
+    let now = || Duration::from_nanos(clock.now().mono_ns);
+    let listing = find(args.which.session.as_deref())?;
+    let mut bus = connect(&listing, "wait", "observer")?;
+    let info = ask(&mut bus, "INFO", "")?;
+    let mut idle_since =
+        now().saturating_sub(Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0).min(3_600_000)));
+    // Time before this process began to look counts too, but the clock here begins at nought.
+    let mut idle_before = Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0)).saturating_sub(now());
+    ask(&mut bus, "SUB", &json!({"max_fps": 60}).to_string())?;
+    let mut frame = info;
+    loop {
+        if args.what.holds(&frame, now().saturating_sub(idle_since) + idle_before) {
+            return Ok(Ending::Code(0));
+        }
+        let Some(left) = args.timeout.checked_sub(now()) else {
+            return Err(Failed(format!("not so within {:?}", args.timeout), code::FAILED));
+        };
+        // Quiet is nothing that is ever sent: look again when it would be long enough.
+        let quiet =
+            args.what.quiet().map(|q| q.saturating_sub(now().saturating_sub(idle_since) + idle_before));
+        let left = quiet.map_or(left, |q| left.min(q.max(Duration::from_millis(1))));
+        match bus.next(Some(left))? {
+            None => {}
+            Some(got) if got.verb == "FRAME" => {
+                frame = got.json();
+            }
+            Some(got) if got.verb == "OUT" => (idle_since, idle_before) = (now(), Duration::ZERO),
+            Some(got) if got.verb == "EVENT" => {
+                let event = got.json();
+                if event["name"] == "CLOSED" {
+                    return args.what.ended(&frame, &event["exit"]);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl What {
+    fn quiet(&self) -> Option<Duration> {
+        self.idle.map(Duration::from_millis).or(self.prompt.then_some(SETTLED))
+    }
+
+    fn holds(&self, frame: &Value, idle: Duration) -> bool {
+        if let Some(text) = &self.text {
+            return matches(text, frame);
+        }
+        let quiet = self.quiet().is_some_and(|q| idle >= q);
+        quiet && (!self.prompt || at_prompt(frame))
+    }
+
+    fn ended(&self, frame: &Value, exit: &Value) -> Result<Ending, Failed> {
+        if self.exit {
+            print(format_args!("{exit}\n"));
+            return Ok(Ending::Code(0));
+        }
+        if self.text.as_ref().is_some_and(|text| matches(text, frame)) || self.idle.is_some() {
+            return Ok(Ending::Code(0));
+        }
+        Err(Failed("the program has ended".into(), code::FAILED))
+    }
+}
+
+fn matches(text: &Regex, frame: &Value) -> bool {
+    frame["rows"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|row| text.is_match(row))
+}
+
+/// Whether the text in front of the cursor ends as prompts do.
+fn at_prompt(frame: &Value) -> bool {
+    let row = usize::try_from(frame["cy"].as_u64().unwrap_or(0)).unwrap_or(0);
+    let col = usize::try_from(frame["cx"].as_u64().unwrap_or(0)).unwrap_or(0);
+    let text: String = frame["rows"][row].as_str().unwrap_or("").chars().take(col).collect();
+    let text = text.trim_end();
+    text.ends_with(['$', '#', '%', '>', ':', '?', '❯', '›', '»', 'λ', ')', ']'])
+}

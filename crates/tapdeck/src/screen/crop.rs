@@ -1,0 +1,137 @@
+//! A model painted into a terminal of another size: the part around the cursor, row by row where something changed.
+
+use tapdeck_term::{Generation, Line, Style, Term};
+
+/// Paints one model into one terminal.
+#[derive(Default)]
+pub(crate) struct Crop {
+    seen: Option<Generation>,
+    /// The first row and column shown.
+    corner: (u16, u16),
+    /// Rows and columns of the terminal.
+    size: (u16, u16),
+}
+
+impl Crop {
+    /// What has been painted.
+    pub(crate) fn seen(&self) -> Option<Generation> {
+        self.seen
+    }
+
+    /// Everything is to be painted anew.
+    pub(crate) fn forget(&mut self) {
+        self.seen = None;
+    }
+
+    /// Appends what brings a terminal of this size up to date.
+    pub(crate) fn paint(&mut self, term: &Term, cols: u16, rows: u16, out: &mut Vec<u8>) {
+        let (cursor, size) = (term.cursor(), term.size());
+        let corner = (
+            follow(self.corner.0, cursor.row, rows, size.rows),
+            follow(self.corner.1, cursor.col, cols, size.cols),
+        );
+        let all = self.seen.is_none() || corner != self.corner || self.size != (rows, cols);
+        (self.corner, self.size) = (corner, (rows, cols));
+        let changed: Vec<u16> = match self.seen {
+            Some(since) if !all => term.diff(since).rows.iter().map(|r| r.row).collect(),
+            _ => (0..size.rows).collect(),
+        };
+        self.seen = Some(term.generation());
+        out.extend_from_slice(b"\x1b[?2026h\x1b[?25l");
+        if all {
+            out.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
+        }
+        for y in changed {
+            let Some(shown) = y.checked_sub(corner.0).filter(|y| *y < rows) else { continue };
+            out.extend_from_slice(format!("\x1b[{};1H\x1b[m\x1b[2K", shown + 1).as_bytes());
+            if let Some(line) = term.row(y) {
+                write_part(&line, corner.1, cols, out);
+            }
+        }
+        let (y, x) = (cursor.row.saturating_sub(corner.0), cursor.col.saturating_sub(corner.1));
+        out.extend_from_slice(format!("\x1b[{};{}H", y.min(rows) + 1, x.min(cols) + 1).as_bytes());
+        out.extend_from_slice(if cursor.visible { b"\x1b[?25h\x1b[?2026l" } else { b"\x1b[?2026l" });
+    }
+}
+
+/// The first place shown so that `at` is in sight, moved no more than it must be.
+fn follow(first: u16, at: u16, room: u16, whole: u16) -> u16 {
+    let last = whole.saturating_sub(room);
+    let low = at.saturating_sub(room.saturating_sub(1));
+    first.clamp(low.min(last), at.min(last).max(low.min(last)))
+}
+
+/// The columns of a row that are in sight. A wide character that is cut in half is left blank.
+fn write_part(line: &Line<'_>, from: u16, cols: u16, out: &mut Vec<u8>) {
+    let (from, to) = (usize::from(from), usize::from(from) + usize::from(cols));
+    let mut col = 0;
+    let mut pen = Style::default();
+    let mut blanks = 0;
+    line.each(|text, width, style| {
+        let at = col;
+        col += width;
+        if col <= from || at >= to {
+            return;
+        }
+        let blank = text.is_empty() || at < from || col > to;
+        let shown = col.min(to) - at.max(from);
+        if blank && style == Style::default() {
+            blanks += shown;
+            return;
+        }
+        if blanks > 0 {
+            out.extend_from_slice(format!("\x1b[{blanks}C").as_bytes());
+            blanks = 0;
+        }
+        if style != pen {
+            style.write_sgr(out);
+            pen = style;
+        }
+        if blank {
+            out.extend(std::iter::repeat_n(b' ', shown));
+        } else {
+            out.extend_from_slice(text.as_bytes());
+        }
+    });
+    if pen != Style::default() {
+        out.extend_from_slice(b"\x1b[m");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapdeck_term::{Settings, Size};
+
+    use super::*;
+
+    /// What is painted into a small terminal is the part of the large one around its cursor.
+    #[test]
+    fn the_part_around_the_cursor_is_shown() {
+        let mut term = Term::new(Size::new(20, 6), Settings::default());
+        let mut small = Term::new(Size::new(8, 3), Settings::default());
+        let mut crop = Crop::default();
+        for bytes in [
+            &b"one two three four\r\n2\r\n3\r\n"[..],
+            b"\x1b[6;20H\x1b[31mX",
+            b"\x1b[H",
+            b"\xe4\xb8\xad\xe4\xb8\xad",
+        ] {
+            term.feed(bytes, 0);
+            let mut out = Vec::new();
+            crop.paint(&term, 8, 3, &mut out);
+            small.feed(&out, 0);
+            let (y0, x0) = crop.corner;
+            for y in 0..3 {
+                let text: String = small.row(y).map(|l| l.text()).unwrap_or_default();
+                let whole: String = term.row(y + y0).map(|l| l.text()).unwrap_or_default();
+                if whole.is_ascii() {
+                    let part: String = whole.chars().skip(usize::from(x0)).take(8).collect();
+                    assert_eq!(text, part.trim_end(), "row {y}");
+                }
+            }
+            let (a, b) = (small.cursor(), term.cursor());
+            assert_eq!((a.row + y0, a.col + x0), (b.row, b.col.min(x0 + 7)));
+        }
+        assert_eq!(small.row(0).map(|l| l.text()).as_deref(), Some("中中two"));
+    }
+}
