@@ -11,6 +11,7 @@ mod inbox;
 mod launch;
 mod outer;
 mod player;
+pub mod probe;
 mod recorder;
 pub mod registry;
 mod shared;

@@ -9,6 +9,7 @@ mod task;
 
 pub use folder::{CassetteFolder, CommitError, diagnostics_folder, replace_file_in};
 pub use lock::{AccountLock, LockError};
+pub(crate) use preflight::run_quietly;
 pub use preflight::{
     DEFAULT_ENV, Environment, PreflightError, check_command, find_program, git_sha, new_uuid, rfc3339,
 };

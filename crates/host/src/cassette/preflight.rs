@@ -158,9 +158,21 @@ pub fn check_command(
     let mut spec = CommandSpec::new(["/bin/sh", "-c", check]);
     spec.cwd = cwd.map(Path::to_owned);
     environment.apply(&mut spec);
+    let (ended, exit, output) = run_quietly(&spec)?;
+    let how = match (ended, exit) {
+        (Ended::TimedOut, _) => format!("took longer than {} s", CHECK_LIMIT.as_secs()),
+        (_, Exit::Code(0)) => return Ok(output),
+        (_, Exit::Code(code)) => format!("ended with exit code {code}"),
+        (_, Exit::Signal(signal)) => format!("was ended by signal {signal}"),
+    };
+    Err(PreflightError::CheckFailed { check: check.to_owned(), how, output })
+}
+
+/// Runs a command on pipes with nothing to read, and returns how it ended and what it printed.
+pub(crate) fn run_quietly(spec: &CommandSpec) -> Result<(Ended, Exit, String), PreflightError> {
     let broken = |e: io::Error| PreflightError::Check(e.to_string());
     let signals = Signals::install().map_err(broken)?;
-    let backend = Pipes::spawn(&spec, signals.inherited())
+    let backend = Pipes::spawn(spec, signals.inherited())
         .map_err(|e: SpawnError| PreflightError::Check(e.to_string()))?;
     let clock = Clock::start();
     let log = SharedLog::new(LogLimits { keep: CHECK_OUTPUT, cap: 4 * CHECK_OUTPUT });
@@ -177,14 +189,7 @@ pub fn check_command(
             output.extend_from_slice(&bytes);
         }
     }
-    let output = String::from_utf8_lossy(&output).into_owned();
-    let how = match (outcome.ended, outcome.exit) {
-        (Ended::TimedOut, _) => format!("took longer than {} s", CHECK_LIMIT.as_secs()),
-        (_, Exit::Code(0)) => return Ok(output),
-        (_, Exit::Code(code)) => format!("ended with exit code {code}"),
-        (_, Exit::Signal(signal)) => format!("was ended by signal {signal}"),
-    };
-    Err(PreflightError::CheckFailed { check: check.to_owned(), how, output })
+    Ok((outcome.ended, outcome.exit, String::from_utf8_lossy(&output).into_owned()))
 }
 
 /// The commit that the folder's work tree stands at, if it is one. Read from the files of git, so that it needs

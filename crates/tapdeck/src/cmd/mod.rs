@@ -18,6 +18,7 @@ mod late;
 mod ls;
 mod peek;
 mod play;
+mod probe;
 mod rec;
 mod render;
 mod repair;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Cassette(cassette::CassetteArgs),
     Test(test::TestArgs),
     Scrub(scrub::ScrubCommand),
+    Probe(probe::ProbeArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
 }
@@ -93,6 +95,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Cassette(args) => cassette::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Scrub(args) => scrub::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }
 }

@@ -8,6 +8,7 @@ mod convert;
 mod faults;
 mod plain;
 mod play;
+mod probe;
 mod rec;
 mod repair;
 mod scenarios;

@@ -10,7 +10,7 @@ use tapdeck_tape::cassette::{
 };
 
 /// A manifest with everything that does not depend on the run, and an empty ending.
-pub(super) fn begin(wall_ns: u64, cwd: &Path) -> std::io::Result<Closing> {
+pub(crate) fn begin(wall_ns: u64, cwd: &Path) -> std::io::Result<Closing> {
     let now = rfc3339(wall_ns);
     let manifest = Manifest {
         version: VERSION,

@@ -8,6 +8,7 @@ mod verify;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use manifest::begin;
 pub(crate) use pack::{Packing, repack};
 pub(crate) use verify::check_one;
 

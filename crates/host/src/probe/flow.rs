@@ -1,0 +1,297 @@
+//! The flows as they stand in `agents/*.toml`, with their patterns made ready.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::Deserialize;
+use tapdeck_term::keys::KeyPress;
+
+/// The agents that come with the product.
+const BUILTIN: [(&str, &str); 2] = [
+    ("claude", include_str!("../../../../agents/claude.toml")),
+    ("codex", include_str!("../../../../agents/codex.toml")),
+];
+
+/// A flow that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlowError {
+    /// There is no such agent.
+    #[error("there is no agent {0:?}: take {list}", list = agent_names().join(" or "))]
+    NoAgent(String),
+    /// The agent has no such probe.
+    #[error("{agent} has no probe {probe:?}: take {list}")]
+    NoProbe {
+        /// The agent.
+        agent: String,
+        /// What was asked for.
+        probe: String,
+        /// What it has.
+        list: String,
+    },
+    /// The file is not what it should be.
+    #[error("the rules of {agent}: {why}")]
+    Malformed {
+        /// The agent.
+        agent: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// An agent.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// What to start.
+    pub program: String,
+    /// Columns of its terminal.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+    /// Variables that it is given beside the usual ones.
+    #[serde(default)]
+    pub env: Vec<String>,
+    /// Arguments with which it tells by its exit code whether anybody is signed in.
+    #[serde(default)]
+    pub auth: Vec<String>,
+    /// Keys that make it end.
+    #[serde(default)]
+    pub quit: Vec<String>,
+    /// What its screen says when there is nothing to read.
+    #[serde(default)]
+    pub sign: Vec<Sign>,
+    /// What may stand in the way.
+    #[serde(default)]
+    pub dialog: Vec<Dialog>,
+    /// Its probes by name.
+    probe: BTreeMap<String, RawProbe>,
+}
+
+/// A text that tells why there is nothing to read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sign {
+    /// What it means.
+    pub status: super::Status,
+    /// One of these in a row …
+    pub any: Vec<Pattern>,
+    /// … without one of these.
+    #[serde(default)]
+    pub but: Vec<Pattern>,
+}
+
+/// A dialog and the way past it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dialog {
+    /// Its name in reports.
+    pub name: String,
+    /// A row that shows it.
+    pub when: Pattern,
+    /// The row of its menu that must be marked before the keys are sent.
+    pub choose: Option<Pattern>,
+    /// Keys that lead past it.
+    pub keys: Vec<String>,
+}
+
+/// A regular expression, compiled as it is read.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Pattern(Regex);
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Regex::new(&text).map(Self).map_err(|e| format!("{text:?} is no pattern: {e}"))
+    }
+}
+
+impl std::ops::Deref for Pattern {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.0
+    }
+}
+
+/// A probe as it stands in the file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawProbe {
+    same_as: Option<String>,
+    args: Vec<String>,
+    on_exit: bool,
+    ready: Option<Pattern>,
+    send: Vec<String>,
+    done: Vec<Pattern>,
+    then: Vec<String>,
+    then_done: Vec<Pattern>,
+    needs: Vec<String>,
+    late: Vec<Pattern>,
+    fresh_minutes: u64,
+    reach: usize,
+    used: Option<Pattern>,
+    left: Option<Pattern>,
+    resets: Option<Pattern>,
+    plan: Option<Pattern>,
+    window: Vec<Window>,
+    models: Vec<Pattern>,
+    reasoning: Option<Pattern>,
+    reasoning_rows: Option<Pattern>,
+}
+
+/// A window of a quota, as a panel shows it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// A short name that does not change.
+    pub id: String,
+    /// As the agent calls it.
+    pub name: String,
+    /// The row that it begins with.
+    pub header: Pattern,
+    /// Its length.
+    pub minutes: Option<u64>,
+}
+
+/// A probe: one thing to read off an agent's screen.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// Its name: `quota`, `models`, `reasoning` or `status`.
+    pub name: String,
+    /// Arguments of the program.
+    pub args: Vec<String>,
+    /// The program prints and ends: no keys.
+    pub on_exit: bool,
+    /// A row that shows that it waits for a command.
+    pub ready: Option<Pattern>,
+    /// Steps: keys by their names, everything else is typed.
+    pub steps: Vec<Step>,
+    /// What must have been read.
+    pub needs: Vec<String>,
+    /// Rows that explain a panel that never becomes complete: the agent does not tell.
+    pub late: Vec<Pattern>,
+    /// For how long the answer may be believed.
+    pub fresh_minutes: u64,
+    /// Rows below a header in which its figures stand.
+    pub reach: usize,
+    /// Share used.
+    pub used: Option<Pattern>,
+    /// Share left.
+    pub left: Option<Pattern>,
+    /// When it starts anew.
+    pub resets: Option<Pattern>,
+    /// Kind of account.
+    pub plan: Option<Pattern>,
+    /// Windows of a quota.
+    pub windows: Vec<Window>,
+    /// Names of models.
+    pub models: Vec<Pattern>,
+    /// Levels of effort, a list in one row.
+    pub reasoning: Option<Pattern>,
+    /// Levels of effort, a row each.
+    pub reasoning_rows: Option<Pattern>,
+}
+
+/// Something to send, and what shows that it has had its effect.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Keys and texts.
+    pub keys: Vec<String>,
+    /// Rows that must all be there, written after the keys.
+    pub done: Vec<Pattern>,
+}
+
+/// The names of all agents.
+pub fn agent_names() -> Vec<&'static str> {
+    BUILTIN.iter().map(|(name, _)| *name).collect()
+}
+
+/// An agent's flows.
+///
+/// # Errors
+/// When there is no such agent.
+pub fn agent(name: &str) -> Result<Agent, FlowError> {
+    let found = BUILTIN.iter().find(|(known, _)| *known == name);
+    let (_, text) = found.ok_or_else(|| FlowError::NoAgent(name.to_owned()))?;
+    let agent: Agent = toml::from_str(text)
+        .map_err(|e| FlowError::Malformed { agent: name.to_owned(), why: e.to_string() })?;
+    Ok(agent)
+}
+
+impl Agent {
+    /// One of its probes.
+    ///
+    /// # Errors
+    /// When it has no such probe, or its rules are wrong.
+    pub fn probe(&self, name: &str) -> Result<Probe, FlowError> {
+        let missing = || FlowError::NoProbe {
+            agent: self.name.clone(),
+            probe: name.to_owned(),
+            list: self.probe.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        let mut raw = self.probe.get(name).ok_or_else(missing)?;
+        if let Some(other) = &raw.same_as {
+            raw = self.probe.get(other).ok_or_else(missing)?;
+        }
+        let raw = raw.clone();
+        let malformed = |why: &str| FlowError::Malformed {
+            agent: self.name.clone(),
+            why: format!("probe {name}: {why}"),
+        };
+        if !raw.on_exit && (raw.ready.is_none() || raw.send.is_empty() || raw.done.is_empty()) {
+            return Err(malformed("it needs ready, send and done"));
+        }
+        let mut steps = vec![Step { keys: raw.send, done: raw.done }];
+        if !raw.then.is_empty() {
+            steps.push(Step { keys: raw.then, done: raw.then_done });
+        }
+        Ok(Probe {
+            name: name.to_owned(),
+            args: raw.args,
+            on_exit: raw.on_exit,
+            ready: raw.ready,
+            steps: if raw.on_exit { Vec::new() } else { steps },
+            needs: raw.needs,
+            late: raw.late,
+            fresh_minutes: raw.fresh_minutes,
+            reach: raw.reach,
+            used: raw.used,
+            left: raw.left,
+            resets: raw.resets,
+            plan: raw.plan,
+            windows: raw.window,
+            models: raw.models,
+            reasoning: raw.reasoning,
+            reasoning_rows: raw.reasoning_rows,
+        })
+    }
+}
+
+/// Whether a word of a step is the name of a key.
+pub(super) fn key_of(word: &str) -> Option<KeyPress> {
+    // A single character is text.
+    if word.chars().count() < 2 { None } else { word.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flow_is_whole() {
+        for name in agent_names() {
+            let agent = agent(name).expect(name);
+            for probe in ["quota", "models", "reasoning", "status"] {
+                let probe = agent.probe(probe).expect(probe);
+                assert!(probe.fresh_minutes > 0 && !probe.needs.is_empty(), "{name} {}", probe.name);
+            }
+            assert!(agent.probe("weather").is_err());
+        }
+        assert!(agent("nobody").is_err());
+    }
+}

@@ -1,0 +1,267 @@
+//! A probe against the real program, through the same driver as every session, and against a cassette of one.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapdeck_core::scrub::Rules;
+use tapdeck_core::{Event, Exit, ReaderId, ReaderKind, Role, WinSize};
+use tapdeck_tape::cassette::{Cassette, EventKind, Model};
+use tapdeck_term::keys::encode;
+
+use super::flow::{Agent, Probe, key_of};
+use super::machine::{Action, Machine, rows};
+use super::parse::{Facts, Status, sign};
+use crate::backend::CommandSpec;
+use crate::cassette::{
+    CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, PreflightError, Recorded, find_program,
+    run_quietly,
+};
+use crate::clock::Clock;
+use crate::driver::Ended;
+use crate::inbox::Handle;
+use crate::launch::{Launch, Session};
+use crate::recorder::state_folder;
+use crate::shared::{SharedLog, Woken};
+
+/// How often the screen is looked at when nothing happens.
+const TICK: Duration = Duration::from_millis(50);
+/// How long the program may take to end by its own keys.
+const QUIT_TICKS: usize = 40;
+
+/// How to probe.
+#[derive(Debug, Default)]
+pub struct ProbeOptions {
+    /// The program, if it is not the agent's usual one.
+    pub program: Option<OsString>,
+    /// The folder to run it in; an empty one kept for that when left out, so that trusting it gives nothing away.
+    pub cwd: Option<PathBuf>,
+    /// Ends a probe that takes longer than everything it waits for.
+    pub timeout: Option<Duration>,
+    /// Where to keep the whole timeline.
+    pub cassette: Option<CassetteFolder>,
+    /// What must not be seen in it.
+    pub rules: Option<Arc<Rules>>,
+}
+
+/// What came of a probe.
+pub struct Probed {
+    /// In one word.
+    pub status: Status,
+    /// In one sentence.
+    pub detail: String,
+    /// What was read.
+    pub facts: Facts,
+    /// When, in nanoseconds since 1970.
+    pub captured_ns: u64,
+    /// The environment that the program had.
+    pub environment: Environment,
+    /// The command line.
+    pub argv: Vec<OsString>,
+    /// The timeline, where it was to be kept and there is one.
+    pub recorded: Option<Recorded>,
+}
+
+/// Runs a probe against the program.
+pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed {
+    let clock = Clock::start();
+    // A program that is named by a path is meant from here.
+    let program = options.program.take().unwrap_or_else(|| agent.program.as_str().into());
+    let program = match program.as_bytes().contains(&b'/') {
+        true => std::fs::canonicalize(&program).map_or(program, PathBuf::into_os_string),
+        false => program,
+    };
+    if options.cwd.is_none() {
+        let folder = state_folder().join("probe");
+        options.cwd = std::fs::create_dir_all(&folder).is_ok().then_some(folder);
+    }
+    let allowed = DEFAULT_ENV.into_iter().chain(agent.env.iter().map(String::as_str));
+    let given = [("TERM".into(), "xterm-256color".into())];
+    let mut environment = Environment::from_allowlist(allowed, given);
+    environment.default_value("LANG", "C.UTF-8");
+    let mut argv = vec![program];
+    argv.extend(probe.args.iter().map(OsString::from));
+    let mut done = Probed {
+        status: Status::Error,
+        detail: String::new(),
+        facts: Facts::default(),
+        captured_ns: clock.wall_start_ns(),
+        environment,
+        argv,
+        recorded: None,
+    };
+    if let Err(e) = find_program(&done.argv[0], options.cwd.as_deref()) {
+        let why = match e {
+            PreflightError::NotFound(name) => format!("{name}: command not found"),
+            e => e.to_string(),
+        };
+        (done.status, done.detail) = (Status::Unavailable, why);
+        return done;
+    }
+    if !probe.on_exit && !agent.auth.is_empty() {
+        let words = done.argv.iter().take(1).cloned().chain(agent.auth.iter().map(OsString::from));
+        let mut spec = CommandSpec::new(words);
+        spec.cwd.clone_from(&options.cwd);
+        done.environment.apply(&mut spec);
+        // An answer that cannot be had decides nothing.
+        if let Ok((Ended::Program, Exit::Code(code @ 1..), _)) = run_quietly(&spec) {
+            let asked = agent.auth.join(" ");
+            done.status = Status::Unauthenticated;
+            done.detail = format!("`{} {asked}` ended with exit code {code}", agent.program);
+            return done;
+        }
+    }
+    let mut launch = Launch::new(CommandSpec::new(done.argv.clone()));
+    done.environment.apply(&mut launch.command);
+    launch.command.cwd = options.cwd;
+    launch.headless = true;
+    launch.size = Some(WinSize::cells(agent.cols, agent.rows));
+    launch.timeout = options.timeout;
+    let (tx, rx) = channel();
+    let (agent, flow) = (agent.clone(), probe.clone());
+    let outcome = launch.run_recorded(
+        |log, clock, size| {
+            let recorder = options
+                .cassette
+                .map(|folder| CassetteRecorder::start(folder, log.clone(), clock, size, 100, options.rules));
+            recorder.transpose()
+        },
+        |recorder| recorder.and_then(|r| r.finish().ok()),
+        |session| {
+            let Session { handle, log, clock, .. } = session;
+            let reader = log.reader_from_start(ReaderKind::Lossless);
+            let watcher = Watcher { log, reader, clock };
+            let work = move || watcher.watch(&agent, &flow, &handle, &tx);
+            // Without a thread nothing is read, and the time limit ends the program.
+            let _ = std::thread::Builder::new().name("tapdeck-probe".into()).spawn(work);
+        },
+    );
+    match outcome {
+        Ok((Ok(_), recorded)) => {
+            done.recorded = recorded;
+            match rx.recv() {
+                Ok((status, detail, facts)) => {
+                    (done.status, done.detail, done.facts) = (status, detail, facts)
+                }
+                Err(_) => done.detail = "the probe broke down".into(),
+            }
+        }
+        Ok((Err(e), _)) | Err(e) => done.detail = e.to_string(),
+    }
+    done
+}
+
+/// Who looks at the screen.
+struct Watcher {
+    log: SharedLog,
+    reader: ReaderId,
+    clock: Clock,
+}
+
+impl Watcher {
+    fn watch(self, agent: &Agent, probe: &Probe, handle: &Handle, tx: &Sender<(Status, String, Facts)>) {
+        let mut machine = Machine::new(agent, probe);
+        let mut model = Model::new(agent.rows, agent.cols);
+        let party = handle.join("probe", Role::Bot).ok();
+        let send = |bytes: Vec<u8>| {
+            if let Some(party) = party {
+                // Each time: a bot that was silent for long has lost the stick.
+                let _ = handle.claim(party);
+                // A refusal means that the program no longer reads, which shows soon enough.
+                let _ = handle.input(party, None, Bytes::from(bytes));
+            }
+        };
+        loop {
+            let over = self.read(&mut model);
+            if over {
+                machine.exited(&model);
+                break;
+            }
+            match machine.look(self.clock.now().mono_ns / 1_000_000, &model) {
+                Some(Action::Send(bytes)) => send(bytes),
+                Some(Action::Finish) => break,
+                None => {}
+            }
+        }
+        let (status, detail) = machine.result().unwrap_or((Status::Error, "it ended without an answer"));
+        let _ = tx.send((status, detail.to_owned(), machine.facts().clone()));
+        // Its own way out first, so that it can put its things in order.
+        let modes = model.term().modes();
+        for key in agent.quit.iter().filter_map(|k| key_of(k)) {
+            send(encode(key, &modes));
+            if self.read(&mut model) {
+                break;
+            }
+        }
+        for _ in 0..QUIT_TICKS {
+            if self.read(&mut model) {
+                break;
+            }
+        }
+        handle.cancel();
+        self.log.remove_reader(self.reader);
+    }
+
+    /// Takes what has come, or waits a moment for it; says whether the session is over.
+    fn read(&self, model: &mut Model) -> bool {
+        let woken = self.log.wait(self.reader, 1, Some(TICK));
+        let mut entries = Vec::new();
+        let mut over = woken == Woken::Closed;
+        loop {
+            self.log.read(self.reader, 1 << 16, &mut entries);
+            if entries.is_empty() {
+                return over;
+            }
+            for entry in entries.drain(..) {
+                match entry.event {
+                    Event::Output { bytes, .. } => model.output(&bytes),
+                    Event::Resize(size) => model.resize(size.rows, size.cols),
+                    Event::Exit(_) => over = true,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Reads the facts off a cassette of a probe, with no program at all.
+pub fn read_cassette(agent: &Agent, probe: &Probe, cassette: &Cassette) -> (Status, String, Facts) {
+    let typed = |e: &EventKind| match e {
+        EventKind::Input(i) => i.source.as_deref() != Some("reply") && i.bytes.contains(&b'\r'),
+        _ => false,
+    };
+    // What was on the screen before the last command was sent is stale.
+    let sent = cassette.events.iter().rposition(|e| typed(&e.kind)).unwrap_or(0);
+    let mut model = Model::of(&cassette.manifest);
+    let mut since = 0;
+    let mut found = None;
+    let done = probe.steps.last().map_or(&[][..], |step| &step.done);
+    for (i, event) in cassette.events.iter().enumerate() {
+        if i == sent {
+            since = model.fed();
+        }
+        if model.apply(event) && i >= sent {
+            let fresh = rows(&model, since);
+            let shown = done.iter().all(|p| fresh.iter().any(|row| p.is_match(row)));
+            let facts = Facts::read(probe, &fresh);
+            if shown && facts.missing(probe).is_empty() {
+                found = Some(facts);
+            }
+        }
+    }
+    if let Some(facts) = found {
+        return (Status::Ok, "read off the cassette".into(), facts);
+    }
+    let all = rows(&model, 0);
+    match sign(agent, &all) {
+        Some((status, row)) => (status, row, Facts::default()),
+        None => {
+            let missing = Facts::read(probe, &all).missing(probe).join(", ");
+            (Status::Error, format!("the cassette does not show it: {missing} missing"), Facts::default())
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! `tapdeck probe`: the facts that only an agent's screen shows, read by rules that are data.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tapdeck_core::scrub::Rules;
+use tapdeck_host::cassette::{CassetteFolder, diagnostics_folder, rfc3339, scrub_rules};
+use tapdeck_host::probe::{Agent, Facts, Probe, ProbeOptions, Probed, Status, agent, probe, read_cassette};
+use tapdeck_tape::cassette::{Cassette, Discovery, Exit, Quota};
+
+use super::cassette::begin;
+use crate::ending::{Ending, code, print, say};
+use crate::{human, parse};
+
+/// Read the facts that only an agent's screen shows: quota, models, reasoning levels.
+#[derive(Args)]
+#[command(after_help = "\
+The answer is one of ok, unauthenticated, unavailable and error; the exit code is 0 for ok and 1 for
+the others. A panel counts only if it was drawn after the command, is complete and stands still.
+Quota may be believed for 15 minutes, models and levels for a day.
+
+Examples:
+  tapdeck probe claude quota
+  tapdeck probe codex models --json
+  tapdeck probe claude quota --cassette cassettes/claude-quota
+  tapdeck probe claude quota --from cassettes/claude-quota      with no program at all")]
+pub(crate) struct ProbeArgs {
+    /// The agent: claude or codex
+    #[arg(value_name = "AGENT")]
+    agent: String,
+    /// What to read
+    #[arg(value_name = "WHAT", value_enum)]
+    what: What,
+    /// The program, if it is not in PATH under its usual name
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "from")]
+    program: Option<OsString>,
+    /// Run it in this folder; in an empty one under $XDG_STATE_HOME/tapdeck when left out
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// End it after this long, whatever it is doing
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse::duration)]
+    timeout: Duration,
+    /// Keep the whole timeline as a cassette, if the probe succeeds; else its traces go to diagnostics
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    cassette: Option<PathBuf>,
+    /// Replace a cassette that is there
+    #[arg(long, requires = "cassette")]
+    overwrite: bool,
+    /// Keep the timeline as it was, secrets and all
+    #[arg(long, requires = "cassette")]
+    no_scrub: bool,
+    /// Read a cassette of an earlier probe instead of running the program
+    #[arg(long, value_name = "CASSETTE")]
+    from: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    Quota,
+    Models,
+    Reasoning,
+    Status,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quota => "quota",
+            Self::Models => "models",
+            Self::Reasoning => "reasoning",
+            Self::Status => "status",
+        }
+    }
+
+    fn is_quota(self) -> bool {
+        matches!(self, Self::Quota | Self::Status)
+    }
+}
+
+/// What went wrong before there was a probe, and the exit code for it.
+type Fail = (String, i32);
+
+pub(crate) fn run(args: &ProbeArgs) -> Ending {
+    match answer(args) {
+        Ok(status) => Ending::Code(if status == Status::Ok { 0 } else { code::FAILED }),
+        Err((message, code)) => {
+            match args.json {
+                true => print(format_args!("{}\n", human::json(&json!({"error": message})))),
+                false => say(message),
+            }
+            Ending::Code(code)
+        }
+    }
+}
+
+fn answer(args: &ProbeArgs) -> Result<Status, Fail> {
+    let usage = |e: tapdeck_host::probe::FlowError| (e.to_string(), code::USAGE);
+    let agent = agent(&args.agent).map_err(usage)?;
+    let flow = agent.probe(args.what.name()).map_err(usage)?;
+    if let Some(path) = &args.from {
+        let cassette = Cassette::open(path).map_err(|e| (format!("{}: {e}", path.display()), code::IO))?;
+        let (status, detail, facts) = read_cassette(&agent, &flow, &cassette);
+        let at = cassette.manifest.harness.captured_at.clone();
+        args.show(&Shown { agent: &agent, flow: &flow, status, detail: &detail, facts: &facts, at: &at });
+        return Ok(status);
+    }
+    let options = ProbeOptions {
+        program: args.program.clone(),
+        cwd: args.cwd.clone(),
+        timeout: Some(args.timeout),
+        cassette: args.folder()?,
+        rules: args.rules()?,
+    };
+    let mut probed = probe(&agent, &flow, options);
+    let at = rfc3339(probed.captured_ns);
+    let kept = args.keep(&agent, &flow, &mut probed)?;
+    let Probed { status, detail, facts, .. } = &probed;
+    args.show(&Shown { agent: &agent, flow: &flow, status: *status, detail, facts, at: &at });
+    if let Some(kept) = kept {
+        say(kept);
+    }
+    Ok(probed.status)
+}
+
+impl ProbeArgs {
+    fn folder(&self) -> Result<Option<CassetteFolder>, Fail> {
+        let folder = self.cassette.as_deref().map(|path| CassetteFolder::create(path, self.overwrite));
+        folder.transpose().map_err(|e| (e.to_string(), code::USAGE))
+    }
+
+    fn rules(&self) -> Result<Option<Arc<Rules>>, Fail> {
+        if self.no_scrub {
+            return Ok(None);
+        }
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let cwd = self.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let rules = scrub_rules(&[], &[("work folder", &cwd), ("home", &home)], []);
+        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::INTERNAL))
+    }
+
+    /// Keeps the timeline where it was asked for; says where it is.
+    fn keep(&self, agent: &Agent, flow: &Probe, probed: &mut Probed) -> Result<Option<String>, Fail> {
+        let Some(recorded) = probed.recorded.take() else { return Ok(None) };
+        let io = |e: &dyn std::fmt::Display| (e.to_string(), code::IO);
+        let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
+        let mut closing = begin(probed.captured_ns, cwd).map_err(|e| io(&e))?;
+        let m = &mut closing.manifest;
+        m.harness.name.clone_from(&agent.name);
+        m.harness.capability = Some(flow.name.as_str().into());
+        m.harness.account_class.clone_from(&probed.facts.plan);
+        m.harness.freshness_window = Some(window(flow));
+        m.command.workdir_policy = if self.cwd.is_some() { "given" } else { "temporary" }.into();
+        m.command.argv = probed.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        m.command.env_allowlist = probed.environment.names();
+        m.command.timeout_ms = Some(self.timeout.as_millis() as u64);
+        m.terminal.term = probed.environment.get("TERM");
+        m.terminal.locale = probed.environment.get("LANG");
+        closing.scrub_report.environment_removed = probed.environment.removed();
+        closing.outcome.exit = match recorded.exit() {
+            Some(tapdeck_core::Exit::Code(code)) => Exit { code: Some(code), signal: None },
+            Some(tapdeck_core::Exit::Signal(n)) => {
+                Exit { code: None, signal: Some(tapdeck_tape::cassette::signal_name(n)) }
+            }
+            None => Exit::default(),
+        };
+        closing.outcome.metadata.insert("ended".into(), "probe".into());
+        let at = rfc3339(probed.captured_ns);
+        match self.what.is_quota() {
+            true => closing.quota = Some(quota(agent, flow, probed.status, &probed.facts, &at)),
+            false => closing.discovery = Some(discovery(flow, &probed.facts, &at)),
+        }
+        if probed.status == Status::Ok {
+            recorded.accept(closing).map_err(|e| io(&e))?;
+            return Ok(self.cassette.as_ref().map(|p| format!("the timeline is kept in {}", p.display())));
+        }
+        // No evidence of anything but a failure.
+        let reason =
+            json!({"reason": probed.detail, "status": probed.status.to_string(), "probe": flow.name});
+        let place = recorded
+            .reject(&diagnostics_folder(), probed.captured_ns, &reason, closing)
+            .map_err(|e| io(&e))?;
+        Ok(Some(format!("no cassette was made; the traces are in {}", place.display())))
+    }
+
+    fn show(&self, shown: &Shown<'_>) {
+        if self.json {
+            print(format_args!("{}\n", human::json(&shown.to_json(self.what))));
+        } else {
+            print(format_args!("{}", shown.to_text()));
+        }
+    }
+}
+
+fn window(flow: &Probe) -> String {
+    format!("{}m", flow.fresh_minutes)
+}
+
+fn quota(agent: &Agent, flow: &Probe, status: Status, facts: &Facts, at: &str) -> Quota {
+    Quota {
+        source: format!("{} {}", agent.name, flow.name),
+        status: status.to_string(),
+        captured_at: at.into(),
+        freshness_window: Some(window(flow)),
+        account_class: facts.plan.clone(),
+        windows: facts.windows.clone(),
+        ..Quota::default()
+    }
+}
+
+fn discovery(flow: &Probe, facts: &Facts, at: &str) -> Discovery {
+    Discovery {
+        models: facts.models.clone(),
+        reasoning_levels: facts.reasoning.clone(),
+        captured_at: at.into(),
+        freshness_window: Some(window(flow)),
+        ..Discovery::default()
+    }
+}
+
+/// An answer.
+struct Shown<'a> {
+    agent: &'a Agent,
+    flow: &'a Probe,
+    status: Status,
+    detail: &'a str,
+    facts: &'a Facts,
+    at: &'a str,
+}
+
+impl Shown<'_> {
+    fn to_json(&self, what: What) -> Value {
+        let body = match what.is_quota() {
+            true => serde_json::to_value(quota(self.agent, self.flow, self.status, self.facts, self.at)),
+            false => serde_json::to_value(discovery(self.flow, self.facts, self.at)),
+        };
+        let key = if what.is_quota() { "quota" } else { "discovery" };
+        json!({
+            "agent": self.agent.name, "probe": self.flow.name, "status": self.status, "detail": self.detail,
+            key: body.unwrap_or_default(),
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!(
+            "{} {}: {} ({})\n",
+            self.agent.name,
+            self.flow.name,
+            self.status,
+            human::printable(self.detail)
+        );
+        if let Some(plan) = &self.facts.plan {
+            text.push_str(&format!("  plan       {}\n", human::printable(plan)));
+        }
+        for w in &self.facts.windows {
+            let resets = w.resets_at.as_ref().map(|r| format!(", resets {r}")).unwrap_or_default();
+            let line = format!("{}: {}% used{resets}, {}", w.name, w.used_percent.unwrap_or(0.0), w.state);
+            text.push_str(&format!("  {}\n", human::printable(&line)));
+        }
+        for (name, list) in [("models", &self.facts.models), ("levels", &self.facts.reasoning)] {
+            if !list.is_empty() {
+                text.push_str(&format!("  {name:<10} {}\n", human::printable(&list.join(", "))));
+            }
+        }
+        text
+    }
+}

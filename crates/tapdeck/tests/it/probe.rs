@@ -1,0 +1,79 @@
+//! Probes against a program that behaves as an agent does, on a real terminal, and against the cassette of that.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+use serde_json::Value;
+use tapdeck_tape::cassette::Cassette;
+
+use crate::support::Home;
+
+/// An agent that asks for trust, shows an old panel at its start, and draws the true one in two pieces.
+const AGENT: &str = r#"#!/bin/bash
+[ "$1" = auth ] && exit ${SIGNED_IN:-0}
+stty raw -echo
+printf 'Do you trust the files in this folder?\r\n ❯ 1. Yes, proceed\r\n'
+IFS= read -rN1 key
+printf '\033[2J\033[HCurrent session\r\n 99%% used\r\nCurrent week (all models)\r\n 99%% used\r\nClaude Pro plan\r\n❯ '
+typed=
+while IFS= read -rN1 key; do
+    case "$key" in
+        $'\003') exit 0 ;;
+        $'\r' | $'\n')
+            [ "$typed" = /usage ] || { typed=; continue; }
+            printf '\033[2J\033[HClaude Max plan\r\nCurrent session\r\n'
+            sleep 0.1
+            printf ' 12%% used\r\n Resets 3pm\r\nCurrent week (all models)\r\n 40%% used\r\n Resets Mar 4\r\nme@example.org\r\n' ;;
+        *) typed=$typed$key; printf %s "$key" ;;
+    esac
+done
+"#;
+
+fn agent(home: &Home, text: &str) {
+    let path = home.path("agent");
+    fs::write(&path, text).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+#[test]
+fn a_probe_gets_past_the_dialog_and_reads_the_fresh_panel() {
+    let home = Home::new();
+    agent(&home, AGENT);
+    let args = ["probe", "claude", "quota", "--program", "./agent", "--json", "--cassette", "c"];
+    let output = home.run(args);
+    let answer = json(&output);
+    assert_eq!((output.status.code(), answer["status"].as_str()), (Some(0), Some("ok")), "{answer}");
+    let windows = &answer["quota"]["windows"];
+    assert_eq!((&windows[0]["used_percent"], &windows[1]["used_percent"]), (&12.0.into(), &40.0.into()));
+    assert_eq!(answer["quota"]["account_class"], "max");
+    // The whole timeline is kept, the address in it masked, and the facts can be read off it again.
+    let cassette = Cassette::open(&home.path("c")).expect("accepted");
+    assert!(cassette.frames.len() >= 3, "{} frames", cassette.frames.len());
+    assert!(cassette.frames.iter().any(|f| f.text.iter().any(|row| row.contains("trust"))));
+    assert!(!String::from_utf8_lossy(cassette.raw()).contains("me@example.org"));
+    let quota = cassette.quota.expect("a quota");
+    assert_eq!((quota.status.as_str(), quota.freshness_window.as_deref()), ("ok", Some("15m")));
+    let output = home.run(["probe", "claude", "quota", "--from", "c", "--json"]);
+    assert_eq!(json(&output)["quota"]["windows"], *windows);
+}
+
+#[test]
+fn without_an_account_or_a_program_there_is_a_clear_answer_and_no_cassette() {
+    let home = Home::new();
+    agent(&home, &AGENT.replace("${SIGNED_IN:-0}", "1"));
+    let output = home.run(["probe", "claude", "quota", "--program", "./agent", "--json", "--cassette", "c"]);
+    assert_eq!((output.status.code(), json(&output)["status"].as_str()), (Some(1), Some("unauthenticated")));
+    let output = home.run(["probe", "codex", "models", "--program", "./none", "--json", "--cassette", "c"]);
+    assert_eq!((output.status.code(), json(&output)["status"].as_str()), (Some(1), Some("unavailable")));
+    agent(&home, "#!/bin/sh\necho Not logged in; sleep 60\n");
+    let output = home.run(["probe", "codex", "quota", "--program", "./agent", "--json", "--cassette", "c"]);
+    assert_eq!((output.status.code(), json(&output)["status"].as_str()), (Some(1), Some("unauthenticated")));
+    assert!(!home.path("c").exists());
+    assert!(home.path("state/tapdeck/diagnostics").is_dir(), "the traces of the run that there was");
+    assert_eq!(home.run(["probe", "nobody", "quota"]).status.code(), Some(2));
+}
