@@ -38,10 +38,54 @@ pub(crate) fn run() -> Result<()> {
     step("build", &["cargo", "build", "--workspace", "--all-targets", "--quiet"])?;
     step("test", &["cargo", "test", "--workspace", "--no-fail-fast"])?;
     outside()?;
+    agents(&mut skipped)?;
     for name in &skipped {
         println!("skipped: {name}");
     }
     println!("all well");
+    Ok(())
+}
+
+/// The coding agents that the corpus talks to, in the versions that it was recorded with.
+const AGENTS: [&str; 2] = ["@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0"];
+
+/// The scenarios with real agents, live, against the model that comes with them.
+fn agents(skipped: &mut Vec<String>) -> Result<()> {
+    let root = crate::root()?;
+    let folder = root.join("target/agents");
+    let bin = folder.join("node_modules/.bin");
+    if !has("npm") {
+        skipped.push("coding agents (npm is not installed)".into());
+        return Ok(());
+    }
+    let quiet = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|s| s.success())
+    };
+    std::fs::create_dir_all(&folder)?;
+    if !bin.join("claude").exists() || !bin.join("codex").exists() {
+        println!("== install {}", AGENTS.join(" "));
+        let mut args = vec!["install", "--no-audit", "--no-fund", "--prefix", "."];
+        args.extend(AGENTS);
+        if !quiet("npm", &args) {
+            skipped.push("coding agents (npm could not install them)".into());
+            return Ok(());
+        }
+        // What npm may not run by itself, where that is so.
+        quiet("node", &["node_modules/@anthropic-ai/claude-code/install.cjs"]);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
+    println!("== coding agents");
+    let status = Command::new(root.join("target/debug/tapdeck"))
+        .args(["test", "--live", "--jobs", "2", "cassettes/agents"])
+        .env("PATH", path)
+        .current_dir(&root)
+        .status()?;
+    if !status.success() {
+        bail!("the scenarios with coding agents failed");
+    }
     Ok(())
 }
 

@@ -36,7 +36,8 @@ Examples:
   tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
   tapdeck convert demo.ahr -o demo.cast convert it to another format
   tapdeck verify demo.ahr               check that every block is whole
-  tapdeck cassette record DIR -- top    keep a run as evidence, to make tests of";
+  tapdeck cassette record DIR -- top    keep a run as evidence, to make tests of
+  tapdeck test cassettes/               check what programs did, without them";
 
 fn main() {
     tapdeck_host::restore_terminal_on_panic();

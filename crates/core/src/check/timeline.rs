@@ -146,43 +146,23 @@ impl Timeline {
     }
 }
 
-/// The signals that tests speak of, as Linux numbers them.
-const SIGNALS: &[(&str, i32)] = &[
-    ("HUP", 1),
-    ("INT", 2),
-    ("QUIT", 3),
-    ("ILL", 4),
-    ("TRAP", 5),
-    ("ABRT", 6),
-    ("BUS", 7),
-    ("FPE", 8),
-    ("KILL", 9),
-    ("USR1", 10),
-    ("SEGV", 11),
-    ("USR2", 12),
-    ("PIPE", 13),
-    ("ALRM", 14),
-    ("TERM", 15),
-    ("CHLD", 17),
-    ("CONT", 18),
-    ("STOP", 19),
-    ("TSTP", 20),
-    ("TTIN", 21),
-    ("TTOU", 22),
-    ("WINCH", 28),
-    ("SYS", 31),
+/// The signals from 1 on, as Linux numbers them.
+const SIGNALS: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+    "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+    "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
 ];
 
 /// The name of a signal, without `SIG`; its number where it has none.
 pub fn signal_name(number: i32) -> String {
-    let found = SIGNALS.iter().find(|(_, n)| *n == number);
-    found.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+    let name = usize::try_from(number).ok().and_then(|n| SIGNALS.get(n.checked_sub(1)?));
+    name.map_or_else(|| number.to_string(), |name| (*name).to_owned())
 }
 
 /// The number of a signal, from `INT`, `SIGINT` or `2`.
 pub fn signal_number(name: &str) -> Option<i32> {
     let upper = name.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
-    let number = || short.parse().ok().filter(|n| (1..=64).contains(n));
-    SIGNALS.iter().find(|(n, _)| *n == short).map(|(_, n)| *n).or_else(number)
+    let named = SIGNALS.iter().position(|n| *n == short).and_then(|i| i32::try_from(i + 1).ok());
+    named.or_else(|| short.parse().ok().filter(|n| (1..=64).contains(n)))
 }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tapdeck_host::Clock;
 
 /// How long a process that was told to end may take to be gone.
@@ -20,26 +21,32 @@ impl Leftovers {
         Self { session, home }
     }
 
-    /// How many there are, once those that are on their way out have gone; `None` where nobody can tell.
-    pub(crate) fn count(&self, clock: &Clock) -> Option<u32> {
+    /// How many there are, once those that are on their way out have gone; `None` where nobody can tell. Then they are
+    /// killed: a test leaves nobody behind.
+    pub(crate) fn clear(&self, clock: &Clock) -> Option<u32> {
         let deadline = clock.now().mono_ns + GRACE.as_nanos() as u64;
         loop {
-            let count = self.look()?;
-            if count == 0 || clock.now().mono_ns >= deadline {
-                return Some(count);
+            let left = self.look()?;
+            if left.is_empty() || clock.now().mono_ns >= deadline {
+                // Somebody who watches over another starts it anew, unless both go.
+                for _ in 0..3 {
+                    // By the home that nobody else has: a session's number may be somebody else's by now.
+                    let ours = self.look()?.into_iter().filter(|pid| self.has_home(*pid));
+                    for pid in ours.filter_map(Pid::from_raw) {
+                        let _ = kill_process(pid, Signal::KILL);
+                    }
+                }
+                return Some(left.len() as u32);
             }
             // Nothing announces the end of somebody else's child.
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }
 
-    fn look(&self) -> Option<u32> {
-        let mut count = 0;
-        for entry in std::fs::read_dir("/proc").ok()?.flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<i32>().ok()) else { continue };
-            count += u32::from(self.is_ours(pid));
-        }
-        Some(count)
+    fn look(&self) -> Option<Vec<i32>> {
+        let entries = std::fs::read_dir("/proc").ok()?.flatten();
+        let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+        Some(pids.filter(|pid| self.is_ours(*pid)).collect())
     }
 
     fn is_ours(&self, pid: i32) -> bool {
@@ -50,9 +57,10 @@ impl Leftovers {
             return false;
         }
         let session = fields.get(3).and_then(|s| s.parse().ok());
-        if self.session.is_some() && session == self.session {
-            return true;
-        }
+        (self.session.is_some() && session == self.session) || self.has_home(pid)
+    }
+
+    fn has_home(&self, pid: i32) -> bool {
         let Some(home) = &self.home else { return false };
         let wanted = [b"HOME=", home.as_os_str().as_encoded_bytes()].concat();
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -53,7 +53,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
         Err(e) => return ran.faults.push(setup(e)),
     };
     ran.folder = Some(folder.path().to_owned());
-    if let Err(e) = write_files(folder.path(), spec) {
+    if let Err(e) = write_files(folder.path(), &loaded.folder, spec) {
         return ran.faults.push(setup(e));
     }
     let mut session = match start(loaded, spec, folder.path()) {
@@ -90,7 +90,15 @@ fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
     }
 }
 
-fn write_files(folder: &Path, spec: &Spec) -> std::io::Result<()> {
+fn write_files(folder: &Path, beside: &Path, spec: &Spec) -> std::io::Result<()> {
+    for name in &spec.copy {
+        let target = folder.join(name);
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::copy(beside.join(name), target)
+            .map_err(|e| std::io::Error::new(e.kind(), format!("{name}: {e}")))?;
+    }
     for (name, content) in &spec.files {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {

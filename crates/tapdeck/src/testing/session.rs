@@ -407,7 +407,7 @@ impl Session {
             Ended::Cancelled => tapdeck_core::check::Cause::Cancelled,
             _ => tapdeck_core::check::Cause::Program,
         };
-        let leaked = self.leftovers.count(&self.clock);
+        let leaked = self.leftovers.clear(&self.clock);
         let collector = std::mem::take(&mut self.collector);
         let timeline = collector.finish(self.clock.now().mono_ns, outcome.exit, cause, outcome.eof, leaked);
         Ok(Finished { exit: outcome.exit, timeline })
@@ -495,6 +495,7 @@ impl Drop for Session {
         if let Some(thread) = self.thread.take() {
             self.handle.cancel();
             let _ = thread.join();
+            self.leftovers.clear(&self.clock);
         }
     }
 }

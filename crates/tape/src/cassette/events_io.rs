@@ -3,6 +3,7 @@
 //! and comes back as what it was.
 
 use serde_json::{Map, Value, json};
+use tapdeck_core::check;
 
 use super::{Cassette, CassetteEvent, Closing, EventKind, Exit, Input, Recording};
 use crate::Result;
@@ -170,51 +171,14 @@ fn of_payload(payload: Value) -> Kind {
     known().unwrap_or_else(|| Kind::Other { code: "service".into(), data: payload.clone() })
 }
 
-/// Signals by their numbers on Linux.
-const SIGNALS: [&str; 31] = [
-    "SIGHUP",
-    "SIGINT",
-    "SIGQUIT",
-    "SIGILL",
-    "SIGTRAP",
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGKILL",
-    "SIGUSR1",
-    "SIGSEGV",
-    "SIGUSR2",
-    "SIGPIPE",
-    "SIGALRM",
-    "SIGTERM",
-    "SIGSTKFLT",
-    "SIGCHLD",
-    "SIGCONT",
-    "SIGSTOP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGURG",
-    "SIGXCPU",
-    "SIGXFSZ",
-    "SIGVTALRM",
-    "SIGPROF",
-    "SIGWINCH",
-    "SIGIO",
-    "SIGPWR",
-    "SIGSYS",
-];
-
 /// A signal's name; one without a name is called by its number.
 pub fn signal_name(number: i32) -> String {
-    let name = usize::try_from(number).ok().and_then(|n| n.checked_sub(1)).and_then(|i| SIGNALS.get(i));
-    name.map_or_else(|| format!("SIG{number}"), |name| (*name).to_owned())
+    format!("SIG{}", check::signal_name(number))
 }
 
 /// The reverse of [`signal_name`].
 pub fn signal_number(name: &str) -> Option<i32> {
-    let at = SIGNALS.iter().position(|s| *s == name).map(|i| i as i32 + 1);
-    at.or_else(|| name.strip_prefix("SIG")?.parse().ok())
+    name.strip_prefix("SIG").and_then(check::signal_number)
 }
 
 #[cfg(test)]

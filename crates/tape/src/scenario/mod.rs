@@ -99,6 +99,8 @@ pub struct Program {
     pub needs: Vec<String>,
     /// Files that it finds in its folder.
     pub files: Vec<(String, String)>,
+    /// Files from beside the scenario that it finds there too.
+    pub copy: Vec<String>,
     /// Its time limit.
     pub timeout_ms: u64,
 }
@@ -182,7 +184,7 @@ fn read_program(raw: raw::At<raw::Program>) -> Result<Program, ScenarioError> {
     if raw.run.first().is_none_or(String::is_empty) {
         return Err(error("run wants a program and its arguments, as a list".into()));
     }
-    for name in raw.files.keys() {
+    for name in raw.files.keys().chain(&raw.copy) {
         if name.is_empty()
             || name.starts_with('/')
             || name.split('/').any(|part| part == ".." || part.is_empty())
@@ -192,5 +194,5 @@ fn read_program(raw: raw::At<raw::Program>) -> Result<Program, ScenarioError> {
     }
     let timeout_ms = raw.timeout.map_or(Ok(TIMEOUT_MS), |t| millis(&t)).map_err(error)?;
     let needs = if raw.needs.is_empty() { vec![raw.run[0].clone()] } else { raw.needs };
-    Ok(Program { run: raw.run, needs, files: raw.files.into_iter().collect(), timeout_ms })
+    Ok(Program { run: raw.run, needs, files: raw.files.into_iter().collect(), copy: raw.copy, timeout_ms })
 }

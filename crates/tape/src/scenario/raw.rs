@@ -181,6 +181,8 @@ pub(super) struct Program {
     pub(super) needs: Vec<String>,
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) copy: Vec<String>,
     pub(super) timeout: Option<String>,
 }
 
