@@ -26,6 +26,8 @@ pub struct Attach<'a> {
     pub read_only: bool,
     /// Take the stick from whoever has it.
     pub takeover: bool,
+    /// Do not even claim it: it can be taken later.
+    pub watch: bool,
     /// The client's own terminal, if it has one.
     pub size: Option<WinSize>,
 }
@@ -62,6 +64,7 @@ impl Attachment {
             "name": attach.name,
             "read_only": attach.read_only,
             "takeover": attach.takeover,
+            "watch": attach.watch,
             "tty": attach.size.map(size_json),
         });
         if let Some(token) = attach.token {

@@ -62,7 +62,7 @@ impl Hub {
         client.role = if read_only { Role::Observer } else { role };
         self.join(client, text("name").unwrap_or("attach"));
         let mut drives = false;
-        if let (false, Some(party)) = (read_only, client.party) {
+        if let (false, Some(party)) = (read_only || flag("watch"), client.party) {
             let claimed = if flag("takeover") { self.handle.take(party) } else { self.handle.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
             // Whoever drives has the session in the size of their terminal.
@@ -78,6 +78,7 @@ impl Hub {
             (w.opened, w.read_only, w.from) = (true, read_only, look.next());
         }
         let size = look.term().size();
+        let dump = if flag("screen_only") { look.term().dump_screen() } else { look.term().dump() };
         client.control(&json!({
             "type": "opened",
             "session": self.about.id,
@@ -88,8 +89,8 @@ impl Hub {
             "you": drives,
             "read_only": read_only,
             "offset": look.offset(),
+            "dump": dump.len(),
         }));
-        let dump = if flag("screen_only") { look.term().dump_screen() } else { look.term().dump() };
         drop(look);
         send_dump(client, dump);
         if let Some(exit) = self.exit {
@@ -106,6 +107,9 @@ impl Hub {
         let Some(Missed { from, .. }) = w.missed.take() else { return };
         w.from = look.next();
         let size = look.term().size();
+        // CAN ends a sequence that the gap may have cut.
+        let mut dump = b"\x18".to_vec();
+        dump.extend_from_slice(&look.term().dump_screen());
         client.control(&json!({
             "type": "gap",
             "from": from,
@@ -113,10 +117,8 @@ impl Hub {
             "bytes": look.offset() - from,
             "cols": size.cols,
             "rows": size.rows,
+            "dump": dump.len(),
         }));
-        // CAN ends a sequence that the gap may have cut.
-        let mut dump = b"\x18".to_vec();
-        dump.extend_from_slice(&look.term().dump_screen());
         send_dump(client, dump);
     }
 

@@ -79,6 +79,7 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
         token: Some(&listing.human_token),
         read_only: args.read_only || !keyboard.is_there(),
         takeover: args.takeover,
+        watch: false,
         size,
     };
     let (attachment, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &request)?;

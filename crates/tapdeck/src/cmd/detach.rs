@@ -11,12 +11,22 @@ use tapdeck_host::Launch;
 
 use crate::ending::{Ending, code, print, say};
 
-/// Starts this very command again as a detached host, waits until its session runs, and prints the id. Fails as the
-/// program would have failed.
+/// Starts a detached host and prints its session's id. Fails as the program would have failed.
 pub(crate) fn detach(size: Option<WinSize>) -> Ending {
+    match start_host(size) {
+        Ok(id) => {
+            print(format_args!("{id}\n"));
+            Ending::Code(0)
+        }
+        Err(ending) => ending,
+    }
+}
+
+/// Starts this very command again as a detached host, and waits until its session runs; returns the id.
+pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
     let failed = |what: String| {
         say(what);
-        Ending::Code(code::IO)
+        Err(Ending::Code(code::IO))
     };
     let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Behind the subcommand, so that the program's own arguments stay as they are.
@@ -41,12 +51,9 @@ pub(crate) fn detach(size: Option<WinSize>) -> Ending {
         "" => {
             // It has said why on standard error, which it still shared.
             let status = host.wait().ok().and_then(|s| s.code());
-            Ending::Code(status.unwrap_or(code::INTERNAL))
+            Err(Ending::Code(status.unwrap_or(code::INTERNAL)))
         }
-        id => {
-            print(format_args!("{id}\n"));
-            Ending::Code(0)
-        }
+        id => Ok(id.to_owned()),
     }
 }
 

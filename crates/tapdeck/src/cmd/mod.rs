@@ -8,6 +8,8 @@ mod attach;
 mod branch_points;
 mod cassette;
 mod convert;
+#[cfg(feature = "tui")]
+mod dash;
 mod detach;
 mod doors;
 mod index;
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Play(play::PlayArgs),
     #[cfg(feature = "tui")]
     View(view::ViewArgs),
+    #[cfg(feature = "tui")]
+    Dash(dash::DashArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
@@ -86,6 +90,8 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Play(args) => play::run(&args),
         #[cfg(feature = "tui")]
         Command::View(args) => view::run(&args),
+        #[cfg(feature = "tui")]
+        Command::Dash(args) => dash::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),

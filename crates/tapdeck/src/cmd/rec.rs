@@ -39,6 +39,7 @@ Examples:
   tapdeck rec demo.cast -- bash          for asciinema
   tapdeck rec --append demo.ahr -- make  go on with a recording
   tapdeck rec --seal seal.key demo.ahr   so that any change to it shows
+  tapdeck rec --view demo.ahr -- claude  in the viewer, to search and to write instructions as it runs
   tapdeck rec --attach build late.ahr    a session that runs already, with its last minutes
   tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
 )]
@@ -87,6 +88,11 @@ pub(crate) struct RecArgs {
     session: SessionArgs,
     #[command(flatten)]
     doors: DoorArgs,
+    /// Open the viewer instead of passing the program through: keys go to the program until Ctrl-], Enter goes
+    /// back to it
+    #[cfg(feature = "tui")]
+    #[arg(long, conflicts_with_all = ["detach", "headless", "no_pty", "attach"])]
+    view: bool,
     /// Record a live session that runs already, with the minutes that it still remembers
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["append", "seal", "detach", "name", "command"])]
     attach: Option<String>,
@@ -109,6 +115,10 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         return late::run(args, session);
     }
     let mut launch = args.session.launch(&args.command);
+    #[cfg(feature = "tui")]
+    if args.view && !args.doors.detached_host {
+        return super::view::run_viewed(args.session.detached_size());
+    }
     if args.doors.detach && !args.doors.detached_host {
         return detach::detach(args.session.detached_size());
     }

@@ -1,20 +1,28 @@
-//! `tapdeck view`: the viewer of recordings.
+//! `tapdeck view` and `rec --view`: the viewer of recordings and of live sessions.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use std::io::IsTerminal;
 
 use clap::Args;
+use tapdeck::ui::session;
 use tapdeck::ui::theme::Theme;
 use tapdeck::ui::view::run::{ViewError, run as show};
 use tapdeck::ui::view::{App, Options, Origin, Tape};
+use tapdeck_core::{Exit, WinSize};
+use tapdeck_host::registry::Listing;
 use tapdeck_host::{Goal, PlayError, Source, SourceError};
 use tapdeck_tape::Container;
 
+use super::detach;
+use super::sessions::{self, Failed};
 use crate::config::Config;
 use crate::ending::{Ending, code, say};
 use crate::{formats, parse};
 
-/// Read, search and move through a recording.
+/// Read, search and move through a recording or a live session.
 #[derive(Args)]
 #[command(after_help = "\
 The terminal is shown in a frame of its true size, with everything that scrolled off it. The keys are
@@ -24,15 +32,19 @@ i, or a click, opens a box behind a line. What is written there is kept in NAME.
 with the snapshot nearest to the line, and can be handed to a command of yours that branches the
 session, as [view] branch_command in the configuration says.
 
+A live session goes on as it is: the viewer neither resizes nor drives it, until Enter takes the stick to
+type to the program. Ctrl-] lets go of it.
+
 Examples:
   tapdeck view demo.ahr
+  tapdeck view build                    the live session of that name
   tapdeck view --at 50% demo.cast
   tapdeck view --search 'error|failed' demo.ahr
   tapdeck view --play demo.ahr          begin at the start, playing")]
 pub(crate) struct ViewArgs {
-    /// The recording
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// A recording, or the id or name of a live session; left out, the only live session there is
+    #[arg(value_name = "FILE|SESSION")]
+    what: Option<OsString>,
     /// Begin at a time (1:23:45, 90s), a share (50%) or in the output (byte:4096); at the end when left out
     #[arg(long, value_name = "PLACE", value_parser = parse::place)]
     at: Option<parse::Place>,
@@ -65,18 +77,100 @@ pub(crate) fn run(args: &ViewArgs) -> Ending {
 
 fn view(args: &ViewArgs) -> Result<Ending, (String, i32)> {
     let config = Config::load().map_err(|e| (e, code::USAGE))?;
-    let source = Source::find(&args.file, args.from, args.timing.as_deref())
+    let mouse = config.view.mouse && !args.no_mouse;
+    let file = args.what.as_deref().map(Path::new);
+    // What is there as a file is one; a name without a file behind it may be a session's.
+    let named = file.filter(|f| !f.exists()).and_then(|f| f.to_str()).filter(|n| !n.contains(['/', '.']));
+    let Some(file) = file.filter(|_| named.is_none()) else {
+        let listing = sessions::find(named).map_err(|Failed(message, code)| match named {
+            Some(name) => (format!("{message}, and there is no file {name:?}"), code),
+            None => (message, code),
+        })?;
+        let (ending, _) = watch(&listing, config, mouse, |app| search_for(app, args.search.as_deref()))?;
+        return Ok(ending);
+    };
+    let source = Source::find(file, args.from, args.timing.as_deref())
         .map_err(|e| failed(&ViewError::Play(PlayError::Source(e))))?;
     let tape = Tape::open(source, config.view.scrollback).map_err(|e| failed(&e.into()))?;
-    let options = Options { theme: Theme::from_env(), branch_command: config.view.branch_command };
-    let mut app = App::new(Origin::Tape(Box::new(tape)), options);
-    let mouse = config.view.mouse && !args.no_mouse;
-    let signal = show(&mut app, mouse, |app| begin(app, args)).map_err(|e| failed(&e))?;
+    let mut app = App::new(Origin::Tape(Box::new(tape)), options(config));
+    let signal = show(&mut app, mouse, |app| begin(app, args, file)).map_err(|e| failed(&e))?;
     Ok(signal.map_or(Ending::Code(0), Ending::Signal))
 }
 
+fn options(config: Config) -> Options {
+    Options { theme: Theme::from_env(), branch_command: config.view.branch_command }
+}
+
+/// Shows a live session; says how its program has ended, if it has.
+fn watch(
+    listing: &Listing,
+    config: Config,
+    mouse: bool,
+    begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
+) -> Result<(Ending, Option<Exit>), (String, i32)> {
+    if std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id) {
+        return Err(("this is that session: it would show itself without end".into(), code::USAGE));
+    }
+    let live = session::watch(listing, config.view.scrollback, true).map_err(|e| {
+        let Failed(message, code) = e.into();
+        (message, code)
+    })?;
+    let recording = listing.recording.as_ref().map(PathBuf::from);
+    let mut app = App::new(Origin::Live(Box::new(live), recording), options(config));
+    let signal = show(&mut app, mouse, begin).map_err(|e| failed(&e))?;
+    let exit = match app.origin() {
+        Origin::Live(live, _) => live.ended(),
+        Origin::Tape(_) => None,
+    };
+    Ok((signal.map_or(Ending::Code(0), Ending::Signal), exit))
+}
+
+/// `rec --view`: the session in a host of its own, so that it outlives the viewer, and the viewer on it. Ends as the
+/// program ended, if it has. `own` is the size of this terminal, unless one was asked for.
+pub(crate) fn run_viewed(own: Option<WinSize>) -> Ending {
+    let stop = |(message, code): (String, i32)| {
+        say(message);
+        Ending::Code(code)
+    };
+    let config = match Config::load() {
+        Ok(config) => config,
+        Err(e) => return stop((e, code::USAGE)),
+    };
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return stop(failed(&ViewError::NoTerminal));
+    }
+    // As large as fits into the viewer's frame, unless another size was asked for.
+    let fitting =
+        |own: WinSize| WinSize::cells(own.cols.saturating_sub(2).max(20), own.rows.saturating_sub(3).max(5));
+    let id = match detach::start_host(own.map(fitting)) {
+        Ok(id) => id,
+        Err(ending) => return ending,
+    };
+    let found = sessions::find(Some(&id)).map_err(|Failed(message, code)| (message, code));
+    let mouse = config.view.mouse;
+    // Whoever starts a program wants to use it.
+    let begin = |app: &mut App| {
+        app.start_typing();
+        Ok(())
+    };
+    let (ending, exit, recording) =
+        match found.and_then(|l| Ok((watch(&l, config, mouse, begin)?, l.recording))) {
+            Ok(((ending, exit), recording)) => (ending, exit, recording.unwrap_or_default()),
+            Err(e) => return stop(e),
+        };
+    match exit {
+        None => say(format_args!("session {id} goes on: tapdeck attach {id}, tapdeck view {id}")),
+        Some(_) => say(format_args!("recorded in {recording}")),
+    }
+    match (ending, exit) {
+        (Ending::Code(0), Some(Exit::Code(code))) => Ending::Code(code),
+        (Ending::Code(0), Some(Exit::Signal(signal))) => Ending::Signal(signal),
+        (ending, _) => ending,
+    }
+}
+
 /// Goes to where the user wants to begin.
-fn begin(app: &mut App, args: &ViewArgs) -> Result<(), ViewError> {
+fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
     match &args.at {
         None if args.play => {}
         None => app.go(Goal::Byte(u64::MAX))?,
@@ -87,7 +181,7 @@ fn begin(app: &mut App, args: &ViewArgs) -> Result<(), ViewError> {
         Some(parse::Place::Share(share)) => app.go_to_share(*share)?,
         Some(parse::Place::Moment(name)) => {
             if !app.go_to_named(name)? {
-                let message = format!("{}: no marker or snapshot {name:?}", args.file.display());
+                let message = format!("{}: no marker or snapshot {name:?}", file.display());
                 return Err(ViewError::Begin { message, missing: true });
             }
         }
@@ -95,13 +189,17 @@ fn begin(app: &mut App, args: &ViewArgs) -> Result<(), ViewError> {
     if args.play {
         app.play()?;
     }
-    match args.search.as_deref().map(|pattern| app.search_for(pattern)) {
+    search_for(app, args.search.as_deref())
+}
+
+fn search_for(app: &mut App, pattern: Option<&str>) -> Result<(), ViewError> {
+    match pattern.map(|pattern| app.search_for(pattern)) {
         Some(Err(why)) => Err(ViewError::Begin { message: format!("--search: {why}"), missing: false }),
         _ => Ok(()),
     }
 }
 
-fn failed(e: &ViewError) -> (String, i32) {
+pub(super) fn failed(e: &ViewError) -> (String, i32) {
     let code = match e {
         ViewError::NoTerminal | ViewError::Begin { missing: false, .. } => code::USAGE,
         ViewError::Begin { .. } => code::NOT_FOUND,

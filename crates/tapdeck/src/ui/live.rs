@@ -13,8 +13,10 @@ use tapdeck_term::{Settings, Size, Term};
 pub enum News {
     /// The program wrote this, or this redraws what it wrote before.
     Output(Vec<u8>),
-    /// What follows redraws everything: what is shown is to be forgotten.
-    Redraw,
+    /// The next byte of output is this one of all that the program has written.
+    Offset(u64),
+    /// Something that was asked for is refused, for this reason; and who drives instead.
+    Denied(String, Option<String>),
     /// The terminal has this size.
     Resize(Size),
     /// Somebody else drives, or nobody.
@@ -58,6 +60,11 @@ pub trait Link {
 
     /// The name under which this view drives.
     fn own_name(&self) -> &str;
+
+    /// How often news must be looked for although the descriptor is silent.
+    fn due_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A session being watched.
@@ -65,9 +72,9 @@ pub struct Live {
     /// What it is called.
     pub name: String,
     term: Term,
-    scrollback: usize,
     offset: u64,
     driver: Option<String>,
+    denied: Option<String>,
     ended: Option<Exit>,
     gone: Option<String>,
     moments: Vec<tapdeck_tape::Moment>,
@@ -80,10 +87,10 @@ impl Live {
     pub fn new(name: impl Into<String>, size: Size, scrollback: usize, link: Box<dyn Link>) -> Self {
         Self {
             name: name.into(),
-            term: blank(size, scrollback),
-            scrollback,
+            term: Term::new(size, Settings { scrollback, replies: false, ..Settings::default() }),
             offset: 0,
             driver: None,
+            denied: None,
             ended: None,
             gone: None,
             moments: Vec::new(),
@@ -104,15 +111,15 @@ impl Live {
         any
     }
 
-    fn hear(&mut self, news: News) {
+    /// Takes one piece of news.
+    pub fn hear(&mut self, news: News) {
         match news {
             News::Output(bytes) => {
                 let _ = self.term.feed(&bytes, self.offset);
                 self.offset += bytes.len() as u64;
             }
-            News::Redraw => {
-                self.term = blank(self.term.size(), self.scrollback);
-            }
+            News::Offset(offset) => self.offset = offset,
+            News::Denied(why, driver) => (self.denied, self.driver) = (Some(why), driver),
             News::Resize(size) => {
                 let _ = self.term.resize(size);
             }
@@ -143,6 +150,16 @@ impl Live {
         self.driver.as_deref() == Some(self.link.own_name())
     }
 
+    /// Why the last thing that was asked for was refused; told once.
+    pub fn take_denial(&mut self) -> Option<String> {
+        self.denied.take()
+    }
+
+    /// How much the program has written, as far as is known.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// How the program ended.
     pub fn ended(&self) -> Option<Exit> {
         self.ended
@@ -167,11 +184,6 @@ impl Live {
     pub fn link_mut(&mut self) -> &mut dyn Link {
         &mut *self.link
     }
-}
-
-/// A terminal that answers nobody.
-fn blank(size: Size, scrollback: usize) -> Term {
-    Term::new(size, Settings { scrollback, replies: false, ..Settings::default() })
 }
 
 impl Live {

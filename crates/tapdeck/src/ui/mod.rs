@@ -7,6 +7,7 @@ pub mod dash;
 pub mod keys;
 pub mod live;
 pub mod screen;
+pub mod session;
 #[cfg(test)]
 mod testing;
 pub mod theme;

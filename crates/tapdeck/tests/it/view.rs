@@ -175,3 +175,113 @@ fn what_cannot_be_viewed_says_so() {
     assert_eq!(seat.end().code(), Some(3), "{}", seat.screen());
     restored(&seat);
 }
+
+/// Ends a session when a test is over, however it went.
+struct Ends<'a>(&'a Home, &'static str);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.tapdeck(["kill", self.1]).output();
+    }
+}
+
+fn start<'a>(home: &'a Home, name: &'static str, script: &str) -> Ends<'a> {
+    let out = home.run(["run", "-d", "--name", name, "--window-size", "60x10", "--", "sh", "-c", script]);
+    assert!(out.status.success(), "{out:?}");
+    Ends(home, name)
+}
+
+#[test]
+fn a_live_session_is_watched_typed_to_and_left_running() {
+    let home = Home::new();
+    let _ends = start(&home, "live", "echo ready; while read line; do echo \"got $line\"; stty size; done");
+    let mut seat = Seat::with_size(home.tapdeck(["view", "live"]), 80, 20);
+    seat.wait_text("ready");
+    seat.wait_text("nobody drives");
+    seat.send("\r");
+    seat.wait_text("TYPING");
+    seat.send("one\r");
+    seat.wait_text("got one");
+    seat.wait_text("10 60");
+    assert!(String::from_utf8_lossy(&home.run(["ls", "--json"]).stdout).contains("\"driver\":\"view\""));
+    seat.send("\x1d");
+    seat.wait_text("nobody drives");
+    seat.send("/got\r");
+    seat.wait_text("1 of 1 found");
+    seat.send("q");
+    seat.wait_text("The program still runs");
+    seat.send("y");
+    assert_eq!(seat.end().code(), Some(0));
+    restored(&seat);
+    let peek = home.run(["peek", "live"]);
+    assert!(String::from_utf8_lossy(&peek.stdout).contains("got one"), "it goes on: {peek:?}");
+    let mut seat = Seat::with_size(home.tapdeck(["view", "live"]), 80, 20);
+    seat.wait_text("got one");
+    seat.send("qe");
+    assert_eq!(seat.end().code(), Some(0));
+    let gone = Seat::with_size(home.tapdeck(["view", "live"]), 80, 20).end();
+    assert_eq!(gone.code(), Some(3), "there is none any more");
+}
+
+#[test]
+fn a_program_recorded_in_the_viewer_ends_the_command_as_it_ended() {
+    let home = Home::new();
+    let args = ["rec", "--view", "--export-session", "rv.ahr", "--", "sh", "-c"];
+    let script =
+        format!("echo start; stty size; {TAPDECK} snapshot --id 9 --label nine; echo behind; read x; exit 7");
+    let mut command = home.tapdeck(args);
+    command.arg(script);
+    let mut seat = Seat::with_size(command, 80, 20);
+    seat.wait_text("behind");
+    seat.wait_text("17 78");
+    seat.wait_text("TYPING");
+    seat.send("\x1d");
+    seat.wait("the mark", |s| s.screen().contains('◆'));
+    seat.send("[");
+    seat.wait_text("snapshot 9 “nine”");
+    seat.send("i");
+    seat.wait_text("Instruction from snapshot 9");
+    seat.send("less noise\r");
+    seat.wait_text("kept in rv.instructions.jsonl");
+    seat.send("\r");
+    seat.wait_text("TYPING");
+    seat.send("\r");
+    seat.wait_text("■ EXIT 7");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(7));
+    restored(&seat);
+    assert!(seat.screen().contains("recorded in"), "{}", seat.screen());
+    let kept = std::fs::read_to_string(home.path("rv.instructions.jsonl")).expect("kept");
+    assert!(kept.contains("\"id\":9") && kept.contains("less noise"), "{kept}");
+    let out = home.run(["verify", "rv.ahr"]);
+    assert!(out.status.success(), "{out:?}");
+}
+
+#[test]
+fn the_dashboard_shows_sessions_as_they_come_and_types_to_one() {
+    let home = Home::new();
+    let mut seat = Seat::with_size(home.tapdeck(["dash"]), 130, 30);
+    seat.wait_text("No live sessions");
+    let _first = start(&home, "first", "echo I am one; cat");
+    seat.wait_text("I am one");
+    let _second = start(&home, "second", "printf '\\033]0;a \\033[31mtitle\\007'; echo I am two; cat");
+    seat.wait_text("I am two");
+    seat.wait_text("2 LIVE");
+    seat.send("2");
+    seat.wait_text("second");
+    seat.send("\r");
+    seat.wait_text("TYPING");
+    seat.send("hello\r");
+    seat.wait("the echo and the answer", |s| s.screen().matches("hello").count() == 2);
+    seat.send("\x1d");
+    seat.send("z");
+    seat.wait("one tile", |s| !s.screen().contains("I am one") && s.screen().contains("I am two"));
+    seat.send("z");
+    seat.wait_text("I am one");
+    seat.send("xy");
+    seat.wait_text("1 LIVE");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    restored(&seat);
+    assert!(home.run(["ls"]).stdout.windows(5).any(|w| w == b"first"), "the other goes on");
+}

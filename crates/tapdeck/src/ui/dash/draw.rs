@@ -110,9 +110,17 @@ impl Dash {
         }
         // Cropped: the part with the cursor in it, as it would be in a smaller window.
         let cursor = term.cursor();
-        let top = (cursor.row + 1).saturating_sub(inner.height).min(size.rows.saturating_sub(inner.height));
+        // It moves only as far as the cursor makes it: a picture that jumps about cannot be read.
+        let lowest = size.rows.saturating_sub(inner.height);
+        let follows = typing || (cursor.visible && !term.modes().alternate());
+        let reach = (cursor.row + 1).saturating_sub(inner.height)..=cursor.row;
+        let top = match tile.origin.1 {
+            top if follows => top.clamp(*reach.start(), *reach.end()),
+            _ => 0,
+        };
+        let top = top.min(lowest);
         let left = (cursor.col + 1).saturating_sub(inner.width).min(size.cols.saturating_sub(inner.width));
-        // Columns move only while somebody types there: a picture that jumps about cannot be read.
+        // Columns move only while somebody types there.
         let left = if typing { left } else { 0 };
         tile.origin = (left, top);
         let brush = Brush::of(term, theme.colour).dimmed(!tile.live.runs());

@@ -129,6 +129,11 @@ impl Dash {
             self.looked_ns = Some(now);
             self.look();
         }
+        let denials: Vec<String> = self.tiles.iter_mut().filter_map(|t| t.live.take_denial()).collect();
+        if let Some(why) = denials.into_iter().last() {
+            self.mode = if self.mode == Mode::Type { Mode::Choose } else { self.mode };
+            self.notify(why, Mood::Wrong);
+        }
         if self.mode == Mode::Type && !self.chosen().is_some_and(|live| live.drives() && live.runs()) {
             self.mode = Mode::Choose;
             self.notify("the stick is gone", Mood::Wrong);

@@ -71,7 +71,7 @@ impl App {
     pub(super) fn refresh_marks(&mut self) {
         let (moments, instructions, offset) = match &self.origin {
             Origin::Tape(tape) => (tape.moments(), tape.instructions(), tape.offset()),
-            Origin::Live(live, _) => (live.moments(), &[][..], u64::MAX),
+            Origin::Live(live, _) => (live.moments(), &self.instructed[..], live.offset()),
         };
         self.marks_stale = false;
         if !moments.is_empty() || !instructions.is_empty() {

@@ -436,7 +436,8 @@ impl App {
         }
     }
 
-    fn start_typing(&mut self) {
+    /// Takes the stick of a live session, so that keys go to the program.
+    pub fn start_typing(&mut self) {
         let Some(live) = self.live() else {
             return self.scroll(1);
         };

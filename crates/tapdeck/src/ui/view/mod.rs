@@ -161,6 +161,8 @@ pub struct App {
     last_pattern: (String, bool),
     marks: Marks,
     marks_stale: bool,
+    /// What was written into a live session.
+    instructed: Vec<Instruction>,
     letters: HashMap<char, Row>,
     notice: Option<Notice>,
     drawn: Drawn,
@@ -186,6 +188,7 @@ impl App {
             last_pattern: (String::new(), true),
             marks: Marks::default(),
             marks_stale: false,
+            instructed: Vec::new(),
             letters: HashMap::new(),
             notice: None,
             drawn: Drawn::default(),
@@ -339,21 +342,30 @@ impl App {
 
     /// Somebody else may have taken the stick, or the program may have ended.
     fn watch_driver(&mut self) {
+        if let Some(why) = self.live().and_then(Live::take_denial) {
+            if matches!(self.mode, Mode::Type) {
+                self.mode = Mode::Read;
+            }
+            self.notify(why, Mood::Wrong);
+        }
         let Origin::Live(live, _) = &self.origin else { return };
         if matches!(self.mode, Mode::Type) && !(live.drives() && live.runs()) {
-            let text = match (live.runs(), live.driver()) {
-                (false, _) => "the program has ended".to_owned(),
-                (true, Some(name)) => format!("{name} has taken the stick"),
-                (true, None) => "the stick is gone".to_owned(),
+            let (text, mood) = match (live.runs(), live.driver()) {
+                (false, _) => ("the program has ended".to_owned(), Mood::Calm),
+                (true, Some(name)) => (format!("{name} has taken the stick"), Mood::Wrong),
+                (true, None) => ("the stick is gone".to_owned(), Mood::Wrong),
             };
             self.mode = Mode::Read;
-            self.notify(text, Mood::Wrong);
+            self.notify(text, mood);
         }
     }
 
     /// When [`App::tick`] has something to do again, on the same clock.
     pub fn due_ns(&mut self, now: u64) -> Option<u64> {
-        let origin = self.tape().and_then(|tape| tape.due_ns(now));
+        let origin = match &mut self.origin {
+            Origin::Tape(tape) => tape.due_ns(now),
+            Origin::Live(live, _) => live.link().due_ns().map(|every| now + every),
+        };
         let busy = self.search.is_busy().then_some(now);
         let count = self.counting.then_some((self.changed_ns + SETTLED_NS).max(now));
         let notice = self.notice.as_ref().map(|n| n.until_ns);
@@ -487,8 +499,9 @@ impl App {
             self.notify(format!("cannot write {}: {e}", path.display()), Mood::Wrong);
             return;
         }
-        if let Some(tape) = self.tape() {
-            tape.instructed(instruction.clone());
+        match &mut self.origin {
+            Origin::Tape(tape) => tape.instructed(instruction.clone()),
+            Origin::Live(..) => self.instructed.push(instruction.clone()),
         }
         self.mode = Mode::Read;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

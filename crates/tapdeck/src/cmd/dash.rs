@@ -1,0 +1,45 @@
+//! `tapdeck dash`: all live sessions in one terminal.
+
+use clap::Args;
+use tapdeck::ui::dash::{Dash, run::run as show};
+use tapdeck::ui::session::Sessions;
+use tapdeck::ui::theme::Theme;
+
+use super::view::failed;
+use crate::config::Config;
+use crate::ending::{Ending, code, say};
+
+/// Show all live sessions, side by side.
+#[derive(Args)]
+#[command(after_help = "\
+Tab and the arrows choose a session, z makes it as large as the screen, Enter types to it (which takes the
+stick; Ctrl-] stops and lets go), s shows whole screens in small; ? shows all keys. Watching changes nothing:
+sessions keep their size and their driver.
+
+Example:
+  tapdeck dash")]
+pub(crate) struct DashArgs {
+    /// Leave the mouse to the terminal
+    #[arg(long)]
+    no_mouse: bool,
+}
+
+pub(crate) fn run(args: &DashArgs) -> Ending {
+    let config = match Config::load() {
+        Ok(config) => config,
+        Err(e) => {
+            say(e);
+            return Ending::Code(code::USAGE);
+        }
+    };
+    // Tiles show the screen alone.
+    let mut dash = Dash::new(Box::new(Sessions::new(0)), Theme::from_env());
+    match show(&mut dash, config.view.mouse && !args.no_mouse) {
+        Ok(signal) => signal.map_or(Ending::Code(0), Ending::Signal),
+        Err(e) => {
+            let (message, code) = failed(&e);
+            say(message);
+            Ending::Code(code)
+        }
+    }
+}
