@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 use tapdeck_core::{Exit, LogLimits, Stamp, Stream, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
-use tapdeck_host::{Clock, Config, Driver, Outer, SharedLog, Signals, restore_terminal_on_panic};
+use tapdeck_host::{Clock, Config, Driver, Keyboard, Outer, SharedLog, Signals, restore_terminal_on_panic};
 
 const ROLE: &str = "TAPDECK_TEST_PANICS";
 
@@ -69,10 +69,13 @@ impl Backend for Bomb {
 /// The half that runs on the terminal; does nothing when the tests are run.
 #[test]
 fn the_half_that_panics() {
-    if std::env::var_os(ROLE).is_none() {
-        return;
-    }
+    let Some(role) = std::env::var_os(ROLE) else { return };
     restore_terminal_on_panic();
+    if role == "view" {
+        let mut keyboard = Keyboard::take_dressed(b"\x1b[?1049hARMED", b"\x1b[?1049l").expect("a terminal");
+        let _ = keyboard.wait(None);
+        panic!("a panic on purpose");
+    }
     let signals = Signals::install().expect("signals");
     let outer = Outer::from_stdio(true).expect("a terminal");
     let log = SharedLog::new(LogLimits::default());
@@ -83,6 +86,17 @@ fn the_half_that_panics() {
 
 #[test]
 fn a_panic_gives_the_terminal_back() {
+    gives_back("session");
+}
+
+#[test]
+fn a_panic_of_a_view_takes_its_picture_away_before_the_message() {
+    let seen = gives_back("view");
+    let at = |what: &[u8]| seen.windows(what.len()).position(|w| w == what);
+    assert!(at(b"\x1b[?1049l") < at(b"a panic on purpose"), "{}", String::from_utf8_lossy(&seen));
+}
+
+fn gives_back(role: &str) -> Vec<u8> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("a pty");
     grantpt(&master).expect("granted");
@@ -92,7 +106,7 @@ fn a_panic_gives_the_terminal_back() {
     let stdio = || Stdio::from(slave.try_clone().expect("a copy"));
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "the_half_that_panics", "--nocapture"])
-        .env(ROLE, "1")
+        .env(ROLE, role)
         .stdin(stdio())
         .stdout(stdio())
         .stderr(stdio())
@@ -107,6 +121,7 @@ fn a_panic_gives_the_terminal_back() {
     read_until(&master, &mut seen, b"\x1b[?1049l");
     child.wait().expect("it ends");
     assert_eq!(format!("{:?}", tcgetattr(&slave).expect("settings")), before);
+    seen
 }
 
 fn read_until(master: &OwnedFd, seen: &mut Vec<u8>, what: &[u8]) {
