@@ -454,6 +454,8 @@ impl App {
 
     fn found(&mut self, hit: Hit, wrapped: bool) {
         self.focus = Some(hit.row);
+        // Nothing else may happen any more that would begin the count.
+        self.counting = true;
         self.reveal(hit.row);
         let width = self.drawn.inner.width;
         if hit.col < self.place.left || hit.end_col > self.place.left.saturating_add(width) {
