@@ -5,11 +5,12 @@
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use tapdeck_host::{Blocks, Goal, Player, Source};
-use tapdeck_tape::ahr::{BlockBuilder, BlockReader, Quality, Record};
+use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
 use tapdeck_tape::export::{self, HtmlOptions, LinesAs};
 use tapdeck_tape::index::{IndexBuilder, IndexOptions, index_blocks};
 use tapdeck_tape::{Format, Replay, convert, writer};
@@ -155,7 +156,7 @@ impl Tape {
 
     fn index(&self) -> Result<()> {
         let mut out = BufWriter::new(File::create(&self.ahx)?);
-        let mut blocks = Blocks::new(BlockReader::new(File::open(&self.ahr)?));
+        let mut blocks = Blocks::open(Arc::new(File::open(&self.ahr)?), 0, Arc::default());
         let builder = IndexBuilder::new(IndexOptions::default());
         index_blocks::<anyhow::Error>(builder, || blocks.next_item(), |piece| Ok(out.write_all(piece)?))?;
         out.flush()?;

@@ -1,33 +1,43 @@
-//! Blocks of a native recording, read and decompressed ahead on a thread of their own, so that a replay is as
-//! fast as the slower of decompressing and showing, not as both together. The thread is only started for who
-//! goes on reading: a short recording, or a look at a few blocks, needs none.
+//! Blocks of a native recording, read and decompressed ahead, so that a replay takes little longer than showing it
+//! would alone. A few threads take blocks as they come, and whoever wants the next one helps them rather than wait:
+//! on two processors decompressing and showing share the work, whichever of them is the slower.
+//!
+//! That works block by block, for blocks whose headers lead from one to the next. Where something is odd, the blocks
+//! are read one after another from there on, by the reader that knows all about damage. A short recording, or a look
+//! at a few blocks, needs no thread at all.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Empty, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use tapdeck_tape::ahr::{BlockItem, BlockReader, Reader};
-use tapdeck_tape::{Error, Place, Result};
+use bytes::BytesMut;
+use tapdeck_tape::ahr::{Block, BlockItem, BlockReader, Frames, Reader};
+use tapdeck_tape::{Error, Result};
 
 use crate::sys::SignalSet;
 
 /// Blocks read without a thread.
 const ALONE: u32 = 4;
 /// Blocks that wait to be taken, at most.
-const WAITING: usize = 6;
+const WAITING: usize = 12;
+/// More threads than this would only wait for the disk.
+const MAX_THREADS: usize = 4;
 
 /// A place in a file that others read as well: it has no position that they would move.
 #[derive(Debug, Clone)]
 pub(crate) struct At {
     file: Arc<File>,
     pos: u64,
+    count: Arc<AtomicU64>,
 }
 
 impl At {
     pub(crate) fn new(file: Arc<File>, pos: u64) -> Self {
-        Self { file, pos }
+        Self { file, pos, count: Arc::default() }
     }
 }
 
@@ -35,26 +45,44 @@ impl Read for At {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read_at(buf, self.pos)?;
         self.pos += n as u64;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
 }
 
 /// The blocks of a recording, in order.
-pub struct Blocks<R> {
-    state: State<R>,
+pub struct Blocks {
+    file: At,
+    state: State,
+    /// The last block taken.
+    last: Option<Place>,
     end: u64,
 }
 
-enum State<R> {
-    Here { blocks: Box<BlockReader<R>>, read: u32 },
-    Ahead(Receiver<Result<Option<BlockItem>>>),
+/// What a reader must know of the block before the one it begins with.
+#[derive(Clone, Copy)]
+struct Place {
+    next_off: u64,
+    last_ts: Option<u64>,
+}
+
+enum State {
+    Alone {
+        blocks: Box<BlockReader<At>>,
+        read: u32,
+    },
+    Team(Team),
+    /// Something is odd; there is no going back.
+    Careful(Box<BlockReader<At>>),
     Over,
 }
 
-impl<R: Read + Send + 'static> Blocks<R> {
-    /// From wherever `blocks` stands.
-    pub fn new(blocks: BlockReader<R>) -> Self {
-        Self { end: blocks.offset(), state: State::Here { blocks: Box::new(blocks), read: 0 } }
+impl Blocks {
+    /// From an offset at which a block begins. `count` is told of the bytes that are read.
+    pub fn open(file: Arc<File>, offset: u64, count: Arc<AtomicU64>) -> Self {
+        let file = At { file, pos: offset, count };
+        let blocks = Box::new(BlockReader::starting_at(file.clone(), offset));
+        Self { file, state: State::Alone { blocks, read: 0 }, last: None, end: offset }
     }
 
     /// The next block or damage; `None` at the end.
@@ -62,28 +90,61 @@ impl<R: Read + Send + 'static> Blocks<R> {
     /// # Errors
     /// As [`BlockReader::next_item`].
     pub fn next_item(&mut self) -> Result<Option<BlockItem>> {
-        if matches!(self.state, State::Here { read: ALONE.., .. })
-            && let State::Here { blocks, .. } = std::mem::replace(&mut self.state, State::Over)
-        {
-            self.state = read_ahead(blocks);
-        }
-        let next = match &mut self.state {
-            State::Here { blocks, read } => {
-                *read = read.saturating_add(1);
-                blocks.next_item()
-            }
-            State::Ahead(items) => items.recv().unwrap_or_else(|_| {
-                let source = io::Error::other("the thread that reads it broke down");
-                Err(Error::Read { at: Place::Byte(self.end), source })
-            }),
-            State::Over => Ok(None),
-        };
+        let next = self.take();
         match &next {
-            Ok(Some(item)) => self.end = item.end(),
+            Ok(Some(item)) => {
+                self.end = item.end();
+                if let BlockItem::Block(block) = item {
+                    let next_off = block.end_off.unwrap_or(block.header.start_byte_off);
+                    self.last = Some(Place { next_off, last_ts: block.last_ts });
+                }
+            }
             // Nothing comes behind the end or an error.
             _ => self.state = State::Over,
         }
         next
+    }
+
+    fn take(&mut self) -> Result<Option<BlockItem>> {
+        match &mut self.state {
+            State::Over => return Ok(None),
+            State::Careful(blocks) => return blocks.next_item(),
+            State::Alone { blocks, read } if *read < ALONE => {
+                *read += 1;
+                let next = blocks.next_item();
+                if matches!(next, Ok(Some(BlockItem::Damage(_)))) {
+                    // The same reader goes on: it may know more about the damage.
+                    *read = 0;
+                }
+                return next;
+            }
+            State::Alone { blocks, .. } => {
+                // Nothing may be held back by a reader that is left behind.
+                if blocks.offset() != self.end {
+                    return blocks.next_item();
+                }
+                self.state = State::Team(Team::start(self.file.clone(), self.end));
+            }
+            State::Team(_) => {}
+        }
+        let State::Team(team) = &mut self.state else { return Ok(None) };
+        match team.next() {
+            Found::Block(block) => Ok(Some(BlockItem::Block(block))),
+            Found::End => Ok(None),
+            Found::Error(e) => Err(e),
+            Found::Odd => {
+                let mut file = self.file.clone();
+                file.pos = self.end;
+                let mut blocks = BlockReader::starting_at(file, self.end);
+                if let Some(Place { next_off, last_ts }) = self.last {
+                    blocks = blocks.behind(next_off, last_ts);
+                }
+                let mut blocks = Box::new(blocks);
+                let next = blocks.next_item();
+                self.state = State::Careful(blocks);
+                next
+            }
+        }
     }
 
     /// The same blocks as records.
@@ -92,110 +153,251 @@ impl<R: Read + Send + 'static> Blocks<R> {
     }
 }
 
-/// Goes on with a reader on a thread; where there can be none, here.
-fn read_ahead<R: Read + Send + 'static>(blocks: Box<BlockReader<R>>) -> State<R> {
-    let (tell, items) = sync_channel(WAITING);
-    let (give, take) = sync_channel::<Box<BlockReader<R>>>(1);
-    let work = move || {
-        let Ok(mut blocks) = take.recv() else { return };
-        loop {
-            let next = blocks.next_item();
-            let over = !matches!(next, Ok(Some(_)));
-            // Nobody listens any more when the reader was dropped.
-            if tell.send(next).is_err() || over {
-                return;
-            }
+/// What became of the next part of the file.
+enum Found {
+    Block(Block),
+    Odd,
+    End,
+    Error(Error),
+}
+
+/// A part of the file on its way.
+enum Slot {
+    Packed { offset: u64, frame: Vec<u8> },
+    InWork,
+    Ready(Found),
+}
+
+struct Desk {
+    slots: VecDeque<Slot>,
+    /// Number of the first slot.
+    first: u64,
+    /// Whoever reads has it; gone when there is nothing more to read.
+    frames: Option<Frames<At>>,
+    reading: bool,
+    quit: bool,
+}
+
+/// What the threads share with whoever takes the blocks.
+struct Shared {
+    desk: Mutex<Desk>,
+    changed: Condvar,
+}
+
+/// Threads that decompress. They stop when this is dropped.
+struct Team {
+    shared: Arc<Shared>,
+    pool: BytesMut,
+}
+
+impl Team {
+    fn start(mut file: At, offset: u64) -> Self {
+        file.pos = offset;
+        let frames = Some(Frames::new(file, offset));
+        let desk = Desk { slots: VecDeque::new(), first: 0, frames, reading: false, quit: false };
+        let shared = Arc::new(Shared { desk: Mutex::new(desk), changed: Condvar::new() });
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get() - 1).clamp(1, MAX_THREADS);
+        // The signals of the process are for the thread that has set them up, or will.
+        let masked = SignalSet::asynchronous().block();
+        for _ in 0..threads {
+            let shared = shared.clone();
+            let work = move || {
+                let mut pool = BytesMut::new();
+                while shared.work(&mut pool, true) {}
+            };
+            // Without a thread, whoever takes the blocks does all of it.
+            let _ = std::thread::Builder::new().name("tapdeck-ahead".into()).spawn(work);
         }
-    };
-    // The signals of the process are for the thread that has set them up, or will.
-    let masked = SignalSet::asynchronous().block();
-    let started = std::thread::Builder::new().name("tapdeck-ahead".into()).spawn(work);
-    if let Ok(before) = masked {
-        let _ = before.install();
+        if let Ok(before) = masked {
+            let _ = before.install();
+        }
+        Self { shared, pool: BytesMut::new() }
     }
-    match started {
-        Ok(_) => match give.send(blocks) {
-            Ok(()) => State::Ahead(items),
-            Err(back) => State::Here { blocks: back.0, read: 0 },
-        },
-        Err(_) => State::Here { blocks, read: 0 },
+
+    /// The next part, with a hand in the work while it is not there.
+    fn next(&mut self) -> Found {
+        loop {
+            let mut desk = self.shared.lock();
+            if matches!(desk.slots.front(), Some(Slot::Ready(_)))
+                && let Some(Slot::Ready(found)) = desk.slots.pop_front()
+            {
+                desk.first += 1;
+                drop(desk);
+                self.shared.changed.notify_one();
+                return found;
+            }
+            drop(desk);
+            self.shared.work(&mut self.pool, false);
+        }
     }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.lock().quit = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does one piece of work, or waits for some; says whether to go on.
+    fn work(&self, pool: &mut BytesMut, helper: bool) -> bool {
+        let mut desk = self.lock();
+        if desk.quit {
+            return false;
+        }
+        if let Some(i) = desk.slots.iter().position(|slot| matches!(slot, Slot::Packed { .. }))
+            && let Slot::Packed { offset, frame } = std::mem::replace(&mut desk.slots[i], Slot::InWork)
+        {
+            let number = desk.first + i as u64;
+            drop(desk);
+            let block = unless_it_panics(|| Block::open(offset, &frame, pool)).flatten();
+            let mut desk = self.lock();
+            let place = (number - desk.first) as usize;
+            desk.slots[place] = Slot::Ready(block.map_or(Found::Odd, Found::Block));
+            drop(desk);
+            self.changed.notify_all();
+            return true;
+        }
+        if desk.slots.len() < WAITING
+            && let Some(mut frames) = desk.frames.take()
+        {
+            desk.reading = true;
+            drop(desk);
+            let next = unless_it_panics(|| frames.next_frame());
+            let mut desk = self.lock();
+            desk.reading = false;
+            let slot = match next {
+                Some(Ok(Some((offset, frame)))) => {
+                    desk.frames = Some(frames);
+                    Slot::Packed { offset, frame }
+                }
+                Some(Ok(None)) if !frames.is_odd() => Slot::Ready(Found::End),
+                Some(Ok(None)) | None => Slot::Ready(Found::Odd),
+                Some(Err(e)) => Slot::Ready(Found::Error(e)),
+            };
+            desk.slots.push_back(slot);
+            drop(desk);
+            self.changed.notify_all();
+            return true;
+        }
+        if helper && desk.frames.is_none() && !desk.reading {
+            // All is read, and somebody works on the rest.
+            return false;
+        }
+        if helper || !matches!(desk.slots.front(), Some(Slot::Ready(_))) {
+            drop(self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner));
+        }
+        true
+    }
+}
+
+/// A thread that dies with a block in hand would leave the others waiting for it.
+fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::io::Write;
 
     use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
 
     use super::*;
 
-    fn recording(blocks: u64) -> Vec<u8> {
+    /// Blocks of different sizes, so that they are not ready in the order in which they were taken.
+    fn recording(blocks: u64) -> Vec<Vec<u8>> {
         let mut builder = BlockBuilder::new(0);
-        let mut file = Vec::new();
-        for i in 0..blocks {
-            assert_eq!(builder.push(Record::data(i, i * 5, format!("{i:05}").into_bytes())), None);
-            file.extend_from_slice(builder.finish(Quality::Stored, i + 1 == blocks));
-        }
-        file
+        let mut off = 0;
+        (0..blocks)
+            .map(|i| {
+                let text = format!("{i:05}").repeat(1 + (i as usize * 7919) % 3000);
+                assert_eq!(builder.push(Record::data(i, off, text.clone().into_bytes())), None);
+                off += text.len() as u64;
+                builder.finish(Quality::Brotli(1), i + 1 == blocks).to_vec()
+            })
+            .collect()
     }
 
-    /// Whether a block is read here or on the other thread, they all come, in order, damage included.
+    fn open(content: &[u8]) -> Blocks {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(content).expect("written");
+        Blocks::open(Arc::new(file), 0, Arc::default())
+    }
+
+    /// The same as a plain reader gives, damage included.
+    fn check(content: &[u8], what: &str) {
+        let mut plain = BlockReader::new(content);
+        let mut ahead = open(content);
+        loop {
+            let (want, got) = (plain.next_item().expect("read"), ahead.next_item().expect("read"));
+            assert_eq!(format!("{want:?}"), format!("{got:?}"), "{what}");
+            if want.is_none() {
+                break;
+            }
+        }
+        assert_eq!(ahead.end, content.len() as u64, "{what}");
+        assert!(ahead.next_item().expect("it stays over").is_none());
+    }
+
     #[test]
     fn every_block_comes_once_and_in_order() {
-        for count in [0, 1, u64::from(ALONE), u64::from(ALONE) + 1, 50] {
-            let mut file = recording(count);
-            file.extend_from_slice(b"torn");
-            let total = file.len() as u64;
-            let mut blocks = Blocks::new(BlockReader::new(Cursor::new(file)));
-            let mut offsets = Vec::new();
-            let mut damages = 0;
-            while let Some(item) = blocks.next_item().expect("it reads") {
-                match item {
-                    BlockItem::Block(block) => offsets.push(block.header.start_byte_off),
-                    BlockItem::Damage(_) => damages += 1,
-                }
-            }
-            assert_eq!(offsets, (0..count).map(|i| i * 5).collect::<Vec<_>>());
-            assert_eq!((damages, blocks.end), (1, total));
-            assert!(blocks.next_item().expect("it stays over").is_none());
+        for count in [0, 1, u64::from(ALONE), u64::from(ALONE) + 1, 200] {
+            check(&recording(count).concat(), &format!("{count} blocks"));
         }
     }
 
-    struct Failing(Cursor<Vec<u8>>);
+    #[test]
+    fn damage_is_told_as_by_a_plain_reader() {
+        let blocks = recording(60);
+        let starts: Vec<usize> =
+            blocks.iter().scan(0, |at, b| Some(std::mem::replace(at, *at + b.len()))).collect();
+        for at in [0, 2, 4, 5, 30, 59] {
+            let mut content = blocks.concat();
+            content[starts[at] + 60..starts[at] + 70].fill(0x55);
+            check(&content, &format!("block {at} is damaged"));
+            content.drain(starts[at] + 50..starts[at] + 55);
+            check(&content, &format!("block {at} lacks bytes"));
+            check(&blocks.concat()[..starts[at] + 50], &format!("cut in block {at}"));
+            let mut content = blocks.concat();
+            content.splice(starts[at]..starts[at], *b"garbage between");
+            check(&content, &format!("garbage before block {at}"));
+        }
+    }
 
-    impl Read for Failing {
-        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            let few = buf.len().min(64);
-            match self.0.read(&mut buf[..few])? {
-                0 => Err(io::Error::other("the disk is gone")),
-                n => Ok(n),
+    /// Threads must not outlive whoever wanted the blocks, nor hold them up.
+    #[test]
+    fn one_that_is_left_early_stops() {
+        let content = recording(200).concat();
+        for taken in 0..40 {
+            let mut blocks = open(&content);
+            for _ in 0..taken {
+                assert!(blocks.next_item().expect("read").is_some());
             }
         }
     }
 
-    /// An error on the other thread must not look like the end of the recording.
+    /// An error on another thread must not look like the end of the recording.
     #[test]
     fn an_error_comes_through() {
-        let mut blocks = Blocks::new(BlockReader::new(Failing(Cursor::new(recording(30)))));
-        let mut read = 0;
-        let error = loop {
-            match blocks.next_item() {
-                Ok(Some(_)) => read += 1,
-                Ok(None) => panic!("a silent end after {read} blocks"),
-                Err(e) => break e,
-            }
-        };
-        assert!(read >= 28 && error.to_string().contains("the disk is gone"), "{read}: {error}");
+        let mut blocks = Blocks::open(Arc::new(File::open("/").expect("opened")), 0, Arc::default());
+        assert!(blocks.next_item().is_err(), "a folder cannot be read");
+        let mut blocks = Blocks::open(Arc::new(File::open("/").expect("opened")), 0, Arc::default());
+        blocks.state = State::Team(Team::start(blocks.file.clone(), 0));
+        assert!(blocks.next_item().is_err());
+        assert!(blocks.next_item().expect("it is over").is_none());
     }
 
     /// Places in one file do not move each other.
     #[test]
     fn two_readers_of_one_file() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("x");
-        std::fs::write(&path, b"0123456789").expect("written");
-        let file = Arc::new(File::open(path).expect("opened"));
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(b"0123456789").expect("written");
+        let file = Arc::new(file);
         let (mut a, mut b) = (At::new(file.clone(), 0), At::new(file, 7));
         let mut two = [0; 2];
         a.read_exact(&mut two).expect("read");

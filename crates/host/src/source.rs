@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tapdeck_tape::ahr::{AhrEvents, BlockReader, labels_of};
+use tapdeck_tape::ahr::{AhrEvents, labels_of};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::zst::ZstReader;
@@ -118,7 +118,7 @@ impl Source {
             return Ok(Box::new(CassetteReader::new(cassette)));
         }
         let fail = |why| SourceError::Open { path: self.path.clone(), why };
-        let file = Counted { inner: open_file(&self.path).map_err(fail)?, count: count.clone() };
+        let file = open_file(&self.path).map_err(fail)?;
         let mut beside = Beside::default();
         if self.container.format == Format::Ahr {
             beside.meta = self.meta();
@@ -132,10 +132,11 @@ impl Source {
         }
         let read_error = |why| self.read_error(why);
         if self.container == (Container { format: Format::Ahr, zst: false }) {
-            let records = Blocks::new(BlockReader::new(file)).into_records();
+            let records = Blocks::open(Arc::new(file), 0, count.clone()).into_records();
             let events = AhrEvents::over(records, beside.meta.as_ref(), beside.labels);
             return Ok(Box::new(events.map_err(read_error)?));
         }
+        let file = Counted { inner: file, count: count.clone() };
         open(self.container, BufReader::with_capacity(1 << 16, file), beside).map_err(read_error)
     }
 

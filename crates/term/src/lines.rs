@@ -6,6 +6,7 @@ use crate::machine::Machine;
 use crate::pack::Packed;
 use crate::paint;
 use crate::style::{Attrs, Style};
+use std::borrow::Cow;
 
 /// A row of the screen or of scrollback.
 #[derive(Clone, Copy)]
@@ -71,16 +72,26 @@ impl<'a> Line<'a> {
 
     /// The text without trailing blanks.
     pub fn text(&self) -> String {
-        let mut out = String::new();
-        if let Body::Packed(p) = &self.body
-            && let Some(text) = p.as_plain()
-        {
-            out.push_str(text);
-        } else {
-            self.each(|text, _, _| out.push_str(if text.is_empty() { " " } else { text }));
+        self.text_ref().into_owned()
+    }
+
+    /// The same, borrowed where it is kept as text.
+    pub fn text_ref(&self) -> Cow<'a, str> {
+        if let Some(text) = self.as_plain() {
+            return Cow::Borrowed(text);
         }
+        let mut out = String::new();
+        self.each(|text, _, _| out.push_str(if text.is_empty() { " " } else { text }));
         out.truncate(out.trim_end_matches(' ').len());
-        out
+        Cow::Owned(out)
+    }
+
+    /// The text of a row that has no style and is kept as text.
+    fn as_plain(&self) -> Option<&'a str> {
+        match &self.body {
+            Body::Packed(p) => Some(p.as_plain()?.trim_end_matches(' ')),
+            Body::Live(_) => None,
+        }
     }
 
     /// The text of each column: `None` for the second half of a wide character, empty where nothing was written. Ends
@@ -160,6 +171,10 @@ impl<'a> Line<'a> {
     /// Appends the row as text, with SGR sequences where `colours`; trailing blanks are left off, nothing moves the
     /// cursor. Ends in the default style.
     pub fn write_ansi(&self, out: &mut Vec<u8>, colours: bool) {
+        if let Some(text) = self.as_plain() {
+            out.extend_from_slice(text.as_bytes());
+            return;
+        }
         if !colours {
             out.extend_from_slice(self.text().as_bytes());
             return;

@@ -6,11 +6,11 @@ use std::io::Empty;
 use std::sync::Arc;
 
 use tapdeck_core::{Exit, WinSize};
-use tapdeck_tape::ahr::{self, BlockReader, Body, Mark};
+use tapdeck_tape::ahr::{self, Body, Mark};
 use tapdeck_tape::{EventReader, Item, Kind};
 
 use super::{PlayError, Played};
-use crate::ahead::{At, Blocks};
+use crate::ahead::Blocks;
 use crate::source::{Source, SourceError};
 
 /// The next event of a recording.
@@ -165,7 +165,7 @@ impl Native {
 }
 
 fn reader_at(file: &Arc<File>, offset: u64) -> ahr::Reader<Empty> {
-    Blocks::new(BlockReader::starting_at(At::new(file.clone(), offset), offset)).into_records()
+    Blocks::open(file.clone(), offset, Arc::default()).into_records()
 }
 
 /// A recording in any other format.

@@ -3,12 +3,11 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_host::{Blocks, sidecar};
-use tapdeck_tape::ahr::BlockReader;
 use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions, index_blocks};
 
 use super::verify::open;
@@ -114,10 +113,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
     if let Some(mut kept) = begun.old {
         bytes = std::io::copy(&mut kept, &mut out).map_err(cannot)?;
     }
-    let mut recording_file = open(recording)?;
-    recording_file.seek(SeekFrom::Start(begun.offset)).map_err(|e| fail(&e))?;
-    let counted = Counted { inner: recording_file, done };
-    let mut blocks = Blocks::new(BlockReader::starting_at(counted, begun.offset));
+    let mut blocks = Blocks::open(Arc::new(open(recording)?), begun.offset, done);
     let built = index_blocks::<Stop>(
         begun.builder,
         || blocks.next_item(),
@@ -197,18 +193,5 @@ impl Done {
             "moments": self.index.moments.len(),
             "bytes": self.bytes,
         })
-    }
-}
-
-struct Counted<R> {
-    inner: R,
-    done: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(buf)?;
-        self.done.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
     }
 }

@@ -124,6 +124,14 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
+    /// Goes on behind a good block, after which the program had written so much.
+    #[must_use]
+    pub fn behind(mut self, next_off: u64, last_ts: Option<u64>) -> Self {
+        (self.next_off, self.last_ts) = (Some(next_off), last_ts);
+        (self.good, self.searched) = (1, false);
+        self
+    }
+
     /// Keeps each block as it stands in the file, for copying.
     #[must_use]
     pub fn keeping_raw(mut self) -> Self {
@@ -368,7 +376,7 @@ fn judge(header: &Header, read: usize, written: usize, found: &Walk) -> Result<O
 }
 
 /// Whether a block may begin at `at`, or the file end there; `data` goes to the file's end if it is short.
-fn is_boundary(data: &[u8], at: usize) -> bool {
+pub(super) fn is_boundary(data: &[u8], at: usize) -> bool {
     match data.get(at..) {
         Some(rest) => rest.starts_with(&MAGIC) || (rest.len() < MAGIC.len() && MAGIC.starts_with(rest)),
         None => false,

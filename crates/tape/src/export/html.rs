@@ -4,6 +4,7 @@
 //! nodes. A content policy forbids everything but the page's own script.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ const SCRIPT: &str = include_str!("player.js");
 const STYLE: &str = include_str!("player.css");
 /// Frames in one element of the page.
 const CHUNK: usize = 500;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// How to make the page.
 #[derive(Debug, Clone, Copy)]
@@ -111,13 +113,16 @@ fn digest(text: &str) -> String {
     base64::encode(&Sha256::digest(text.as_bytes()))
 }
 
-/// Collects frames: time, rows that changed, cursor, size when it changed.
+/// Collects frames: time, rows that changed, cursor, size when it changed. They are written as text at once: as
+/// values first, they would take longer than everything else.
 #[derive(Default)]
 struct Frames {
     since: Generation,
     styles: HashMap<Style, usize>,
     size: Option<(u16, u16)>,
-    chunk: Vec<Value>,
+    /// The frames of the element in hand, with commas between them.
+    text: String,
+    count: usize,
 }
 
 impl Frames {
@@ -129,59 +134,81 @@ impl Frames {
         let diff = term.diff(self.since);
         self.since = diff.generation;
         let mut fresh = Vec::new();
-        let rows: Vec<Value> = diff
-            .rows
-            .iter()
-            .map(|row| {
-                let mut runs: Vec<Value> = Vec::with_capacity(row.runs.len());
-                for run in &row.runs {
-                    let next = self.styles.len();
-                    let id = *self.styles.entry(run.style).or_insert_with(|| {
-                        fresh.push(style(term, &run.style));
-                        next
-                    });
-                    runs.extend(pieces(run).into_iter().map(|piece| {
-                        let text = super::tame(piece.text);
-                        // The width is only told where the page cannot count on the text for it.
-                        match !piece.pinned && usize::from(piece.width) == text.chars().count() {
-                            true => json!([piece.col, id, text]),
-                            false => json!([piece.col, id, text, piece.width]),
-                        }
-                    }));
+        let text = &mut self.text;
+        // Writing to a string cannot fail.
+        let _ =
+            write!(text, "{}{{\"t\":{},\"r\":[", if self.count > 0 { "," } else { "" }, time_ns / 1_000_000);
+        for (n, row) in diff.rows.iter().enumerate() {
+            let _ = write!(text, "{}[{},[", if n > 0 { "," } else { "" }, row.row);
+            let mut comma = "";
+            for run in &row.runs {
+                let next = self.styles.len();
+                let id = *self.styles.entry(run.style).or_insert_with(|| {
+                    fresh.push(style(term, &run.style));
+                    next
+                });
+                for piece in pieces(run) {
+                    let _ = write!(text, "{comma}[{},{id},", piece.col);
+                    comma = ",";
+                    let chars = cell_text(piece.text, text);
+                    // The width is only told where the page cannot count on the text for it.
+                    if piece.pinned || usize::from(piece.width) != chars {
+                        let _ = write!(text, ",{}", piece.width);
+                    }
+                    text.push(']');
                 }
-                json!([row.row, runs])
-            })
-            .collect();
+            }
+            text.push_str("]]");
+        }
         let cursor = diff.cursor;
-        let mut frame = json!({
-            "t": time_ns / 1_000_000,
-            "r": rows,
-            "c": [cursor.row, cursor.col, u8::from(cursor.visible)],
-        });
+        let _ = write!(text, "],\"c\":[{},{},{}]", cursor.row, cursor.col, u8::from(cursor.visible));
         if !fresh.is_empty() {
-            frame["d"] = Value::Array(fresh);
+            let _ = write!(text, ",\"d\":{}", script_json(&fresh));
         }
         if self.size != Some(size) {
-            frame["s"] = json!([size.0, size.1]);
+            let _ = write!(text, ",\"s\":[{},{}]", size.0, size.1);
             self.size = Some(size);
         }
-        self.chunk.push(frame);
-        if self.chunk.len() >= CHUNK {
+        text.push('}');
+        self.count += 1;
+        if self.count >= CHUNK || self.text.len() >= CHUNK_BYTES {
             self.flush(out)?;
         }
         Ok(())
     }
 
     fn flush<W: Write>(&mut self, out: &mut Out<W>) -> Result<()> {
-        let chunk = std::mem::take(&mut self.chunk);
-        if chunk.is_empty() {
-            return Ok(());
+        if std::mem::take(&mut self.count) > 0 {
+            out.put("<script type=\"application/json\" class=\"frames\">[")?;
+            out.put(&self.text)?;
+            out.put("]</script>\n")?;
+            self.text.clear();
         }
-        out.put(format!(
-            "<script type=\"application/json\" class=\"frames\">{}</script>\n",
-            script_json(&chunk)
-        ))
+        Ok(())
     }
+}
+
+/// Appends text of cells as JSON that can stand in a script element, and says how many characters it has. What could
+/// act is replaced, or left out where it takes no cell.
+fn cell_text(text: &str, out: &mut String) -> usize {
+    out.push('"');
+    let mut chars = 0;
+    if text.bytes().all(|b| matches!(b, 0x20..=0x7e) && !matches!(b, b'"' | b'\\' | b'<')) {
+        out.push_str(text);
+        chars = text.len();
+    } else {
+        for c in text.chars().filter_map(super::cell_char) {
+            chars += 1;
+            match c {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '<' => out.push_str("\\u003c"),
+                c => out.push(c),
+            }
+        }
+    }
+    out.push('"');
+    chars
 }
 
 /// Text colour, background, attributes as a string of letters.

@@ -77,6 +77,16 @@ fn replace_acting(text: &str) -> String {
     text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// A character of a cell as it can be shown in its place: what could act is replaced, or left out where it takes no
+/// cell, so that the row keeps its columns.
+fn cell_char(c: char) -> Option<char> {
+    match acts(c) {
+        true if tapdeck_term::char_width(c) == 0 => None,
+        true => Some('\u{fffd}'),
+        false => Some(c),
+    }
+}
+
 /// JSON of the same meaning in which nothing can act: the format itself escapes only some control characters.
 fn quiet_json(text: String) -> String {
     if !text.chars().any(acts) {

@@ -100,7 +100,7 @@
     if (s.cursor[2]) {
       const cursor = make("div", { className: "cursor" });
       cursor.style.left = `calc(.5rem + ${s.cursor[1]}ch)`;
-      cursor.style.top = `calc(.5rem + ${s.cursor[0] * 1.25}em)`;
+      cursor.style.top = `calc(.5rem + ${s.cursor[0] * 16}px)`;
       screen.append(cursor);
     }
     screen.style.minWidth = s.cols + "ch";

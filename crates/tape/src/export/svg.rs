@@ -7,7 +7,7 @@ use std::io::Write;
 use tapdeck_term::{Attrs, Generation, Palette, Rgb, Run, Style, Term, Underline};
 
 use super::pieces::{Piece, pieces};
-use super::{Out, markup};
+use super::{Out, cell_char, markup};
 use crate::Result;
 use crate::event::{EventReader, Item};
 use crate::replay::Replay;
@@ -33,7 +33,8 @@ impl Default for SvgOptions {
 
 impl SvgOptions {
     fn cell(&self) -> (f32, f32) {
-        (self.font_size * 0.6, self.font_size * 1.25)
+        // As tall as the usual fonts are, so that frames drawn with characters have no gaps.
+        (self.font_size * 0.6, self.font_size * 8.0 / 7.0)
     }
 }
 
@@ -80,7 +81,7 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
         if attrs.contains(Attrs::CONCEAL) || run.text.trim().is_empty() && underline == Underline::None {
             continue;
         }
-        let base = top + options.font_size;
+        let base = top + options.font_size * 0.92;
         let mut look = format!(" fill=\"{}\"", hex(ink));
         for (on, attribute) in [
             (attrs.contains(Attrs::BOLD), " font-weight=\"bold\""),
@@ -123,7 +124,8 @@ fn text(piece: &Piece<'_>, base: f32, cell: f32, look: &str, out: &mut String) {
         out.push_str(" direction=\"ltr\" unicode-bidi=\"bidi-override\"");
     }
     out.push('>');
-    markup(piece.text, out);
+    let shown: String = piece.text.chars().filter_map(cell_char).collect();
+    markup(&shown, out);
     out.push_str("</text>\n");
 }
 

@@ -5,12 +5,19 @@
 //! until then: of a session with more lines than a terminal would hold, the oldest are written as they fall out.
 //! Memory does not grow with the recording, and no line is lost.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use serde_json::{Value, json as object};
+use tapdeck_term::Line;
 
+<<<<<<< HEAD
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
 use super::{FinalLine, Out, quiet_json, tame, tamed};
+=======
+use super::branch::{BranchRow, CSV_HEAD, csv_row, place, plain_md, shown_rows};
+use super::{FinalLine, Out, is_tame, quiet_json, tame, tamed};
+>>>>>>> 9c65165 (Decompressing and showing share the work; pages and text exports in half the time)
 use crate::Result;
 use crate::event::{EventReader, Header, Kind};
 use crate::replay::{MomentKind, Replay};
@@ -40,13 +47,23 @@ pub enum LinesAs {
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
 pub fn lines(form: LinesAs, reader: &mut dyn EventReader, rows: usize, out: impl Write) -> Result<()> {
+    lines_in_steps(form, reader, rows, STEP, out)
+}
+
+pub(super) fn lines_in_steps(
+    form: LinesAs,
+    reader: &mut dyn EventReader,
+    rows: usize,
+    step: usize,
+    out: impl Write,
+) -> Result<()> {
     let header = reader.header().clone();
-    let mut replay = Replay::new(&header, rows.saturating_add(2 * STEP));
+    let mut replay = Replay::new(&header, rows.saturating_add(2 * step));
     let mut writer = LineWriter::new(form, header, out);
     while let Some(item) = reader.next_item()? {
         replay.item(item);
         let spare = replay.term().scrollback_len().saturating_sub(rows);
-        if spare > STEP {
+        if spare > step {
             writer.rows(&replay, spare, false)?;
             replay.forget_scrollback(spare);
         }
@@ -91,7 +108,7 @@ impl<W: Write> LineWriter<W> {
             _ => Vec::new(),
         };
         let fence = match self.form {
-            LinesAs::Md => fence_for(replay.term().lines().take(count).map(|line| line.text())),
+            LinesAs::Md => fence_for(replay.term().lines().take(count).map(|line| line.text_ref())),
             _ => String::new(),
         };
         let mut open = false;
@@ -101,12 +118,10 @@ impl<W: Write> LineWriter<W> {
             while let Some((_, moment)) = moments.next_if(|(row, _)| *row <= i) {
                 self.moment(replay, moment, &fence, &mut open)?;
             }
-            let idx = first + i as u64;
-            let line = FinalLine { idx, text: tamed(line.text()), last_write_byte: line.written() };
             if self.form == LinesAs::Md && !std::mem::replace(&mut open, true) {
                 self.out.put(format!("{fence}text\n"))?;
             }
-            self.line(line)?;
+            self.line(first + i as u64, &line)?;
         }
         for (_, moment) in moments {
             self.moment(replay, moment, &fence, &mut open)?;
@@ -183,19 +198,22 @@ impl<W: Write> LineWriter<W> {
         }
     }
 
-    fn line(&mut self, line: FinalLine) -> Result<()> {
+    fn line(&mut self, idx: u64, line: &Line<'_>) -> Result<()> {
         self.lines += 1;
-        match self.form {
-            LinesAs::Json => {
-                self.out.put(if self.lines == 1 { "\n" } else { ",\n" })?;
-                self.out.json(&line)
+        let text = line.text_ref();
+        if matches!(self.form, LinesAs::Txt | LinesAs::Md) {
+            match is_tame(&text) {
+                true => self.out.put(text.as_bytes())?,
+                false => self.out.put(tame(&text))?,
             }
-            LinesAs::Csv => self.out.put(csv_row(&BranchRow::Line(line))),
-            _ => {
-                self.out.put(line.text)?;
-                self.out.put("\n")
-            }
+            return self.out.put("\n");
         }
+        let line = FinalLine { idx, text: tamed(text.into_owned()), last_write_byte: line.written() };
+        if self.form == LinesAs::Csv {
+            return self.out.put(csv_row(&BranchRow::Line(line)));
+        }
+        self.out.put(if self.lines == 1 { "\n" } else { ",\n" })?;
+        self.out.json(&line)
     }
 
     fn ansi(&mut self, replay: &Replay, count: usize) -> Result<()> {
@@ -264,7 +282,7 @@ impl<W: Write> LineWriter<W> {
 }
 
 /// A fence longer than any in the text, so that no line of it can close the block.
-fn fence_for(lines: impl Iterator<Item = String>) -> String {
+fn fence_for<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> String {
     let longest = lines.map(|line| longest_run(&line, b'`')).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
 }
