@@ -85,7 +85,9 @@ impl Container {
     /// compressed file, give the first bytes of what is inside and say so.
     pub fn detect(name: Option<&str>, head: &[u8], zst: bool) -> Option<Self> {
         let named = name.and_then(Self::of_name);
-        let format = by_content(head).or_else(|| {
+        // A ttyrec has no signature: what looks like one is one, unless the name says that it is another format.
+        let looks = named.is_none_or(|c| c.format == Format::Ttyrec) && is_ttyrec(head);
+        let format = by_content(head).or(looks.then_some(Format::Ttyrec)).or_else(|| {
             // Names of formats with a signature that is missing are not believed.
             named.map(|c| c.format).filter(|f| matches!(f, Format::Ans | Format::Raw | Format::Typescript))
         })?;
@@ -141,7 +143,7 @@ fn by_content(head: &[u8]) -> Option<Format> {
     if text.starts_with(b"@3a") && matches!(text.get(3), None | Some(b'\n' | b'\r' | b' ')) {
         return Some(Format::ThreeA);
     }
-    by_version(text).or_else(|| is_ttyrec(head).then_some(Format::Ttyrec))
+    by_version(text)
 }
 
 /// An asciicast opens with an object that holds its version, after comments.

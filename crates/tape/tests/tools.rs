@@ -13,9 +13,15 @@ use tapdeck_tape::{Event, EventReader, EventWriter, Header, Item, Kind, Parts};
 
 const TEXT: &str = "hello\r\nschön € wörld\r\n";
 
+/// Whether a program is there; a test that needs it says that it was skipped.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they did not test")]
 fn installed(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$0\" >/dev/null", program]).status();
-    found.is_ok_and(|s| s.success())
+    let there = found.is_ok_and(|s| s.success());
+    if !there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    there
 }
 
 fn written(writer: &mut dyn EventWriter) -> Parts {

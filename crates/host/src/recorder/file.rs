@@ -77,6 +77,8 @@ pub struct RecordingFile {
     container: Container,
     /// The timing file of a typescript.
     beside: Option<Box<RecordingFile>>,
+    /// It was shorter than what had been written to it.
+    cut: bool,
 }
 
 const NATIVE: Container = Container { format: Format::Ahr, zst: false };
@@ -132,6 +134,7 @@ impl RecordingFile {
             sha256: Sha256::new(),
             container: NATIVE,
             beside: None,
+            cut: false,
         };
         if is_new {
             sync_folder(path);
@@ -172,6 +175,8 @@ impl RecordingFile {
 
     /// Appends a block, wholly or not at all.
     pub(super) fn write_block(&mut self, block: &[u8]) -> io::Result<()> {
+        // Writing behind the end of a file that somebody cut would fill it up with nothing, and hide that.
+        self.cut |= self.file.metadata().is_ok_and(|m| m.len() < self.good_len);
         if let Err(e) = self.file.write_all_at(block, self.good_len) {
             // Cut off what was half written, so that the file ends with a whole block.
             let _ = self.file.set_len(self.good_len);
@@ -206,7 +211,7 @@ impl RecordingFile {
         if own.nlink() == 0 {
             return Some("was deleted while it was recorded");
         }
-        if own.len() < self.good_len {
+        if self.cut || own.len() < self.good_len {
             return Some("was cut while it was recorded");
         }
         match fs::symlink_metadata(&self.path) {

@@ -114,3 +114,51 @@ fn a_refused_recording_in_another_format_ends_whole() {
     let kept = home.run(["convert", "-q", "f.cast", "-o", "-", "--to", "raw"]).stdout;
     assert!(out.stdout.starts_with(&kept), "what is there is the beginning");
 }
+
+/// A file that was emptied behind the recorder's back got a hole in place of what was lost, and nobody was told.
+#[test]
+fn a_recording_that_somebody_cuts_says_so() {
+    let home = Home::new();
+    let script =
+        "echo before; while ! [ -s cut.ahr ]; do sleep 0.05; done; sleep 0.3; : > cut.ahr; echo after";
+    let out = home.run(["rec", "cut.ahr", "--", "sh", "-c", script]);
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert_eq!((out.status.code(), message.contains("was cut while")), (Some(4), true), "{message}");
+    let verified = home.run(["verify", "cut.ahr"]);
+    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
+    // What begins with nothing looks like another format; the name says which it is.
+    assert_eq!((verified.status.code(), said.contains("ttyrec")), (Some(1), false), "{said}");
+    let back = home.run(["convert", "-q", "cut.ahr", "-o", "-", "--to", "raw"]).stdout;
+    assert_eq!(back, b"after\r\n");
+}
+
+/// Whatever cannot hold a recording is refused at once, and whatever cannot be written ends in an error.
+#[test]
+fn targets_that_cannot_be_written() {
+    let home = Home::new();
+    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "x"]).status.code(), Some(0));
+    assert!(home.command("mkfifo").arg("pipe").status().is_ok_and(|s| s.success()));
+    for (args, code) in [
+        (&["rec", "/dev/full", "--", "true"][..], 2),
+        (&["rec", "--overwrite", "pipe", "--", "true"], 2),
+        (&["rec", ".", "--", "true"], 2),
+        (&["rec", "/proc/none/x.ahr", "--", "true"], 4),
+        (&["convert", "a.ahr", "-o", "/dev/full", "--to", "html"], 4),
+        (&["convert", "a.ahr", "-o", "/dev/full", "--to", "cast.zst"], 4),
+        (&["convert", "a.ahr", "-o", "/dev/full", "--to", "md"], 4),
+        (&["convert", "a.ahr", "-o", "/dev/full", "--to", "ttyrec"], 4),
+        (&["repair", "a.ahr", "-o", "/dev/full"], 4),
+        (&["index", "/dev/null"], 1),
+    ] {
+        let out = home.run(args);
+        let message = String::from_utf8_lossy(&out.stderr);
+        assert_eq!((out.status.code(), message.lines().count()), (Some(code), 1), "{args:?}: {message}");
+    }
+    for args in
+        [&["play", "--fast", "a.ahr"][..], &["branch-points", "a.ahr"], &["verify", "--json", "a.ahr"]]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+        let status = home.tapdeck(args).stdout(full).stderr(Stdio::null()).status().expect("it runs");
+        assert_eq!(status.code(), Some(4), "{args:?}");
+    }
+}

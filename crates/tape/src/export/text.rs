@@ -11,13 +11,8 @@ use std::io::Write;
 use serde_json::{Value, json as object};
 use tapdeck_term::Line;
 
-<<<<<<< HEAD
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
-use super::{FinalLine, Out, quiet_json, tame, tamed};
-=======
-use super::branch::{BranchRow, CSV_HEAD, csv_row, place, plain_md, shown_rows};
 use super::{FinalLine, Out, is_tame, quiet_json, tame, tamed};
->>>>>>> 9c65165 (Decompressing and showing share the work; pages and text exports in half the time)
 use crate::Result;
 use crate::event::{EventReader, Header, Kind};
 use crate::replay::{MomentKind, Replay};
