@@ -128,7 +128,8 @@ impl<R: EventReader> EventReader for Scrubbed<R> {
     }
 }
 
-fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
+/// A header without what must not be seen.
+pub fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
     let mut header = header.clone();
     for text in [&mut header.command, &mut header.title].into_iter().flatten() {
         *text = scrubber.text(text);

@@ -24,22 +24,26 @@ impl Patch {
 
 /// All patches of one stream; none overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Masks(BTreeMap<u64, Patch>);
+pub struct Masks {
+    patches: BTreeMap<u64, Patch>,
+    /// Bytes of those that were forgotten.
+    forgotten: u64,
+}
 
 impl Masks {
     /// Whether nothing is masked.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.patches.is_empty()
     }
 
     /// Bytes that are masked.
     pub fn bytes(&self) -> u64 {
-        self.0.values().map(Patch::len).sum()
+        self.forgotten + self.patches.values().map(Patch::len).sum::<u64>()
     }
 
     /// Whether the byte at an offset is masked.
     pub(super) fn covers(&self, at: u64) -> bool {
-        self.0.range(..=at).next_back().is_some_and(|(start, patch)| at < start + patch.len())
+        self.patches.range(..=at).next_back().is_some_and(|(start, patch)| at < start + patch.len())
     }
 
     /// Masks a single character of the terminal. False: it was masked, or there is nothing of its shape.
@@ -52,47 +56,47 @@ impl Masks {
             return true;
         }
         let Some(filler) = filler(glyph) else { return false };
-        self.0.insert(glyph.at, Patch::Bytes(filler.as_bytes().into()));
+        self.patches.insert(glyph.at, Patch::Bytes(filler.as_bytes().into()));
         true
     }
 
     /// Masks a single byte, or several. What is masked already must not be among them.
     pub(super) fn stars(&mut self, at: u64, n: u64) {
         // Most follow the one before.
-        if let Some((start, Patch::Stars(len))) = self.0.range_mut(..at).next_back()
+        if let Some((start, Patch::Stars(len))) = self.patches.range_mut(..at).next_back()
             && start + *len == at
         {
             *len += n;
             return;
         }
-        self.0.insert(at, Patch::Stars(n));
+        self.patches.insert(at, Patch::Stars(n));
     }
 
     /// Puts other bytes of the same length in the place of a stretch that holds no mask yet.
     pub(super) fn bytes_at(&mut self, at: u64, bytes: &[u8]) {
-        self.0.insert(at, Patch::Bytes(bytes.into()));
+        self.patches.insert(at, Patch::Bytes(bytes.into()));
     }
 
     /// Forgets what lies before an offset.
     pub fn forget_before(&mut self, at: u64) {
-        while let Some(first) = self.0.first_entry()
+        while let Some(first) = self.patches.first_entry()
             && first.key() + first.get().len() <= at
         {
-            first.remove();
+            self.forgotten += first.remove().len();
         }
     }
 
     /// Whether any of `n` bytes from an offset on is masked.
     pub fn touches(&self, at: u64, n: usize) -> bool {
         let end = at + n as u64;
-        self.0.range(..end).next_back().is_some_and(|(start, patch)| start + patch.len() > at)
+        self.patches.range(..end).next_back().is_some_and(|(start, patch)| start + patch.len() > at)
     }
 
     /// Writes the masks over a part of the stream that begins at an offset.
     pub fn apply(&self, at: u64, bytes: &mut [u8]) {
         let end = at + bytes.len() as u64;
-        let first = self.0.range(..=at).next_back().map_or(at, |(start, _)| *start);
-        for (start, patch) in self.0.range(first..end) {
+        let first = self.patches.range(..=at).next_back().map_or(at, |(start, _)| *start);
+        for (start, patch) in self.patches.range(first..end) {
             let from = (*start).max(at);
             let to = (start + patch.len()).min(end);
             if from >= to {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, Why, WinSize};
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Quality, Record};
 use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 use tapdeck_tape::seal::SealKey;
 use tapdeck_tape::{Format, Losses};
 
@@ -28,6 +29,7 @@ mod file;
 mod live;
 mod name;
 mod other;
+mod scrub;
 mod seal;
 mod snapshots;
 
@@ -38,6 +40,7 @@ pub use live::LiveIndex;
 pub use name::{calendar, default_path, state_folder};
 use other::OtherTask;
 pub use other::can_record;
+use scrub::Held;
 pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
 use snapshots::Snapshots;
@@ -75,6 +78,8 @@ pub struct RecordOptions {
     pub seal: Option<SealKey>,
     /// When its index is written; native recordings only.
     pub index: LiveIndex,
+    /// What is to be masked before it is written.
+    pub scrub: Option<std::sync::Arc<tapdeck_core::scrub::Rules>>,
 }
 
 /// What became of a recording.
@@ -96,6 +101,8 @@ pub struct Report {
     pub losses: Losses,
     /// Why there is no index, or less of one; that costs nothing but time.
     pub index_trouble: Option<String>,
+    /// What was masked, where that was asked for.
+    pub scrubbed: Option<tapdeck_core::scrub::Report>,
 }
 
 impl Report {
@@ -108,6 +115,7 @@ impl Report {
             lost_bytes: 0,
             trouble: None,
             losses: Losses::default(),
+            scrubbed: None,
             index_trouble: None,
         }
     }
@@ -183,11 +191,19 @@ impl Recorder {
         }
         let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
         let kept = log.clone();
+        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input));
+        if let Some(held) = &mut held {
+            scrub_meta(&mut meta, held.scrubber());
+        }
         let mut task = Task::new(file, log, reader, clock, options, meta);
         task.seal = seal;
         if let Some((from, ts, size)) = late {
+            if let Some(held) = &mut held {
+                held.lost(from);
+            }
             task.begin_late(from, ts, size);
         }
+        task.held = held;
         let thread = builder.spawn(move || task.run())?;
         Ok(Self { thread, path, log: kept, reader })
     }
@@ -264,6 +280,8 @@ struct Task {
     refusal: Option<String>,
     snapshots: Snapshots,
     seal: Option<Sealing>,
+    /// What is held back to be scrubbed.
+    held: Option<Held>,
     index: Indexing,
     /// The block in hand was filled by a program in a hurry.
     hurry: bool,
@@ -307,6 +325,7 @@ impl Task {
             refusal: None,
             snapshots,
             seal: None,
+            held: None,
             index,
             hurry: false,
             closing: false,
@@ -328,6 +347,7 @@ impl Task {
             let woken = self.sleep();
             self.take_entries();
             let now = self.clock.now().wall_ns;
+            self.release(now, woken != Woken::Ready);
             let old = self.builder.first_ts().is_some_and(|first| now >= first + BLOCK_AGE_NS);
             if old || woken == Woken::Flush {
                 self.write_block(false);
@@ -346,10 +366,12 @@ impl Task {
 
     /// Sleeps until there is enough to do, or the block in hand is old enough.
     fn sleep(&self) -> Woken {
-        let Some(first) = self.builder.first_ts() else {
+        let held = self.held.as_ref().and_then(Held::due_ns);
+        let block = self.builder.first_ts().map(|first| first + BLOCK_AGE_NS);
+        let Some(due) = held.into_iter().chain(block).min() else {
             return self.log.wait(self.reader, 1, None);
         };
-        let due = (first + BLOCK_AGE_NS).saturating_sub(self.clock.now().wall_ns);
+        let due = due.saturating_sub(self.clock.now().wall_ns);
         let room = BLOCK_LIMIT.saturating_sub(self.builder.len()).max(1);
         self.log.wait(self.reader, room, Some(Duration::from_nanos(due)))
     }
@@ -363,14 +385,31 @@ impl Task {
             if entries.is_empty() {
                 return;
             }
-            let mut entries = entries.drain(..).peekable();
-            while let Some(entry) = entries.next() {
-                self.take(entry);
-                // Snapshots that came together share a block and a sync; what follows them does not.
-                let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
-                if !more && self.snapshots.waiting() {
-                    self.commit_snapshots();
-                }
+            if let Some(held) = &mut self.held {
+                entries.drain(..).for_each(|entry| held.push(entry));
+                self.release(self.clock.now().wall_ns, false);
+            } else {
+                self.take_all(entries.drain(..));
+            }
+        }
+    }
+
+    /// Takes what has been held back long enough, or all of it.
+    fn release(&mut self, now: u64, all: bool) {
+        if let Some(held) = &mut self.held {
+            let entries = held.release(now, all);
+            self.take_all(entries.into_iter());
+        }
+    }
+
+    fn take_all(&mut self, entries: impl Iterator<Item = Entry>) {
+        let mut entries = entries.peekable();
+        while let Some(entry) = entries.next() {
+            self.take(entry);
+            // Snapshots that came together share a block and a sync; what follows them does not.
+            let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
+            if !more && self.snapshots.waiting() {
+                self.commit_snapshots();
             }
         }
     }
@@ -425,6 +464,11 @@ impl Task {
     fn note_lag(&mut self, lag: &Lag) {
         self.log.answer_lost(lag);
         let lost = lag.offsets.end - lag.offsets.start;
+        // What was held back comes before the gap.
+        self.release(u64::MAX, true);
+        if let Some(held) = &mut self.held {
+            held.lost(lost);
+        }
         self.lost += lost;
         self.output_bytes += lost;
         self.trouble.get_or_insert_with(|| "the disk was too slow".into());
@@ -576,6 +620,10 @@ impl Task {
         if self.trouble.is_none() {
             self.trouble = self.file.tampering().map(Into::into);
         }
+        if let Some(held) = &mut self.held {
+            // What was learned since the session began may stand in its command line.
+            scrub_meta(&mut self.meta, held.scrubber());
+        }
         self.meta.sha256 = Some(self.file.digest());
         self.write_meta();
         self.log.remove_reader(self.reader);
@@ -588,6 +636,7 @@ impl Task {
             lost_bytes: self.lost,
             trouble: self.trouble,
             losses: Losses::default(),
+            scrubbed: self.held.as_ref().map(Held::report),
             index_trouble,
         }
     }
@@ -606,13 +655,15 @@ impl Task {
     }
 
     fn write_event(&mut self, line: &str) {
+        let scrubbed = self.held.as_mut().map(|h| scrub_line(line.as_bytes(), h.scrubber()));
+        let line = scrubbed.as_deref().unwrap_or(line.as_bytes());
         if self.events.is_none() {
             let path = sidecar(self.file.path(), "events.jsonl");
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
             self.events = options.open(path).ok();
         }
-        let written = self.events.as_mut().map(|f| f.write_all(line.as_bytes()));
+        let written = self.events.as_mut().map(|f| f.write_all(line));
         if !matches!(written, Some(Ok(()))) {
             self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
         }

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tapdeck_core::{Entry, Event, Exit, ReaderId, WinSize};
 use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
 
+use super::scrub::Held;
 use super::{BLOCK_AGE_NS, RecordOptions, RecordingFile, Report};
 use crate::clock::Clock;
 use crate::shared::{SharedLog, Woken};
@@ -69,28 +71,51 @@ impl OtherTask {
             trouble: None,
             broken: false,
         };
-        work.writer.begin(&header(&options, clock, size), &mut work.parts);
+        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input));
+        let mut first = header(&options, clock, size);
+        if let Some(held) = &mut held {
+            first = scrub_header(&first, held.scrubber());
+        }
+        work.writer.begin(&first, &mut work.parts);
         // At once, so that whatever is refused later, the file is a recording.
         work.flush();
         let mut entries = Vec::new();
         loop {
             let now = clock.now().mono_ns;
-            let wait =
-                work.since_ns.map(|since| Duration::from_nanos((since + BLOCK_AGE_NS).saturating_sub(now)));
+            let wait = work.since_ns.map(|since| (since + BLOCK_AGE_NS).saturating_sub(now));
+            let due = held.as_ref().and_then(Held::due_ns);
+            let due = due.map(|due| due.saturating_sub(clock.now().wall_ns));
+            let wait = wait.into_iter().chain(due).min().map(Duration::from_nanos);
             let woken = log.wait(reader, if wait.is_some() { CHUNK } else { 1 }, wait);
             loop {
                 if let Some(lag) = log.read(reader, CHUNK, &mut entries) {
+                    if let Some(held) = &mut held {
+                        // What was held back comes before the gap.
+                        held.release(u64::MAX, true).into_iter().for_each(|e| work.take(e));
+                        held.lost(lag.offsets.end - lag.offsets.start);
+                    }
                     work.lag(lag.offsets.end - lag.offsets.start, clock.now().mono_ns);
                 }
                 if entries.is_empty() {
                     break;
                 }
                 for entry in entries.drain(..) {
-                    work.take(entry);
+                    match &mut held {
+                        Some(held) => held.push(entry),
+                        None => work.take(entry),
+                    }
+                }
+                if let Some(held) = &mut held {
+                    let ready = held.release(clock.now().wall_ns, false);
+                    ready.into_iter().for_each(|e| work.take(e));
                 }
                 if work.parts.main.len() >= CHUNK {
                     work.flush();
                 }
+            }
+            if let Some(held) = &mut held {
+                let ready = held.release(clock.now().wall_ns, woken != Woken::Ready);
+                ready.into_iter().for_each(|e| work.take(e));
             }
             let now = clock.now().mono_ns;
             if woken == Woken::Flush || work.since_ns.is_some_and(|since| now >= since + BLOCK_AGE_NS) {
@@ -115,6 +140,7 @@ impl OtherTask {
             lost_bytes: work.lost,
             trouble: work.trouble,
             losses,
+            scrubbed: held.as_ref().map(Held::report),
             index_trouble: None,
         }
     }

@@ -39,6 +39,7 @@ fn session(recording: Option<&std::path::Path>, with: impl FnOnce(&Handle)) {
             ipc: None,
             seal: None,
             index: tapdeck_host::LiveIndex::Off,
+            scrub: None,
         };
         Recorder::start(file, log.clone(), clock, options, size).expect("started")
     });
@@ -104,6 +105,7 @@ fn a_list_that_cannot_be_written_is_a_failure() {
         ipc: None,
         seal: None,
         index: tapdeck_host::LiveIndex::Off,
+        scrub: None,
     };
     let recorder = Recorder::start(file, log.clone(), clock, options, size).expect("started");
     let backend =

@@ -176,6 +176,7 @@ impl LateRecordings {
                 ipc: None,
                 seal: None,
                 index: tapdeck_host::LiveIndex::Off,
+                scrub: None,
             };
             let (recorder, from) =
                 Recorder::start_late(file, log.clone(), clock, options).map_err(|e| e.to_string())?;

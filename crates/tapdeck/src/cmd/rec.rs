@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
+use tapdeck_core::scrub::Rules;
 use tapdeck_host::{
     Clock, CreateError, IfExists, Launch, LiveIndex, RecordOptions, Recording, RecordingFile, Report,
     can_record, default_path,
@@ -20,6 +22,7 @@ use super::{detach, late};
 use crate::ending::{Ending, code, say};
 use crate::formats::{self, container_name};
 use crate::human;
+use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
 
 /// Record a session, byte for byte.
 #[derive(Args)]
@@ -37,6 +40,7 @@ Examples:
   tapdeck rec demo.ahr -- claude
   tapdeck rec -I demo.ahr -- bash        what is typed, too
   tapdeck rec demo.cast -- bash          for asciinema
+  tapdeck rec --scrub demo.ahr -- bash   mask secrets before they reach the disk
   tapdeck rec --append demo.ahr -- make  go on with a recording
   tapdeck rec --seal seal.key demo.ahr   so that any change to it shows
   tapdeck rec --view demo.ahr -- claude  in the viewer, to search and to write instructions as it runs
@@ -75,6 +79,12 @@ pub(crate) struct RecArgs {
     /// to the very end however long that takes, or not at all
     #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index)]
     index: LiveIndex,
+    /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
+    #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    scrub: Option<String>,
+    /// With --scrub, mask the value of this environment variable wherever it is seen
+    #[arg(long, value_name = "NAME", requires = "scrub")]
+    secret_env: Vec<String>,
     /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
     #[arg(long, value_name = "FILE")]
     out_branch_points: Option<PathBuf>,
@@ -99,6 +109,17 @@ pub(crate) struct RecArgs {
     /// The program and its arguments, after `--`; your shell when left out
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
+}
+
+impl RecArgs {
+    /// What is to be masked on the way to the disk.
+    fn scrub_rules(&self, launch: &Launch) -> Result<Option<Arc<Rules>>, Refused> {
+        let Some(list) = &self.scrub else { return Ok(None) };
+        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok());
+        let whose = Whose::ours(cwd.map(|c| c.to_string_lossy().into_owned()));
+        let args = ScrubArgs { secret_env: self.secret_env.clone(), ..ScrubArgs::default() };
+        args.rules(&packs(std::slice::from_ref(list)), &whose).map(Some)
+    }
 }
 
 fn live_index(text: &str) -> Result<LiveIndex, String> {
@@ -127,6 +148,13 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     }
     let seal = match args.seal.as_deref().map(read_key).transpose() {
         Ok(seal) => seal,
+        Err((message, code)) => {
+            say(message);
+            return Ending::Code(code);
+        }
+    };
+    let scrub = match args.scrub_rules(&launch) {
+        Ok(rules) => rules,
         Err((message, code)) => {
             say(message);
             return Ending::Code(code);
@@ -168,6 +196,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         ipc,
         seal,
         index: args.index,
+        scrub,
     };
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         let snapshots = ipc::answer(door, session.handle.clone());
@@ -254,6 +283,19 @@ fn cannot_create(e: CreateError) -> Ending {
 
 fn comment_on(report: &Report, container: Container, quiet: bool) {
     let path = report.path.display();
+    if let Some(scrubbed) = report.scrubbed.as_ref().filter(|_| !quiet) {
+        let found: Vec<String> = scrubbed
+            .rules
+            .iter()
+            .filter(|r| r.hits() > 0)
+            .map(|r| format!("{} {}", r.hits(), r.name))
+            .collect();
+        let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+        say(format_args!("masked on the way to the disk: {found}"));
+    }
+    if report.scrubbed.as_ref().is_some_and(|s| !s.is_clean()) {
+        say(format_args!("not everything could be masked or looked at: see tapdeck scrub {path} --dry-run"));
+    }
     let losses: Vec<_> = report.losses.iter().collect();
     if !losses.is_empty() && !quiet {
         say(format_args!("what {} cannot carry: {}", container_name(container), losses_text(&losses)));

@@ -158,3 +158,35 @@ fn rules_and_values_of_ones_own() {
         assert_eq!(home.run(&args).status.code(), Some(code), "{args:?}");
     }
 }
+
+/// A key that is printed in two halves with a pause between them, in each kind of recorder.
+#[test]
+fn a_recorder_masks_before_it_writes() {
+    let home = Home::new();
+    let (head, tail) = KEY.split_at(20);
+    for name in ["a.ahr", "a.cast"] {
+        let script = format!("printf 'first {head}'; sleep 0.4; echo '{tail} last'; echo rabbit $RABBIT");
+        let mut rec =
+            home.tapdeck(["rec", "--scrub", "--secret-env", "RABBIT", name, "--", "sh", "-c", &script]);
+        let out = rec.env("RABBIT", "down-the-hole").output().expect("it runs");
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            out.status.success() && said.contains("anthropic-key") && said.contains("env:RABBIT"),
+            "{said}"
+        );
+        let shown = String::from_utf8_lossy(&out.stdout).into_owned();
+        assert!(shown.contains(KEY), "the user's own terminal is not scrubbed: {shown}");
+        let copy = format!("{name}.raw");
+        assert!(home.run(["convert", "-q", name, "-o", &copy]).status.success());
+        let output = fs::read_to_string(home.path(&copy)).expect("read");
+        assert_eq!(output.len(), shown.len(), "{output:?}");
+        assert!(output.starts_with("first sk-ant-") && output.contains(" last"), "{output:?}");
+        for gone in [&VALUE[..8], &VALUE[14..], "hole"] {
+            assert!(!output.contains(gone), "{output:?}");
+        }
+    }
+    let meta = fs::read_to_string(home.path("a.meta.json")).expect("read");
+    assert!(!meta.contains(&VALUE[8..]), "the command line: {meta}");
+    assert_eq!(home.run(["rec", "--scrub=nope", "b.ahr", "--", "true"]).status.code(), Some(2));
+    assert!(!home.path("b.ahr").exists());
+}

@@ -1,0 +1,140 @@
+//! Scrubbing on the way to the disk. What the log gives is held back for a moment, so that a secret that comes in pieces
+//! is seen whole before any of it is written; a line that looks like the beginning of one is held longer. All of it
+//! bounded: what comes later than that can only be masked from there on.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tapdeck_core::scrub::{Report, Rules, Scrubber};
+use tapdeck_core::{Entry, Event, WinSize};
+use tapdeck_term::Size;
+
+/// What came is written no sooner than after this long.
+const HOLD_NS: u64 = 250_000_000;
+/// A line that may become a hit is waited for this long.
+const OPEN_NS: u64 = 10_000_000_000;
+/// Bytes held back at most.
+const MAX_HELD: usize = 1 << 20;
+
+/// Entries on their way to the disk.
+pub(super) struct Held {
+    scrubber: Scrubber,
+    queue: VecDeque<Entry>,
+    weight: usize,
+    /// Input is recorded, so it is looked at.
+    with_input: bool,
+    /// Offsets of what was released.
+    output: u64,
+    input: u64,
+    /// When the queue is to be looked at again.
+    due_ns: u64,
+}
+
+impl Held {
+    pub(super) fn new(rules: Arc<Rules>, size: WinSize, with_input: bool) -> Self {
+        let size = size.or_default();
+        Self {
+            scrubber: Scrubber::new(rules, Size::new(size.cols, size.rows)),
+            queue: VecDeque::new(),
+            weight: 0,
+            with_input,
+            output: 0,
+            input: 0,
+            due_ns: 0,
+        }
+    }
+
+    /// For texts beside the recording.
+    pub(super) fn scrubber(&mut self) -> &mut Scrubber {
+        &mut self.scrubber
+    }
+
+    /// When something is to be done though nothing comes, in wall-clock nanoseconds.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        (!self.queue.is_empty()).then_some(self.due_ns)
+    }
+
+    /// So many bytes of output were lost before they came here.
+    pub(super) fn lost(&mut self, n: u64) {
+        self.scrubber.lost(n);
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        match &entry.event {
+            Event::Output { bytes, .. } => {
+                self.weight += bytes.len();
+                self.scrubber.output(bytes);
+            }
+            Event::Input { bytes, .. } if self.with_input => {
+                self.weight += bytes.len();
+                self.scrubber.input(bytes);
+            }
+            Event::Resize(size) => {
+                let size = size.or_default();
+                self.scrubber.resize(Size::new(size.cols, size.rows));
+            }
+            _ => {}
+        }
+        if self.queue.is_empty() {
+            self.due_ns = entry.at.wall_ns + HOLD_NS;
+        }
+        self.queue.push_back(entry);
+    }
+
+    /// What may be written now, masked; with `all`, everything.
+    pub(super) fn release(&mut self, now_ns: u64, all: bool) -> Vec<Entry> {
+        let Some(first) = self.queue.front().map(|e| e.at.wall_ns) else { return Vec::new() };
+        // Somebody waits for a snapshot to be on disk, and a session that has ended has nothing more to come.
+        let urgent = |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Exit(_));
+        let all = all || self.weight > MAX_HELD || self.queue.iter().any(urgent);
+        if !all && now_ns < self.due_ns {
+            return Vec::new();
+        }
+        self.scrubber.settle();
+        if !all && self.scrubber.is_open() && now_ns < first + OPEN_NS {
+            self.due_ns = now_ns + HOLD_NS;
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        while self.queue.front().is_some_and(|e| all || now_ns >= e.at.wall_ns + HOLD_NS) {
+            out.extend(self.queue.pop_front().map(|e| self.masked(e)));
+        }
+        if let Some(next) = self.queue.front() {
+            self.due_ns = next.at.wall_ns + HOLD_NS;
+        }
+        self.scrubber.forget_before(self.output, self.input);
+        out
+    }
+
+    fn masked(&mut self, mut entry: Entry) -> Entry {
+        match &mut entry.event {
+            Event::Output { bytes, .. } => {
+                self.weight -= bytes.len();
+                if self.scrubber.output_masks().touches(entry.offset, bytes.len()) {
+                    let mut masked = bytes.to_vec();
+                    self.scrubber.output_masks().apply(entry.offset, &mut masked);
+                    *bytes = masked.into();
+                }
+                self.output = entry.offset + bytes.len() as u64;
+                self.scrubber.inspect(bytes);
+            }
+            Event::Input { bytes, .. } if self.with_input => {
+                self.weight -= bytes.len();
+                if self.scrubber.input_masks().touches(self.input, bytes.len()) {
+                    let mut masked = bytes.to_vec();
+                    self.scrubber.input_masks().apply(self.input, &mut masked);
+                    *bytes = masked.into();
+                }
+                self.input += bytes.len() as u64;
+            }
+            Event::Snapshot { label, .. } => *label = self.scrubber.text(label).into(),
+            _ => {}
+        }
+        entry
+    }
+
+    /// What was found.
+    pub(super) fn report(&self) -> Report {
+        self.scrubber.report()
+    }
+}
