@@ -37,8 +37,8 @@ struct Work {
     recording: Recording,
     size: WinSize,
     exit: Option<Exit>,
-    /// The last signal that was sent to end the program.
-    stopped_by: Option<i32>,
+    /// The signals that were sent to the program.
+    signals: Vec<i32>,
     end_ns: u64,
     lost: u64,
     trouble: Option<CommitError>,
@@ -65,7 +65,7 @@ impl CassetteRecorder {
             recording: Recording::new(size.rows, size.cols, resolution_ms),
             size,
             exit: None,
-            stopped_by: None,
+            signals: Vec::new(),
             end_ns: 0,
             lost: 0,
             trouble: None,
@@ -141,8 +141,8 @@ impl Work {
             }
             Event::Signal(number) => {
                 rec.signal(at, &signal_name(number));
-                if matches!(number, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL) {
-                    self.stopped_by = Some(number);
+                if !self.signals.contains(&number) {
+                    self.signals.push(number);
                 }
             }
             Event::Service(payload) => rec.service(at, parse_payload(&payload)),
@@ -196,9 +196,13 @@ impl Recorded {
         self.0.exit
     }
 
-    /// The last signal that was sent to end the program, if it was told to end.
+    /// The signal by which the program was told to end, if it was: one that means just that, or one that did it.
     pub fn stopped_by(&self) -> Option<i32> {
-        self.0.stopped_by
+        let ends = |signal: i32| {
+            matches!(signal, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL)
+                || self.0.exit == Some(Exit::Signal(signal))
+        };
+        self.0.signals.iter().copied().rfind(|signal| ends(*signal))
     }
 
     /// Why this can be no evidence, if it cannot: output was lost, or the disk refused.

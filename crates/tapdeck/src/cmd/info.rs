@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
+use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::{Format, Item, Kind};
 
@@ -98,13 +99,14 @@ fn show_other(source: &Source, as_json: bool) -> i32 {
         }
     };
     let format = container_name(source.container());
+    let cassette = cassette_facts(source);
     if as_json {
         let value = json!({
             "file": source.path().to_string_lossy(), "format": format, "title": header.title,
             "command": header.command, "term": header.term, "started_ns": header.started_ns,
             "cols": header.size.map(|s| s.0), "rows": header.size.map(|s| s.1), "duration_ns": duration_ns,
             "output_bytes": output_bytes, "inputs": inputs, "moments": moments, "ended": ending,
-            "broke_off": broke_off,
+            "broke_off": broke_off, "cassette": cassette,
         });
         print(format_args!("{}\n", human::json(&value)));
         return 0;
@@ -126,9 +128,28 @@ fn show_other(source: &Source, as_json: bool) -> i32 {
     line("input", (inputs > 0).then(|| format!("{inputs} pieces")));
     line("moments", (moments > 0).then(|| moments.to_string()));
     line("on disk", Some(human::bytes(source.len())));
+    let fact = |key: &str| cassette.as_ref().and_then(|c| c.get(key)?.as_str().map(str::to_owned));
+    line("id", fact("id"));
+    line("sha256", fact("sha256"));
+    line("emulator", fact("emulator"));
+    line("scrubbing", fact("scrubbing"));
     line("health", broke_off.map(|why| format!("breaks off: {why}")));
     print(format_args!("{text}"));
     0
+}
+
+/// What a cassette is bound to, for those who make tests of it.
+fn cassette_facts(source: &Source) -> Option<Value> {
+    if source.container().format != Format::Cassette {
+        return None;
+    }
+    let cassette = Cassette::open(source.path()).ok()?;
+    Some(json!({
+        "id": cassette.manifest.id, "sha256": cassette.manifest.content_digest.sha256,
+        "emulator": cassette.manifest.terminal.emulator.to_string(), "frames": cassette.frames.len(),
+        "events": cassette.events.len(), "scrubbing": cassette.scrub_report.status,
+        "harness": cassette.manifest.harness.name,
+    }))
 }
 
 fn to_json(path: &Path, summary: &Summary, meta: Option<&Meta>) -> Value {

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tapdeck_tape::cassette::{Cassette, EventKind, Files, Paste};
 
@@ -74,11 +75,8 @@ fn keys_pastes_sizes_and_signals_are_recorded_in_order() {
     seat.wait_text("got a");
     seat.resize(100, 30);
     seat.wait_text("winch");
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(seat.child.id().cast_signed()).expect("a pid"),
-        rustix::process::Signal::USR1,
-    )
-    .expect("signalled");
+    let pid = Pid::from_raw(seat.child.id().cast_signed()).expect("a pid");
+    kill_process(pid, Signal::USR1).expect("signalled");
     seat.wait_text("usr1");
     seat.send("quit\r");
     let status = seat.end();
@@ -165,6 +163,24 @@ fn a_failed_run_leaves_traces_under_diagnostics_alone() {
         assert!(failure["reason"].as_str().is_some_and(|r| r.contains(why)), "{failure}");
         assert_eq!(fs::read(traces.join("output.raw")).expect("the bytes"), b"begun\r\n");
         assert!(Cassette::open(&traces).is_err(), "no reader accepts it");
+    }
+    // Somebody ends the recorder: what there is of the run is no evidence either, unless that is accepted.
+    for (signal, accept, code) in
+        [(Signal::INT, None, 1), (Signal::TERM, None, 1), (Signal::TERM, Some("--accept=cancelled"), 0)]
+    {
+        let home = Home::new();
+        let mut command = home.tapdeck(["cassette", "record", "--headless"]);
+        command.args(accept).args(["c", "--", "sh", "-c", "echo > started; exec sleep 60"]);
+        let mut child = command.stdin(Stdio::null()).spawn().expect("it runs");
+        eventually("the start", || home.path("started").exists());
+        let pid = Pid::from_raw(child.id().cast_signed()).expect("a pid");
+        kill_process(pid, signal).expect("signalled");
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{signal:?}");
+        assert_eq!(home.path("c").exists(), code == 0);
+        if code == 0 {
+            let cassette = Cassette::open(&home.path("c")).expect("accepted");
+            assert_eq!(cassette.outcome.metadata["ended"], "cancelled");
+        }
     }
     let home = Home::new();
     let accepted = ["--timeout", "300ms", "--accept", "timeout"];

@@ -367,8 +367,11 @@ impl RecordArgs {
             "exit": exit,
             "recorded_at": rfc3339(clock.wall_start_ns()),
         });
-        let place =
-            recorded.reject(&folder, clock.wall_start_ns(), &reason, closing).map_err(commit_failed)?;
+        let kept = recorded.reject(&folder, clock.wall_start_ns(), &reason, closing);
+        let place = kept.map_err(|e| {
+            let (also, code) = commit_failed(e);
+            (format!("no cassette: {why}; and its traces could not be kept: {also}"), code)
+        })?;
         if self.json {
             report(&json!({"accepted": false, "error": why, "diagnostics": place.to_string_lossy()}));
         } else {
