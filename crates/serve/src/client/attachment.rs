@@ -53,7 +53,8 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Attaches, and says what the session answered (`opened`).
+    /// Attaches, and says what the session answered (`opened`). Call [`Attachment::receive`] before the first wait: more
+    /// than the answer may have come already.
     pub fn open(address: &Address, attach: &Attach<'_>) -> Result<(Self, Value), ClientError> {
         let conn = connect(address)?;
         conn.set_nonblocking(true)?;

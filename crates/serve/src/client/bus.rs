@@ -151,13 +151,8 @@ impl Bus {
             if let Some(frame) = self.take()? {
                 return Ok(Some(frame));
             }
-            let left = match within {
-                None => None,
-                Some(within) => match within.checked_sub(Duration::from_nanos(clock.now().mono_ns)) {
-                    Some(left) => Some(left),
-                    None => return Ok(None),
-                },
-            };
+            // With no time left it is still looked at once: what has come has come.
+            let left = within.map(|w| w.saturating_sub(Duration::from_nanos(clock.now().mono_ns)));
             let left = left.map(|left| Timespec {
                 tv_sec: left.as_secs().cast_signed(),
                 tv_nsec: i64::from(left.subsec_nanos()),

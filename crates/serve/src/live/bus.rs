@@ -359,8 +359,9 @@ impl Hub {
             let glass = self.glass.clone();
             let look = glass.look(&self.handle);
             // From here on everything is an answer, so the line is sent before anything else is looked at.
-            Capture::new(&look, look.next(), look.offset(), now, CMD_LIMIT_NS)
+            Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT_NS)
         };
+        self.prompt = capture.prompt().to_owned();
         let bytes = self.line_bytes(text);
         if self.offer_bus(client, bytes)
             && let Kind::Bus(bus) = &mut client.kind

@@ -36,11 +36,14 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// A capture of what follows a line sent now.
-    pub(crate) fn new(picture: &Picture, from: Seq, begins: u64, now: u64, limit_ns: u64) -> Self {
+    /// A capture of what follows a line sent now. `known` is what the prompt looked like before: output without a line
+    /// end may stand in front of it.
+    pub(crate) fn new(picture: &Picture, known: &str, begins: u64, now: u64, limit_ns: u64) -> Self {
+        let before = before_cursor(picture);
+        let is_known = !known.trim().is_empty() && before.ends_with(known);
         Self {
-            from,
-            prompt: before_cursor(picture),
+            from: picture.next(),
+            prompt: if is_known { known.to_owned() } else { before },
             started_ns: now,
             limit_ns,
             changed_ns: now,
@@ -51,6 +54,11 @@ impl Capture {
             done_mark: None,
             complete: false,
         }
+    }
+
+    /// What the prompt looks like.
+    pub(crate) fn prompt(&self) -> &str {
+        &self.prompt
     }
 
     pub(crate) fn feed(&mut self, seq: Seq, bytes: &[u8]) {

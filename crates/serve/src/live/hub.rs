@@ -61,6 +61,8 @@ pub(super) struct Hub {
     /// Somebody has seen how it ended.
     pub(super) looked: bool,
     pub(super) last_output_ns: u64,
+    /// What the program's prompt looks like, once known.
+    pub(super) prompt: String,
     pumped_ns: u64,
     /// Output bytes that have been passed on.
     passed: u64,
@@ -95,6 +97,7 @@ impl Hub {
             exit: None,
             looked: false,
             last_output_ns: 0,
+            prompt: String::new(),
             pumped_ns: 0,
             passed: 0,
             entries: Vec::new(),

@@ -156,6 +156,10 @@ struct View {
 impl View {
     fn follow(&mut self) -> Result<Over, Failed> {
         self.open_curtain();
+        // The screen may have come together with the answer.
+        if let Some(over) = self.receive()? {
+            return Ok(over);
+        }
         loop {
             self.flush();
             let now = self.clock.now().mono_ns;
@@ -392,11 +396,10 @@ impl View {
             if self.message_until.take().is_some() {
                 self.repaint();
             }
-            let alternate = self.watch.alternate();
             self.out.extend_from_slice(&self.watch.undo());
             if self.cropping {
                 self.out.extend_from_slice(b"\x1b[?1049l\x1b[?25h");
-            } else if !alternate {
+            } else {
                 let rows = self.own.or_default().rows;
                 self.out.extend_from_slice(format!("\x1b[m\x1b[{rows};1H\r\n").as_bytes());
             }

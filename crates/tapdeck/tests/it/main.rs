@@ -6,6 +6,7 @@
 mod cassette;
 mod convert;
 mod faults;
+mod live;
 mod plain;
 mod play;
 mod probe;
