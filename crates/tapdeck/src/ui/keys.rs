@@ -330,6 +330,8 @@ fn mouse(report: &[u8], up: bool) -> Option<MouseEvent> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::strategy::Strategy;
+
     use super::*;
 
     const NONE: KeyModifiers = KeyModifiers::NONE;
@@ -404,6 +406,47 @@ mod tests {
             events.extend(decoder.push(&bytes[cut..]));
             assert_eq!(events, whole, "cut at {cut}");
         }
+    }
+
+    proptest::proptest! {
+        /// Whatever a terminal sends, and wherever it is cut.
+        #[test]
+        fn no_cut_changes_anything(pieces in proptest::collection::vec(piece(), 0..30), cut in 0..400usize) {
+            let bytes = pieces.concat();
+            let whole = Decoder::default().push(&bytes);
+            let mut decoder = Decoder::default();
+            let (head, tail) = bytes.split_at(cut.min(bytes.len()));
+            let mut events = decoder.push(head);
+            events.extend(decoder.push(tail));
+            proptest::prop_assert_eq!(&events, &whole);
+            decoder.flush();
+            proptest::prop_assert!(decoder.paste.is_some() || decoder.pending.is_empty());
+        }
+    }
+
+    /// Beginnings and ends of sequences, and anything in between.
+    fn piece() -> impl Strategy<Value = Vec<u8>> {
+        let known: Vec<&[u8]> = vec![
+            b"\x1b",
+            b"\x1b[",
+            b"\x1bO",
+            b"\x1b[<0;3;4M",
+            b"\x1b[200~",
+            b"\x1b[201~",
+            b"\x1b]",
+            b"\x07",
+            b"\x1b\\",
+            b"1;5A",
+            b"M",
+            b"~",
+            b"\xe6\xbc\xa2",
+            b"\xe6",
+            b"\xff",
+            b"a",
+        ];
+        let known = proptest::sample::select(known).prop_map(<[u8]>::to_vec);
+        let any = proptest::collection::vec(proptest::prelude::any::<u8>(), 0..6);
+        proptest::prop_oneof![known, any]
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What the viewer does with keys and the mouse.
 
-use std::time::Duration;
-
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 use tapdeck_host::PlayError;
@@ -9,7 +7,7 @@ use tapdeck_tape::Moment;
 
 use super::instruct::{Wants, branch_command};
 use super::rows::{self, Row};
-use super::{App, Do, Mode, Mood, Origin, Place, Prompt, timeline};
+use super::{App, Do, Mode, Mood, Origin, PATIENCE, Place, Prompt, STILL_LOOKING, timeline};
 use crate::human;
 
 const SKIP: i64 = 5_000_000_000;
@@ -18,8 +16,6 @@ const LONG_SKIP: i64 = 60_000_000_000;
 const JUST_PASSED: u64 = 1_000_000_000;
 const WHEEL: i64 = 3;
 const MAX_PATTERN: usize = 1024;
-/// A key that needs the moments of a recording waits so long for them.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 impl App {
     /// Takes what the user did. `wall_ns` is the time of day, for what is kept.
@@ -208,7 +204,7 @@ impl App {
             Origin::Live(..) => true,
         };
         if !knows {
-            self.notify("the recording is still being looked through: try again", Mood::Calm);
+            self.notify(STILL_LOOKING, Mood::Calm);
             return Ok(());
         }
         self.refresh_marks();

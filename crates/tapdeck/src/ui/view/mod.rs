@@ -15,6 +15,7 @@ mod timeline;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ratatui::layout::Rect;
 use tapdeck_host::{Goal, PlayError, append_lines, sidecar};
@@ -32,6 +33,9 @@ use search::{Hit, Search, Step};
 
 /// How long a notice stays.
 const NOTICE_NS: u64 = 6_000_000_000;
+/// A key that needs the moments of a recording waits so long for them.
+const PATIENCE: Duration = Duration::from_millis(500);
+const STILL_LOOKING: &str = "the recording is still being looked through: try again";
 /// Without a change for so long, the terminal counts as still.
 const SETTLED_NS: u64 = 200_000_000;
 
@@ -304,7 +308,7 @@ impl App {
             (self.dirty, self.changed_ns) = (true, now);
         }
         self.watch_driver();
-        if self.wants_search && !matches!(&self.origin, Origin::Tape(tape) if tape.is_on_its_way()) {
+        if self.may_search() {
             self.wants_search = false;
             let first = rows::range(self.origin.term()).start;
             self.search.from(self.origin.term(), first, true);
@@ -327,6 +331,13 @@ impl App {
         }
         self.dirty |= self.marks_stale;
         Ok(())
+    }
+
+    /// Whether the search that was asked for at the start can begin: where it is going is reached, and what would be in
+    /// sight is known.
+    fn may_search(&self) -> bool {
+        let on_its_way = matches!(&self.origin, Origin::Tape(tape) if tape.is_on_its_way());
+        self.wants_search && !on_its_way && !self.drawn.inner.is_empty()
     }
 
     /// Counts what matches, once nothing has changed for a while: every change would begin the count anew.
@@ -366,7 +377,7 @@ impl App {
             Origin::Tape(tape) => tape.due_ns(now),
             Origin::Live(live, _) => live.link().due_ns().map(|every| now + every),
         };
-        let busy = self.search.is_busy().then_some(now);
+        let busy = (self.search.is_busy() || self.may_search()).then_some(now);
         let count = self.counting.then_some((self.changed_ns + SETTLED_NS).max(now));
         let notice = self.notice.as_ref().map(|n| n.until_ns);
         let marks = self.marks_stale.then_some(now + 100_000_000);
@@ -477,7 +488,11 @@ impl App {
         }
         if let Some(tape) = self.tape() {
             tape.pause();
-            tape.wait_for_moments();
+            tape.learn_within(PATIENCE);
+            if !tape.knows_moments() {
+                self.notify(STILL_LOOKING, Mood::Calm);
+                return;
+            }
         }
         let anchor = rows::written(self.term(), row);
         let snapshot = nearest_snapshot(self.origin.moments(), anchor).cloned();

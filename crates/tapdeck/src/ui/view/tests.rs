@@ -401,6 +401,17 @@ fn a_smaller_screen_scrolls_and_wide_characters_stay_whole() {
 }
 
 #[test]
+fn a_search_to_begin_with_waits_for_the_picture() {
+    let mut stage = Stage::of(&forty(), 16, 10);
+    stage.app.drawn = Drawn::default();
+    stage.app.search_for("line 7$").expect("a pattern");
+    stage.settle();
+    stage.settle();
+    assert_eq!((stage.app.focus, stage.app.place.left), (Some(6), 0), "{}", stage.screen());
+    assert_eq!(stage.app.search_for("a("), Err("unclosed group".to_owned()));
+}
+
+#[test]
 fn any_size_and_any_key() {
     // Numbers that look like chance and are the same every time.
     let mut seed = 0x2545_f491_4f6c_dd1du64;
