@@ -331,6 +331,25 @@ impl Term {
         self.settle(p, false)
     }
 
+    /// Bytes that bring a real terminal of the same size, its screen just cleared, to this state: scrollback goes to its
+    /// own scrollback, then the screen is painted as by [`Self::dump_screen`]. The alternate screen is entered last and
+    /// never left, because many terminals forget it when it is.
+    pub fn dump_to_terminal(&self) -> Vec<u8> {
+        let m = &self.m;
+        let mut p = Painter::new(m);
+        p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
+        if m.modes.alternate() {
+            let main = (0..m.hidden.rows).map(|y| Line::of_grid(m, &m.hidden, y));
+            p.rows(self.scrollback().chain(main), None);
+        } else if self.scrollback_len() > 0 {
+            p.rows(self.scrollback(), None);
+            p.put(&"\r\n".repeat(m.rows()));
+        }
+        let mut out = p.out;
+        out.extend(self.dump_screen());
+        out
+    }
+
     /// Tab stops, on the first row of an empty screen.
     fn tab_stops(&self, p: &mut Painter<'_>, always: bool) {
         if always || self.m.tabs != default_tabs(self.m.cols()) {

@@ -93,6 +93,7 @@ impl Hub {
         }));
         drop(look);
         send_dump(client, dump);
+        client.control(&json!({"type": "live"}));
         if let Some(exit) = self.exit {
             self.say_over(client, exit);
         }

@@ -103,6 +103,8 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
         drives: opened["you"].as_bool().unwrap_or(false),
         driver: opened["driver"].as_str().map(str::to_owned),
         offset: 0,
+        restoring: true,
+        first: true,
     };
     let result = view.follow();
     let left = view.leave();
@@ -151,6 +153,10 @@ struct View {
     drives: bool,
     driver: Option<String>,
     offset: u64,
+    /// What comes is a picture to begin from, not the stream yet.
+    restoring: bool,
+    /// Nothing has been shown so far.
+    first: bool,
 }
 
 impl View {
@@ -208,7 +214,6 @@ impl View {
         let rows = usize::from(self.own.or_default().rows);
         self.out.extend(std::iter::repeat_n(b'\n', rows));
         self.out.extend_from_slice(b"\x1b[!p\x1b[m\x1b[H\x1b[2J");
-        self.choose();
     }
 
     fn receive(&mut self) -> Result<Option<Over>, Failed> {
@@ -237,13 +242,32 @@ impl View {
         self.term.feed(bytes, self.offset);
         self.offset += bytes.len() as u64;
         self.watch.feed(bytes);
-        if !self.cropping {
+        if self.restoring {
+            // It is for a terminal that remembers both its screens, which not every one does; ours is painted from the
+            // model. The filter has to know where in a sequence the stream goes on.
+            self.filter.filter(bytes, &mut Vec::new());
+        } else if !self.cropping {
             self.filter.filter(bytes, &mut self.out);
+        }
+    }
+
+    /// The model is complete: from here on the stream goes on.
+    fn go_live(&mut self) {
+        self.restoring = false;
+        if self.keyboard.screen_size().is_none() {
+            return;
+        }
+        self.choose();
+        if !std::mem::replace(&mut self.first, false) || self.cropping {
+            self.repaint();
+        } else {
+            self.out.extend_from_slice(&self.term.dump_to_terminal());
         }
     }
 
     fn control(&mut self, control: &Value) -> Option<Over> {
         match control["type"].as_str().unwrap_or("") {
+            "live" => self.go_live(),
             "resize" => {
                 self.session = WinSize::cells(side(control, "cols"), side(control, "rows"));
                 self.term.resize(model_size(self.session));
@@ -256,7 +280,7 @@ impl View {
                     Term::new(model_size(self.session), Settings { replies: false, ..Settings::default() });
                 self.filter = ReplayFilter::new(FilterOptions::default());
                 self.crop.forget();
-                self.choose();
+                self.restoring = true;
             }
             "driver" => {
                 self.drives = control["you"].as_bool().unwrap_or(false);
@@ -320,8 +344,10 @@ impl View {
                 self.attachment.resize(size)?;
             }
         }
-        self.choose();
-        self.repaint();
+        if !self.restoring {
+            self.choose();
+            self.repaint();
+        }
         Ok(())
     }
 
@@ -343,12 +369,14 @@ impl View {
             self.out.extend_from_slice(b"\x1b[?1049h");
         } else {
             self.out.extend_from_slice(b"\x1b[?1049l");
-            self.repaint();
+            if !self.restoring {
+                self.repaint();
+            }
         }
     }
 
     fn needs_paint(&self) -> bool {
-        self.crop_is_stale() && !self.term.modes().synchronised()
+        !self.restoring && self.crop_is_stale() && !self.term.modes().synchronised()
     }
 
     fn crop_is_stale(&self) -> bool {
