@@ -80,12 +80,19 @@ fn view(args: &ViewArgs) -> Result<Ending, (String, i32)> {
     let mouse = config.view.mouse && !args.no_mouse;
     let file = args.what.as_deref().map(Path::new);
     // What is there as a file is one; a name without a file behind it may be a session's.
-    let named = file.filter(|f| !f.exists()).and_then(|f| f.to_str()).filter(|n| !n.contains(['/', '.']));
+    let named = file.filter(|f| !f.exists()).and_then(|f| f.to_str()).filter(|n| !n.contains('/'));
     let Some(file) = file.filter(|_| named.is_none()) else {
         let listing = sessions::find(named).map_err(|Failed(message, code)| match named {
-            Some(name) => (format!("{message}, and there is no file {name:?}"), code),
-            None => (message, code),
+            Some(name) if code == code::NOT_FOUND => {
+                (format!("{name}: there is neither a file nor a live session of that name"), code)
+            }
+            _ => (message, code),
         })?;
+        if args.at.is_some() || args.play || args.from.is_some() || args.timing.is_some() {
+            let message =
+                "--at, --play, --from and --timing are for recordings: a live session is where it is";
+            return Err((message.into(), code::USAGE));
+        }
         let (ending, _) = watch(&listing, config, mouse, |app| search_for(app, args.search.as_deref()))?;
         return Ok(ending);
     };

@@ -164,6 +164,8 @@ fn what_cannot_be_viewed_says_so() {
     assert!(String::from_utf8_lossy(&out.stderr).contains("needs a terminal"), "{out:?}");
     let out = home.run(["view", "nowhere.ahr"]);
     assert_eq!(out.status.code(), Some(3), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("neither a file nor a live session"), "{out:?}");
+    assert_eq!(home.run(["view"]).status.code(), Some(3), "no session to be the only one");
     std::fs::write(home.path("bad.toml"), "[view]\nmuose = 1\n").expect("written");
     let mut command = home.tapdeck(["view".as_ref(), path.as_os_str()]);
     let out = command.env("TAPDECK_CONFIG", home.path("bad.toml")).output().expect("it runs");

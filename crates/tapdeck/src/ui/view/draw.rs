@@ -392,7 +392,7 @@ impl App {
         let range = rows::range(self.term());
         let (top, height) = (self.place.top, u64::from(self.height()));
         let total = range.end - range.start;
-        let last = (top + height).min(range.end);
+        let last = (top + height).min(range.end) - range.start;
         let mut text = String::new();
         if let Origin::Live(live, _) = &self.origin
             && live.runs()
@@ -409,11 +409,7 @@ impl App {
             text = format!("{why} · ");
         }
         text += &match total > height {
-            true => format!(
-                "rows {}–{last} of {total} · {}%",
-                top + 1 - range.start,
-                (last - range.start) * 100 / total
-            ),
+            true => format!("rows {}–{last} of {total} · {}%", top + 1 - range.start, last * 100 / total),
             false => format!("{total} rows"),
         };
         text + &self.counted()
@@ -445,8 +441,9 @@ impl App {
                 vec![("Enter", "type"), ("/", "search"), ("h", "help"), ("q", "quit")]
             }
             (_, Origin::Live(..)) => vec![("/", "search"), ("h", "help"), ("q", "quit")],
-            (_, Origin::Tape(_)) => {
-                vec![("space", "play"), ("/", "search"), ("i", "instruct"), ("h", "help"), ("q", "quit")]
+            (_, Origin::Tape(tape)) => {
+                let space = if tape.plays() { "pause" } else { "play" };
+                vec![("space", space), ("/", "search"), ("i", "instruct"), ("h", "help"), ("q", "quit")]
             }
         }
     }

@@ -507,6 +507,29 @@ fn typing_to_a_live_program_takes_the_stick_and_says_who_drives() {
 }
 
 #[test]
+fn rows_that_fall_out_of_scrollback_do_not_count() {
+    let (mut stage, link) = Stage::live(70, 14);
+    let lines: String = (1..=5000).map(|i| format!("line {i}\r\n")).collect();
+    link.0.borrow_mut().news.push_back(News::Output(lines.into_bytes()));
+    stage.settle();
+    assert!(stage.screen().contains("rows 1001–1008 of 1008 · 100%"), "{}", stage.screen());
+    stage.send("g");
+    assert!(stage.screen().contains("rows 1–8 of 1008 · 0%"), "{}", stage.screen());
+    stage.send("/line 4500$\r");
+    assert_eq!(stage.app.focus, Some(4499));
+    link.0.borrow_mut().news.push_back(News::Output(b"more\r\n".repeat(100)));
+    stage.settle();
+    assert!(
+        stage.lines().contains(&"line 4500".to_owned()),
+        "what is read stays where it is\n{}",
+        stage.screen()
+    );
+    link.0.borrow_mut().news.push_back(News::Output(b"more\r\n".repeat(2000)));
+    stage.settle();
+    assert!(stage.screen().contains("rows 1–8 of 1008"), "until it is gone\n{}", stage.screen());
+}
+
+#[test]
 fn leaving_a_live_program_is_asked_about() {
     let (mut stage, link) = Stage::live(70, 14);
     assert_eq!(stage.send("q"), Do::Nothing);
