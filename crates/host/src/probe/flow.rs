@@ -132,6 +132,7 @@ struct RawProbe {
     then_done: Vec<Pattern>,
     needs: Vec<String>,
     late: Vec<Pattern>,
+    more: Vec<More>,
     fresh_minutes: u64,
     reach: usize,
     used: Option<Pattern>,
@@ -142,6 +143,18 @@ struct RawProbe {
     models: Vec<Pattern>,
     reasoning: Option<Pattern>,
     reasoning_rows: Option<Pattern>,
+}
+
+/// A panel that shows only a part.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct More {
+    /// A row that tells so.
+    pub when: Pattern,
+    /// Keys that bring more.
+    pub keys: Vec<String>,
+    /// How often at most.
+    pub times: usize,
 }
 
 /// A window of a quota, as a panel shows it.
@@ -175,6 +188,8 @@ pub struct Probe {
     pub needs: Vec<String>,
     /// Rows that explain a panel that never becomes complete: the agent does not tell.
     pub late: Vec<Pattern>,
+    /// What shows that there is more than is shown, and the keys that bring it.
+    pub more: Vec<More>,
     /// For how long the answer may be believed.
     pub fresh_minutes: u64,
     /// Rows below a header in which its figures stand.
@@ -258,6 +273,7 @@ impl Agent {
             steps: if raw.on_exit { Vec::new() } else { steps },
             needs: raw.needs,
             late: raw.late,
+            more: raw.more,
             fresh_minutes: raw.fresh_minutes,
             reach: raw.reach,
             used: raw.used,

@@ -5,9 +5,10 @@
 use std::cmp::Ordering;
 
 use tapdeck_tape::cassette::Model;
+use tapdeck_term::Modes;
 use tapdeck_term::keys::{KeyPress, encode, text};
 
-use super::flow::{Agent, Pattern, Probe, key_of};
+use super::flow::{Agent, More, Pattern, Probe, key_of};
 use super::parse::{Facts, Status, sign};
 
 /// How long something must hold before it is acted on.
@@ -65,6 +66,8 @@ pub struct Machine<'a> {
     since_ms: u64,
     sight: Option<(Sight, u64)>,
     tries: Vec<usize>,
+    /// How often more of a panel was asked for.
+    more: Vec<usize>,
     /// Output before this place is stale.
     sent_at: u64,
     result: Option<(Status, String)>,
@@ -81,6 +84,7 @@ impl<'a> Machine<'a> {
             since_ms: 0,
             sight: None,
             tries: vec![0; agent.dialog.len()],
+            more: vec![0; probe.more.len()],
             sent_at: 0,
             result: None,
             facts: Facts::default(),
@@ -163,8 +167,7 @@ impl<'a> Machine<'a> {
                 if let Some(key) = dialog.choose.as_ref().and_then(|choose| towards(&rows, choose)) {
                     return Some(Action::Send(encode(key, &modes)));
                 }
-                let keys = dialog.keys.iter().filter_map(|k| key_of(k));
-                Some(Action::Send(keys.flat_map(|k| encode(k, &modes)).collect()))
+                Some(Action::Send(bytes_of(&dialog.keys, &modes)))
             }
             Sight::Sign(status, row) => {
                 self.finish(status, row);
@@ -194,7 +197,7 @@ impl<'a> Machine<'a> {
             }
         }
         let modes = model.term().modes();
-        let bytes = key_of(current).map_or_else(|| text(current, &modes), |key| encode(key, &modes));
+        let bytes = bytes_of(std::slice::from_ref(current), &modes);
         self.sent_at = model.fed();
         self.enter(Phase::Typing { step, word: word + 1 }, now_ms);
         Some(Action::Send(bytes))
@@ -213,7 +216,14 @@ impl<'a> Machine<'a> {
         };
         match self.settled(sight, now_ms) {
             Some(Sight::Done(facts)) if last => {
-                self.facts = facts;
+                self.facts.merge(facts);
+                let goes_on = |(more, used): (&More, &usize)| *used < more.times && shown(&more.when);
+                if let Some(i) = self.probe.more.iter().zip(&self.more).position(goes_on) {
+                    self.more[i] += 1;
+                    self.enter(Phase::Waiting { step }, now_ms);
+                    let modes = model.term().modes();
+                    return Some(Action::Send(bytes_of(&self.probe.more[i].keys, &modes)));
+                }
                 self.finish(Status::Ok, "read off its screen".into());
             }
             Some(Sight::Done(_)) => self.enter(Phase::Typing { step: step + 1, word: 0 }, now_ms),
@@ -266,6 +276,12 @@ impl<'a> Machine<'a> {
         self.phase = Phase::Over;
         self.result.get_or_insert((status, detail));
     }
+}
+
+/// Keys and texts as bytes, under the modes in force.
+fn bytes_of(words: &[String], modes: &Modes) -> Vec<u8> {
+    let word = |w: &String| key_of(w).map_or_else(|| text(w, modes), |key| encode(key, modes));
+    words.iter().flat_map(word).collect()
 }
 
 /// The key that moves the mark of a menu towards a row; `None` when it is there, or there is no menu.
@@ -450,9 +466,12 @@ mod tests {
             .collect();
         assert_eq!(seen, [(Some(24.0), Some("14:20"), "ok"), (Some(95.0), Some("1 Mar"), "blocked")]);
         assert_eq!(facts.plan.as_deref(), Some("plus"));
-        let menu = "Select Model\r\n› 1. gpt-5.2-codex  (current)\r\n  2. gpt-5.1-codex-mini\r\n";
-        let (status, detail, facts, _) = play("codex", "models", &[("", "› "), ("\r", menu)], false);
-        assert_eq!((status, facts.models.len()), (Status::Ok, 2), "{detail}");
+        let menu = "Select Model\r\n› 1. gpt-5.2-codex  (current)\r\n  2. GPT-6.1 Terra  A model.\r\n ↓\r\n";
+        let rest = "\x1b[2J\x1b[HSelect Model\r\n  2. GPT-6.1 Terra  A model.\r\n› 3. gpt-5-mini\r\n";
+        let script = [("", "› "), ("\r", menu), ("\x1b[B", rest)];
+        let (status, detail, facts, _) = play("codex", "models", &script, false);
+        assert_eq!(facts.models, ["gpt-5.2-codex", "GPT-6.1 Terra", "gpt-5-mini"], "{detail}");
+        assert_eq!(status, Status::Ok);
         let levels =
             "\x1b[2J\x1b[HSelect Reasoning Level\r\n  1. Low\r\n› 2. Medium (default)\r\n  3. High\r\n";
         let script = [("", "› "), ("\r", menu), ("\r", levels)];

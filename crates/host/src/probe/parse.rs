@@ -85,6 +85,21 @@ impl Facts {
         facts
     }
 
+    /// Takes in what another look at the panel showed.
+    pub(super) fn merge(&mut self, other: Self) {
+        if !other.windows.is_empty() {
+            self.windows = other.windows;
+        }
+        self.plan = other.plan.or(self.plan.take());
+        for (list, more) in [(&mut self.models, other.models), (&mut self.reasoning, other.reasoning)] {
+            for text in more {
+                if !list.contains(&text) {
+                    list.push(text);
+                }
+            }
+        }
+    }
+
     /// What is needed and not there.
     pub(super) fn missing<'a>(&self, probe: &'a Probe) -> Vec<&'a str> {
         let has = |need: &str| match need {

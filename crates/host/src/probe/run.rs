@@ -8,6 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Event, Exit, ReaderId, ReaderKind, Role, WinSize};
 use tapdeck_tape::cassette::{Cassette, EventKind, Model};
@@ -32,6 +33,8 @@ use crate::shared::{SharedLog, Woken};
 const TICK: Duration = Duration::from_millis(50);
 /// How long the program may take to end by its own keys.
 const QUIT_TICKS: usize = 40;
+/// How often to look for what was left behind.
+const ADOPTION_ROUNDS: usize = 20;
 
 /// How to probe.
 #[derive(Debug, Default)]
@@ -121,6 +124,7 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
     launch.headless = true;
     launch.size = Some(WinSize::cells(agent.cols, agent.rows));
     launch.timeout = options.timeout;
+    let adoption = Adoption::begin();
     let (tx, rx) = channel();
     let (agent, flow) = (agent.clone(), probe.clone());
     let outcome = launch.run_recorded(
@@ -140,6 +144,7 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
             let _ = std::thread::Builder::new().name("tapdeck-probe".into()).spawn(work);
         },
     );
+    drop(adoption);
     match outcome {
         Ok((Ok(_), recorded)) => {
             done.recorded = recorded;
@@ -153,6 +158,52 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
         Ok((Err(e), _)) | Err(e) => done.detail = e.to_string(),
     }
     done
+}
+
+/// While it lives, what loses its parent becomes a child of this process. Agents leave servers behind that have
+/// sessions of their own; those that a probe brought into the world go with it, those that were there stay.
+struct Adoption {
+    before: Vec<Pid>,
+}
+
+impl Adoption {
+    fn begin() -> Option<Self> {
+        set_child_subreaper(Some(getpid())).ok()?;
+        Some(Self { before: children() })
+    }
+}
+
+impl Drop for Adoption {
+    fn drop(&mut self) {
+        // Each that ends may leave others.
+        for _ in 0..ADOPTION_ROUNDS {
+            let left: Vec<Pid> = children().into_iter().filter(|pid| !self.before.contains(pid)).collect();
+            if left.is_empty() {
+                break;
+            }
+            for pid in left {
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = waitpid(Some(pid), WaitOptions::empty());
+            }
+        }
+        let _ = set_child_subreaper(None);
+    }
+}
+
+/// The children of this process.
+fn children() -> Vec<Pid> {
+    let own = getpid();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|e| Pid::from_raw(e.file_name().to_str()?.parse().ok()?));
+    pids.filter(|pid| {
+        let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        // Behind the program's name, which may hold anything: state, parent, …
+        let end = stat.iter().rposition(|b| *b == b')').unwrap_or(stat.len());
+        let rest = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default()).into_owned();
+        let parent = rest.split_ascii_whitespace().nth(1).and_then(|p| p.parse().ok());
+        parent.and_then(Pid::from_raw) == Some(own)
+    })
+    .collect()
 }
 
 /// Who looks at the screen.
@@ -238,7 +289,7 @@ pub fn read_cassette(agent: &Agent, probe: &Probe, cassette: &Cassette) -> (Stat
     let sent = cassette.events.iter().rposition(|e| typed(&e.kind)).unwrap_or(0);
     let mut model = Model::of(&cassette.manifest);
     let mut since = 0;
-    let mut found = None;
+    let mut found: Option<Facts> = None;
     let done = probe.steps.last().map_or(&[][..], |step| &step.done);
     for (i, event) in cassette.events.iter().enumerate() {
         if i == sent {
@@ -249,7 +300,7 @@ pub fn read_cassette(agent: &Agent, probe: &Probe, cassette: &Cassette) -> (Stat
             let shown = done.iter().all(|p| fresh.iter().any(|row| p.is_match(row)));
             let facts = Facts::read(probe, &fresh);
             if shown && facts.missing(probe).is_empty() {
-                found = Some(facts);
+                found.get_or_insert_default().merge(facts);
             }
         }
     }

@@ -77,3 +77,40 @@ fn without_an_account_or_a_program_there_is_a_clear_answer_and_no_cassette() {
     assert!(home.path("state/tapdeck/diagnostics").is_dir(), "the traces of the run that there was");
     assert_eq!(home.run(["probe", "nobody", "quota"]).status.code(), Some(2));
 }
+
+/// Recordings of the real agents, without an account: what was read off them must be read off them again.
+#[test]
+fn the_real_agents_as_they_were() {
+    let home = Home::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cassettes/probes");
+    let cases: [(&str, &str, &str, &[&str]); 3] = [
+        ("claude", "models", "models", &["Opus 5.5", "Default", "Fable 5.2", "Sonnet 5.5", "Haiku 5.5"]),
+        (
+            "codex",
+            "models",
+            "models",
+            &[
+                "GPT-6.1-Sol",
+                "GPT-6-Astra",
+                "GPT-6-Sol",
+                "GPT-6-Luna",
+                "GPT-5.6-Sol",
+                "GPT-6.1 Terra",
+                "GPT-5.6-Terra",
+                "GPT-5.6-Luna",
+                "GPT-5.5",
+            ],
+        ),
+        ("codex", "reasoning", "reasoning_levels", &["low", "medium", "high", "extra high", "max", "ultra"]),
+    ];
+    for (agent, probe, key, want) in cases {
+        let cassette = format!("{folder}/{agent}-{probe}.tar.zst");
+        let output = home.run(["probe", agent, probe, "--json", "--from", &cassette]);
+        let answer = json(&output);
+        let read: Vec<&str> =
+            answer["discovery"][key].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        assert_eq!(read, want, "{agent} {probe}: {answer}");
+        let verify = home.run(["cassette", "verify", &cassette]);
+        assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stdout));
+    }
+}
