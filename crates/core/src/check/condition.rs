@@ -401,7 +401,7 @@ fn equals(look: &Look, frame: &Frame, text: &str, file: Option<&str>) -> Result<
             if n == 1 { "s" } else { "" }
         ),
         spots: spots.collect(),
-        texts: Some((wanted, shown)),
+        texts: Some((wanted, shown.into_owned())),
         file: file.map(str::to_owned),
     })
 }

@@ -1,10 +1,37 @@
 //! Frames: what was on the screen, derived from the bytes by the terminal model and by nothing else.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tapdeck_term::{Changes, Cursor, Line, Modes, RowSet, Settings, Size, Term, char_width};
 
 use super::timeline::{Pos, What};
+
+/// A text that was worked out once for all who ask the same way: many claims look at the same rows through the same
+/// rules. It is no part of what a row or a frame is.
+#[derive(Debug, Default)]
+pub(crate) struct Memo(OnceLock<(Vec<usize>, String)>);
+
+impl Memo {
+    /// The text under this key; `None` when the place was taken by another.
+    pub(crate) fn get(&self, key: &[usize], make: impl FnOnce() -> String) -> Option<&str> {
+        let (is, text) = self.0.get_or_init(|| (key.to_vec(), make()));
+        (is == key).then_some(text.as_str())
+    }
+}
+
+impl Clone for Memo {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Memo {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Memo {}
 
 /// A row of the screen as text that knows its columns.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -14,6 +41,8 @@ pub struct Row {
     stops: Vec<u32>,
     /// The text goes on in the next row.
     wrapped: bool,
+    /// The text with its rules applied.
+    pub(crate) normalised: Memo,
 }
 
 impl Row {
@@ -118,6 +147,8 @@ pub struct Frame {
     pub title: Arc<str>,
     /// Rows that have left the screen at its top since the start.
     pub scrolled: u64,
+    /// All rows as one text, with its rules applied.
+    pub(crate) joined: Memo,
 }
 
 impl Frame {
@@ -218,6 +249,7 @@ impl Screen {
             modes: self.term.modes(),
             title,
             scrolled: self.term.evicted() + self.term.scrollback_len() as u64,
+            joined: Memo::default(),
         });
         self.dirty = RowSet::default();
         self.all_dirty = false;

@@ -3,6 +3,7 @@
 //! They work on the rows being compared and never on what is stored.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
@@ -127,6 +128,7 @@ pub const RULES: &[Rule] = &[
 pub struct Normaliser(Arc<Ready>);
 
 struct Ready {
+    key: usize,
     name: String,
     pattern: Regex,
     with: String,
@@ -138,6 +140,8 @@ impl fmt::Debug for Normaliser {
     }
 }
 
+static KEYS: AtomicUsize = AtomicUsize::new(0);
+
 static BUILT_IN: LazyLock<Vec<Normaliser>> = LazyLock::new(|| {
     let ready = RULES.iter().map(|r| Normaliser::new(r.name, r.pattern, r.with));
     // The test below compiles every rule.
@@ -148,7 +152,8 @@ impl Normaliser {
     /// A rule of somebody's own.
     pub fn new(name: &str, pattern: &str, with: &str) -> Result<Self, String> {
         let pattern = super::pattern(pattern)?;
-        Ok(Self(Arc::new(Ready { name: name.to_owned(), pattern, with: with.to_owned() })))
+        let key = KEYS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(Arc::new(Ready { key, name: name.to_owned(), pattern, with: with.to_owned() })))
     }
 
     /// A rule that comes with the product.
@@ -163,6 +168,11 @@ impl Normaliser {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// What tells it from every other rule that there is, was or will be.
+    pub(crate) fn key(&self) -> usize {
+        self.0.key
     }
 
     /// Makes one row equal to itself in another run.

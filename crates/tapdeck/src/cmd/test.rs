@@ -151,19 +151,11 @@ fn tell(report: &Report) {
         Outcome::Failed(faults) => {
             print(format_args!("FAILED   {name} ({} checks, {ms:.1} ms)\n", report.checks));
             for fault in faults {
-                print(format_args!("\n{}", explain(&report.path, fault)));
+                print(format_args!("\n{}", fault.explain(&report.path)));
             }
             print(format_args!("\n"));
         }
     }
-}
-
-/// A fault in full.
-fn explain(path: &Path, fault: &Fault) -> String {
-    let place = fault.line.map_or_else(String::new, |line| format!(":{line}"));
-    let head = format!("{}{place}: {}", path.display(), fault.claim);
-    let details: String = fault.details.lines().map(|l| human::printable(l) + "\n").collect();
-    format!("{}\n  {}\n{details}", human::printable(&head), human::printable(&fault.message))
 }
 
 fn count(reports: &[Report], which: impl Fn(&Outcome) -> bool) -> usize {
@@ -238,7 +230,7 @@ fn junit(reports: &[Report], took_ns: u64) -> String {
             }
             Outcome::Failed(faults) => {
                 let message = faults.first().map(|f| f.message.as_str()).unwrap_or_default();
-                let text: String = faults.iter().map(|f| explain(&report.path, f)).collect();
+                let text: String = faults.iter().map(|f| f.explain(&report.path)).collect();
                 out.push_str(&format!(
                     ">\n      <failure message=\"{}\">{}</failure>\n    </testcase>\n",
                     xml(message),

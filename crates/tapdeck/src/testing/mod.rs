@@ -16,7 +16,14 @@
 //! # }
 //! ```
 //!
-//! [`run`] runs a scenario file, live or from its cassette, as `tapdeck test` does.
+//! [`run_all`] runs scenario files, live or from their cassettes, as `tapdeck test` does:
+//!
+//! ```no_run
+//! # fn main() -> tapdeck::testing::TestResult {
+//! tapdeck::testing::run_all("tests/scenarios", tapdeck::testing::How::Cassette)?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod collect;
 mod leak;
@@ -28,7 +35,7 @@ mod session;
 
 use std::fmt;
 
-pub use scenario::{Change, Fault, How, Outcome, Report, find, run};
+pub use scenario::{Change, Fault, How, Outcome, Report, find, run, run_all};
 pub use session::{Finished, Program, Session};
 pub use tapdeck_core::check;
 

@@ -156,7 +156,7 @@ pub(crate) fn failure(failure: &Failure, timeline: &Timeline) -> String {
 }
 
 /// Text of a program that cannot act on the terminal it is reported on.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }
 

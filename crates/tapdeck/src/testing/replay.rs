@@ -3,7 +3,9 @@
 
 use tapdeck_core::check::{Claim, Point};
 use tapdeck_host::Clock;
-use tapdeck_tape::cassette::{Cassette, Files, Manifest, ReplayClock, ReplayMode, Schedule, Verdict, verify};
+use tapdeck_tape::cassette::{
+    Cassette, Files, Manifest, ReplayClock, ReplayMode, Schedule, Verdict, verified,
+};
 use tapdeck_tape::scenario::{Action, Scenario, bind, step_mark, timeline};
 
 use super::picture;
@@ -19,7 +21,7 @@ pub(super) fn run(loaded: &Loaded) -> Ran {
         return ran;
     }
     let files = Files::read(&path);
-    let checks = verify(files.as_ref());
+    let (checks, whole) = verified(files.as_ref());
     ran.checks += checks.len();
     for check in &checks {
         if let Verdict::Failed(why) = &check.verdict {
@@ -27,14 +29,11 @@ pub(super) fn run(loaded: &Loaded) -> Ran {
             ran.faults.push(Fault::new(claim, why.join("; ")));
         }
     }
-    let cassette = match files.and_then(|files| Cassette::from_files(&files)) {
-        Ok(cassette) => cassette,
-        Err(refusal) => {
-            if ran.faults.is_empty() {
-                ran.faults.push(Fault::new("cassette: it can be read", refusal.to_string()));
-            }
-            return ran;
+    let Some(cassette) = whole else {
+        if ran.faults.is_empty() {
+            ran.faults.push(Fault::new("cassette: it can be read", "it is not whole"));
         }
+        return ran;
     };
     bound(loaded, &cassette.manifest, &mut ran);
     if !ran.faults.is_empty() {

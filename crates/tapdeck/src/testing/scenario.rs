@@ -7,7 +7,7 @@ use tapdeck_core::check::{Claim, Fact, Failure, Timeline, evaluate};
 use tapdeck_host::Clock;
 use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
 
-use super::{live, picture, replay};
+use super::{TestError, TestResult, live, picture, replay};
 
 /// Where the session comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,14 @@ pub struct Fault {
 impl Fault {
     pub(super) fn new(claim: impl Into<String>, message: impl Into<String>) -> Self {
         Self { line: None, claim: claim.into(), message: message.into(), details: String::new() }
+    }
+
+    /// The fault in full, for people; nothing in it can act on a terminal.
+    pub fn explain(&self, scenario: &Path) -> String {
+        let place = self.line.map_or_else(String::new, |line| format!(":{line}"));
+        let head = picture::visible(&format!("{}{place}: {}", scenario.display(), self.claim));
+        let details: String = self.details.lines().map(|l| picture::visible(l) + "\n").collect();
+        format!("{head}\n  {}\n{details}", picture::visible(&self.message))
     }
 }
 
@@ -145,6 +153,31 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, std::io::Error)
         found.extend(inside);
     }
     Ok(found)
+}
+
+/// Runs a scenario, or all in a folder, as a test of another project may in one line.
+///
+/// # Errors
+/// With everything that does not hold, in full; also when there are no scenarios at all.
+pub fn run_all(path: impl AsRef<Path>, how: How) -> TestResult<Vec<Report>> {
+    let path = path.as_ref();
+    let files = find(&[path.to_owned()]).map_err(|(p, e)| TestError::new(format!("{}: {e}", p.display())))?;
+    if files.is_empty() {
+        return Err(TestError::new(format!("there are no scenarios in {}", path.display())));
+    }
+    let reports: Vec<Report> = files.iter().map(|file| run(file, how)).collect();
+    let mut details = String::new();
+    let mut failed = 0;
+    for report in &reports {
+        if let Outcome::Failed(faults) = &report.outcome {
+            failed += 1;
+            details.extend(faults.iter().map(|f| f.explain(&report.path) + "\n"));
+        }
+    }
+    if failed == 0 {
+        return Ok(reports);
+    }
+    Err(TestError::with(format!("{failed} of {} scenarios failed", reports.len()), details))
 }
 
 /// Runs a scenario.

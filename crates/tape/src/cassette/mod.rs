@@ -36,7 +36,7 @@ pub use read::Cassette;
 pub use record::{Closing, Recording, final_text};
 pub use refusal::Refusal;
 pub use schedule::{ReplayClock, ReplayMode, Schedule, VirtualClock};
-pub use verify::{Check, Verdict, derive_frames, reframed, verify};
+pub use verify::{Check, Verdict, derive_frames, reframed, verified, verify};
 
 /// Names of the files of a cassette.
 pub mod names {

@@ -86,17 +86,22 @@ impl Checks {
 
 /// Checks everything, frames derived anew included.
 pub fn verify(files: Result<&Files, &Refusal>) -> Vec<Check> {
+    verified(files).0
+}
+
+/// The same, with the cassette itself when every check passed, so that nobody has to read it twice.
+pub fn verified(files: Result<&Files, &Refusal>) -> (Vec<Check>, Option<Cassette>) {
     let mut checks = Checks::new();
     let parts = match files.map(Parts::parse) {
         Ok(Ok(parts)) => parts,
-        Ok(Err(refusal)) => return refused(checks, &refusal),
-        Err(refusal) => return refused(checks, refusal),
+        Ok(Err(refusal)) => return (refused(checks, &refusal), None),
+        Err(refusal) => return (refused(checks, refusal), None),
     };
     for name in ["version", "files", "fields", "features"] {
         checks.set(name, Vec::new());
     }
     if !checks.result("chunks", parts.check_chunks()) {
-        return checks.because("chunks");
+        return (checks.because("chunks"), None);
     }
     let mut faults: Vec<String> = parts.check_digests().err().map(|e| e.to_string()).into_iter().collect();
     if let Some(fault) = faults.first_mut()
@@ -107,28 +112,26 @@ pub fn verify(files: Result<&Files, &Refusal>) -> Vec<Check> {
     }
     let digest = checks.set("digest", faults);
     if !checks.result("seq", parts.check_seq()) {
-        return checks.because("seq");
+        return (checks.because("seq"), None);
     }
     let resolution = parts.manifest.timing.resolution_ms;
     let time = checks.set("time", time_faults(&parts, resolution));
     if !digest {
-        return checks.because("digest");
+        return (checks.because("digest"), None);
     }
     let cassette = parts.into_cassette();
     let terminal = checks.set("terminal", terminal_faults(&cassette));
     if !checks.result("emulator", cassette.manifest.terminal.emulator.check()) {
-        return checks.because("emulator");
+        return (checks.because("emulator"), None);
     }
     let (derived, model) = derive_frames(&cassette);
     let frames = checks.set("frames", frame_faults(&cassette.frames, &derived));
     let last = checks.set("final", final_faults(&cassette, &model));
     if !(time && terminal && frames && last) {
-        return checks.because("another check");
+        return (checks.because("another check"), None);
     }
-    if let Ok(files) = files {
-        checks.set("binding", binding_faults(&cassette, files));
-    }
-    checks.list
+    let bound = files.is_ok_and(|files| checks.set("binding", binding_faults(&cassette, files)));
+    (checks.list, bound.then_some(cassette))
 }
 
 fn refused(mut checks: Checks, refusal: &Refusal) -> Vec<Check> {
