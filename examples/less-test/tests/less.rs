@@ -16,6 +16,8 @@ fn less_searches() -> TestResult {
 fn less_follows_a_resize() -> TestResult {
     let mut less = Program::new(["less", "Cargo.toml"]).size(40, 6).env("LESS", "").start()?;
     less.expect("Cargo.toml")?;
+    // less notices a new size for certain only while it waits for a key.
+    less.wait_stable(std::time::Duration::from_millis(200))?;
     less.resize(30, 4);
     // The prompt of a screen that was painted anew: less has heard of the size.
     less.expect(":")?;
