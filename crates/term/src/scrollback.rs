@@ -158,6 +158,18 @@ impl Scrollback {
 
     /// Row `i`, counted from the oldest.
     pub(crate) fn get(&self, i: usize) -> Option<Packed<'_>> {
+        let mut behind = self.len.checked_sub(i + 1)?;
+        // From the nearer end: what is looked at most are the newest rows.
+        if behind < i {
+            for c in self.chunks.iter().rev() {
+                let rows = c.ends.len();
+                if behind < rows {
+                    return Some(c.row(rows - 1 - behind));
+                }
+                behind -= rows;
+            }
+            return None;
+        }
         let mut i = i + self.skip;
         for c in &self.chunks {
             if i < c.ends.len() {

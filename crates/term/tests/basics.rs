@@ -209,3 +209,16 @@ fn watch_sees_colours_that_look_like_resets() {
         assert_eq!(!w.undo().is_empty(), left, "{sgr}");
     }
 }
+
+#[test]
+fn rows_of_scrollback_by_number_are_those_in_order() {
+    let settings = Settings { scrollback: 3_000, ..Settings::default() };
+    let mut term = Term::new(Size::new(40, 5), settings);
+    for i in 0..10_000 {
+        term.feed(format!("row {i} {}\r\n", "x".repeat(i % 30)).as_bytes(), 0);
+    }
+    let in_order: Vec<String> = term.scrollback().map(|line| line.text()).collect();
+    let by_number: Vec<String> = (0..).map_while(|i| Some(term.scrollback_row(i)?.text())).collect();
+    assert_eq!(in_order.len(), term.scrollback_len());
+    assert_eq!(in_order, by_number);
+}
