@@ -169,6 +169,11 @@ impl Log {
         reader.map_or(0, |r| usize::try_from(self.appended - r.consumed).unwrap_or(usize::MAX))
     }
 
+    /// Weight that the reader has read so far, lost entries included.
+    pub fn consumed(&self, id: ReaderId) -> u64 {
+        self.readers.get(id.0).and_then(Option::as_ref).map_or(0, |r| r.consumed)
+    }
+
     /// Moves entries of at least one and about `max_weight` into `into` and says what was lost before them.
     pub fn read(&mut self, id: ReaderId, max_weight: usize, into: &mut Vec<Entry>) -> Option<Lag> {
         let (start, start_offset) = self.start();

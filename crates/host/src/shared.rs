@@ -200,6 +200,14 @@ impl SharedLog {
         self.0.1.notify_all();
     }
 
+    /// How far a recorder is behind, and how far it has got; nothing when none is at work. A recorder that gets on is
+    /// worth waiting for.
+    pub(crate) fn recorder_lag(&self) -> Option<(usize, u64)> {
+        let inner = self.lock();
+        let reader = inner.recorder?;
+        Some((inner.log.pending(reader), inner.log.consumed(reader)))
+    }
+
     /// Whether somebody puts the log on disk.
     pub(crate) fn is_recorded(&self) -> bool {
         self.lock().recorder.is_some()

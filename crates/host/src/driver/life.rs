@@ -149,6 +149,9 @@ impl<B: Backend> Driver<B> {
             }
             outer.abandon();
         }
+        if self.waits_for_recorder(now) {
+            return Ok(None);
+        }
         if !self.closed {
             self.pump_output(now)?;
         }

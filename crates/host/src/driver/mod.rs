@@ -35,6 +35,10 @@ const READ_SIZE: usize = 64 * 1024;
 /// Reads between two looks at everything else, and the size below which a read means that there is no more.
 const BURST: usize = 32;
 const BURST_GOES_ON: usize = 2048;
+/// With this much not yet taken by the recorder, the program is made to wait for it, as for a slow terminal; but only
+/// while the recorder gets on, and for no longer than this when it does not: a disk that is full or stuck stops nobody.
+const RECORDER_BEHIND: usize = 24 << 20;
+const RECORDER_STUCK_NS: u64 = 500 * MS;
 
 /// How often the end of input is offered again, at first and at most.
 const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
@@ -146,6 +150,8 @@ pub struct Driver<B> {
     last_output_ns: u64,
     /// When something last passed in either direction.
     last_traffic_ns: u64,
+    /// How far the recorder had got when it was last seen to get on, and when that was.
+    recorder_at: (u64, u64),
 }
 
 impl<B: Backend> Driver<B> {
@@ -179,6 +185,7 @@ impl<B: Backend> Driver<B> {
             closed: false,
             last_output_ns: 0,
             last_traffic_ns: 0,
+            recorder_at: (0, 0),
         })
     }
 
@@ -276,8 +283,23 @@ impl<B: Backend> Driver<B> {
         self.serve_deadlines(now)
     }
 
+    /// Whether the program has to wait for the recorder, which is behind but gets on.
+    fn waits_for_recorder(&mut self, now: Stamp) -> bool {
+        let Some((behind, got)) = self.log.recorder_lag() else { return false };
+        if behind < RECORDER_BEHIND {
+            return false;
+        }
+        if got != self.recorder_at.0 {
+            self.recorder_at = (got, now.mono_ns);
+        }
+        now.mono_ns < self.recorder_at.1 + RECORDER_STUCK_NS
+    }
+
     /// The program's output: to the user first, then to the log.
     fn pump_output(&mut self, now: Stamp) -> io::Result<()> {
+        if self.waits_for_recorder(now) {
+            return Ok(());
+        }
         for _ in 0..BURST {
             if self.outer.as_ref().is_some_and(Outer::is_blocked) {
                 break;

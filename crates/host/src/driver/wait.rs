@@ -14,6 +14,9 @@ use crate::outer::Outer;
 /// How often to look whether a background process has come to the foreground.
 const FOREGROUND_CHECK_NS: u64 = 250 * MS;
 
+/// How often to look whether the recorder has caught up.
+const RECORDER_CHECK_NS: u64 = 2 * MS;
+
 /// What is ready to be served.
 pub(super) struct Ready {
     pub(super) output: bool,
@@ -29,9 +32,13 @@ impl<B: Backend> Driver<B> {
     /// Waits for something to do.
     pub(super) fn wait(&mut self) -> io::Result<Ready> {
         let now = self.clock.now();
-        let outer_blocked = self.outer.as_ref().is_some_and(Outer::is_blocked);
+        let behind = self.waits_for_recorder(now);
+        let outer_blocked = behind || self.outer.as_ref().is_some_and(Outer::is_blocked);
         let watch = self.backend.watch();
         let mut deadline = self.next_deadline(now);
+        if behind {
+            deadline = earlier(deadline, Some(now.mono_ns + RECORDER_CHECK_NS));
+        }
         if !outer_blocked {
             deadline = earlier(deadline, watch.read_at_ns);
         }
