@@ -42,6 +42,17 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
+        let address = Self::anywhere(text)?;
+        match address {
+            Address::Tcp(tcp) if !tcp.ip().is_loopback() => Err(AddressError::NotLocal(tcp)),
+            address => Ok(address),
+        }
+    }
+}
+
+impl Address {
+    /// An address that other machines may reach, for those who ask everybody who they are.
+    pub fn anywhere(text: &str) -> Result<Self, AddressError> {
         let malformed = || AddressError::Malformed(text.to_owned());
         let Some(tcp) = text.strip_prefix("tcp:") else {
             let path = text.strip_prefix("unix:").unwrap_or(text);
@@ -49,9 +60,6 @@ impl FromStr for Address {
         };
         let mut found = tcp.to_socket_addrs().map_err(|_| malformed())?;
         let address = found.next().ok_or_else(malformed)?;
-        if !address.ip().is_loopback() {
-            return Err(AddressError::NotLocal(address));
-        }
         Ok(Address::Tcp(address))
     }
 }
@@ -126,6 +134,11 @@ impl Door {
         if !address.ip().is_loopback() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, AddressError::NotLocal(address)));
         }
+        Self::tcp_anywhere(address)
+    }
+
+    /// Binds a port that other machines may reach.
+    pub fn tcp_anywhere(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = Address::Tcp(listener.local_addr()?);

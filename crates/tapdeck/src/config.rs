@@ -17,6 +17,22 @@ const MAX: u64 = 1 << 20;
 pub(crate) struct Config {
     /// The viewer.
     pub(crate) view: View,
+    /// Attached terminals.
+    pub(crate) attach: Attach,
+}
+
+/// `[attach]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Attach {
+    /// The keys to leave with, one or two; `none` for none.
+    pub(crate) detach_keys: String,
+}
+
+impl Default for Attach {
+    fn default() -> Self {
+        Self { detach_keys: "C-\\ d".into() }
+    }
 }
 
 /// `[view]`

@@ -17,6 +17,7 @@ use tapdeck_serve::door::Address;
 use tapdeck_term::{FilterOptions, ModeWatch, ReplayFilter, Settings, Size, Term};
 
 use super::sessions::{Failed, Which, find};
+use crate::config::Config;
 use crate::ending::{Ending, code, output_failed, say};
 use crate::human;
 use crate::screen::crop::Crop;
@@ -43,9 +44,9 @@ pub(crate) struct AttachArgs {
     /// Take the stick, whoever drives
     #[arg(long)]
     takeover: bool,
-    /// The keys to leave with, one or two; `none` for none
-    #[arg(long, value_name = "KEYS", default_value = "C-\\ d", value_parser = detach_keys)]
-    detach_keys: Keys,
+    /// The keys to leave with, one or two, or `none`; C-\ d unless the configuration says otherwise
+    #[arg(long, value_name = "KEYS")]
+    detach_keys: Option<String>,
 }
 
 type Keys = Option<DetachKeys>;
@@ -64,6 +65,11 @@ pub(crate) fn run(args: &AttachArgs) -> Ending {
 }
 
 fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
+    let keys = match &args.detach_keys {
+        Some(keys) => keys.clone(),
+        None => Config::load().map_err(|e| Failed(e, code::USAGE))?.attach.detach_keys,
+    };
+    let keys = detach_keys(&keys).map_err(|e| Failed(e, code::USAGE))?;
     let listing = find(args.which.session.as_deref())?;
     if std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id) {
         return Err(Failed(
@@ -85,7 +91,7 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
     let (attachment, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &request)?;
     let session = WinSize::cells(side(&opened, "cols"), side(&opened, "rows"));
     let mut view = View {
-        args_keys: args.detach_keys.clone(),
+        detach_keys: keys,
         own: size.unwrap_or(session),
         term: Term::new(model_size(session), Settings { replies: false, ..Settings::default() }),
         session,
@@ -133,7 +139,7 @@ enum Over {
 }
 
 struct View {
-    args_keys: Keys,
+    detach_keys: Keys,
     own: WinSize,
     session: WinSize,
     /// What the session shows, to paint from.
@@ -297,7 +303,7 @@ impl View {
                     (Some(error), None) => human::printable(error),
                     (None, None) => "refused".into(),
                 };
-                let how = match self.args_keys.as_ref().and_then(DetachKeys::prefix) {
+                let how = match self.detach_keys.as_ref().and_then(DetachKeys::prefix) {
                     Some(prefix) if control["error"] != "read-only" => format!(": {prefix} t takes over"),
                     _ => String::new(),
                 };
@@ -316,7 +322,7 @@ impl View {
     }
 
     fn typed(&mut self, keys: &[u8]) -> Result<Option<Over>, Failed> {
-        let typed = match &mut self.args_keys {
+        let typed = match &mut self.detach_keys {
             Some(detach) => detach.read(keys),
             None => vec![Typed::Through(keys.to_vec())],
         };

@@ -23,7 +23,10 @@ pub(crate) struct DoorArgs {
     pub(crate) detach: bool,
     /// Put the bus at an address of your own as well: unix:PATH or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
-    bus: Vec<Address>,
+    bus: Vec<String>,
+    /// Let such an address be reached from other machines; what passes is not encrypted
+    #[arg(long, requires = "token_file")]
+    allow_remote: bool,
     /// Tokens for those addresses, one a line, each with `human`, `bot` or `observer` in front or none
     #[arg(long, value_name = "FILE", requires = "bus")]
     token_file: Option<PathBuf>,
@@ -84,7 +87,9 @@ impl DoorArgs {
         };
         let mut doors = vec![(own, Grants::own(&token))];
         let mut buses = Vec::new();
-        for address in &self.bus {
+        for text in &self.bus {
+            let parse = if self.allow_remote { Address::anywhere } else { str::parse };
+            let address = &parse(text).map_err(|e| e.to_string())?;
             let grants = match (&self.token_file, address) {
                 (Some(file), _) => Grants::from_file(file).map_err(|e| format!("{}: {e}", file.display()))?,
                 (None, Address::Unix(_)) => Grants::own(&token),
@@ -92,7 +97,11 @@ impl DoorArgs {
                     return Err(format!("every user of this machine can reach {address}: give --token-file"));
                 }
             };
-            let door = Door::bind(address).map_err(|e| format!("{address}: {e}"))?;
+            let bound = match address {
+                Address::Tcp(tcp) if self.allow_remote => Door::tcp_anywhere(*tcp),
+                address => Door::bind(address),
+            };
+            let door = bound.map_err(|e| format!("{address}: {e}"))?;
             buses.push(door.address().to_string());
             doors.push((door, grants));
         }
