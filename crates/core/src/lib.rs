@@ -14,6 +14,7 @@ mod gate;
 mod log;
 pub mod scrub;
 mod stick;
+pub mod turns;
 
 pub use decode::{TextDecoder, UnknownEncoding};
 pub use event::{Author, Event, Exit, Stamp, Stream, WinSize};

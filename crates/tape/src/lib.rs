@@ -9,6 +9,7 @@
 //! one writer interface over common events, so that any format converts into any other. [`cassette`] is the
 //! folder of evidence about a run that tests are made of.
 
+pub mod agents;
 pub mod ahr;
 pub mod ans;
 pub mod cassette;

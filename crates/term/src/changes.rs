@@ -164,6 +164,18 @@ pub enum Signal {
         /// Offset of the sequence's last byte.
         offset: u64,
     },
+    /// Bracketed paste (mode 2004) was switched: line editors do so when they begin and end to read a line. With where it
+    /// was.
+    BracketedPaste {
+        /// On or off.
+        on: bool,
+        /// Rows above it since the beginning, evicted ones included.
+        row: u64,
+        /// Column.
+        col: u16,
+        /// Offset of the sequence's last byte.
+        offset: u64,
+    },
     /// The working directory (OSC 7, 9;9 or 1337 CurrentDir), as sent.
     Directory(String),
     /// iTerm2's SetMark (OSC 1337): the absolute row.

@@ -68,6 +68,9 @@ pub struct Agent {
     pub dialog: Vec<Dialog>,
     /// Its probes by name.
     probe: BTreeMap<String, RawProbe>,
+    /// Its turns and states, which others read from the same file.
+    #[serde(default, rename = "turns")]
+    _turns: serde::de::IgnoredAny,
 }
 
 /// A text that tells why there is nothing to read.

@@ -101,6 +101,10 @@ impl Machine {
                 }
             }
             Mode::Synchronised if was != on => self.signal(Signal::Synchronised(on)),
+            Mode::Paste if was != on => {
+                let (row, col) = (self.absolute_row(self.pos.y), self.pos.x as u16);
+                self.signal(Signal::BracketedPaste { on, row, col, offset: self.now.saturating_sub(1) });
+            }
             Mode::ResizeReports if on => self.report_resize(),
             _ => {}
         }

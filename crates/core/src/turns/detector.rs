@@ -1,0 +1,915 @@
+//! The detector: phases of a conversation, driven by the log and by time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tapdeck_term::{Mark, Progress, Signal, Term};
+
+use super::input::{Typed, Typing};
+use super::judge::Screen;
+use super::page::{self, Look, Written};
+use super::rules::Rules;
+use super::{AgentState, Evidence, Judgement, Notice, Place, Turn};
+use crate::event::{Exit, Stamp};
+
+const MS: u64 = 1_000_000;
+/// While output flows, the screen is judged this often.
+const FLOWING_NS: u64 = 100 * MS;
+/// Line ends that are remembered, and rows above a prompt that may belong to it.
+const LINE_ENDS: usize = 16;
+const ABOVE: u64 = 4;
+/// Lines of one input that are remembered.
+const MORE: usize = 10_000;
+/// Notices that wait to be taken; older ones go.
+const NOTICES: usize = 1024;
+/// Signals that interrupt: HUP, INT, QUIT, KILL, TERM.
+const INTERRUPTS: [i32; 5] = [1, 2, 3, 9, 15];
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of one turn.
+    pub content: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { content: 4 << 20 }
+    }
+}
+
+/// A prompt, where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct At {
+    /// Its last line.
+    text: String,
+    /// The rule that knows it.
+    entry: Option<usize>,
+    evidence: Evidence,
+    /// Where it begins, if that is certain, with the byte behind the sequence that says so.
+    begins: Option<(u64, u16, u64)>,
+    /// The row of its last line, and the column behind it.
+    row: u64,
+    col: u16,
+    /// The column on that row where it begins.
+    from_col: u16,
+    /// A line editor stood behind it.
+    editor: bool,
+}
+
+/// What was submitted and is not over.
+#[derive(Debug, Clone)]
+struct Run {
+    at: At,
+    submitted: Place,
+    /// From where on the echo of the last line is looked for.
+    asked_from: u64,
+    /// Output since it was submitted, as far as it is kept.
+    bytes: Vec<u8>,
+    cut: bool,
+    typed: String,
+    /// Lines that were typed since, and whether the program asked for them as more of the same. Others may be anything,
+    /// a password included, and are nobody's business unless they were shown.
+    more: Vec<(String, bool)>,
+    interrupted: bool,
+    pressed: bool,
+    continued: bool,
+    started: bool,
+    worked: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    /// No prompt has been seen.
+    Start,
+    /// It waits.
+    Ready(At),
+    Running(Box<Run>),
+}
+
+/// A mark of the shell.
+#[derive(Debug, Clone, Copy)]
+struct Marked {
+    mark: Mark,
+    row: u64,
+    col: u16,
+    offset: u64,
+}
+
+/// Finds turns and states.
+#[derive(Debug)]
+pub struct Detector {
+    rules: Arc<Rules>,
+    limits: Limits,
+    typing: Typing,
+    phase: Phase,
+    turns: u32,
+    notices: VecDeque<Notice>,
+    judgement: Judgement,
+    offset: u64,
+    last: Stamp,
+    judged_ns: u64,
+    line_ends: VecDeque<u64>,
+    /// The newest mark, and those that begin a prompt and end an output.
+    mark: Option<Marked>,
+    prompt_mark: Option<Marked>,
+    output_mark: Option<u64>,
+    end_mark: Option<Marked>,
+    /// Where a line editor last began, and where it last ended.
+    editor_on: Option<(u64, u16, u64)>,
+    editor_off: Option<u64>,
+    progress: Progress,
+    above: Vec<Look>,
+    ended: bool,
+}
+
+impl Detector {
+    /// A detector for a session that is about to begin.
+    pub fn new(rules: Arc<Rules>, limits: Limits) -> Self {
+        Self {
+            rules,
+            limits,
+            typing: Typing::default(),
+            phase: Phase::Start,
+            turns: 0,
+            notices: VecDeque::new(),
+            judgement: Judgement::unknown(Stamp::default()),
+            offset: 0,
+            last: Stamp::default(),
+            judged_ns: 0,
+            line_ends: VecDeque::new(),
+            mark: None,
+            prompt_mark: None,
+            output_mark: None,
+            end_mark: None,
+            editor_on: None,
+            editor_off: None,
+            progress: Progress::None,
+            above: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// The rules in use.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// What the program is doing, and why.
+    pub fn judgement(&self) -> &Judgement {
+        &self.judgement
+    }
+
+    /// Turns so far.
+    pub fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// Whether a prompt stands and nothing has been submitted to it.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready(_))
+    }
+
+    /// The last line of the prompt that stands, or stood when the running turn was submitted.
+    pub fn prompt(&self) -> Option<&str> {
+        match &self.phase {
+            Phase::Start => None,
+            Phase::Ready(at) => Some(&at.text),
+            Phase::Running(run) => Some(&run.at.text),
+        }
+    }
+
+    /// What was found out since it was last asked.
+    pub fn poll(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// When to call [`Detector::advance`] if nothing happens before.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        if self.ended {
+            return None;
+        }
+        let last = self.last.mono_ns;
+        let mut next: Option<u64> = None;
+        let mut at = |ns: u64| {
+            if ns > self.judged_ns && ns > last {
+                next = Some(next.map_or(ns, |n| n.min(ns)));
+            }
+        };
+        at(last + self.rules.settle_ns.max(1));
+        if last >= self.judged_ns {
+            at((self.judged_ns + FLOWING_NS).max(last + 1));
+        }
+        for quiet in self.rules.states.iter().filter_map(|s| s.quiet_ns).chain(self.rules.quiet_ns) {
+            at(last + quiet);
+        }
+        if let (Phase::Running(run), Some(within)) = (&self.phase, self.rules.answer_within_ns) {
+            at(run.submitted.at.mono_ns + within);
+        }
+        if self.rules.by_state && !matches!(self.phase, Phase::Ready(_)) {
+            at(self.judgement.since.mono_ns + self.rules.settle_ns);
+        }
+        next
+    }
+
+    /// Time has gone by until now without anything happening. To be called before everything that happens, with the
+    /// model as it was.
+    pub fn advance(&mut self, term: &Term, now: Stamp) {
+        // Quiet rules make a handful of moments; a bound keeps a wrong rule from holding the session up.
+        for _ in 0..64 {
+            match self.deadline_ns() {
+                Some(at) if at <= now.mono_ns => {
+                    let stamp = self.stamp(at, now);
+                    self.judge(term, stamp, false);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    fn stamp(&self, mono_ns: u64, now: Stamp) -> Stamp {
+        Stamp { mono_ns, wall_ns: now.wall_ns.saturating_sub(now.mono_ns.saturating_sub(mono_ns)) }
+    }
+
+    /// The program wrote; the model has seen it already and gave these signals.
+    pub fn output(&mut self, bytes: &[u8], offset: u64, signals: &[Signal], at: Stamp) {
+        self.last = at;
+        self.offset = offset + bytes.len() as u64;
+        for i in memchr::memrchr_iter(b'\n', bytes).take(LINE_ENDS).collect::<Vec<_>>().into_iter().rev() {
+            if self.line_ends.len() == LINE_ENDS {
+                self.line_ends.pop_front();
+            }
+            self.line_ends.push_back(offset + i as u64 + 1);
+        }
+        if let Phase::Running(run) = &mut self.phase {
+            let room = self.limits.content.saturating_sub(run.bytes.len());
+            run.cut |= bytes.len() > room;
+            run.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+        for signal in signals {
+            match signal {
+                Signal::Mark { mark, row, col, offset } => {
+                    let marked = Marked { mark: *mark, row: *row, col: *col, offset: *offset };
+                    self.mark = Some(marked);
+                    match mark {
+                        Mark::Prompt => {
+                            self.prompt_mark = Some(marked);
+                            self.end_mark.get_or_insert(marked);
+                        }
+                        Mark::Input => {}
+                        Mark::Output => {
+                            self.output_mark = Some(*offset);
+                            self.end_mark = None;
+                        }
+                        Mark::Done(_) => {
+                            self.end_mark.get_or_insert(marked);
+                        }
+                    }
+                }
+                Signal::BracketedPaste { on: true, row, col, offset } => {
+                    self.editor_on = Some((*row, *col, *offset));
+                }
+                Signal::BracketedPaste { on: false, offset, .. } => self.editor_off = Some(*offset),
+                Signal::Progress(progress) => self.progress = *progress,
+                _ => {}
+            }
+        }
+    }
+
+    /// Somebody typed; to be called when it was delivered.
+    pub fn input(&mut self, term: &Term, bytes: &[u8], at: Stamp) {
+        let mut acts = Vec::new();
+        let mut typing = std::mem::take(&mut self.typing);
+        typing.feed(bytes, |act, line| acts.push((act, String::from_utf8_lossy(line).into_owned())));
+        self.typing = typing;
+        for (act, line) in acts {
+            match act {
+                Typed::Interrupt => {
+                    if let Phase::Running(run) = &mut self.phase {
+                        run.interrupted = true;
+                        run.pressed = true;
+                    }
+                }
+                Typed::Enter => {
+                    // Who submits has seen the prompt, however short it stood.
+                    if !self.is_ready() && self.last.mono_ns < at.mono_ns && !self.rules.by_state {
+                        self.judge(term, at, true);
+                    }
+                    self.submit(line, at);
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, line: String, at: Stamp) {
+        match &mut self.phase {
+            Phase::Start => {}
+            Phase::Ready(prompt) => {
+                let run = Run {
+                    at: prompt.clone(),
+                    submitted: Place { byte: self.offset, at },
+                    asked_from: self.offset,
+                    bytes: Vec::new(),
+                    cut: false,
+                    typed: line,
+                    more: Vec::new(),
+                    interrupted: false,
+                    pressed: false,
+                    continued: false,
+                    started: false,
+                    worked: false,
+                };
+                self.end_mark = None;
+                self.phase = Phase::Running(Box::new(run));
+            }
+            Phase::Running(run) => {
+                let asked = std::mem::take(&mut run.continued);
+                if asked {
+                    run.asked_from = self.offset;
+                }
+                if run.more.len() < MORE {
+                    run.more.push((line, asked));
+                }
+            }
+        }
+    }
+
+    /// A signal was sent to the program.
+    pub fn signal(&mut self, signal: i32) {
+        if let Phase::Running(run) = &mut self.phase
+            && INTERRUPTS.contains(&signal)
+        {
+            run.interrupted = true;
+        }
+    }
+
+    /// The program ended.
+    pub fn exit(&mut self, exit: Exit, at: Stamp) {
+        self.ended = true;
+        let rule = match exit {
+            Exit::Code(code) => format!("the program ended with code {code}"),
+            Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
+        };
+        self.set_judgement(Judgement {
+            state: AgentState::Done,
+            evidence: Evidence::Exit,
+            rule,
+            rows: Vec::new(),
+            since: at,
+        });
+    }
+
+    /// Looks at the screen. `sure` when somebody acts on what stands there.
+    fn judge(&mut self, term: &Term, now: Stamp, sure: bool) {
+        self.judged_ns = now.mono_ns;
+        let quiet = now.mono_ns.saturating_sub(self.last.mono_ns);
+        let settled = sure || quiet >= self.rules.settle_ns;
+        let screen = Screen::new(term, self.progress, quiet);
+        if self.rules.by_state {
+            self.judge_state(&screen, term, now);
+            self.turn_by_state(term, now);
+        } else {
+            self.turn_by_prompt(term, now, settled, quiet);
+            self.judge_state(&screen, term, now);
+        }
+    }
+
+    fn judge_state(&mut self, screen: &Screen, term: &Term, now: Stamp) {
+        let rules = Arc::clone(&self.rules);
+        let judgement = match screen.judge(&rules) {
+            // At its prompt a shell is idle, whatever an old line on its screen says.
+            Some(held) if !(self.is_ready() && !rules.by_state) => Judgement {
+                state: held.rule.state,
+                evidence: held.evidence,
+                rule: format!("{}: {}", rules.name, held.rule.name),
+                rows: held.rows,
+                since: now,
+            },
+            _ => self.by_phase(term, now),
+        };
+        self.set_judgement(judgement);
+    }
+
+    /// What the conversation itself says.
+    fn by_phase(&self, term: &Term, now: Stamp) -> Judgement {
+        let here = (term.cursor().row, page::before_cursor(term).0);
+        let (state, evidence, rule, rows) = match &self.phase {
+            _ if self.rules.by_state => {
+                (AgentState::Unknown, Evidence::None, "no rule holds".to_owned(), Vec::new())
+            }
+            Phase::Start => {
+                (AgentState::Unknown, Evidence::None, "no prompt has been seen yet".to_owned(), Vec::new())
+            }
+            Phase::Ready(at) => {
+                let name = at.entry.and_then(|e| self.rules.prompts.get(e)).map_or_else(
+                    || format!("a prompt ({})", at.evidence.name()),
+                    |p| format!("prompt {:?}", p.name),
+                );
+                (AgentState::Idle, at.evidence, format!("{}: {name}", self.rules.name), vec![here])
+            }
+            Phase::Running(run) => {
+                let rule = format!("{:?} was submitted and no prompt has come since", brief(&run.typed));
+                (AgentState::Working, Evidence::Input, rule, Vec::new())
+            }
+        };
+        Judgement { state, evidence, rule, rows, since: now }
+    }
+
+    fn set_judgement(&mut self, mut new: Judgement) {
+        if new.state == self.judgement.state {
+            new.since = self.judgement.since;
+            self.judgement = new;
+            return;
+        }
+        self.judgement = new.clone();
+        self.tell(Notice::State(new));
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        if self.notices.len() == NOTICES {
+            self.notices.pop_front();
+        }
+        self.notices.push_back(notice);
+    }
+
+    /// The prompt that stands in front of the cursor, if one does.
+    fn prompt_at(&self, term: &Term, settled: bool) -> Option<At> {
+        if term.modes().alternate() {
+            return None;
+        }
+        let since = match &self.phase {
+            Phase::Running(run) => run.submitted.byte,
+            _ => 0,
+        };
+        let before = match &self.phase {
+            Phase::Running(run) => Some(&run.at),
+            Phase::Ready(at) => Some(at),
+            Phase::Start => None,
+        };
+        let (text, row) = page::before_cursor(term);
+        let here = page::absolute(term, term.cursor().row);
+        let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
+        let editor = term.modes().bracketed_paste() && self.editor_on.is_some_and(|(.., o)| o >= since);
+        let at = |evidence, begins, from_col| At {
+            text: columns_from(&text, from_col),
+            entry,
+            evidence,
+            begins,
+            row: here,
+            col: term.cursor().col,
+            from_col,
+            editor,
+        };
+        // The shell's own word.
+        let marked = self.mark.filter(|m| m.offset >= since);
+        match marked.map(|m| m.mark) {
+            Some(Mark::Input) => {
+                let begins = self.prompt_mark.filter(|m| m.offset >= since).map(|m| (m.row, m.col, m.offset));
+                return Some(at(Evidence::Mark, begins, 0));
+            }
+            Some(Mark::Prompt) if settled => {
+                let begins = marked.map(|m| (m.row, m.col, m.offset));
+                return Some(at(Evidence::Mark, begins, 0));
+            }
+            _ => {}
+        }
+        if !settled {
+            return None;
+        }
+        let running = matches!(marked.map(|m| m.mark), Some(Mark::Output));
+        let known = entry.and_then(|e| self.rules.prompts.get(e));
+        if running && !editor && !known.is_some_and(|p| p.strict) {
+            return None;
+        }
+        if editor && let Some((r, c, o)) = self.editor_on {
+            // Some switch it on in front of the prompt, others behind it.
+            let behind = (r, c) == (here, term.cursor().col);
+            let in_front = !behind && r <= here && here - r <= ABOVE;
+            let from_col = if in_front && r == here { c } else { 0 };
+            return Some(at(Evidence::Editor, in_front.then_some((r, c, o)), from_col));
+        }
+        // Where a line editor stood behind the last prompt, one does behind the next.
+        let editor_is_missing = before.is_some_and(|b| b.editor);
+        if known.is_some_and(|p| p.strict) {
+            return Some(at(Evidence::Prompt, None, 0));
+        }
+        if editor_is_missing {
+            return None;
+        }
+        // The same prompt, perhaps behind output that had no line end.
+        let literal = before.map(|b| b.text.as_str()).filter(|t| !t.trim().is_empty());
+        if let Some(front) = literal.and_then(|l| text.strip_suffix(l)) {
+            let width = u16::try_from(tapdeck_term::text_width(front)).unwrap_or(0);
+            let from_col = if row == here { width } else { 0 };
+            let entry = before.and_then(|b| b.entry);
+            return Some(At { entry, ..at(Evidence::Prompt, None, from_col) });
+        }
+        known.map(|_| at(Evidence::Prompt, None, 0))
+    }
+
+    fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64) {
+        let prompt = self.prompt_at(term, settled);
+        match &mut self.phase {
+            Phase::Start => {
+                if let Some(at) = prompt {
+                    self.above = page::above(term, at.row, ABOVE);
+                    self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
+                    self.phase = Phase::Ready(at);
+                }
+            }
+            Phase::Ready(at) => {
+                // Drawn anew, moved by a resize, or behind something that a job printed.
+                if let Some(new) = prompt
+                    && (new.text == at.text || new.begins.is_some())
+                {
+                    *at = At { entry: new.entry.or(at.entry), ..new };
+                }
+            }
+            Phase::Running(_) => self.running_by_prompt(term, now, settled, quiet, prompt),
+        }
+    }
+
+    fn running_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64, prompt: Option<At>) {
+        let Phase::Running(run) = &self.phase else { return };
+        let Some(from) = self.content_from(run) else { return };
+        let here = page::absolute(term, term.cursor().row);
+        if settled && self.wants_more(term, run, from, here) {
+            if let Phase::Running(run) = &mut self.phase {
+                run.continued = true;
+            }
+            return;
+        }
+        if let Some(at) = prompt {
+            return self.complete(term, now, from, at);
+        }
+        if self.rules.quiet_ns.is_some_and(|q| quiet >= q) {
+            let col = term.cursor().col;
+            let at = At {
+                text: String::new(),
+                evidence: Evidence::Quiet,
+                begins: None,
+                row: if col == 0 { here } else { here + 1 },
+                col,
+                from_col: 0,
+                entry: None,
+                editor: false,
+            };
+            return self.complete(term, now, from, at);
+        }
+        // The last rows may be a prompt that is not whole yet.
+        if !run.started {
+            let written = page::written(term, from, (here, 0));
+            if written.lines.len() as u64 > 2 * ABOVE || (settled && !written.is_empty()) {
+                self.start();
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        let number = self.turns + 1;
+        if let Phase::Running(run) = &mut self.phase
+            && !std::mem::replace(&mut run.started, true)
+        {
+            let start = run.submitted;
+            self.tell(Notice::Started { number, start });
+        }
+    }
+
+    /// Whether the program waits for more of the same input.
+    fn wants_more(&self, term: &Term, run: &Run, from: u64, here: u64) -> bool {
+        let (text, _) = page::before_cursor(term);
+        let matches = |p: &super::Prompt| p.continuation.as_ref().is_some_and(|c| c.is_match(&text));
+        let fits = match run.at.entry.and_then(|e| self.rules.prompts.get(e)) {
+            Some(prompt) => matches(prompt),
+            None => text != run.at.text && self.rules.prompts.iter().any(matches),
+        };
+        fits && page::written(term, from, (here, 0)).is_empty()
+    }
+
+    /// The byte at which the answer begins: behind the echo of what was asked.
+    fn content_from(&self, run: &Run) -> Option<u64> {
+        if let Some(mark) = self.output_mark.filter(|o| *o >= run.submitted.byte) {
+            return Some(mark + 1);
+        }
+        let base = run.submitted.byte;
+        let skip = usize::try_from(run.asked_from - base).unwrap_or(usize::MAX);
+        let bytes = run.bytes.get(skip..)?;
+        let line_end = memchr::memchr(b'\n', bytes);
+        // A line editor that says when it is done.
+        if let Some(off) = self.first_off(run, bytes) {
+            if line_end.is_some_and(|l| l < off) {
+                let extra = usize::from(bytes.get(off) == Some(&b'\r'));
+                return Some(run.asked_from + (off + extra) as u64);
+            }
+            let end = memchr::memchr(b'\n', &bytes[off..])?;
+            return Some(run.asked_from + (off + end + 1) as u64);
+        }
+        line_end.map(|l| run.asked_from + l as u64 + 1)
+    }
+
+    /// Where in these bytes the line editor first ends.
+    fn first_off(&self, run: &Run, bytes: &[u8]) -> Option<usize> {
+        const OFF: &[u8] = b"\x1b[?2004l";
+        // Only a switch that the model saw is one.
+        self.editor_off.filter(|o| *o >= run.asked_from)?;
+        memchr::memmem::find(bytes, OFF).map(|at| at + OFF.len())
+    }
+
+    fn complete(&mut self, term: &Term, now: Stamp, from: u64, at: At) {
+        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at.clone())) else {
+            return;
+        };
+        let looks = page::above(term, at.row, ABOVE);
+        let mut rows_above = 0;
+        let eol = self.eol_mark(&run, from);
+        // Where the output ends on the page.
+        let end = match (self.end_mark.filter(|m| m.offset >= from), at.begins) {
+            (Some(mark), _) if at.evidence == Evidence::Mark => (mark.row, mark.col),
+            (_, Some((row, col, _))) => (row, col),
+            _ if eol.is_some_and(|eol| page::is_written_since(term, at.row, eol)) => {
+                // The shell wrote everything from here on as it drew its prompt.
+                let mut first = at.row;
+                while first > 0 && page::is_written_since(term, first - 1, eol.unwrap_or(0)) {
+                    first -= 1;
+                }
+                (if page::ends_in_mark(term, first) { first + 1 } else { first }, 0)
+            }
+            _ => {
+                rows_above = page::alike(&looks, &self.above);
+                if at.from_col > 0 { (at.row, at.from_col) } else { (at.row - rows_above.min(at.row), 0) }
+            }
+        };
+        if rows_above > 0 {
+            self.above = looks.into_iter().take(usize::try_from(rows_above).unwrap_or(0)).collect();
+        }
+        let mut written = page::written(term, from, end);
+        if eol.is_some() && end.1 == 0 && end.0 > 0 && page::ends_in_mark(term, end.0 - 1) {
+            if let Some(last) = written.lines.last_mut() {
+                last.truncate(last.trim_end().len());
+                last.pop();
+            }
+            written.terminated = false;
+        }
+        let echoed = self.strip_echo(&mut run, &mut written);
+        let from = behind_lines(&run, from, echoed);
+        let raw = self.raw(&run, from, &at, rows_above);
+        if written.is_empty() && !run.interrupted {
+            self.tell(Notice::Nothing { submitted: run.submitted.byte });
+            return;
+        }
+        let end = Place { byte: from + raw.len() as u64, at: now };
+        self.finish(term, &run, from, end, raw, &written, at.evidence);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one turn, put together once")]
+    fn finish(
+        &mut self,
+        term: &Term,
+        run: &Run,
+        from: u64,
+        end: Place,
+        raw: Bytes,
+        written: &Written,
+        evidence: Evidence,
+    ) {
+        self.turns += 1;
+        let number = self.turns;
+        if !run.started {
+            self.tell(Notice::Started { number, start: run.submitted });
+        }
+        self.tell(Notice::Completed(Arc::new(Turn {
+            number,
+            start: Place { byte: from, at: run.submitted.at },
+            end,
+            input: input_text(term, run),
+            raw,
+            text: written.text(),
+            interrupted: run.interrupted,
+            truncated: run.cut || written.evicted,
+            evidence,
+        })));
+    }
+
+    /// The answer as it was written.
+    fn raw(&self, run: &Run, from: u64, at: &At, rows_above: u64) -> Bytes {
+        let base = run.submitted.byte;
+        let place = |offset: u64| usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX);
+        let start = place(from).min(run.bytes.len());
+        if run.cut {
+            return Bytes::copy_from_slice(&run.bytes[start..]);
+        }
+        // A sequence is known by its last byte; the answer ends before its first.
+        let before = |offset: u64| {
+            let upto = &run.bytes[..place(offset).min(run.bytes.len())];
+            memchr::memrchr(0x1b, upto).unwrap_or(upto.len())
+        };
+        let end_mark = self.end_mark.filter(|m| m.offset >= from && at.evidence == Evidence::Mark);
+        let mut end = match (end_mark, at.begins) {
+            (Some(mark), _) => before(mark.offset),
+            (None, Some((_, _, offset))) => before(offset),
+            (None, None) if at.from_col > 0 => {
+                memchr::memmem::rfind(&run.bytes, at.text.as_bytes()).unwrap_or(run.bytes.len())
+            }
+            (None, None) if at.evidence == Evidence::Quiet => run.bytes.len(),
+            (None, None) => {
+                let back = usize::try_from(rows_above).unwrap_or(0);
+                self.line_ends.iter().rev().nth(back).map_or(run.bytes.len(), |o| place(*o))
+            }
+        };
+        if let Some(eol) = self.eol_mark(run, from) {
+            end = if end <= start { place(eol) } else { end.min(place(eol)) };
+        }
+        let mut end = end.clamp(start, run.bytes.len());
+        // The line editor begins before the prompt that it draws.
+        if at.editor && run.bytes[start..end].ends_with(b"\x1b[?2004h") {
+            end -= b"\x1b[?2004h".len();
+        }
+        Bytes::copy_from_slice(&run.bytes[start..end])
+    }
+
+    /// The byte at which the shell last began to show whether the output had a line end.
+    fn eol_mark(&self, run: &Run, from: u64) -> Option<u64> {
+        let start = usize::try_from(from.saturating_sub(run.submitted.byte)).unwrap_or(usize::MAX);
+        let bytes = run.bytes.get(start..)?;
+        let found =
+            self.rules.eol_marks.iter().filter_map(|mark| memchr::memmem::rfind(bytes, mark)).max()?;
+        Some(from + found as u64)
+    }
+
+    /// Takes out what the terminal echoed: further lines of the input, and the caret of an interrupt.
+    /// Says how many lines of input it took out.
+    fn strip_echo(&self, run: &mut Run, written: &mut Written) -> usize {
+        let continuation =
+            run.at.entry.and_then(|e| self.rules.prompts.get(e)).and_then(|p| p.continuation.as_ref());
+        let mut echoed = 0;
+        if let Some(continuation) = continuation {
+            let mut typed = run.more.iter_mut().filter(|(_, asked)| !asked);
+            for line in &written.lines {
+                let Some((next, shown)) = typed.next() else { break };
+                let front = line.strip_suffix(next.trim_end()).unwrap_or(line);
+                if !continuation.is_match(front) && !continuation.is_match(&format!("{} ", front.trim_end()))
+                {
+                    break;
+                }
+                *shown = true;
+                echoed += 1;
+            }
+            written.lines.drain(..echoed);
+        }
+        if run.pressed
+            && let Some(at) = written.lines.iter().rposition(|l| l.contains("^C"))
+            && let Some(line) = written.lines.get_mut(at)
+        {
+            *line = line.replacen("^C", "", 1);
+            if line.is_empty() {
+                written.lines.remove(at);
+            }
+        }
+        echoed
+    }
+
+    fn turn_by_state(&mut self, term: &Term, now: Stamp) {
+        let state = self.judgement.state;
+        let stood = now.mono_ns.saturating_sub(self.judgement.since.mono_ns) >= self.rules.settle_ns;
+        let late = |run: &Run| {
+            let within = self.rules.answer_within_ns;
+            within.is_some_and(|w| now.mono_ns >= run.submitted.at.mono_ns + w)
+        };
+        match &self.phase {
+            Phase::Start if state == AgentState::Idle && stood => {
+                self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
+                self.phase = Phase::Ready(self.nowhere(term));
+            }
+            Phase::Running(run) => match state {
+                AgentState::Idle if stood && (run.worked || late(run)) => self.complete_by_state(term, now),
+                AgentState::Working | AgentState::Blocked if !run.worked => {
+                    if let Phase::Running(run) = &mut self.phase {
+                        run.worked = true;
+                    }
+                    self.start();
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn nowhere(&self, term: &Term) -> At {
+        At {
+            text: page::before_cursor(term).0,
+            entry: None,
+            evidence: self.judgement.evidence,
+            begins: None,
+            row: page::absolute(term, term.cursor().row),
+            col: term.cursor().col,
+            from_col: 0,
+            editor: false,
+        }
+    }
+
+    fn complete_by_state(&mut self, term: &Term, now: Stamp) {
+        let at = self.nowhere(term);
+        // What was typed into a dialog is no beginning of the next question.
+        self.typing = Typing::default();
+        let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
+        let from = run.submitted.byte;
+        // The answer stands above the program's own frame.
+        let rows = term.size().rows;
+        let fits = |re: Option<&regex::Regex>, y: u16| {
+            re.is_some_and(|re| term.row(y).is_some_and(|l| re.is_match(&l.text())))
+        };
+        let mut frame = (0..rows).rev().find(|y| fits(self.rules.frame.as_ref(), *y)).unwrap_or(rows);
+        while frame > 0 && fits(self.rules.border.as_ref(), frame - 1) {
+            frame -= 1;
+        }
+        let end = page::absolute(term, frame);
+        let mut written = page::written(term, from, (end, 0));
+        if let Some(echo) = &self.rules.echo
+            && let Some(at) = written.lines.iter().rposition(|l| echo.is_match(l))
+        {
+            // What was asked may go over several rows; it ends with a blank one.
+            let rest = &written.lines[at..];
+            let asked = rest.iter().position(|l| l.trim().is_empty()).unwrap_or(1);
+            written.lines.drain(..at + asked);
+        }
+        let is_blank = |l: &String| l.trim().is_empty();
+        let first = written.lines.iter().position(|l| !is_blank(l)).unwrap_or(written.lines.len());
+        written.lines.drain(..first);
+        while written.lines.last().is_some_and(is_blank) {
+            written.lines.pop();
+        }
+        if written.lines.is_empty() && !run.interrupted {
+            self.tell(Notice::Nothing { submitted: from });
+            return;
+        }
+        let raw = Bytes::copy_from_slice(&run.bytes);
+        let end = Place { byte: from + raw.len() as u64, at: now };
+        let evidence = self.judgement.evidence;
+        self.finish(term, &run, from, end, raw, &written, evidence);
+    }
+}
+
+/// The byte behind so many lines.
+fn behind_lines(run: &Run, from: u64, lines: usize) -> u64 {
+    let base = run.submitted.byte;
+    let mut at = usize::try_from(from.saturating_sub(base)).unwrap_or(usize::MAX).min(run.bytes.len());
+    for _ in 0..lines {
+        at += memchr::memchr(b'\n', &run.bytes[at..]).map_or(0, |i| i + 1);
+    }
+    if lines > 0 && run.bytes[at..].starts_with(b"\x1b[?2004l\r") {
+        at += b"\x1b[?2004l\r".len();
+    }
+    base + at as u64
+}
+
+/// What was asked, as the program showed it, or as it was typed where that is gone.
+fn input_text(term: &Term, run: &Run) -> String {
+    let mut more = String::new();
+    for (line, _) in run.more.iter().filter(|(_, shown)| *shown) {
+        more.push('\n');
+        more.push_str(line);
+    }
+    let whole = |first: &str| format!("{first}{more}").trim_end().to_owned();
+    if run.at.text.is_empty() {
+        return whole(&run.typed);
+    }
+    let cols = term.size().cols;
+    let shown = || {
+        let line = page::row(term, run.at.row)?;
+        let front = page::columns(line, run.at.from_col, run.at.col);
+        if front != run.at.text || run.at.col == 0 {
+            return None;
+        }
+        let mut text = page::columns(line, run.at.col, cols);
+        let mut row = run.at.row;
+        while page::row(term, row).is_some_and(|l| l.wrapped()) && row - run.at.row < 1000 {
+            row += 1;
+            text.push_str(&page::row(term, row).map(|l| page::columns(l, 0, cols)).unwrap_or_default());
+        }
+        Some(text.trim_end().to_owned())
+    };
+    match shown() {
+        Some(first) if !first.is_empty() && !run.typed.contains('\n') => whole(&first),
+        _ => whole(&run.typed),
+    }
+}
+
+/// The text from a column on.
+fn columns_from(text: &str, col: u16) -> String {
+    let mut seen = 0;
+    let at = text.char_indices().find(|(_, c)| {
+        let here = seen >= usize::from(col);
+        seen += tapdeck_term::char_width(*c);
+        here
+    });
+    at.map_or_else(String::new, |(i, _)| text[i..].to_owned())
+}
+
+fn brief(text: &str) -> String {
+    let mut out: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}

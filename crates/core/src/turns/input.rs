@@ -1,0 +1,124 @@
+//! Reading what is typed: Enter and Ctrl-C, told from the same bytes inside a paste, under either keyboard protocol.
+
+/// What somebody did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// Submitted what stands there.
+    Enter,
+    /// Interrupted.
+    Interrupt,
+}
+
+/// The longest sequence that is of interest: `CSI 13;1:1u`, `CSI 200~`.
+const LONGEST: usize = 24;
+/// What is remembered of a line.
+const LINE: usize = 64 * 1024;
+
+/// The reader.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Typing {
+    sequence: Vec<u8>,
+    in_paste: bool,
+    /// The text of the line so far, line ends of a paste included.
+    line: Vec<u8>,
+}
+
+impl Typing {
+    /// Takes bytes that were delivered; calls `did` for each act, with the line that it ends.
+    pub(super) fn feed(&mut self, bytes: &[u8], mut did: impl FnMut(Typed, &[u8])) {
+        for &b in bytes {
+            if !self.sequence.is_empty() {
+                self.sequence.push(b);
+                let begins = self.sequence.len() == 2 && !matches!(b, b'[' | b'O');
+                let ends = self.sequence.len() > 2 && (0x40..=0x7e).contains(&b);
+                if begins || ends || self.sequence.len() > LONGEST {
+                    let act = self.sequence_act();
+                    self.sequence.clear();
+                    self.act(act, &mut did);
+                }
+                continue;
+            }
+            match b {
+                0x1b => self.sequence.push(b),
+                b'\r' | b'\n' if !self.in_paste => self.act(Some(Typed::Enter), &mut did),
+                0x03 if !self.in_paste => self.act(Some(Typed::Interrupt), &mut did),
+                0x7f | 0x08 if !self.in_paste => {
+                    // The whole character goes.
+                    while self.line.pop().is_some_and(|last| (0x80..0xc0).contains(&last)) {}
+                }
+                0x15 if !self.in_paste => self.line.clear(),
+                b'\r' => self.push(b'\n'),
+                0..=0x1f if b != b'\t' && b != b'\n' => {}
+                _ => self.push(b),
+            }
+        }
+    }
+
+    fn push(&mut self, b: u8) {
+        if self.line.len() < LINE {
+            self.line.push(b);
+        }
+    }
+
+    fn act(&mut self, act: Option<Typed>, did: &mut impl FnMut(Typed, &[u8])) {
+        if let Some(act) = act {
+            did(act, &self.line);
+            self.line.clear();
+        }
+    }
+
+    fn sequence_act(&mut self) -> Option<Typed> {
+        match self.sequence.as_slice() {
+            b"\x1b[200~" => self.in_paste = true,
+            b"\x1b[201~" => self.in_paste = false,
+            [0x1b, b'[', params @ .., b'u'] => {
+                let text = std::str::from_utf8(params).unwrap_or("");
+                let mut parts = text.split(';');
+                let key = parts.next().and_then(|p| p.split(':').next()).unwrap_or("");
+                let mut mods = parts.next().unwrap_or("1").split(':');
+                let (held, event) = (mods.next().unwrap_or("1"), mods.next().unwrap_or("1"));
+                return match (key, held, event) {
+                    (_, _, "3") => None,
+                    ("13", "" | "1", _) => Some(Typed::Enter),
+                    ("99", "5", _) => Some(Typed::Interrupt),
+                    _ => None,
+                };
+            }
+            // Keypad Enter in application mode.
+            b"\x1bOM" => return Some(Typed::Enter),
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enter_and_interrupt_are_told_from_pastes() {
+        let cases: [(&[u8], &[(Typed, &str)]); 8] = [
+            (b"ls\r", &[(Typed::Enter, "ls")]),
+            (b"lx\x7fs\r\r", &[(Typed::Enter, "ls"), (Typed::Enter, "")]),
+            (b"\x1b[200~a\rb\x03\x1b[201~", &[]),
+            (b"\x1b[200~a\rb\x1b[201~\r", &[(Typed::Enter, "a\nb")]),
+            (b"sleep\r\x03", &[(Typed::Enter, "sleep"), (Typed::Interrupt, "")]),
+            (b"hi\x1b[13u", &[(Typed::Enter, "hi")]),
+            (b"x\x1b[13;2u\x1b[13;1:3u\x1b[99;5u", &[(Typed::Interrupt, "x")]),
+            ("gru\u{df}\x7f\r".as_bytes(), &[(Typed::Enter, "gru")]),
+        ];
+        for (bytes, wanted) in cases {
+            for size in [1, 2, 100] {
+                let mut typing = Typing::default();
+                let mut got = Vec::new();
+                for piece in bytes.chunks(size) {
+                    typing
+                        .feed(piece, |act, line| got.push((act, String::from_utf8_lossy(line).into_owned())));
+                }
+                let got: Vec<(Typed, &str)> = got.iter().map(|(a, l)| (*a, l.as_str())).collect();
+                assert_eq!(got, wanted, "{bytes:?}");
+            }
+        }
+    }
+}

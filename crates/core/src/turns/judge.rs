@@ -1,0 +1,96 @@
+//! Judging a screen by an agent's rules.
+
+use regex::Regex;
+use tapdeck_term::{Progress, Term};
+
+use super::rules::{Rules, StateRule, Wanted};
+use super::{Evidence, page};
+
+/// A rule that holds, and what it rests on.
+pub(super) struct Held<'r> {
+    pub(super) rule: &'r StateRule,
+    pub(super) evidence: Evidence,
+    pub(super) rows: Vec<(u16, String)>,
+}
+
+/// The screen, read once for all rules.
+pub(super) struct Screen {
+    rows: Vec<(u16, String)>,
+    before_cursor: String,
+    cursor_row: u16,
+    title: String,
+    progress: Progress,
+    quiet_ns: u64,
+}
+
+impl Screen {
+    pub(super) fn new(term: &Term, progress: Progress, quiet_ns: u64) -> Self {
+        let mut rows: Vec<(u16, String)> = term
+            .screen()
+            .enumerate()
+            .map(|(y, l)| (u16::try_from(y).unwrap_or(u16::MAX), l.text()))
+            .collect();
+        // What is blank below the last text is no bottom.
+        let used = rows.iter().rposition(|(_, t)| !t.is_empty()).map_or(0, |last| last + 1);
+        rows.truncate(used);
+        Self {
+            rows,
+            before_cursor: page::before_cursor(term).0,
+            cursor_row: term.cursor().row,
+            title: term.title().to_owned(),
+            progress,
+            quiet_ns,
+        }
+    }
+
+    /// The first rule that holds.
+    pub(super) fn judge<'r>(&self, rules: &'r Rules) -> Option<Held<'r>> {
+        rules.states.iter().find_map(|rule| self.holds(rule))
+    }
+
+    fn holds<'r>(&self, rule: &'r StateRule) -> Option<Held<'r>> {
+        let mut rows = Vec::new();
+        let mut evidence = Evidence::Quiet;
+        if rule.quiet_ns.is_some_and(|q| self.quiet_ns < q) {
+            return None;
+        }
+        if let Some(wanted) = rule.progress {
+            let is = match self.progress {
+                Progress::None => Wanted::None,
+                Progress::Running(_) | Progress::Indeterminate => Wanted::Busy,
+                Progress::Paused(_) => Wanted::Paused,
+                Progress::Error(_) => Wanted::Error,
+            };
+            if is != wanted {
+                return None;
+            }
+            evidence = Evidence::Progress;
+        }
+        if let Some(title) = &rule.title {
+            if !title.is_match(&self.title) {
+                return None;
+            }
+            evidence = evidence.min(Evidence::Title);
+        }
+        if let Some(cursor) = &rule.cursor {
+            if !cursor.is_match(&self.before_cursor) {
+                return None;
+            }
+            rows.push((self.cursor_row, self.before_cursor.clone()));
+            evidence = evidence.min(Evidence::Prompt);
+        }
+        let skip = self.rows.len().saturating_sub(usize::from(rule.last_rows));
+        let near = &self.rows[skip..];
+        let find = |re: &Regex| near.iter().rev().find(|(_, t)| re.is_match(t));
+        for re in &rule.screen {
+            rows.push(find(re)?.clone());
+            evidence = evidence.min(Evidence::Screen);
+        }
+        if rule.without.iter().any(|re| find(re).is_some()) {
+            return None;
+        }
+        rows.sort();
+        rows.dedup();
+        Some(Held { rule, evidence, rows })
+    }
+}

@@ -1,0 +1,201 @@
+//! Turns and states: what was asked of a program, what it answered, and what it is doing now.
+//!
+//! A [`Detector`] stands beside the terminal model and is told of everything in the order of the log: output with the
+//! signals that it gave, input, signals, the end. It judges the *rendered* screen, and only at moments that depend on
+//! times alone, never on how the output was cut into chunks. So the same session gives the same turns live, replayed,
+//! and fed byte by byte.
+//!
+//! Evidence is ranked: marks of shell integration (OSC 133), the line editor's switching of bracketed paste, progress
+//! reports (OSC 9;4), the title, prompt patterns on the line of the cursor, the screen rules of an agent, and quiet time
+//! only where a rule allows it. The first prompt means ready. What has neither printed anything nor was interrupted is
+//! no turn. What looks like a prompt and what an agent's screen means is data: see [`Rules`].
+
+mod detector;
+mod input;
+mod judge;
+mod page;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::event::Stamp;
+
+pub use detector::{Detector, Limits};
+pub use rules::{Prompt, PromptText, RuleError, RuleText, Rules, StateRule, StateText};
+
+/// What a program is doing, as far as its screen tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AgentState {
+    /// Nothing tells.
+    #[default]
+    Unknown,
+    /// It is at work.
+    Working,
+    /// It waits for an answer: a permission, a password, a choice.
+    Blocked,
+    /// It is ready for the next thing.
+    Idle,
+    /// It has ended.
+    Done,
+}
+
+impl AgentState {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Unknown, Self::Working, Self::Blocked, Self::Idle, Self::Done];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Working => "working",
+            Self::Blocked => "blocked",
+            Self::Idle => "idle",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl std::fmt::Display for AgentState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for AgentState {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|s| s.name() == name);
+        found.ok_or_else(|| format!("no state is called {name:?}: working, blocked, idle, done or unknown"))
+    }
+}
+
+/// What a judgement rests on, from the strongest to the weakest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Evidence {
+    /// The program ended.
+    Exit,
+    /// OSC 133.
+    Mark,
+    /// Bracketed paste was switched, as line editors do around each line.
+    Editor,
+    /// OSC 9;4.
+    Progress,
+    /// The window's title.
+    Title,
+    /// A prompt pattern on the line of the cursor.
+    Prompt,
+    /// An agent's screen rule.
+    Screen,
+    /// Something was submitted and no prompt has come since.
+    Input,
+    /// Nothing happened for as long as a rule asks for.
+    Quiet,
+    /// There is none.
+    None,
+}
+
+impl Evidence {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exit => "exit",
+            Self::Mark => "mark",
+            Self::Editor => "line editor",
+            Self::Progress => "progress",
+            Self::Title => "title",
+            Self::Prompt => "prompt",
+            Self::Screen => "screen",
+            Self::Input => "input",
+            Self::Quiet => "quiet",
+            Self::None => "none",
+        }
+    }
+}
+
+/// A state, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// What the program is doing.
+    pub state: AgentState,
+    /// What says so.
+    pub evidence: Evidence,
+    /// The rule that says so, by its name.
+    pub rule: String,
+    /// The rows that it rests on, with their numbers on the screen.
+    pub rows: Vec<(u16, String)>,
+    /// Since when.
+    pub since: Stamp,
+}
+
+impl Judgement {
+    pub(crate) fn unknown(since: Stamp) -> Self {
+        Self {
+            state: AgentState::Unknown,
+            evidence: Evidence::None,
+            rule: "nothing has been seen yet".into(),
+            rows: Vec::new(),
+            since,
+        }
+    }
+}
+
+/// A place in a session: how much had been written, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Bytes of output before it.
+    pub byte: u64,
+    /// When.
+    pub at: Stamp,
+}
+
+/// Something that was asked, and the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number in the session, from 1.
+    pub number: u32,
+    /// Where the answer begins, and when the question was submitted.
+    pub start: Place,
+    /// Where the answer ends, and when that was known.
+    pub end: Place,
+    /// What was asked, as the program showed it.
+    pub input: String,
+    /// The answer as the program wrote it.
+    pub raw: Bytes,
+    /// The answer as it was shown, without prompt and echo.
+    pub text: String,
+    /// Somebody pressed Ctrl-C, or a signal was sent.
+    pub interrupted: bool,
+    /// The answer was longer than is kept.
+    pub truncated: bool,
+    /// What told of its end.
+    pub evidence: Evidence,
+}
+
+/// What the detector has found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The first prompt has come.
+    Ready(Place),
+    /// A turn has begun to show something.
+    Started {
+        /// Its number.
+        number: u32,
+        /// Where it began.
+        start: Place,
+    },
+    /// A turn is over.
+    Completed(Arc<Turn>),
+    /// What was submitted at this byte is over, and has printed nothing.
+    Nothing {
+        /// Bytes of output when it was submitted.
+        submitted: u64,
+    },
+    /// The state changed.
+    State(Judgement),
+}

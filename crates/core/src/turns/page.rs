@@ -1,0 +1,170 @@
+//! Reading the model as a page: rows by their absolute number, what stands in front of the cursor, and the text that was
+//! written since a place in the stream.
+
+use tapdeck_term::{Attrs, Line, Style, Term};
+
+/// Rows that a prompt or an echo may wrap over.
+const WRAPS: u64 = 64;
+
+/// What a row looks like, to be compared with another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    text: String,
+    styles: Vec<Style>,
+}
+
+impl Look {
+    fn of(line: Line<'_>) -> Self {
+        let styles = line.runs().into_iter().filter(|r| !r.text.trim().is_empty()).map(|r| r.style).collect();
+        Self { text: line.text(), styles }
+    }
+
+    /// Whether both are the same part of a prompt: the same text, or other text in the same colours.
+    fn is_like(&self, other: &Self) -> bool {
+        let coloured = self.styles.iter().any(|s| *s != Style::default());
+        self.text == other.text || (coloured && self.styles == other.styles)
+    }
+
+    fn is_blank(&self) -> bool {
+        self.text.is_empty()
+    }
+}
+
+/// A row by its number since the beginning.
+pub(super) fn row(term: &Term, absolute: u64) -> Option<Line<'_>> {
+    let at = usize::try_from(absolute.checked_sub(term.evicted())?).ok()?;
+    match at.checked_sub(term.scrollback_len()) {
+        None => term.scrollback_row(at),
+        Some(y) => term.row(u16::try_from(y).ok()?),
+    }
+}
+
+/// The number of a screen row since the beginning.
+pub(super) fn absolute(term: &Term, y: u16) -> u64 {
+    term.evicted() + term.scrollback_len() as u64 + u64::from(y)
+}
+
+/// The columns of a row from one to another, blanks included.
+pub(super) fn columns(line: Line<'_>, from: u16, to: u16) -> String {
+    let mut out = String::new();
+    let mut col = 0;
+    line.each(|text, width, _| {
+        if col >= usize::from(from) && col < usize::from(to) {
+            out.push_str(if text.is_empty() { " " } else { text });
+        }
+        col += width;
+    });
+    let have = col.max(usize::from(from));
+    out.push_str(&" ".repeat(usize::from(to).saturating_sub(have)));
+    out
+}
+
+/// What stands in front of the cursor, the rows that wrap into its own included, and the number of the first of them.
+pub(super) fn before_cursor(term: &Term) -> (String, u64) {
+    let cursor = term.cursor();
+    let here = absolute(term, cursor.row);
+    let mut first = here;
+    while here - first < WRAPS && first > 0 && row(term, first - 1).is_some_and(|l| l.wrapped()) {
+        first -= 1;
+    }
+    let cols = term.size().cols;
+    let mut text = String::new();
+    for n in first..here {
+        text.push_str(&row(term, n).map(|l| columns(l, 0, cols)).unwrap_or_default());
+    }
+    text.push_str(&row(term, here).map(|l| columns(l, 0, cursor.col)).unwrap_or_default());
+    (text, first)
+}
+
+/// The looks of the rows above this one, the nearest first.
+pub(super) fn above(term: &Term, absolute: u64, n: u64) -> Vec<Look> {
+    (1..=n).map_while(|i| row(term, absolute.checked_sub(i)?)).map(Look::of).collect()
+}
+
+/// How many of the rows above belong to a prompt that was like this before.
+pub(super) fn alike(now: &[Look], before: &[Look]) -> u64 {
+    let same = now.iter().zip(before).take_while(|(a, b)| a.is_like(b)).count();
+    // A blank row alone may as well be output.
+    let Some(last) = now[..same].iter().rposition(|l| !l.is_blank()) else { return 0 };
+    let blanks = now[last + 1..same].len();
+    (last + 1 + blanks) as u64
+}
+
+/// What was written between two places.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Lines as they were written, wraps undone.
+    pub(super) lines: Vec<String>,
+    /// The last of them has an end.
+    pub(super) terminated: bool,
+    /// Some of it has left the scrollback.
+    pub(super) evicted: bool,
+}
+
+/// The text written from byte `from` on that stands above a place on the page.
+pub(super) fn written(term: &Term, from: u64, end: (u64, u16)) -> Written {
+    let (end_row, end_col) = end;
+    let cols = term.size().cols;
+    // From below, because what is above may be long.
+    let mut rows = Vec::new();
+    let mut evicted = false;
+    let mut n = end_row;
+    while n > 0 {
+        n -= 1;
+        let Some(line) = row(term, n) else {
+            evicted = true;
+            break;
+        };
+        if line.written().is_some_and(|w| w < from) {
+            break;
+        }
+        let text = if line.wrapped() { columns(line, 0, cols) } else { line.text() };
+        rows.push((text, line.wrapped()));
+    }
+    rows.reverse();
+    let mut lines: Vec<String> = Vec::new();
+    let mut goes_on = false;
+    for (text, wrapped) in rows {
+        match lines.last_mut() {
+            Some(last) if goes_on => last.push_str(&text),
+            _ => lines.push(text),
+        }
+        goes_on = wrapped;
+    }
+    let tail = if end_col > 0 { row(term, end_row).map(|l| columns(l, 0, end_col)) } else { None };
+    let mut terminated = true;
+    if let Some(tail) = tail {
+        match lines.last_mut() {
+            Some(last) if goes_on => last.push_str(&tail),
+            _ => lines.push(tail),
+        }
+        terminated = false;
+    }
+    Written { lines, terminated, evicted }
+}
+
+/// Whether a row was written to at or behind a byte.
+pub(super) fn is_written_since(term: &Term, absolute: u64, byte: u64) -> bool {
+    row(term, absolute).and_then(|l| l.written()).is_some_and(|w| w >= byte)
+}
+
+/// Whether a row ends in one inverse character, as a shell shows that there was no line end.
+pub(super) fn ends_in_mark(term: &Term, absolute: u64) -> bool {
+    let runs = row(term, absolute).map(|l| l.runs()).unwrap_or_default();
+    let last = runs.iter().rev().find(|r| !r.text.trim().is_empty());
+    last.is_some_and(|r| r.style.attrs.contains(Attrs::INVERSE) && matches!(r.text.as_str(), "%" | "#"))
+}
+
+impl Written {
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.iter().all(|l| l.trim().is_empty())
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = self.lines.join("\n");
+        if self.terminated && !self.lines.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+}

@@ -1,0 +1,284 @@
+//! Rules: what prompts look like, and what a screen says about its program. Data, made ready once.
+
+use regex::Regex;
+
+use super::AgentState;
+
+/// The longest pattern, and how many there may be.
+const MAX_PATTERN: usize = 2000;
+const MAX_PATTERNS: usize = 500;
+/// Rows from the bottom that a screen rule looks at, unless it says.
+const LAST_ROWS: u16 = 12;
+const MS: u64 = 1_000_000;
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// A pattern that spans lines: prompts are looked for on the line of the cursor.
+    #[error("{rule}: the pattern {pattern:?} has a line end: patterns are matched on one rendered line")]
+    Newline {
+        /// Which rule.
+        rule: String,
+        /// The pattern.
+        pattern: String,
+    },
+    /// A pattern that is no regular expression, or is too long.
+    #[error("{rule}: {why}")]
+    Pattern {
+        /// Which rule.
+        rule: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A rule that would always or never hold.
+    #[error("{0}: a state rule needs a title, a screen, a cursor, a progress or quiet_ms")]
+    Empty(String),
+    /// There are too many.
+    #[error("more than {MAX_PATTERNS} patterns")]
+    TooMany,
+}
+
+/// A rule file's contents, before it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleText {
+    /// Its name.
+    pub name: String,
+    /// Prompts: name, pattern, continuation, strict.
+    pub prompts: Vec<PromptText>,
+    /// States, in the order in which they are tried.
+    pub states: Vec<StateText>,
+    /// How long a prompt must stand.
+    pub settle_ms: Option<u64>,
+    /// Turns begin and end with the state rather than with a prompt.
+    pub by_state: bool,
+    /// After this long without a sign of work, what was submitted counts as done; only for turns by state.
+    pub answer_within_ms: Option<u64>,
+    /// After so much quiet a turn is over, prompt or not.
+    pub quiet_ms: Option<u64>,
+    /// The row of the program's own prompt: the answer stands above it.
+    pub frame: Option<String>,
+    /// Rows right above that one which belong to it.
+    pub border: Option<String>,
+    /// The row that repeats what was asked, above the answer.
+    pub echo: Option<String>,
+    /// What a shell writes behind output without a line end, byte for byte.
+    pub eol_marks: Vec<String>,
+}
+
+/// A prompt, before it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptText {
+    /// Its name in explanations.
+    pub name: String,
+    /// What stands in front of the cursor.
+    pub pattern: String,
+    /// What stands there while more of the same input is wanted.
+    pub continuation: Option<String>,
+    /// Nothing else looks like this, so it counts without a line editor's word.
+    pub strict: bool,
+}
+
+/// A state rule, before it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateText {
+    /// Its name in explanations.
+    pub name: String,
+    /// The state that it means.
+    pub state: AgentState,
+    /// The title matches.
+    pub title: Option<String>,
+    /// Each matches a row near the bottom of the screen.
+    pub screen: Vec<String>,
+    /// None matches a row there.
+    pub without: Vec<String>,
+    /// What stands in front of the cursor matches.
+    pub cursor: Option<String>,
+    /// The progress report: `busy`, `paused`, `error` or `none`.
+    pub progress: Option<String>,
+    /// Rows from the bottom that count.
+    pub last_rows: Option<u16>,
+    /// Nothing was written for this long.
+    pub quiet_ms: Option<u64>,
+}
+
+/// A prompt.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// Its name in explanations.
+    pub name: String,
+    pub(super) pattern: Regex,
+    pub(super) continuation: Option<Regex>,
+    pub(super) strict: bool,
+}
+
+/// A state rule.
+#[derive(Debug, Clone)]
+pub struct StateRule {
+    /// Its name in explanations.
+    pub name: String,
+    /// The state that it means.
+    pub state: AgentState,
+    pub(super) title: Option<Regex>,
+    pub(super) screen: Vec<Regex>,
+    pub(super) without: Vec<Regex>,
+    pub(super) cursor: Option<Regex>,
+    pub(super) progress: Option<Wanted>,
+    pub(super) last_rows: u16,
+    pub(super) quiet_ns: Option<u64>,
+}
+
+/// What a progress report should say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Busy,
+    Paused,
+    Error,
+    None,
+}
+
+/// Rules, ready to be used.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The name of the file that they come from.
+    pub name: String,
+    pub(super) prompts: Vec<Prompt>,
+    pub(super) states: Vec<StateRule>,
+    pub(super) settle_ns: u64,
+    pub(super) by_state: bool,
+    pub(super) answer_within_ns: Option<u64>,
+    pub(super) quiet_ns: Option<u64>,
+    pub(super) frame: Option<Regex>,
+    pub(super) border: Option<Regex>,
+    pub(super) echo: Option<Regex>,
+    pub(super) eol_marks: Vec<Vec<u8>>,
+}
+
+impl Rules {
+    /// Checks rules and makes them ready. Those of `base`, if any, come behind their own.
+    ///
+    /// # Errors
+    /// Names the rule that cannot be used, and why.
+    pub fn new(text: &RuleText, base: Option<&Rules>) -> Result<Self, RuleError> {
+        if text.prompts.len() * 2 + text.states.iter().map(|s| s.screen.len() + 4).sum::<usize>()
+            > MAX_PATTERNS
+        {
+            return Err(RuleError::TooMany);
+        }
+        let mut prompts = Vec::new();
+        for p in &text.prompts {
+            let rule = format!("{}, prompt {:?}", text.name, p.name);
+            prompts.push(Prompt {
+                name: p.name.clone(),
+                pattern: compile(&rule, &p.pattern)?,
+                continuation: p.continuation.as_deref().map(|c| compile(&rule, c)).transpose()?,
+                strict: p.strict,
+            });
+        }
+        let mut states = Vec::new();
+        for s in &text.states {
+            states.push(state_rule(&text.name, s)?);
+        }
+        let whole = |what: &str, pattern: &Option<String>| {
+            pattern.as_deref().map(|p| compile(&format!("{}, {what}", text.name), p)).transpose()
+        };
+        let (frame, echo) = (whole("frame", &text.frame)?, whole("echo", &text.echo)?);
+        let border = whole("border", &text.border)?;
+        let mut rules = Self {
+            name: text.name.clone(),
+            prompts,
+            states,
+            settle_ns: text.settle_ms.map_or_else(|| base.map_or(40 * MS, |b| b.settle_ns), |ms| ms * MS),
+            by_state: text.by_state,
+            answer_within_ns: text.answer_within_ms.map(|ms| ms * MS),
+            quiet_ns: text.quiet_ms.map(|ms| ms * MS),
+            frame,
+            border,
+            echo,
+            eol_marks: text.eol_marks.iter().map(|m| m.as_bytes().to_vec()).collect(),
+        };
+        if let Some(base) = base {
+            rules.prompts.extend(base.prompts.iter().cloned());
+            rules.states.extend(base.states.iter().cloned());
+            rules.eol_marks.extend(base.eol_marks.iter().cloned());
+        }
+        Ok(rules)
+    }
+
+    /// The same rules with a prompt of the user's own in front.
+    ///
+    /// # Errors
+    /// When the pattern cannot be used.
+    pub fn with_prompt(mut self, pattern: &str) -> Result<Self, RuleError> {
+        let pattern = compile("--prompt", pattern)?;
+        let own = Prompt { name: "given by the user".into(), pattern, continuation: None, strict: true };
+        self.prompts.insert(0, own);
+        self.by_state = false;
+        Ok(self)
+    }
+
+    /// The first prompt pattern, for those who want to be told one.
+    pub fn pattern(&self) -> &str {
+        self.prompts.first().map_or("", |p| p.pattern.as_str())
+    }
+}
+
+fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
+    let rule = format!("{file}, state {:?}", s.name);
+    let one = |p: &Option<String>| p.as_deref().map(|p| compile(&rule, p)).transpose();
+    let all = |list: &[String]| list.iter().map(|p| compile(&rule, p)).collect::<Result<Vec<_>, _>>();
+    if s.title.is_none()
+        && s.screen.is_empty()
+        && s.cursor.is_none()
+        && s.progress.is_none()
+        && s.quiet_ms.is_none()
+    {
+        return Err(RuleError::Empty(rule));
+    }
+    let progress = match s.progress.as_deref() {
+        None => None,
+        Some("busy") => Some(Wanted::Busy),
+        Some("paused") => Some(Wanted::Paused),
+        Some("error") => Some(Wanted::Error),
+        Some("none") => Some(Wanted::None),
+        Some(other) => {
+            let why = format!("progress is busy, paused, error or none, not {other:?}");
+            return Err(RuleError::Pattern { rule, why });
+        }
+    };
+    Ok(StateRule {
+        name: s.name.clone(),
+        state: s.state,
+        title: one(&s.title)?,
+        screen: all(&s.screen)?,
+        without: all(&s.without)?,
+        cursor: one(&s.cursor)?,
+        progress,
+        last_rows: s.last_rows.unwrap_or(LAST_ROWS),
+        quiet_ns: s.quiet_ms.map(|ms| ms * MS),
+    })
+}
+
+fn compile(rule: &str, pattern: &str) -> Result<Regex, RuleError> {
+    let newline = pattern.contains(['\n', '\r']) || has_escape(pattern, &['n', 'r']);
+    if newline {
+        return Err(RuleError::Newline { rule: rule.into(), pattern: pattern.into() });
+    }
+    let wrong = |why: String| RuleError::Pattern { rule: rule.into(), why };
+    if pattern.len() > MAX_PATTERN {
+        return Err(wrong(format!("a pattern of more than {MAX_PATTERN} characters")));
+    }
+    let regex = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
+    regex.map_err(|e| wrong(e.to_string().lines().last().unwrap_or("no regular expression").to_owned()))
+}
+
+/// Whether the pattern has one of these escapes; an escaped backslash is none.
+fn has_escape(pattern: &str, letters: &[char]) -> bool {
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        if c == '\\' && chars.next().is_some_and(|next| letters.contains(&next)) {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,293 @@
+//! Rule files for agents (`agents/*.toml`): which commands they are for, what their prompts and screens look like. The
+//! product's own are built in; a user's file of the same name takes the place of one.
+//!
+//! Only the table `[turns]` is read here; what else is in such a file belongs to others.
+
+use serde::Deserialize;
+use tapdeck_core::turns::{AgentState, PromptText, RuleError, RuleText, Rules, StateText};
+
+/// The rule files of the product's own.
+pub const BUILTIN: [(&str, &str); 7] = [
+    ("generic", include_str!("../../../agents/generic.toml")),
+    ("shell", include_str!("../../../agents/shell.toml")),
+    ("claude", include_str!("../../../agents/claude.toml")),
+    ("codex", include_str!("../../../agents/codex.toml")),
+    ("aider", include_str!("../../../agents/aider.toml")),
+    ("gemini", include_str!("../../../agents/gemini.toml")),
+    ("opencode", include_str!("../../../agents/opencode.toml")),
+];
+
+/// A rule file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// It is no TOML, or not of this shape.
+    #[error("{name}.toml, line {line}: {why}")]
+    Shape {
+        /// Which file.
+        name: String,
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// It has no `[turns]`.
+    #[error("{0}.toml has no table [turns]")]
+    NoTurns(String),
+    /// A rule of it is wrong.
+    #[error("{name}.toml: {source}")]
+    Rule {
+        /// Which file.
+        name: String,
+        /// Which rule, and why.
+        source: RuleError,
+    },
+    /// It builds on a file that is not there.
+    #[error("{name}.toml builds on {base:?}, and there is no such file")]
+    NoBase {
+        /// Which file.
+        name: String,
+        /// What it builds on.
+        base: String,
+    },
+}
+
+/// A rule file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFile {
+    /// Its name.
+    pub name: String,
+    /// The commands that it is for.
+    pub commands: Vec<String>,
+    base: Option<String>,
+    text: RuleText,
+}
+
+#[derive(Deserialize)]
+struct File {
+    turns: Option<Turns>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Turns {
+    #[serde(default)]
+    commands: Vec<String>,
+    base: Option<String>,
+    settle_ms: Option<u64>,
+    #[serde(default)]
+    by_state: bool,
+    answer_within_ms: Option<u64>,
+    quiet_ms: Option<u64>,
+    frame: Option<String>,
+    border: Option<String>,
+    echo: Option<String>,
+    #[serde(default)]
+    eol_marks: Vec<String>,
+    #[serde(default)]
+    prompt: Vec<PromptTable>,
+    #[serde(default)]
+    state: Vec<StateTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PromptTable {
+    name: String,
+    pattern: String,
+    continuation: Option<String>,
+    #[serde(default)]
+    strict: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateTable {
+    name: String,
+    state: String,
+    title: Option<String>,
+    #[serde(default)]
+    screen: Vec<String>,
+    #[serde(default)]
+    without: Vec<String>,
+    cursor: Option<String>,
+    progress: Option<String>,
+    last_rows: Option<u16>,
+    quiet_ms: Option<u64>,
+}
+
+impl AgentFile {
+    /// Reads a rule file.
+    ///
+    /// # Errors
+    /// Names what is wrong, and the line.
+    pub fn parse(name: &str, text: &str) -> Result<Self, AgentError> {
+        let shape = |line: usize, why: String| AgentError::Shape { name: name.into(), line, why };
+        let file: File = toml::from_str(text).map_err(|e| {
+            let line = e.span().map_or(1, |s| 1 + text.bytes().take(s.start).filter(|b| *b == b'\n').count());
+            shape(line, e.message().to_owned())
+        })?;
+        let turns = file.turns.ok_or_else(|| AgentError::NoTurns(name.into()))?;
+        let mut states = Vec::new();
+        for s in turns.state {
+            let state: AgentState = s.state.parse().map_err(|why: String| {
+                let line = text.lines().position(|l| l.contains(&s.name)).map_or(1, |n| n + 1);
+                shape(line, why)
+            })?;
+            states.push(StateText {
+                name: s.name,
+                state,
+                title: s.title,
+                screen: s.screen,
+                without: s.without,
+                cursor: s.cursor,
+                progress: s.progress,
+                last_rows: s.last_rows,
+                quiet_ms: s.quiet_ms,
+            });
+        }
+        let prompts = turns.prompt.into_iter().map(|p| PromptText {
+            name: p.name,
+            pattern: p.pattern,
+            continuation: p.continuation,
+            strict: p.strict,
+        });
+        Ok(Self {
+            name: name.into(),
+            commands: turns.commands,
+            base: turns.base,
+            text: RuleText {
+                name: name.into(),
+                prompts: prompts.collect(),
+                states,
+                settle_ms: turns.settle_ms,
+                by_state: turns.by_state,
+                answer_within_ms: turns.answer_within_ms,
+                quiet_ms: turns.quiet_ms,
+                frame: turns.frame,
+                border: turns.border,
+                echo: turns.echo,
+                eol_marks: turns.eol_marks,
+            },
+        })
+    }
+}
+
+/// All rule files that are known.
+#[derive(Debug, Clone, Default)]
+pub struct Agents(Vec<AgentFile>);
+
+impl Agents {
+    /// The product's own, with the user's in front: name and contents each.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn new(own: &[(String, String)]) -> Result<Self, AgentError> {
+        let mut files = Vec::new();
+        for (name, text) in own {
+            files.push(AgentFile::parse(name, text)?);
+        }
+        for (name, text) in BUILTIN {
+            if !files.iter().any(|f| f.name == name) {
+                files.push(AgentFile::parse(name, text)?);
+            }
+        }
+        Ok(Self(files))
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|f| f.name.as_str()).collect()
+    }
+
+    /// The file that is for a command: by its program, or by the script that an interpreter runs.
+    pub fn for_command(&self, argv: &[String]) -> &str {
+        let base = |arg: &String| arg.rsplit('/').next().unwrap_or("").trim_start_matches('-').to_owned();
+        // A login shell has a hyphen in front of its name; whatever else has one is an option.
+        let first = argv.first().map(base).unwrap_or_default();
+        let words = argv.iter().skip(1).filter(|a| !a.starts_with('-')).map(base);
+        let find = |word: &str| self.0.iter().find(|f| f.commands.iter().any(|c| c == word));
+        if let Some(file) = find(&first) {
+            // A shell that runs a script is what the script is.
+            return &file.name;
+        }
+        let wraps =
+            ["node", "bun", "deno", "npx", "env", "uv", "uvx", "python", "python3", "nice", "timeout"];
+        if wraps.contains(&first.as_str()) {
+            for word in words.take(4) {
+                let word = word.trim_end_matches(".js").trim_end_matches(".mjs").trim_end_matches(".py");
+                if let Some(file) = find(word) {
+                    return &file.name;
+                }
+            }
+        }
+        "generic"
+    }
+
+    /// The rules of a file, with those that it builds on; `None` when there is no such file.
+    ///
+    /// # Errors
+    /// When a rule is wrong.
+    pub fn rules(&self, name: &str) -> Result<Option<Rules>, AgentError> {
+        self.rules_under(name, 0)
+    }
+
+    fn rules_under(&self, name: &str, depth: u8) -> Result<Option<Rules>, AgentError> {
+        let Some(file) = self.0.iter().find(|f| f.name == name) else { return Ok(None) };
+        let base = match &file.base {
+            Some(base) => {
+                let missing = || AgentError::NoBase { name: name.into(), base: base.clone() };
+                // A circle has no bottom either.
+                let found = if depth < 8 { self.rules_under(base, depth + 1)? } else { None };
+                Some(found.ok_or_else(missing)?)
+            }
+            None => None,
+        };
+        let rules = Rules::new(&file.text, base.as_ref());
+        rules.map(Some).map_err(|source| AgentError::Rule { name: name.into(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_the_products_own_are_sound() {
+        let agents = Agents::new(&[]).expect("read");
+        for name in agents.names() {
+            agents.rules(name).expect("sound").expect("there");
+        }
+        let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (line, wanted) in [
+            ("/bin/bash --norc", "shell"),
+            ("-zsh", "shell"),
+            ("claude --continue", "claude"),
+            ("node --no-warnings /opt/bin/codex.js", "codex"),
+            ("python3 -q", "generic"),
+            ("make test", "generic"),
+        ] {
+            assert_eq!(agents.for_command(&argv(line)), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let cases = [
+            ("[turns]\nsettle = 3", "line 2"),
+            ("name = \"x\"", "no table [turns]"),
+            ("[[turns.state]]\nname = \"a\"\nstate = \"busy\"\n", "no state is called \"busy\""),
+            ("[[turns.prompt]]\nname = \"a\"\npattern = '^a\\n$'", "line end"),
+            ("[[turns.prompt]]\nname = \"a\"\npattern = \"a\\nb\"", "line end"),
+            ("[[turns.prompt]]\nname = \"a\"\npattern = '('", "prompt \"a\""),
+            ("[[turns.state]]\nname = \"a\"\nstate = \"idle\"", "needs a title"),
+            ("[[turns.state]]\nname = \"a\"\nstate = \"idle\"\nprogress = \"x\"", "progress is busy"),
+            ("[turns]\nbase = \"mine\"", "there is no such file"),
+        ];
+        for (text, wanted) in cases {
+            let made = Agents::new(&[("mine".into(), text.into())]).and_then(|a| a.rules("mine"));
+            let message = made.expect_err(text).to_string();
+            assert!(message.contains(wanted), "{text}: {message}");
+        }
+    }
+}

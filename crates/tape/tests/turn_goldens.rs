@@ -1,0 +1,155 @@
+//! Turns and states against recordings: each golden is replayed on virtual time as it was read, byte by byte, and cut at
+//! random a thousand times, and must give the same turns and states each time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
+use tapdeck_core::{Exit, Stamp};
+use tapdeck_tape::agents::Agents;
+use tapdeck_term::{Settings, Size, Term};
+
+const MS: u64 = 1_000_000;
+const SPLITS: u64 = 1000;
+const THREADS: u64 = 4;
+
+/// How the output is cut.
+enum Cut {
+    Whole,
+    Bytes,
+    Random(u64),
+}
+
+impl Cut {
+    fn next(&mut self, left: usize) -> usize {
+        match self {
+            Cut::Whole => left,
+            Cut::Bytes => 1,
+            Cut::Random(state) => {
+                // xorshift: any sequence will do, but the same one every time.
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                let most = if *state % 3 == 0 { 4 } else { 200 };
+                (usize::try_from(*state >> 8).unwrap_or(0) % most + 1).min(left)
+            }
+        }
+    }
+}
+
+fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
+    let side = |key: &str, usual| golden[key].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(usual);
+    let mut term = Term::new(Size::new(side("cols", 80), side("rows", 24)), Settings::default());
+    let mut detector = Detector::new(Arc::clone(rules), Limits::default());
+    let mut offset = 0;
+    let mut last = 0;
+    for event in golden["events"].as_array().expect("events") {
+        let ms = event[0].as_u64().expect("a time");
+        last = last.max(ms);
+        let at = Stamp { mono_ns: ms * MS, wall_ns: ms * MS };
+        detector.advance(&term, at);
+        let text = event[2].as_str().unwrap_or("");
+        match event[1].as_str().expect("a kind") {
+            "o" => {
+                let mut rest = text.as_bytes();
+                while !rest.is_empty() {
+                    let (piece, more) = rest.split_at(cut.next(rest.len()));
+                    detector.advance(&term, at);
+                    let changes = term.feed(piece, offset);
+                    detector.output(piece, offset, &changes.signals, at);
+                    offset += piece.len() as u64;
+                    rest = more;
+                }
+            }
+            "i" => detector.input(&term, text.as_bytes(), at),
+            "s" => detector.signal(i32::try_from(event[2].as_i64().expect("a number")).expect("a signal")),
+            "r" => {
+                let (cols, rows) = text.split_once('x').expect("a size");
+                term.resize(Size::new(cols.parse().expect("cols"), rows.parse().expect("rows")));
+            }
+            "x" => detector.exit(Exit::Code(0), at),
+            other => panic!("no kind {other:?}"),
+        }
+    }
+    detector.advance(&term, Stamp { mono_ns: (last + 60_000) * MS, wall_ns: (last + 60_000) * MS });
+    let (mut turns, mut states, mut ready) = (Vec::new(), Vec::new(), 0);
+    let mut started = 0;
+    while let Some(notice) = detector.poll() {
+        match notice {
+            Notice::Ready(_) => ready += 1,
+            Notice::Started { number, .. } => {
+                assert_eq!(number, started + 1, "turns start once: {}", golden["events"]);
+                started = number;
+            }
+            Notice::Completed(turn) => {
+                assert_eq!(turn.number, started, "what ends has started");
+                assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= offset);
+                turns.push(json!({
+                    "input": turn.input,
+                    "text": turn.text,
+                    "raw": String::from_utf8_lossy(&turn.raw),
+                    "interrupted": turn.interrupted,
+                    "truncated": turn.truncated,
+                    "evidence": turn.evidence.name(),
+                }));
+            }
+            Notice::State(judgement) => states.push(judgement.state.name()),
+            _ => {}
+        }
+    }
+    json!({"ready": ready > 0, "turns": turns, "states": states})
+}
+
+/// What is asked for must be there; what is not asked for may be anything.
+fn fits(got: &Value, wanted: &Value) -> bool {
+    match (got, wanted) {
+        (Value::Object(got), Value::Object(wanted)) => {
+            wanted.iter().all(|(k, w)| got.get(k).is_some_and(|g| fits(g, w)))
+        }
+        (Value::Array(got), Value::Array(wanted)) => {
+            got.len() == wanted.len() && got.iter().zip(wanted).all(|(g, w)| fits(g, w))
+        }
+        _ => got == wanted,
+    }
+}
+
+#[test]
+fn goldens_hold_however_the_output_is_cut() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../agents/goldens");
+    let agents = Agents::new(&[]).expect("rules");
+    let (mut seen, mut wrong) = (Vec::new(), Vec::new());
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("goldens").map(|e| e.expect("an entry").path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_stem().and_then(|s| s.to_str()).expect("a name").to_owned();
+        let text = std::fs::read_to_string(&path).expect("read");
+        let golden: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let agent = golden["agent"].as_str().expect("an agent");
+        let rules = Arc::new(agents.rules(agent).expect("sound").expect("there"));
+        let whole = replay(&golden, &rules, Cut::Whole);
+        let shown = serde_json::to_string_pretty(&whole).expect("JSON");
+        if !fits(&whole, &golden["expect"]) {
+            wrong.push(format!("{name} gives {shown}"));
+            continue;
+        }
+        assert_eq!(replay(&golden, &rules, Cut::Bytes), whole, "{name}, byte by byte");
+        std::thread::scope(|scope| {
+            for first in 1..=THREADS {
+                let (golden, rules, whole, name) = (&golden, &rules, &whole, &name);
+                scope.spawn(move || {
+                    for seed in (first..=SPLITS).step_by(THREADS as usize) {
+                        let cut = Cut::Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                        assert_eq!(&replay(golden, rules, cut), whole, "{name}, cut {seed}");
+                    }
+                });
+            }
+        });
+        seen.push(agent.to_owned());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for name in agents.names() {
+        assert!(seen.iter().any(|s| s == name), "{name}.toml has no golden");
+    }
+}
