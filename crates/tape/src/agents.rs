@@ -81,6 +81,8 @@ struct Turns {
     quiet_ms: Option<u64>,
     frame: Option<String>,
     border: Option<String>,
+    #[serde(default)]
+    chrome: Vec<String>,
     echo: Option<String>,
     #[serde(default)]
     eol_marks: Vec<String>,
@@ -166,6 +168,7 @@ impl AgentFile {
                 quiet_ms: turns.quiet_ms,
                 frame: turns.frame,
                 border: turns.border,
+                chrome: turns.chrome,
                 echo: turns.echo,
                 eol_marks: turns.eol_marks,
             },

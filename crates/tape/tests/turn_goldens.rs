@@ -38,6 +38,32 @@ impl Cut {
     }
 }
 
+/// The events of a cassette, as a golden has them.
+fn of_cassette(folder: &std::path::Path) -> Value {
+    let lines = |name: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(folder.join(name)).expect(name);
+        text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect()
+    };
+    let number = |v: &Value| usize::try_from(v.as_u64().expect("a number")).expect("small");
+    let raw = std::fs::read(folder.join("output.raw")).expect("output");
+    let mut events = Vec::new();
+    for line in lines("output.jsonl") {
+        let (from, len) = (number(&line["offset"]), number(&line["length"]));
+        // One character a byte: chunks may end anywhere.
+        let text: String = raw[from..from + len].iter().map(|b| char::from(*b)).collect();
+        events.push((number(&line["seq"]), json!([line["t_ms"], "O", text])));
+    }
+    for line in lines("input.jsonl") {
+        if let (Some(bytes), true) = (line["bytes"].as_str(), line["source"] != "reply") {
+            let bytes = tapdeck_core::base64::decode(bytes).expect("base64");
+            let text = String::from_utf8(bytes).expect("text");
+            events.push((number(&line["seq"]), json!([line["t_ms"], "i", text])));
+        }
+    }
+    events.sort_by_key(|(seq, _)| *seq);
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
 fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
     let side = |key: &str, usual| golden[key].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(usual);
     let mut term = Term::new(Size::new(side("cols", 80), side("rows", 24)), Settings::default());
@@ -51,8 +77,13 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
         detector.advance(&term, at);
         let text = event[2].as_str().unwrap_or("");
         match event[1].as_str().expect("a kind") {
-            "o" => {
-                let mut rest = text.as_bytes();
+            kind @ ("o" | "O") => {
+                let bytes = if kind == "o" {
+                    text.into()
+                } else {
+                    text.chars().map(|c| c as u8).collect::<Vec<u8>>()
+                };
+                let mut rest = bytes.as_slice();
                 while !rest.is_empty() {
                     let (piece, more) = rest.split_at(cut.next(rest.len()));
                     detector.advance(&term, at);
@@ -120,12 +151,15 @@ fn goldens_hold_however_the_output_is_cut() {
     let agents = Agents::new(&[]).expect("rules");
     let (mut seen, mut wrong) = (Vec::new(), Vec::new());
     let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).expect("goldens").map(|e| e.expect("an entry").path()).collect();
+        std::fs::read_dir(&folder).expect("goldens").map(|e| e.expect("an entry").path()).collect();
     paths.sort();
     for path in paths {
         let name = path.file_stem().and_then(|s| s.to_str()).expect("a name").to_owned();
         let text = std::fs::read_to_string(&path).expect("read");
-        let golden: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut golden: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        if let Some(cassette) = golden["cassette"].as_str() {
+            golden["events"] = of_cassette(&folder.join("../..").join(cassette));
+        }
         let agent = golden["agent"].as_str().expect("an agent");
         let rules = Arc::new(agents.rules(agent).expect("sound").expect("there"));
         let whole = replay(&golden, &rules, Cut::Whole);

@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tapdeck_term::{Mark, Progress, Signal, Term};
 
 use super::input::{Typed, Typing};
 use super::judge::Screen;
-use super::page::{self, Look, Written};
+use super::page::{self, Look};
 use super::rules::Rules;
-use super::{AgentState, Evidence, Judgement, Notice, Place, Turn};
+use super::{AgentState, Evidence, Judgement, Notice, Place};
 use crate::event::{Exit, Stamp};
 
 const MS: u64 = 1_000_000;
@@ -18,7 +17,7 @@ const MS: u64 = 1_000_000;
 const FLOWING_NS: u64 = 100 * MS;
 /// Line ends that are remembered, and rows above a prompt that may belong to it.
 const LINE_ENDS: usize = 16;
-const ABOVE: u64 = 4;
+pub(super) const ABOVE: u64 = 4;
 /// Lines of one input that are remembered.
 const MORE: usize = 10_000;
 /// Notices that wait to be taken; older ones go.
@@ -41,46 +40,46 @@ impl Default for Limits {
 
 /// A prompt, where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct At {
+pub(super) struct At {
     /// Its last line.
-    text: String,
+    pub(super) text: String,
     /// The rule that knows it.
-    entry: Option<usize>,
-    evidence: Evidence,
+    pub(super) entry: Option<usize>,
+    pub(super) evidence: Evidence,
     /// Where it begins, if that is certain, with the byte behind the sequence that says so.
-    begins: Option<(u64, u16, u64)>,
+    pub(super) begins: Option<(u64, u16, u64)>,
     /// The row of its last line, and the column behind it.
-    row: u64,
-    col: u16,
+    pub(super) row: u64,
+    pub(super) col: u16,
     /// The column on that row where it begins.
-    from_col: u16,
+    pub(super) from_col: u16,
     /// A line editor stood behind it.
-    editor: bool,
+    pub(super) editor: bool,
 }
 
 /// What was submitted and is not over.
 #[derive(Debug, Clone)]
-struct Run {
-    at: At,
-    submitted: Place,
+pub(super) struct Run {
+    pub(super) at: At,
+    pub(super) submitted: Place,
     /// From where on the echo of the last line is looked for.
-    asked_from: u64,
+    pub(super) asked_from: u64,
     /// Output since it was submitted, as far as it is kept.
-    bytes: Vec<u8>,
-    cut: bool,
-    typed: String,
+    pub(super) bytes: Vec<u8>,
+    pub(super) cut: bool,
+    pub(super) typed: String,
     /// Lines that were typed since, and whether the program asked for them as more of the same. Others may be anything,
     /// a password included, and are nobody's business unless they were shown.
-    more: Vec<(String, bool)>,
-    interrupted: bool,
-    pressed: bool,
-    continued: bool,
-    started: bool,
-    worked: bool,
+    pub(super) more: Vec<(String, bool)>,
+    pub(super) interrupted: bool,
+    pub(super) pressed: bool,
+    pub(super) continued: bool,
+    pub(super) started: bool,
+    pub(super) worked: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Phase {
+pub(super) enum Phase {
     /// No prompt has been seen.
     Start,
     /// It waits.
@@ -90,38 +89,38 @@ enum Phase {
 
 /// A mark of the shell.
 #[derive(Debug, Clone, Copy)]
-struct Marked {
-    mark: Mark,
-    row: u64,
-    col: u16,
-    offset: u64,
+pub(super) struct Marked {
+    pub(super) mark: Mark,
+    pub(super) row: u64,
+    pub(super) col: u16,
+    pub(super) offset: u64,
 }
 
 /// Finds turns and states.
 #[derive(Debug)]
 pub struct Detector {
-    rules: Arc<Rules>,
-    limits: Limits,
-    typing: Typing,
-    phase: Phase,
-    turns: u32,
-    notices: VecDeque<Notice>,
-    judgement: Judgement,
-    offset: u64,
-    last: Stamp,
-    judged_ns: u64,
-    line_ends: VecDeque<u64>,
+    pub(super) rules: Arc<Rules>,
+    pub(super) limits: Limits,
+    pub(super) typing: Typing,
+    pub(super) phase: Phase,
+    pub(super) turns: u32,
+    pub(super) notices: VecDeque<Notice>,
+    pub(super) judgement: Judgement,
+    pub(super) offset: u64,
+    pub(super) last: Stamp,
+    pub(super) judged_ns: u64,
+    pub(super) line_ends: VecDeque<u64>,
     /// The newest mark, and those that begin a prompt and end an output.
-    mark: Option<Marked>,
-    prompt_mark: Option<Marked>,
-    output_mark: Option<u64>,
-    end_mark: Option<Marked>,
+    pub(super) mark: Option<Marked>,
+    pub(super) prompt_mark: Option<Marked>,
+    pub(super) output_mark: Option<u64>,
+    pub(super) end_mark: Option<Marked>,
     /// Where a line editor last began, and where it last ended.
-    editor_on: Option<(u64, u16, u64)>,
-    editor_off: Option<u64>,
-    progress: Progress,
-    above: Vec<Look>,
-    ended: bool,
+    pub(super) editor_on: Option<(u64, u16, u64)>,
+    pub(super) editor_off: Option<u64>,
+    pub(super) progress: Progress,
+    pub(super) above: Vec<Look>,
+    pub(super) ended: bool,
 }
 
 impl Detector {
@@ -379,7 +378,7 @@ impl Detector {
         let rules = Arc::clone(&self.rules);
         let judgement = match screen.judge(&rules) {
             // At its prompt a shell is idle, whatever an old line on its screen says.
-            Some(held) if !(self.is_ready() && !rules.by_state) => Judgement {
+            Some(held) if rules.by_state || !self.is_ready() => Judgement {
                 state: held.rule.state,
                 evidence: held.evidence,
                 rule: format!("{}: {}", rules.name, held.rule.name),
@@ -426,7 +425,7 @@ impl Detector {
         self.tell(Notice::State(new));
     }
 
-    fn tell(&mut self, notice: Notice) {
+    pub(super) fn tell(&mut self, notice: Notice) {
         if self.notices.len() == NOTICES {
             self.notices.pop_front();
         }
@@ -588,7 +587,7 @@ impl Detector {
     }
 
     /// The byte at which the answer begins: behind the echo of what was asked.
-    fn content_from(&self, run: &Run) -> Option<u64> {
+    pub(super) fn content_from(&self, run: &Run) -> Option<u64> {
         if let Some(mark) = self.output_mark.filter(|o| *o >= run.submitted.byte) {
             return Some(mark + 1);
         }
@@ -614,159 +613,6 @@ impl Detector {
         // Only a switch that the model saw is one.
         self.editor_off.filter(|o| *o >= run.asked_from)?;
         memchr::memmem::find(bytes, OFF).map(|at| at + OFF.len())
-    }
-
-    fn complete(&mut self, term: &Term, now: Stamp, from: u64, at: At) {
-        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at.clone())) else {
-            return;
-        };
-        let looks = page::above(term, at.row, ABOVE);
-        let mut rows_above = 0;
-        let eol = self.eol_mark(&run, from);
-        // Where the output ends on the page.
-        let end = match (self.end_mark.filter(|m| m.offset >= from), at.begins) {
-            (Some(mark), _) if at.evidence == Evidence::Mark => (mark.row, mark.col),
-            (_, Some((row, col, _))) => (row, col),
-            _ if eol.is_some_and(|eol| page::is_written_since(term, at.row, eol)) => {
-                // The shell wrote everything from here on as it drew its prompt.
-                let mut first = at.row;
-                while first > 0 && page::is_written_since(term, first - 1, eol.unwrap_or(0)) {
-                    first -= 1;
-                }
-                (if page::ends_in_mark(term, first) { first + 1 } else { first }, 0)
-            }
-            _ => {
-                rows_above = page::alike(&looks, &self.above);
-                if at.from_col > 0 { (at.row, at.from_col) } else { (at.row - rows_above.min(at.row), 0) }
-            }
-        };
-        if rows_above > 0 {
-            self.above = looks.into_iter().take(usize::try_from(rows_above).unwrap_or(0)).collect();
-        }
-        let mut written = page::written(term, from, end);
-        if eol.is_some() && end.1 == 0 && end.0 > 0 && page::ends_in_mark(term, end.0 - 1) {
-            if let Some(last) = written.lines.last_mut() {
-                last.truncate(last.trim_end().len());
-                last.pop();
-            }
-            written.terminated = false;
-        }
-        let echoed = self.strip_echo(&mut run, &mut written);
-        let from = behind_lines(&run, from, echoed);
-        let raw = self.raw(&run, from, &at, rows_above);
-        if written.is_empty() && !run.interrupted {
-            self.tell(Notice::Nothing { submitted: run.submitted.byte });
-            return;
-        }
-        let end = Place { byte: from + raw.len() as u64, at: now };
-        self.finish(term, &run, from, end, raw, &written, at.evidence);
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one turn, put together once")]
-    fn finish(
-        &mut self,
-        term: &Term,
-        run: &Run,
-        from: u64,
-        end: Place,
-        raw: Bytes,
-        written: &Written,
-        evidence: Evidence,
-    ) {
-        self.turns += 1;
-        let number = self.turns;
-        if !run.started {
-            self.tell(Notice::Started { number, start: run.submitted });
-        }
-        self.tell(Notice::Completed(Arc::new(Turn {
-            number,
-            start: Place { byte: from, at: run.submitted.at },
-            end,
-            input: input_text(term, run),
-            raw,
-            text: written.text(),
-            interrupted: run.interrupted,
-            truncated: run.cut || written.evicted,
-            evidence,
-        })));
-    }
-
-    /// The answer as it was written.
-    fn raw(&self, run: &Run, from: u64, at: &At, rows_above: u64) -> Bytes {
-        let base = run.submitted.byte;
-        let place = |offset: u64| usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX);
-        let start = place(from).min(run.bytes.len());
-        if run.cut {
-            return Bytes::copy_from_slice(&run.bytes[start..]);
-        }
-        // A sequence is known by its last byte; the answer ends before its first.
-        let before = |offset: u64| {
-            let upto = &run.bytes[..place(offset).min(run.bytes.len())];
-            memchr::memrchr(0x1b, upto).unwrap_or(upto.len())
-        };
-        let end_mark = self.end_mark.filter(|m| m.offset >= from && at.evidence == Evidence::Mark);
-        let mut end = match (end_mark, at.begins) {
-            (Some(mark), _) => before(mark.offset),
-            (None, Some((_, _, offset))) => before(offset),
-            (None, None) if at.from_col > 0 => {
-                memchr::memmem::rfind(&run.bytes, at.text.as_bytes()).unwrap_or(run.bytes.len())
-            }
-            (None, None) if at.evidence == Evidence::Quiet => run.bytes.len(),
-            (None, None) => {
-                let back = usize::try_from(rows_above).unwrap_or(0);
-                self.line_ends.iter().rev().nth(back).map_or(run.bytes.len(), |o| place(*o))
-            }
-        };
-        if let Some(eol) = self.eol_mark(run, from) {
-            end = if end <= start { place(eol) } else { end.min(place(eol)) };
-        }
-        let mut end = end.clamp(start, run.bytes.len());
-        // The line editor begins before the prompt that it draws.
-        if at.editor && run.bytes[start..end].ends_with(b"\x1b[?2004h") {
-            end -= b"\x1b[?2004h".len();
-        }
-        Bytes::copy_from_slice(&run.bytes[start..end])
-    }
-
-    /// The byte at which the shell last began to show whether the output had a line end.
-    fn eol_mark(&self, run: &Run, from: u64) -> Option<u64> {
-        let start = usize::try_from(from.saturating_sub(run.submitted.byte)).unwrap_or(usize::MAX);
-        let bytes = run.bytes.get(start..)?;
-        let found =
-            self.rules.eol_marks.iter().filter_map(|mark| memchr::memmem::rfind(bytes, mark)).max()?;
-        Some(from + found as u64)
-    }
-
-    /// Takes out what the terminal echoed: further lines of the input, and the caret of an interrupt.
-    /// Says how many lines of input it took out.
-    fn strip_echo(&self, run: &mut Run, written: &mut Written) -> usize {
-        let continuation =
-            run.at.entry.and_then(|e| self.rules.prompts.get(e)).and_then(|p| p.continuation.as_ref());
-        let mut echoed = 0;
-        if let Some(continuation) = continuation {
-            let mut typed = run.more.iter_mut().filter(|(_, asked)| !asked);
-            for line in &written.lines {
-                let Some((next, shown)) = typed.next() else { break };
-                let front = line.strip_suffix(next.trim_end()).unwrap_or(line);
-                if !continuation.is_match(front) && !continuation.is_match(&format!("{} ", front.trim_end()))
-                {
-                    break;
-                }
-                *shown = true;
-                echoed += 1;
-            }
-            written.lines.drain(..echoed);
-        }
-        if run.pressed
-            && let Some(at) = written.lines.iter().rposition(|l| l.contains("^C"))
-            && let Some(line) = written.lines.get_mut(at)
-        {
-            *line = line.replacen("^C", "", 1);
-            if line.is_empty() {
-                written.lines.remove(at);
-            }
-        }
-        echoed
     }
 
     fn turn_by_state(&mut self, term: &Term, now: Stamp) {
@@ -795,9 +641,10 @@ impl Detector {
         }
     }
 
-    fn nowhere(&self, term: &Term) -> At {
+    pub(super) fn nowhere(&self, term: &Term) -> At {
         At {
-            text: page::before_cursor(term).0,
+            // A frame that is always there is no prompt in front of the cursor.
+            text: String::new(),
             entry: None,
             evidence: self.judgement.evidence,
             begins: None,
@@ -806,92 +653,6 @@ impl Detector {
             from_col: 0,
             editor: false,
         }
-    }
-
-    fn complete_by_state(&mut self, term: &Term, now: Stamp) {
-        let at = self.nowhere(term);
-        // What was typed into a dialog is no beginning of the next question.
-        self.typing = Typing::default();
-        let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
-        let from = run.submitted.byte;
-        // The answer stands above the program's own frame.
-        let rows = term.size().rows;
-        let fits = |re: Option<&regex::Regex>, y: u16| {
-            re.is_some_and(|re| term.row(y).is_some_and(|l| re.is_match(&l.text())))
-        };
-        let mut frame = (0..rows).rev().find(|y| fits(self.rules.frame.as_ref(), *y)).unwrap_or(rows);
-        while frame > 0 && fits(self.rules.border.as_ref(), frame - 1) {
-            frame -= 1;
-        }
-        let end = page::absolute(term, frame);
-        let mut written = page::written(term, from, (end, 0));
-        if let Some(echo) = &self.rules.echo
-            && let Some(at) = written.lines.iter().rposition(|l| echo.is_match(l))
-        {
-            // What was asked may go over several rows; it ends with a blank one.
-            let rest = &written.lines[at..];
-            let asked = rest.iter().position(|l| l.trim().is_empty()).unwrap_or(1);
-            written.lines.drain(..at + asked);
-        }
-        let is_blank = |l: &String| l.trim().is_empty();
-        let first = written.lines.iter().position(|l| !is_blank(l)).unwrap_or(written.lines.len());
-        written.lines.drain(..first);
-        while written.lines.last().is_some_and(is_blank) {
-            written.lines.pop();
-        }
-        if written.lines.is_empty() && !run.interrupted {
-            self.tell(Notice::Nothing { submitted: from });
-            return;
-        }
-        let raw = Bytes::copy_from_slice(&run.bytes);
-        let end = Place { byte: from + raw.len() as u64, at: now };
-        let evidence = self.judgement.evidence;
-        self.finish(term, &run, from, end, raw, &written, evidence);
-    }
-}
-
-/// The byte behind so many lines.
-fn behind_lines(run: &Run, from: u64, lines: usize) -> u64 {
-    let base = run.submitted.byte;
-    let mut at = usize::try_from(from.saturating_sub(base)).unwrap_or(usize::MAX).min(run.bytes.len());
-    for _ in 0..lines {
-        at += memchr::memchr(b'\n', &run.bytes[at..]).map_or(0, |i| i + 1);
-    }
-    if lines > 0 && run.bytes[at..].starts_with(b"\x1b[?2004l\r") {
-        at += b"\x1b[?2004l\r".len();
-    }
-    base + at as u64
-}
-
-/// What was asked, as the program showed it, or as it was typed where that is gone.
-fn input_text(term: &Term, run: &Run) -> String {
-    let mut more = String::new();
-    for (line, _) in run.more.iter().filter(|(_, shown)| *shown) {
-        more.push('\n');
-        more.push_str(line);
-    }
-    let whole = |first: &str| format!("{first}{more}").trim_end().to_owned();
-    if run.at.text.is_empty() {
-        return whole(&run.typed);
-    }
-    let cols = term.size().cols;
-    let shown = || {
-        let line = page::row(term, run.at.row)?;
-        let front = page::columns(line, run.at.from_col, run.at.col);
-        if front != run.at.text || run.at.col == 0 {
-            return None;
-        }
-        let mut text = page::columns(line, run.at.col, cols);
-        let mut row = run.at.row;
-        while page::row(term, row).is_some_and(|l| l.wrapped()) && row - run.at.row < 1000 {
-            row += 1;
-            text.push_str(&page::row(term, row).map(|l| page::columns(l, 0, cols)).unwrap_or_default());
-        }
-        Some(text.trim_end().to_owned())
-    };
-    match shown() {
-        Some(first) if !first.is_empty() && !run.typed.contains('\n') => whole(&first),
-        _ => whole(&run.typed),
     }
 }
 

@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn enter_and_interrupt_are_told_from_pastes() {
-        let cases: [(&[u8], &[(Typed, &str)]); 8] = [
+        type Case<'a> = (&'a [u8], &'a [(Typed, &'a str)]);
+        let cases: [Case<'_>; 8] = [
             (b"ls\r", &[(Typed::Enter, "ls")]),
             (b"lx\x7fs\r\r", &[(Typed::Enter, "ls"), (Typed::Enter, "")]),
             (b"\x1b[200~a\rb\x03\x1b[201~", &[]),

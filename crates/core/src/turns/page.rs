@@ -103,6 +103,21 @@ pub(super) struct Written {
 
 /// The text written from byte `from` on that stands above a place on the page.
 pub(super) fn written(term: &Term, from: u64, end: (u64, u16)) -> Written {
+    collect(term, end, |_, line| line.written().is_some_and(|w| w < from))
+}
+
+/// What stands on the screen above a row, up to one that repeats the question, and what has scrolled off since `from`.
+pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) -> bool) -> Written {
+    let screen = absolute(term, 0);
+    let mut above_echo = false;
+    collect(term, (end, 0), |n, line| {
+        // The row of the question itself is taken, and what is above it is not.
+        let before = n < screen && line.written().is_some_and(|w| w < from);
+        std::mem::replace(&mut above_echo, is_echo(&line.text())) || before
+    })
+}
+
+fn collect(term: &Term, end: (u64, u16), mut stop: impl FnMut(u64, Line<'_>) -> bool) -> Written {
     let (end_row, end_col) = end;
     let cols = term.size().cols;
     // From below, because what is above may be long.
@@ -115,7 +130,7 @@ pub(super) fn written(term: &Term, from: u64, end: (u64, u16)) -> Written {
             evicted = true;
             break;
         };
-        if line.written().is_some_and(|w| w < from) {
+        if stop(n, line) {
             break;
         }
         let text = if line.wrapped() { columns(line, 0, cols) } else { line.text() };

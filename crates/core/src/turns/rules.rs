@@ -60,6 +60,8 @@ pub struct RuleText {
     pub frame: Option<String>,
     /// Rows right above that one which belong to it.
     pub border: Option<String>,
+    /// Rows that are no part of any answer.
+    pub chrome: Vec<String>,
     /// The row that repeats what was asked, above the answer.
     pub echo: Option<String>,
     /// What a shell writes behind output without a line end, byte for byte.
@@ -150,6 +152,7 @@ pub struct Rules {
     pub(super) quiet_ns: Option<u64>,
     pub(super) frame: Option<Regex>,
     pub(super) border: Option<Regex>,
+    pub(super) chrome: Vec<Regex>,
     pub(super) echo: Option<Regex>,
     pub(super) eol_marks: Vec<Vec<u8>>,
 }
@@ -184,6 +187,8 @@ impl Rules {
         };
         let (frame, echo) = (whole("frame", &text.frame)?, whole("echo", &text.echo)?);
         let border = whole("border", &text.border)?;
+        let in_chrome = |c: &String| compile(&format!("{}, chrome", text.name), c);
+        let chrome = text.chrome.iter().map(in_chrome).collect::<Result<Vec<_>, _>>()?;
         let mut rules = Self {
             name: text.name.clone(),
             prompts,
@@ -194,6 +199,7 @@ impl Rules {
             quiet_ns: text.quiet_ms.map(|ms| ms * MS),
             frame,
             border,
+            chrome,
             echo,
             eol_marks: text.eol_marks.iter().map(|m| m.as_bytes().to_vec()).collect(),
         };

@@ -1,1 +1,161 @@
+//! What the goldens do not say: limits, quiet rules, and that a detector holds what it promises whatever it is fed.
 
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tapdeck_term::{Settings, Size, Term};
+
+use super::*;
+use crate::event::{Exit, Stamp};
+
+const MS: u64 = 1_000_000;
+
+fn at(ms: u64) -> Stamp {
+    Stamp { mono_ns: ms * MS, wall_ns: ms * MS }
+}
+
+fn rules(text: &RuleText) -> Arc<Rules> {
+    Arc::new(Rules::new(text, None).expect("sound"))
+}
+
+fn prompt(pattern: &str) -> RuleText {
+    let prompts = vec![PromptText { name: "p".into(), pattern: pattern.into(), ..PromptText::default() }];
+    RuleText { name: "test".into(), prompts, ..RuleText::default() }
+}
+
+struct Bench {
+    term: Term,
+    detector: Detector,
+    offset: u64,
+}
+
+impl Bench {
+    fn new(text: &RuleText, limits: Limits) -> Self {
+        let term = Term::new(Size::new(80, 24), Settings::default());
+        Self { term, detector: Detector::new(rules(text), limits), offset: 0 }
+    }
+
+    fn out(&mut self, ms: u64, bytes: &[u8]) {
+        self.detector.advance(&self.term, at(ms));
+        let changes = self.term.feed(bytes, self.offset);
+        self.detector.output(bytes, self.offset, &changes.signals, at(ms));
+        self.offset += bytes.len() as u64;
+    }
+
+    fn type_in(&mut self, ms: u64, bytes: &[u8]) {
+        self.detector.advance(&self.term, at(ms));
+        self.detector.input(&self.term, bytes, at(ms));
+    }
+
+    fn notices(&mut self, ms: u64) -> Vec<Notice> {
+        self.detector.advance(&self.term, at(ms));
+        std::iter::from_fn(|| self.detector.poll()).collect()
+    }
+
+    fn turns(&mut self, ms: u64) -> Vec<Arc<Turn>> {
+        let done = |n| if let Notice::Completed(turn) = n { Some(turn) } else { None };
+        self.notices(ms).into_iter().filter_map(done).collect()
+    }
+}
+
+#[test]
+fn a_long_answer_is_cut_and_says_so() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits { content: 1000 });
+    bench.out(0, b"$ ");
+    bench.type_in(100, b"yes\r");
+    bench.out(110, b"yes\r\n");
+    for i in 0..100 {
+        bench.out(120 + i, b"0123456789012345678\r\n");
+    }
+    bench.out(300, b"$ ");
+    let turns = bench.turns(1000);
+    assert_eq!(turns.len(), 1);
+    assert!(turns[0].truncated && turns[0].raw.len() <= 1000 && turns[0].raw.len() > 900);
+    assert_eq!(turns[0].text.lines().count(), 100, "what is on the page is whole");
+}
+
+#[test]
+fn time_alone_ends_nothing_unless_a_rule_says_so() {
+    for (quiet_ms, wanted) in [(None, 0), (Some(5000), 1)] {
+        let mut bench = Bench::new(&RuleText { quiet_ms, ..prompt(r"^\$ $") }, Limits::default());
+        bench.out(0, b"$ ");
+        bench.type_in(100, b"cat\r");
+        bench.out(110, b"cat\r\nhello\r\n");
+        assert_eq!(bench.turns(4000).len(), 0);
+        assert_eq!(bench.turns(3_600_000).len(), wanted);
+    }
+}
+
+#[test]
+fn without_a_prompt_there_is_no_turn_and_an_end_is_none() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"hello\r\n");
+    bench.type_in(100, b"x\r");
+    bench.out(110, b"x\r\ny\r\n");
+    bench.detector.exit(Exit::Code(3), at(200));
+    let notices = bench.notices(1000);
+    assert!(matches!(notices.as_slice(), [Notice::State(j)] if j.state == AgentState::Done), "{notices:?}");
+}
+
+#[test]
+fn a_signal_interrupts_as_the_key_does() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ ");
+    bench.type_in(100, b"sleep 9\r");
+    bench.out(110, b"sleep 9\r\n");
+    bench.detector.advance(&bench.term, at(500));
+    bench.detector.signal(2);
+    bench.out(510, b"\r\n$ ");
+    let turns = bench.turns(1000);
+    assert!(turns.len() == 1 && turns[0].interrupted);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever comes, in whatever pieces: no panic, the same notices, and turns in order within the stream.
+    #[test]
+    fn any_bytes_in_any_pieces_give_the_same_turns(
+        events in prop::collection::vec((0u64..200, prop_oneof![
+            Just((true, b"$ ".to_vec())),
+            Just((true, b"\r\n$ ".to_vec())),
+            Just((true, b"\x1b[?2004h$ ".to_vec())),
+            Just((true, b"\x1b[?2004l\r".to_vec())),
+            Just((true, b"\x1b]133;A\x07$ \x1b]133;B\x07".to_vec())),
+            Just((true, b"\x1b]133;C\x07".to_vec())),
+            Just((true, b"\x1b]133;D;0\x07".to_vec())),
+            Just((true, b"\x1b[2J\x1b[H".to_vec())),
+            Just((true, b"\x1b[?1049h".to_vec())),
+            Just((true, b"\x1b[?1049l".to_vec())),
+            prop::collection::vec(any::<u8>(), 0..40).prop_map(|b| (true, b)),
+            Just((false, b"ls\r".to_vec())),
+            Just((false, b"\x03".to_vec())),
+            Just((false, b"\x1b[200~a\rb\x1b[201~\r".to_vec())),
+        ]), 0..40),
+        size in 1usize..7,
+    ) {
+        let run = |size: usize| {
+            let mut bench = Bench::new(&prompt(r"^\$ $"), Limits { content: 500 });
+            let mut ms = 0;
+            for (later, (out, bytes)) in &events {
+                ms += later;
+                if *out {
+                    bytes.chunks(size).for_each(|piece| bench.out(ms, piece));
+                } else {
+                    bench.type_in(ms, bytes);
+                }
+            }
+            (bench.notices(ms + 10_000), bench.offset)
+        };
+        let (whole, offset) = run(usize::MAX);
+        prop_assert_eq!(&run(size).0, &whole);
+        let mut last = 0;
+        for notice in whole {
+            if let Notice::Completed(turn) = notice {
+                prop_assert_eq!(turn.number, last + 1);
+                prop_assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= offset);
+                last = turn.number;
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The end of a turn: where the answer begins and ends, in bytes and on the page, and what of it is echo.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tapdeck_term::Term;
+
+use super::detector::{ABOVE, At, Detector, Phase, Run};
+use super::input::Typing;
+use super::page::{self, Written};
+use super::{Evidence, Notice, Place, Turn};
+use crate::event::Stamp;
+
+impl Detector {
+    pub(super) fn complete(&mut self, term: &Term, now: Stamp, from: u64, at: At) {
+        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at.clone())) else {
+            return;
+        };
+        let looks = page::above(term, at.row, ABOVE);
+        let mut rows_above = 0;
+        let eol = self.eol_mark(&run, from);
+        // Where the output ends on the page.
+        let end = match (self.end_mark.filter(|m| m.offset >= from), at.begins) {
+            (Some(mark), _) if at.evidence == Evidence::Mark => (mark.row, mark.col),
+            (_, Some((row, col, _))) => (row, col),
+            _ if eol.is_some_and(|eol| page::is_written_since(term, at.row, eol)) => {
+                // The shell wrote everything from here on as it drew its prompt.
+                let mut first = at.row;
+                while first > 0 && page::is_written_since(term, first - 1, eol.unwrap_or(0)) {
+                    first -= 1;
+                }
+                (if page::ends_in_mark(term, first) { first + 1 } else { first }, 0)
+            }
+            _ => {
+                rows_above = page::alike(&looks, &self.above);
+                if at.from_col > 0 { (at.row, at.from_col) } else { (at.row - rows_above.min(at.row), 0) }
+            }
+        };
+        if rows_above > 0 {
+            self.above = looks.into_iter().take(usize::try_from(rows_above).unwrap_or(0)).collect();
+        }
+        let mut written = page::written(term, from, end);
+        if eol.is_some() && end.1 == 0 && end.0 > 0 && page::ends_in_mark(term, end.0 - 1) {
+            if let Some(last) = written.lines.last_mut() {
+                last.truncate(last.trim_end().len());
+                last.pop();
+            }
+            written.terminated = false;
+        }
+        let echoed = self.strip_echo(&mut run, &mut written);
+        let from = behind_lines(&run, from, echoed);
+        let raw = self.raw(&run, from, &at, rows_above);
+        if written.is_empty() && !run.interrupted {
+            self.tell(Notice::Nothing { submitted: run.submitted.byte });
+            return;
+        }
+        let end = Place { byte: from + raw.len() as u64, at: now };
+        self.finish(term, &run, from, end, raw, &written, at.evidence);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one turn, put together once")]
+    fn finish(
+        &mut self,
+        term: &Term,
+        run: &Run,
+        from: u64,
+        end: Place,
+        raw: Bytes,
+        written: &Written,
+        evidence: Evidence,
+    ) {
+        self.turns += 1;
+        let number = self.turns;
+        if !run.started {
+            self.tell(Notice::Started { number, start: run.submitted });
+        }
+        self.tell(Notice::Completed(Arc::new(Turn {
+            number,
+            start: Place { byte: from, at: run.submitted.at },
+            end,
+            input: input_text(term, run),
+            raw,
+            text: written.text(),
+            interrupted: run.interrupted,
+            truncated: run.cut || written.evicted,
+            evidence,
+        })));
+    }
+
+    /// The answer as it was written.
+    fn raw(&self, run: &Run, from: u64, at: &At, rows_above: u64) -> Bytes {
+        let base = run.submitted.byte;
+        let place = |offset: u64| usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX);
+        let start = place(from).min(run.bytes.len());
+        if run.cut {
+            return Bytes::copy_from_slice(&run.bytes[start..]);
+        }
+        // A sequence is known by its last byte; the answer ends before its first.
+        let before = |offset: u64| {
+            let upto = &run.bytes[..place(offset).min(run.bytes.len())];
+            memchr::memrchr(0x1b, upto).unwrap_or(upto.len())
+        };
+        let end_mark = self.end_mark.filter(|m| m.offset >= from && at.evidence == Evidence::Mark);
+        let mut end = match (end_mark, at.begins) {
+            (Some(mark), _) => before(mark.offset),
+            (None, Some((_, _, offset))) => before(offset),
+            (None, None) if at.from_col > 0 => {
+                memchr::memmem::rfind(&run.bytes, at.text.as_bytes()).unwrap_or(run.bytes.len())
+            }
+            (None, None) if at.evidence == Evidence::Quiet => run.bytes.len(),
+            (None, None) => {
+                let back = usize::try_from(rows_above).unwrap_or(0);
+                self.line_ends.iter().rev().nth(back).map_or(run.bytes.len(), |o| place(*o))
+            }
+        };
+        if let Some(eol) = self.eol_mark(run, from) {
+            end = if end <= start { place(eol) } else { end.min(place(eol)) };
+        }
+        let mut end = end.clamp(start, run.bytes.len());
+        // The line editor begins before the prompt that it draws.
+        if at.editor && run.bytes[start..end].ends_with(b"\x1b[?2004h") {
+            end -= b"\x1b[?2004h".len();
+        }
+        Bytes::copy_from_slice(&run.bytes[start..end])
+    }
+
+    /// The byte at which the shell last began to show whether the output had a line end.
+    fn eol_mark(&self, run: &Run, from: u64) -> Option<u64> {
+        let start = usize::try_from(from.saturating_sub(run.submitted.byte)).unwrap_or(usize::MAX);
+        let bytes = run.bytes.get(start..)?;
+        let found =
+            self.rules.eol_marks.iter().filter_map(|mark| memchr::memmem::rfind(bytes, mark)).max()?;
+        Some(from + found as u64)
+    }
+
+    /// Takes out what the terminal echoed: further lines of the input, and the caret of an interrupt.
+    /// Says how many lines of input it took out.
+    fn strip_echo(&self, run: &mut Run, written: &mut Written) -> usize {
+        let continuation =
+            run.at.entry.and_then(|e| self.rules.prompts.get(e)).and_then(|p| p.continuation.as_ref());
+        let mut echoed = 0;
+        if let Some(continuation) = continuation {
+            let mut typed = run.more.iter_mut().filter(|(_, asked)| !asked);
+            for line in &written.lines {
+                let Some((next, shown)) = typed.next() else { break };
+                let front = line.strip_suffix(next.trim_end()).unwrap_or(line);
+                if !continuation.is_match(front) && !continuation.is_match(&format!("{} ", front.trim_end()))
+                {
+                    break;
+                }
+                *shown = true;
+                echoed += 1;
+            }
+            written.lines.drain(..echoed);
+        }
+        if run.pressed
+            && let Some(at) = written.lines.iter().rposition(|l| l.contains("^C"))
+            && let Some(line) = written.lines.get_mut(at)
+        {
+            *line = line.replacen("^C", "", 1);
+            if line.is_empty() {
+                written.lines.remove(at);
+            }
+        }
+        echoed
+    }
+
+    pub(super) fn complete_by_state(&mut self, term: &Term, now: Stamp) {
+        let at = self.nowhere(term);
+        // What was typed into a dialog is no beginning of the next question.
+        self.typing = Typing::default();
+        let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
+        let from = run.submitted.byte;
+        // The answer stands above the program's own frame.
+        let rows = term.size().rows;
+        let fits = |re: Option<&regex::Regex>, y: u16| {
+            re.is_some_and(|re| term.row(y).is_some_and(|l| re.is_match(&l.text())))
+        };
+        let mut frame = (0..rows).rev().find(|y| fits(self.rules.frame.as_ref(), *y)).unwrap_or(rows);
+        while frame > 0 && fits(self.rules.border.as_ref(), frame - 1) {
+            frame -= 1;
+        }
+        let end = page::absolute(term, frame);
+        let is_echo = |line: &str| self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line));
+        let mut written = page::answer(term, from, end, is_echo);
+        written.lines.retain(|l| !self.rules.chrome.iter().any(|c| c.is_match(l)));
+        if let Some(echo) = &self.rules.echo
+            && let Some(at) = written.lines.iter().rposition(|l| echo.is_match(l))
+        {
+            // What was asked may go over several rows; it ends with a blank one.
+            let rest = &written.lines[at..];
+            let asked = rest.iter().position(|l| l.trim().is_empty()).unwrap_or(1);
+            written.lines.drain(..at + asked);
+        }
+        let is_blank = |l: &String| l.trim().is_empty();
+        let first = written.lines.iter().position(|l| !is_blank(l)).unwrap_or(written.lines.len());
+        written.lines.drain(..first);
+        while written.lines.last().is_some_and(is_blank) {
+            written.lines.pop();
+        }
+        if written.lines.is_empty() && !run.interrupted {
+            self.tell(Notice::Nothing { submitted: from });
+            return;
+        }
+        let raw = Bytes::copy_from_slice(&run.bytes);
+        let end = Place { byte: from + raw.len() as u64, at: now };
+        let evidence = self.judgement.evidence;
+        self.finish(term, &run, from, end, raw, &written, evidence);
+    }
+}
+
+/// The byte behind so many lines.
+fn behind_lines(run: &Run, from: u64, lines: usize) -> u64 {
+    let base = run.submitted.byte;
+    let mut at = usize::try_from(from.saturating_sub(base)).unwrap_or(usize::MAX).min(run.bytes.len());
+    for _ in 0..lines {
+        at += memchr::memchr(b'\n', &run.bytes[at..]).map_or(0, |i| i + 1);
+    }
+    if lines > 0 && run.bytes[at..].starts_with(b"\x1b[?2004l\r") {
+        at += b"\x1b[?2004l\r".len();
+    }
+    base + at as u64
+}
+
+/// What was asked, as the program showed it, or as it was typed where that is gone.
+fn input_text(term: &Term, run: &Run) -> String {
+    let mut more = String::new();
+    for (line, _) in run.more.iter().filter(|(_, shown)| *shown) {
+        more.push('\n');
+        more.push_str(line);
+    }
+    let whole = |first: &str| format!("{first}{more}").trim_end().to_owned();
+    if run.at.text.is_empty() {
+        return whole(&run.typed);
+    }
+    let cols = term.size().cols;
+    let shown = || {
+        let line = page::row(term, run.at.row)?;
+        let front = page::columns(line, run.at.from_col, run.at.col);
+        if front != run.at.text || run.at.col == 0 {
+            return None;
+        }
+        let mut text = page::columns(line, run.at.col, cols);
+        let mut row = run.at.row;
+        while page::row(term, row).is_some_and(|l| l.wrapped()) && row - run.at.row < 1000 {
+            row += 1;
+            text.push_str(&page::row(term, row).map(|l| page::columns(l, 0, cols)).unwrap_or_default());
+        }
+        Some(text.trim_end().to_owned())
+    };
+    match shown() {
+        Some(first) if !first.is_empty() && !run.typed.contains('\n') => whole(&first),
+        _ => whole(&run.typed),
+    }
+}
