@@ -19,12 +19,12 @@ use crate::out_file::OutFile;
 /// Run scenarios: check recordings of terminal programs, or the programs themselves.
 #[derive(Args)]
 #[command(after_help = "\
-A scenario is a file NAME.scenario.yaml; in folders all of them are found. Exit code 0 means that everything
-holds, 1 that something does not.
+A scenario is a file NAME.scenario.yaml; in folders all of them are found. Exit code 0 means
+that everything holds, 1 that something does not.
 
 Examples:
   tapdeck test cassettes/                   check everything from cassettes, no program needed
-  tapdeck test --live cassettes/less.scenario.yaml
+  tapdeck test --live cassettes/            the same with the programs themselves
   tapdeck test --record my.scenario.yaml    run the program, keep the session as the cassette
   tapdeck test --update cassettes/          show what stored texts would become, and ask
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
