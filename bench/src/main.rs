@@ -9,6 +9,7 @@
 mod peers;
 mod pty;
 mod relay;
+mod sharing;
 mod tapes;
 mod workload;
 
@@ -59,7 +60,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--load" => o.load = true,
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,tapes] [--load]"
+                 [--parts plain,agent,latency,startup,tapes,sharing] [--load]"
             ),
         }
     }
@@ -101,6 +102,17 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
             data.insert(format!("tapes_{kind}"), rows);
             std::fs::remove_file(&file)?;
         }
+    }
+    if wants("sharing") {
+        let file = folder.join("plain");
+        workload::write("plain", o.mb << 20, &file)?;
+        let rows = sharing::measure(&file, o, folder)?;
+        table(
+            &format!("{} MB from a live session; of 100 who watch 10 never read and 10 read 1 KB/s", o.mb),
+            &rows,
+        );
+        data.insert("sharing".into(), rows);
+        std::fs::remove_file(&file)?;
     }
     println!(
         "skipped, not installed: {}",

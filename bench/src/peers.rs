@@ -47,14 +47,21 @@ impl Peer {
     }
 }
 
-/// The peers that are installed, and the names of those that are not.
-pub fn installed() -> Result<(Vec<Peer>, Vec<&'static str>)> {
+/// The command under measurement: the one built beside this program.
+pub fn tapdeck() -> Result<PathBuf> {
     let this = std::env::current_exe()?;
     let folder = this.parent().context("no folder")?;
     let tapdeck = folder.join("tapdeck");
     if !tapdeck.exists() {
         anyhow::bail!("{} is missing: cargo build --release first", tapdeck.display());
     }
+    Ok(tapdeck)
+}
+
+/// The peers that are installed, and the names of those that are not.
+pub fn installed() -> Result<(Vec<Peer>, Vec<&'static str>)> {
+    let this = std::env::current_exe()?;
+    let tapdeck = tapdeck()?;
     let mut peers = vec![
         Peer { name: "bare", program: PathBuf::new() },
         Peer { name: "relay", program: this.clone() },

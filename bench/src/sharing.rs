@@ -1,0 +1,185 @@
+//! Sharing a live session: how much slower the program gets with a hundred who watch, some of whom never read, and how
+//! long it takes to attach to one with much behind it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapdeck::serve::client::{Attach, Attachment, Bus, Hello, Incoming};
+use tapdeck::serve::door::Address;
+
+use crate::{Options, Row, median, peers};
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A detached session in a folder of its own.
+struct Session<'a> {
+    tapdeck: PathBuf,
+    folder: &'a Path,
+    id: String,
+}
+
+impl<'a> Session<'a> {
+    fn start(folder: &'a Path, command: &[&str]) -> Result<Self> {
+        let tapdeck = peers::tapdeck()?;
+        let mut start = Command::new(&tapdeck);
+        start
+            .env("XDG_RUNTIME_DIR", folder)
+            .args(["run", "-d", "--window-size", "120x40", "--"])
+            .args(command);
+        let out = start.stderr(Stdio::inherit()).output()?;
+        ensure!(out.status.success(), "no session: {:?}", out.status);
+        let id = String::from_utf8(out.stdout)?.trim().to_owned();
+        Ok(Self { tapdeck, folder, id })
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("tapdeck").join(format!("{}.sock", self.id))
+    }
+
+    fn bus(&self) -> Result<Bus> {
+        let mut bus = Bus::connect(&Address::Unix(self.socket()))?;
+        bus.hello(&Hello { role: "bot", name: "bench", token: None }, LIMIT)?;
+        Ok(bus)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        let mut kill = Command::new(&self.tapdeck);
+        kill.env("XDG_RUNTIME_DIR", self.folder).args(["kill", &self.id]).stderr(Stdio::null());
+        // A session that has ended by itself is gone already.
+        let _ = kill.status();
+    }
+}
+
+/// The program's time with so many watching, of whom a tenth never read and a tenth read a kilobyte a second.
+fn flood(file: &Path, folder: &Path, watchers: usize) -> Result<(f64, f64)> {
+    let script = format!("read go; cat {}", file.display());
+    let session = Session::start(folder, &["sh", "-c", &script])?;
+    let mut clients = Vec::new();
+    for _ in 0..watchers {
+        let mut stream = UnixStream::connect(session.socket())?;
+        stream.write_all(b"SUB\n")?;
+        stream.set_nonblocking(true)?;
+        clients.push(stream);
+    }
+    let poor = if watchers >= 10 { watchers / 10 } else { 0 };
+    let stop = Arc::new(AtomicBool::new(false));
+    let reader = {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || read_all(clients, poor, &stop))
+    };
+    let mut bus = session.bus()?;
+    bus.ask("SUB", r#"{"frames": "none", "out": false}"#, LIMIT)?;
+    let start = Instant::now();
+    bus.send("LINE", "go")?;
+    loop {
+        let frame = bus.next(Some(LIMIT))?.context("the program does not end")?;
+        if frame.json()["name"] == "CLOSED" {
+            break;
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    stop.store(true, Ordering::Release);
+    let read = reader.join().map_err(|_| anyhow::anyhow!("the readers broke down"))?;
+    Ok((seconds, read as f64 / 1e6 / seconds))
+}
+
+/// Reads and throws away, on one thread for all, so that the watchers cost as little as watchers can.
+fn read_all(mut clients: Vec<UnixStream>, poor: usize, stop: &AtomicBool) -> u64 {
+    let mut buf = vec![0; 256 * 1024];
+    let mut total = 0;
+    let mut slow_at = Instant::now();
+    while !stop.load(Ordering::Acquire) {
+        let ready: Vec<usize> = {
+            let mut fds: Vec<PollFd<'_>> =
+                clients[2 * poor..].iter().map(|c| PollFd::new(c, PollFlags::IN)).collect();
+            let limit = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            if poll(&mut fds, Some(&limit)).is_err() {
+                continue;
+            }
+            (0..fds.len()).filter(|i| !fds[*i].revents().is_empty()).collect()
+        };
+        for i in ready {
+            total += clients[2 * poor + i].read(&mut buf).unwrap_or(0) as u64;
+        }
+        if slow_at.elapsed() > Duration::from_secs(1) {
+            slow_at = Instant::now();
+            for client in &mut clients[poor..2 * poor] {
+                let _ = client.read(&mut buf[..1024]);
+            }
+        }
+    }
+    total
+}
+
+/// Time to the first full screen of a session with ten thousand rows behind it, and to write as much into a pipe.
+fn attach(folder: &Path) -> Result<(f64, f64)> {
+    let session = Session::start(
+        folder,
+        &["sh", "-c", "seq 1 10040 | sed 's/$/ the quick brown fox jumps over the lazy dog/'; read x"],
+    )?;
+    let mut bus = session.bus()?;
+    while !bus.ask("SNAP", "", LIMIT)?.payload.contains("10040 the quick") {}
+    let start = Instant::now();
+    let request = Attach { name: "bench", read_only: true, ..Attach::default() };
+    let (mut attachment, _) = Attachment::open(&Address::Unix(session.socket()), &request)?;
+    let mut dump = Vec::new();
+    'all: loop {
+        for incoming in attachment.receive()? {
+            match incoming {
+                Incoming::Output(bytes) => dump.extend(bytes),
+                Incoming::Control(c) if c["type"] == "live" => break 'all,
+                Incoming::Control(_) => {}
+                Incoming::End => anyhow::bail!("it ended"),
+            }
+        }
+        attachment.wait(LIMIT)?;
+    }
+    let attached = start.elapsed().as_secs_f64();
+    let (mut reader, mut writer) = UnixStream::pair()?;
+    let expected = dump.len();
+    let start = Instant::now();
+    let sink = std::thread::spawn(move || {
+        let mut buf = vec![0; 256 * 1024];
+        let mut got = 0;
+        while got < expected {
+            got += reader.read(&mut buf).unwrap_or(expected);
+        }
+    });
+    writer.write_all(&dump)?;
+    let _ = sink.join();
+    Ok((attached * 1e3, start.elapsed().as_secs_f64() * 1e3))
+}
+
+/// Measures everything.
+pub fn measure(file: &Path, o: &Options, folder: &Path) -> Result<Vec<Row>> {
+    let mut one = Vec::new();
+    let mut many = Vec::new();
+    let mut attached = Vec::new();
+    for _ in 0..o.rounds {
+        one.push(flood(file, folder, 1)?);
+        many.push(flood(file, folder, 100)?);
+        attached.push(attach(folder)?);
+    }
+    let seconds = |runs: &[(f64, f64)]| median(runs.iter().map(|r| r.0));
+    let rate = |runs: &[(f64, f64)]| median(runs.iter().map(|r| r.1));
+    let base = seconds(&one);
+    let row = |name, runs: &[(f64, f64)]| {
+        let columns =
+            vec![("seconds", seconds(runs)), ("x one", seconds(runs) / base), ("MB/s to all", rate(runs))];
+        (name, columns)
+    };
+    Ok(vec![
+        row("1 watches", &one),
+        row("100 watch", &many),
+        ("attach, ms", vec![("attach", seconds(&attached)), ("pipe", rate(&attached))]),
+    ])
+}
