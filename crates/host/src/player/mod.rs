@@ -30,7 +30,7 @@ const KEYFRAME_EVERY: u64 = 4 << 20;
 /// When there are so many keyframes, every other is dropped: memory does not grow with the recording.
 const MAX_KEYFRAMES: usize = 128;
 /// The same when their scrollbacks take so much memory.
-const MAX_KEYFRAME_BYTES: usize = 192 << 20;
+const MAX_KEYFRAME_BYTES: usize = 96 << 20;
 
 /// One event of a recording, as far as a player cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
