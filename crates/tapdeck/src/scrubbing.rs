@@ -132,6 +132,10 @@ struct Entry {
     #[serde(default)]
     mixed: bool,
     #[serde(default)]
+    digit: bool,
+    #[serde(default)]
+    named: bool,
+    #[serde(default)]
     secret: bool,
     /// Texts that it changes, with what they become.
     #[serde(default)]
@@ -166,6 +170,8 @@ fn read_rules(path: &Path) -> Result<Vec<Rule>, Refused> {
             pattern: entry.pattern,
             keep: entry.keep,
             mixed: entry.mixed,
+            digit: entry.digit,
+            named: entry.named,
             secret: entry.secret,
         };
         let alone = Arc::new(Rules::new(vec![rule.clone()], Vec::new()).map_err(|e| at(e.to_string()))?);

@@ -9,6 +9,7 @@
 //! Rules are data ([`BUILTIN`]). What a rule for secrets found is known from then on and masked wherever it is seen, also in
 //! part; a second reading with what the first has learned finds it before the place where it was first recognised.
 
+mod doubt;
 mod eye;
 mod input;
 mod known;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
+use super::doubt::is_no_secret;
 use super::table::{BUILTIN, PACKS};
 
 /// What masked characters become, when they are one byte long.
@@ -28,6 +29,10 @@ pub struct Rule {
     pub keep: String,
     /// The masked text must hold a letter and a digit.
     pub mixed: bool,
+    /// The masked text must hold a digit.
+    pub digit: bool,
+    /// The masked text stands behind a name: code and words that keep a secret's place are left alone.
+    pub named: bool,
     /// The masked text is a secret: it is masked wherever else it is seen, also in part.
     pub secret: bool,
 }
@@ -136,6 +141,8 @@ impl Rules {
                 pattern: b.pattern.into(),
                 keep: b.keep.into(),
                 mixed: b.mixed,
+                digit: b.digit,
+                named: b.named,
                 secret: b.secret,
             })
             .collect())
@@ -261,7 +268,7 @@ impl Rules {
                     false => captures.get(0),
                 };
                 let Some(group) = group else { continue };
-                if ready.counts(group.as_bytes()) {
+                if ready.counts(group.as_bytes(), &text[group.end()..]) {
                     found.push(Found { rule, range: group.range() });
                 }
             }
@@ -271,10 +278,11 @@ impl Rules {
 
 impl Ready {
     /// Whether a text is one that the rule means, and is not masked already.
-    fn counts(&self, text: &[u8]) -> bool {
-        let done = text.iter().all(|b| *b == MASK as u8 || self.rule.keep.as_bytes().contains(b));
-        let mixed = !self.rule.mixed
-            || (text.iter().any(u8::is_ascii_digit) && text.iter().any(u8::is_ascii_alphabetic));
-        !done && mixed
+    fn counts(&self, text: &[u8], rest: &[u8]) -> bool {
+        let rule = &self.rule;
+        let done = text.iter().all(|b| *b == MASK as u8 || rule.keep.as_bytes().contains(b));
+        let digit = !(rule.digit || rule.mixed) || text.iter().any(u8::is_ascii_digit);
+        let letter = !rule.mixed || text.iter().any(u8::is_ascii_alphabetic);
+        !done && digit && letter && !(rule.named && is_no_secret(text, rest))
     }
 }

@@ -17,6 +17,10 @@ pub struct Builtin {
     pub keep: &'static str,
     /// The masked text must hold a letter and a digit.
     pub mixed: bool,
+    /// The masked text must hold a digit.
+    pub digit: bool,
+    /// The masked text stands behind a name: code and words that keep a secret's place are left alone.
+    pub named: bool,
     /// The masked text is a secret: it is masked wherever else it is seen, also in part.
     pub secret: bool,
     /// Texts that it changes, and what they become.
@@ -44,6 +48,8 @@ const fn secret(name: &'static str, about: &'static str, pattern: &'static str) 
         pattern,
         keep: "",
         mixed: false,
+        digit: false,
+        named: false,
         secret: true,
         hits: &[],
         misses: &[],
@@ -63,11 +69,11 @@ const fn other(
 pub const BUILTIN: &[Builtin] = &[
     Builtin {
         hits: &[("key sk-ant-api03-AbCdEf0123456789-xyz_", "key sk-ant-api03-*********************")],
-        misses: &["sk-ant-", "task-antelope", "sk-ant-…"],
+        misses: &["sk-ant-", "task-antelope", "sk-ant-…", "task-ant-colony-optimisation"],
         ..secret(
             "anthropic-key",
             "keys of the Anthropic API",
-            r"(?-u)sk-ant-(?:(?:api|admin|oat|ort|sid)\d\d-)?([A-Za-z0-9_-]{8,})",
+            r"(?-u)(?:^|[^a-z])sk-ant-(?:(?:api|admin|oat|ort|sid)\d\d-)?([A-Za-z0-9_-]{8,})",
         )
     },
     Builtin {
@@ -76,11 +82,17 @@ pub const BUILTIN: &[Builtin] = &[
             ("sk-proj-Ab12Cd34Ef56Gh78Ij90Kl", "sk-proj-**********************"),
             ("OPENAI sk-0123456789abcdefABCDEF01", "OPENAI sk-************************"),
         ],
-        misses: &["sk-learn-contrib-gaussian-process", "desk-0123456789abcdefABCDEF01", "sk-1234"],
+        misses: &[
+            "sk-learn-contrib-gaussian-process",
+            "desk-0123456789abcdefABCDEF01",
+            "sk-1234",
+            "sk-ecdsa-sha2-nistp256-cert-v01",
+            "sk-ssh-ed25519-cert-v01,ecdsa-sha2-nistp384",
+        ],
         ..secret(
             "openai-key",
             "keys of the OpenAI API and of those that took over its form",
-            r"(?-u)\bsk-ant-|\bsk-(?:(?:proj|svcacct|admin|None|or-v1|lf)-)?([A-Za-z0-9_-]{20,})",
+            r"(?-u)\bsk-ant-|\bsk-(?:(?:proj|svcacct|admin|None|or-v1|lf)-([A-Za-z0-9_-]{20,})|(?:[a-z0-9]{2,10}-){0,2}([A-Za-z0-9_]{20,}))",
         )
     },
     Builtin {
@@ -146,11 +158,16 @@ pub const BUILTIN: &[Builtin] = &[
             ("npm_0123456789abcdefghijABCDEFGHIJ012345", "npm_************************************"),
             ("pypi-AgEIcHlwaS5vcmcCJDAxMjM0NTY3", "pypi-****************************"),
         ],
-        misses: &["npm_config_registry", "npm_lifecycle_event", "npm_package_json"],
+        misses: &[
+            "npm_config_registry",
+            "npm_lifecycle_event",
+            "npm_package_json",
+            "pypi-attestation-models-1.0",
+        ],
         ..secret(
             "registry-token",
             "tokens of package registries: npm, PyPI, crates.io, Docker, RubyGems",
-            r"(?-u)\b(?:npm_([A-Za-z0-9]{36})\b|pypi-([A-Za-z0-9_-]{16,})|cio([A-Za-z0-9]{32})\b|dckr_pat_([A-Za-z0-9_-]{20,})|rubygems_([a-f0-9]{48}))",
+            r"(?-u)\b(?:npm_([A-Za-z0-9]{36})\b|pypi-(AgE[A-Za-z0-9_-]{16,})|cio([A-Za-z0-9]{32})\b|dckr_pat_([A-Za-z0-9_-]{20,})|rubygems_([a-f0-9]{48}))",
         )
     },
     Builtin {
@@ -168,11 +185,16 @@ pub const BUILTIN: &[Builtin] = &[
             ("gsk_0123456789abcdefghijABCDEFGHIJ", "gsk_******************************"),
             ("xai-0123456789abcdefghijABCDEFGHIJ", "xai-******************************"),
         ],
-        misses: &["hf_transfer", "shelf_abcdefghijklmnopqrstuvwxyzABCDEFGH", "r8_short"],
+        misses: &[
+            "hf_transfer",
+            "shelf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+            "r8_short",
+            "fw_initialisationcompleted",
+        ],
         ..secret(
             "model-key",
             "keys of other model providers: Hugging Face, Groq, xAI, Perplexity, Replicate, Fireworks, Together",
-            r"(?-u)\b(?:hf_([A-Za-z0-9]{30,})|gsk_([A-Za-z0-9]{20,})|xai-([A-Za-z0-9]{20,})|pplx-([A-Za-z0-9]{20,})|r8_([A-Za-z0-9]{30,})|fw_([A-Za-z0-9]{20,})\b|tgp_v1_([A-Za-z0-9_-]{20,}))",
+            r"(?-u)\b(?:hf_([A-Za-z0-9]{30,})|gsk_([A-Za-z0-9]{20,})|xai-([A-Za-z0-9]{20,})|pplx-([A-Za-z0-9]{20,})|r8_([A-Za-z0-9]{30,})|fw_([A-Za-z]{0,12}\d[A-Za-z0-9]{16,})\b|tgp_v1_([A-Za-z0-9_-]{20,}))",
         )
     },
     Builtin {
@@ -217,18 +239,27 @@ pub const BUILTIN: &[Builtin] = &[
         )
     },
     Builtin {
+        named: true,
         hits: &[(
             "git clone https://bob:hunter2@example.org/x",
             "git clone https://bob:*******@example.org/x",
         )],
-        misses: &["https://example.org:8080/a@b", "ssh://git@example.org/x", "http://[::1]:80/"],
+        misses: &[
+            "https://example.org:8080/a@b",
+            "ssh://git@example.org/x",
+            "http://[::1]:80/",
+            "[protocol://][user[:password]@]proxyhost",
+            "scheme://[user:passwd@]proxy.server",
+            "http://joe:password@proxy.example",
+        ],
         ..secret(
             "url-password",
             "passwords in addresses",
-            r#"(?-u)\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>]*:([^\s/@"'<>]{3,})@"#,
+            r#"(?-u)\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>\[\]]*:([^\s/@"'<>\[\]]{3,})@"#,
         )
     },
     Builtin {
+        named: true,
         hits: &[
             ("Authorization: Bearer abcdefghijklm", "Authorization: Bearer *************"),
             ("authorization: token 0123456789abcdef", "authorization: token ****************"),
@@ -239,6 +270,10 @@ pub const BUILTIN: &[Builtin] = &[
             "authorization: none",
             "Authorization is required for this",
             "authorization server: example",
+            "authorization = self.headers.get(",
+            "authorization = authorization.split()",
+            "authorization = authorization[1].encode",
+            "authorization = base64.decodebytes(authorization)",
         ],
         ..secret(
             "authorization",
@@ -262,6 +297,7 @@ pub const BUILTIN: &[Builtin] = &[
         )
     },
     Builtin {
+        named: true,
         hits: &[
             ("API_KEY=abcdef", "API_KEY=******"),
             ("password=correcthorse x", "password=************ x"),
@@ -282,6 +318,12 @@ pub const BUILTIN: &[Builtin] = &[
             "password=",
             "key=abcdef",
             "passwordless=enabled",
+            "f(user=user, password=password)",
+            "key_password=self.key_password,",
+            "proxy_password=self._options[x]",
+            "token=access_token,",
+            "TOKEN=/run/secrets/token",
+            "password=xxxxxxxx",
         ],
         ..secret(
             "key-value",
@@ -291,13 +333,12 @@ pub const BUILTIN: &[Builtin] = &[
     },
     Builtin {
         mixed: true,
+        named: true,
         hits: &[
             ("api key: abc123def456", "api key: ************"),
-            ("Password: hunter22", "Password: ********"),
             ("token: ab12cd34", "token: ********"),
             ("secret = s3cr3tvalue", "secret = ***********"),
             ("mytool --api-key ab12cd34ef", "mytool --api-key **********"),
-            ("mytool --password hunter22", "mytool --password ********"),
         ],
         misses: &[
             "token: String,",
@@ -307,36 +348,89 @@ pub const BUILTIN: &[Builtin] = &[
             "Secretariat: room12345",
             "let token = lexer.next();",
             "--token-limit 200000x",
+            "colon2_token: Colon2,",
+            "colon2_token: node.colon2_token,",
+            "secret = base64.b16encode(bytes)",
         ],
         ..secret(
             "key-colon-value",
-            "what is told after a name such as password or token and a colon, or after an option of such a name",
-            r#"(?i-u)(?:(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret(?:[_ -]?(?:access[_ -]?)?key)?|token|passw(?:or)?d|passphrase|private[_ -]?key|credentials?)["']?(?:\s*:\s*|\s+=\s+)|--?(?:[a-z]+-)*(?:api-?key|token|secret|passw(?:or)?d|passphrase)\s+)["']?([^\s"'`,;()\[\]{}<>$&|*][^\s"'`,;()\[\]{}<>&|*]{5,})"#,
+            "what is told after a name such as token or secret and a colon, or after an option of such a name",
+            r#"(?i-u)(?:(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret(?:[_ -]?(?:access[_ -]?)?key)?|token|private[_ -]?key|credentials?)["']?(?:\s*:\s*|\s+=\s+)|--?(?:[a-z]+-)*(?:api-?key|token|secret)\s+)["']?([^\s"'`,;()\[\]{}<>$&|*][^\s"'`,;()\[\]{}<>&|*]{7,})"#,
         )
     },
     Builtin {
+        mixed: true,
+        named: true,
+        hits: &[
+            ("Password: hunter22", "Password: ********"),
+            ("passphrase = ab1cd2", "passphrase = ******"),
+            ("mytool --password hunter22", "mytool --password ********"),
+        ],
+        misses: &[
+            "password: String,",
+            "password = self._decode_base64(arg)",
+            "password = base64.b16encode(bytes)",
+            "--password-file room12345",
+            "passwords: 123456x",
+        ],
+        ..secret(
+            "password-value",
+            "what is told after a word for password and a colon, or after an option of such a name",
+            r#"(?i-u)(?:(?:passw(?:or)?d|passphrase)["']?(?:\s*:\s*|\s+=\s+)|--?(?:[a-z]+-)*(?:passw(?:or)?d|passphrase)\s+)["']?([^\s"'`,;()\[\]{}<>$&|*][^\s"'`,;()\[\]{}<>&|*]{5,})"#,
+        )
+    },
+    Builtin {
+        digit: true,
         hits: &[
             ("arn:aws:iam::123456789012:role/x", "arn:aws:iam::************:role/x"),
             ("account_id: 1234567890", "account_id: **********"),
             ("org-AbCdEfGh0123456789ij", "org-********************"),
         ],
-        misses: &["account identity", "org-mode-notes", "account_id:", "user idle: 1234567"],
+        misses: &[
+            "account identity",
+            "org-mode-notes",
+            "account_id:",
+            "user idle: 1234567",
+            "handled::user id=615612bccdcb",
+            "user_id: UserId,",
+            "user_authentication",
+        ],
         ..other(
             "accounts",
             "account-id",
             "identifiers of accounts, organisations and customers",
-            r#"(?i-u)(?:\barn:aws[a-z-]*:[^:\s]*:[^:\s]*:(\d{12}):|\b(?:account|customer|tenant|subscription|organi[sz]ation|org|user)[_ -]?(?:uu)?id["']?\s*[:=]\s*["']?([A-Za-z0-9_-]{6,})|\borg-([A-Za-z0-9]{16,})|\b(?:acct|cus|sub|user)_([A-Za-z0-9]{14,}))"#,
+            r#"(?i-u)(?:\barn:aws[a-z-]*:[^:\s]*:[^:\s]*:(\d{12}):|(?:^|[^:\w]|[^:]:)(?:account|customer|tenant|subscription|organi[sz]ation|org|user)[_ -]?(?:uu)?id["']?\s*[:=]\s*["']?([A-Za-z0-9_-]{6,})|\borg-([A-Za-z0-9]{16,})|\b(?:acct|cus|sub|user)_([A-Za-z0-9]{14,}))"#,
         )
     },
     Builtin {
         keep: "@.",
-        hits: &[("mail alice.b+x@mail.example.org now", "mail *****.***@****.*******.*** now")],
-        misses: &["git@github.com:a/b.git", "lodash@4.17.21", "user@localhost", "@scope/name", "a @ b.c"],
+        hits: &[
+            ("mail alice.b+x@mail.example.org now", "mail *****.***@****.*******.*** now"),
+            ("<bob@x.com>", "<***@*.***>"),
+            ("GIT@EXAMPLE.ORG", "***@*******.***"),
+        ],
+        misses: &[
+            "git@github.com:a/b.git",
+            "git@example.org:a/b.git",
+            "ssh://git@example.org/a",
+            "https://bob@example.org/",
+            "lodash@4.17.21",
+            "react@18.3.0-canary.next",
+            "golang.org/x/net@v0.1.0-rc.one",
+            "user@localhost",
+            "@scope/name",
+            "a @ b.c",
+            "getty@tty1.service",
+            "icon@2x.png",
+            "sk-ssh-ed25519@openssh.com",
+            "|.G..I..L.c@L.eHM|",
+            "|.xn.km.@7.DC.E3.|",
+        ],
         ..other(
             "people",
             "e-mail",
             "e-mail addresses",
-            r"(?-u)\bgit@github\.com|\b([A-Za-z0-9][A-Za-z0-9._%+-]*@[A-Za-z0-9][A-Za-z0-9-]*(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,})\b",
+            r"(?-u)://[^\s/@]*@|\bgit@[A-Za-z0-9.-]+:|\b[A-Za-z0-9._%+-]+@(?:openssh\.com|libssh\.org|v?\d+\.\d|[A-Za-z0-9.-]+\.(?:service|socket|target|timer|mount|automount|device|slice|scope|swap|path|png|jpe?g|gif|svg|webp|html?|css|json|js|ts|rs|py|md|txt|log)\b)|\b([A-Za-z0-9](?:[A-Za-z0-9._%+-]*[A-Za-z0-9_+-])?@(?:(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9][A-Za-z0-9-]+\.(?:[a-z]{2,24}|[A-Z]{2,24})|[a-z0-9]\.(?:com|net|org)))\b",
         )
     },
     Builtin {
@@ -351,6 +445,7 @@ pub const BUILTIN: &[Builtin] = &[
         )
     },
     Builtin {
+        digit: true,
         hits: &[
             ("req_011CSHoEeqs5C35K2UUqR7Fy", "req_************************"),
             ("Session ID: abc123def", "Session ID: *********"),
@@ -363,12 +458,17 @@ pub const BUILTIN: &[Builtin] = &[
             "Session: abc123def",
             "msg_queue_length_total",
             "trace id",
+            "worker::request id=f5bbb80599e9",
+            "thread id: 140234567",
+            "self.session_id = session_id",
+            "unique session ID: exhausted",
+            "run_reconfigurationOfAll",
         ],
         ..other(
             "ids",
             "request-id",
             "identifiers of requests, sessions, messages and calls",
-            r#"(?i-u)\b(?:(?:request|session|trace|correlation|conversation|thread|installation|machine)[_ -]?id["']?\s*[:=]\s*["']?([A-Za-z0-9_-]{6,})|(?:req|msg|toolu|sess|resp|call|asst|thread|run|batch|srvtoolu)_([A-Za-z0-9]{16,})|chatcmpl-([A-Za-z0-9]{16,}))"#,
+            r#"(?i-u)(?:(?:^|[^:\w]|[^:]:)(?:request|session|trace|correlation|conversation|installation|machine)[_ -]?id["']?\s*[:=]\s*["']?([A-Za-z0-9_-]{6,})|\b(?:req|msg|toolu|sess|resp|call|asst|thread|run|batch|srvtoolu)_([A-Za-z0-9]{16,})|\bchatcmpl-([A-Za-z0-9]{16,}))"#,
         )
     },
     Builtin {
@@ -377,12 +477,19 @@ pub const BUILTIN: &[Builtin] = &[
             ("/Users/bob: no such file", "/Users/***: no such file"),
             (r"C:\Users\carol\x", r"C:\Users\*****\x"),
         ],
-        misses: &["/home/", "/homework/alice", "home/page", "/Users/"],
+        misses: &[
+            "/home/",
+            "/homework/alice",
+            "home/page",
+            "/Users/",
+            "https://example.org/home/page",
+            "https://example.org/api/Users/list",
+        ],
         ..other(
             "paths",
             "home-folder",
             "names of users in the paths of their home folders",
-            r"(?-u)(?:/home/|/Users/|[A-Za-z]:\\Users\\|/var/home/|/export/home/)([A-Za-z0-9_][A-Za-z0-9._-]*[A-Za-z0-9_-]|[A-Za-z0-9_])",
+            r"(?-u)https?://[^\s/]+(?:/[^\s/]*)*?/(?:home|Users)/|(?:/home/|/Users/|[A-Za-z]:\\Users\\|/var/home/|/export/home/)([A-Za-z0-9_][A-Za-z0-9._-]*[A-Za-z0-9_-]|[A-Za-z0-9_])",
         )
     },
     Builtin {

@@ -52,6 +52,13 @@ fn ordinary_text_stays() {
         "error[E0308]: expected `Secret`, found `String`",
         "│ > password reset flow │",
         "12:34:56.789 1d 2h 3m 4s pid 12345",
+        "2026-03-01T00:00:09.128Z INFO [worker-20] handled::user id=615612bccdcb token leader",
+        "lrwxrwxrwx 1 root root 34 Jun 24 2025 getty@tty1.service -> /lib/systemd/system/getty@.service",
+        "00012340  89 c4 4c  89 63 40 4c 8b 65 48 4d  |.G..I..L.c@L.eHM|",
+        "pub const IFLA_INET6_TOKEN: _bindgen_ty_5 = _bindgen_ty_5::IFLA_INET6_TOKEN;",
+        "debug1: kex: sk-ssh-ed25519-cert-v01@openssh.com,ecdsa-sha2-nistp256",
+        "   Compiling proc-macro2 v1.0.106 (registry+https://example.org/index)",
+        "  123 alice     20   0  174324  12345   9876 S   0.3   0.1   0:01.23 top",
     ] {
         let mut scrubber = Scrubber::new(rules.clone(), Size::default());
         scrubber.output(text.as_bytes());

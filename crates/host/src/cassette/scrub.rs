@@ -37,8 +37,7 @@ pub fn scrub_rules(
                     pack: "paths".into(),
                     pattern: escape(&text),
                     keep: "/".into(),
-                    mixed: false,
-                    secret: false,
+                    ..Rule::default()
                 });
             }
         }
