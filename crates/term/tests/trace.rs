@@ -9,10 +9,19 @@ use tapdeck_term::{Glyph, Kind, Settings, Size, Term, Tracer, Witness};
 struct Told {
     lines: Vec<(String, Vec<Glyph>)>,
     payloads: Vec<(Kind, Vec<u8>, u64)>,
+    asked: Option<String>,
 }
 
 impl Witness for Told {
+    fn cares(&mut self, text: &str) -> bool {
+        self.asked = Some(text.to_owned());
+        true
+    }
     fn line(&mut self, text: &str, glyphs: &[Glyph]) {
+        if let Some(asked) = self.asked.take() {
+            assert_eq!(asked, text, "what was asked about is what is told");
+        }
+        assert_eq!(text.chars().count(), glyphs.len());
         self.lines.push((text.to_owned(), glyphs.to_vec()));
     }
     fn payload(&mut self, kind: Kind, data: &[u8], at: u64) {

@@ -7,7 +7,7 @@ use tapdeck_term::{Glyph, Kind, Witness};
 use super::known::Known;
 use super::masks::{Masks, is_filler};
 use super::report::{Hit, Report, RuleReport, Stream};
-use super::rules::{Found, MASK, Rules};
+use super::rules::{Found, MASK, PEM_BEGIN, Rules};
 
 /// Hits that are listed one by one.
 const MAX_POSITIONS: usize = 10_000;
@@ -173,8 +173,7 @@ impl Eye {
     /// Follows a PEM block from line to line.
     fn pem(&mut self, text: &str, found: &mut Vec<Found>) {
         let Some(rule) = self.pem_rule else { return };
-        let begins = memchr::memmem::find(text.as_bytes(), b"-----BEGIN ").is_some();
-        if begins && text.contains("PRIVATE KEY") {
+        if text.contains(PEM_BEGIN) && text.contains("PRIVATE KEY") {
             self.pem = PEM_LINES;
             return;
         }
@@ -299,6 +298,10 @@ fn is_worth_learning(value: &str) -> bool {
 }
 
 impl Witness for Eye {
+    fn cares(&mut self, text: &str) -> bool {
+        self.pem > 0 || self.rules.suspects(text.as_bytes()) || self.known.is_in(text.as_bytes())
+    }
+
     fn line(&mut self, text: &str, glyphs: &[Glyph]) {
         self.judge(Stream::Output, text, glyphs);
     }

@@ -79,22 +79,31 @@ impl Known {
         self.values.iter().map(|v| &**v)
     }
 
-    /// What of a line belongs to known values.
-    pub(super) fn scan(&self, text: &[u8], found: &mut Vec<Found>) {
-        if self.values.is_empty() || text.len() < 4 {
-            return;
-        }
-        let mut open: Option<(Range<usize>, usize)> = None;
-        for at in 0..=text.len() - 4 {
+    /// Whether a line holds anything of them.
+    pub(super) fn is_in(&self, text: &[u8]) -> bool {
+        self.pieces_in(text).next().is_some()
+    }
+
+    /// The pieces in a text: where each begins and ends, and its rule.
+    fn pieces_in<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = (usize, usize, usize)> + 'a {
+        let starts = if self.values.is_empty() { 0 } else { (text.len() + 1).saturating_sub(4) };
+        (0..starts).filter_map(move |at| {
             let bit = bit(&text[at..]);
             if self.filter[bit >> 6] >> (bit & 63) & 1 == 0 {
-                continue;
+                return None;
             }
             let hit = self.pieces.iter().filter_map(|(length, pieces)| {
                 let rule = pieces.get(&piece(text.get(at..at + length)?))?;
                 Some((at + length, usize::from(*rule)))
             });
-            let Some((end, rule)) = hit.max() else { continue };
+            hit.max().map(|(end, rule)| (at, end, rule))
+        })
+    }
+
+    /// What of a line belongs to known values.
+    pub(super) fn scan(&self, text: &[u8], found: &mut Vec<Found>) {
+        let mut open: Option<(Range<usize>, usize)> = None;
+        for (at, end, rule) in self.pieces_in(text) {
             match &mut open {
                 Some((range, _)) if at <= range.end => range.end = range.end.max(end),
                 _ => {

@@ -9,6 +9,8 @@ use super::table::{BUILTIN, PACKS};
 
 /// What masked characters become, when they are one byte long.
 pub const MASK: char = '*';
+/// What the first line of a PEM block has in it. Blocks are followed from there, so it is looked for beside the rules.
+pub(super) const PEM_BEGIN: &str = "-----BEGIN ";
 /// Memory that the automaton may take.
 const AUTOMATON: usize = 8 << 20;
 /// The longest pattern that a user may give, and how many.
@@ -202,7 +204,8 @@ impl Rules {
                 return Err(RuleError::Short(secret.name.clone()));
             }
         }
-        let set = RegexSetBuilder::new(ready.iter().map(|r| r.rule.pattern.as_str()))
+        let patterns = ready.iter().map(|r| r.rule.pattern.as_str());
+        let set = RegexSetBuilder::new(patterns.chain([PEM_BEGIN]))
             .size_limit(4 * AUTOMATON)
             .dfa_size_limit(AUTOMATON)
             .build()
@@ -255,13 +258,18 @@ impl Rules {
         self.ready.get(rule).is_none_or(|r| r.rule.secret)
     }
 
+    /// Whether a line may hold something: quick, and mostly not.
+    pub(super) fn suspects(&self, text: &[u8]) -> bool {
+        self.set.is_match(text)
+    }
+
     /// What the rules find in a line, in the order of the rules.
     pub(super) fn scan(&self, text: &[u8], found: &mut Vec<Found>) {
         if !self.set.is_match(text) {
             return;
         }
         for rule in self.set.matches(text) {
-            let ready = &self.ready[rule];
+            let Some(ready) = self.ready.get(rule) else { continue };
             for captures in ready.regex.captures_iter(text) {
                 let group = match ready.groups {
                     true => captures.iter().skip(1).flatten().next(),

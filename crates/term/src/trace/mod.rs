@@ -46,6 +46,11 @@ pub struct Glyph {
 
 /// Is told what the terminal showed.
 pub trait Witness {
+    /// Whether a line of this text is to be told of. Most are not, and where each of their characters came from need not
+    /// be found out.
+    fn cares(&mut self, _text: &str) -> bool {
+        true
+    }
     /// The text of a logical line, wrapped rows joined, and its characters, one each.
     fn line(&mut self, text: &str, glyphs: &[Glyph]);
     /// The payload of a string sequence, which begins at an offset of the stream.
@@ -81,6 +86,7 @@ struct State {
     last: u32,
     glyphs: Vec<Glyph>,
     text: String,
+    bytes: Vec<u8>,
 }
 
 impl Tracer {
@@ -197,6 +203,35 @@ impl State {
         Glyph { c, width, len, at: self.base + u64::from(place) - 1 }
     }
 
+    /// Adds a row to the text in hand, as [`Self::gather`] does to the line.
+    fn read(&mut self, row: &[Cell], wrapped: bool, clusters: &Clusters) {
+        if row.iter().all(|c| c.text < 0x80) {
+            self.bytes.extend(row.iter().map(|c| (c.text as u8).max(b' ')));
+        } else {
+            for &cell in row.iter().filter(|c| !c.is_tail() && !c.is_pad()) {
+                match cell.text {
+                    text @ ..0x80 => self.bytes.push((text as u8).max(b' ')),
+                    _ => {
+                        let c = shown(cell, clusters);
+                        self.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                    }
+                }
+            }
+        }
+        if !wrapped {
+            let end = self.bytes.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1);
+            self.bytes.truncate(end);
+        }
+    }
+
+    /// Whether somebody wants to be told of the text in hand.
+    fn is_wanted(&mut self, w: &mut impl Witness) -> bool {
+        let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
+        let wanted = !text.is_empty() && w.cares(text);
+        self.bytes.clear();
+        wanted
+    }
+
     /// Adds a row to the line in hand.
     fn gather(&mut self, row: &[Cell], wrapped: bool, clusters: &Clusters) {
         for &cell in row {
@@ -229,18 +264,27 @@ impl State {
         while first > 0 && grid.meta(first - 1).wrapped {
             first -= 1;
         }
+        let mut last = first;
+        grid.meta_mut(first).fresh = false;
+        while grid.meta(last).wrapped && last + 1 < grid.rows {
+            last += 1;
+            grid.meta_mut(last).fresh = false;
+        }
+        let carried = first == 0 && main && !self.carry.is_empty();
+        if !carried {
+            for y in first..=last {
+                self.read(grid.row(y), grid.meta(y).wrapped, clusters);
+            }
+            if !self.is_wanted(w) {
+                return;
+            }
+        }
         self.glyphs.clear();
-        if first == 0 && main {
+        if carried {
             self.glyphs.append(&mut self.carry);
         }
-        let mut at = first;
-        loop {
-            self.gather(grid.row(at), grid.meta(at).wrapped, clusters);
-            grid.meta_mut(at).fresh = false;
-            if !grid.meta(at).wrapped || at + 1 >= grid.rows {
-                break;
-            }
-            at += 1;
+        for y in first..=last {
+            self.gather(grid.row(y), grid.meta(y).wrapped, clusters);
         }
         self.emit(w);
     }
@@ -280,8 +324,16 @@ impl State {
         for (len, meta) in &rows {
             let row = &cells[at..at + len];
             at += len;
-            if !meta.fresh && self.carry.is_empty() {
-                continue;
+            if self.carry.is_empty() {
+                if !meta.fresh {
+                    continue;
+                }
+                if !meta.wrapped {
+                    self.read(row, false, &m.clusters);
+                    if !self.is_wanted(w) {
+                        continue;
+                    }
+                }
             }
             self.glyphs.clear();
             self.glyphs.append(&mut self.carry);

@@ -102,7 +102,15 @@ impl<W: Witness> Trace<'_, W> {
     fn sent(&mut self, mut bytes: &[u8], mut at: u64) {
         loop {
             let n = bytes.len().min(RUN - self.s.run.len());
-            self.s.pieces.push((at, self.s.run.len()));
+            // What follows the last piece in the stream as well is part of it.
+            let goes_on = self
+                .s
+                .pieces
+                .last()
+                .is_some_and(|(from, start)| from + (self.s.run.len() - start) as u64 == at);
+            if !goes_on {
+                self.s.pieces.push((at, self.s.run.len()));
+            }
             self.s.run.extend_from_slice(&bytes[..n]);
             bytes = &bytes[n..];
             at += n as u64;
