@@ -143,19 +143,8 @@ pub fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
 
 /// Scrubs all that a sidecar tells in words.
 pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
-    // Together: an option and its value are two arguments.
     let argv: Vec<String> = meta.argv().iter().map(|a| String::from_utf8_lossy(a).into_owned()).collect();
-    let masked: Vec<char> = scrubber.text(&argv.join(" ")).chars().collect();
-    let mut at = 0;
-    let clean: Vec<String> = argv
-        .iter()
-        .map(|arg| {
-            let n = arg.chars().count();
-            let part = masked.iter().skip(at).take(n).collect();
-            at += n + 1;
-            part
-        })
-        .collect();
+    let clean = scrub_argv(&argv, scrubber);
     if clean != argv {
         meta.set_argv(clean);
     }
@@ -163,6 +152,19 @@ pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
         *text = scrubber.text(text);
     }
     scrub_map(&mut meta.extra, scrubber);
+}
+
+/// Scrubs a command line. Its words are looked at together: an option and its value are two of them.
+pub fn scrub_argv(argv: &[String], scrubber: &mut Scrubber) -> Vec<String> {
+    let masked: Vec<char> = scrubber.text(&argv.join(" ")).chars().collect();
+    let mut at = 0;
+    let word = |arg: &String| {
+        let n = arg.chars().count();
+        let part = masked.iter().skip(at).take(n).collect();
+        at += n + 1;
+        part
+    };
+    argv.iter().map(word).collect()
 }
 
 /// Scrubs a line of a sidecar of lines; one that is no JSON as plain text.
@@ -188,7 +190,8 @@ pub fn scrub_json(value: &mut Value, scrubber: &mut Scrubber) {
     }
 }
 
-fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
+/// Scrubs every text of an object.
+pub fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
     for (name, value) in map {
         match value {
             Value::String(text) => *text = with_name(name, text, scrubber),

@@ -100,6 +100,21 @@ impl CassetteFolder {
         }
     }
 
+    /// Appends all files of a cassette.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append_all(&mut self, files: &Files) -> Result<u64, CommitError> {
+        let mut written = 0;
+        for name in names::REQUIRED.into_iter().chain(names::OPTIONAL) {
+            if let Some(bytes) = files.get(name) {
+                self.append(name, bytes)?;
+                written += bytes.len() as u64;
+            }
+        }
+        Ok(written)
+    }
+
     /// What has been written so far, read back.
     ///
     /// # Errors

@@ -10,11 +10,13 @@ use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secre
 use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
 };
-use tapdeck_tape::scrub::scrub_json;
+use tapdeck_tape::scrub::{scrub_argv, scrub_json, scrub_map, status};
 use tapdeck_term::Size;
 
 /// Readings after which no more is learned about secrets.
 const MAX_READINGS: usize = 4;
+/// Where the manifest names the cassette that another was made of.
+const FROM: &str = "scrubbed_from";
 
 /// The rules for a run: these packs, the folders of the run, and values that must not be seen.
 ///
@@ -58,14 +60,54 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Masks a cassette. Its id stays: nobody has seen the original, or the caller gives another.
+/// Masks a cassette. With a new id it becomes another one that names the original; without, nobody has seen that.
 ///
 /// # Errors
 /// When the result outgrows the bounds of a cassette.
-pub fn scrub(cassette: &Cassette, rules: Arc<Rules>) -> Result<(Files, Report), Refusal> {
+pub fn scrub(
+    cassette: &Cassette,
+    rules: Arc<Rules>,
+    new_id: Option<String>,
+) -> Result<(Files, Report), Refusal> {
     let terminal = &cassette.manifest.terminal;
     let size = Size::new(terminal.initial_cols, terminal.initial_rows);
-    let mut scrubber = Scrubber::new(rules, size);
+    let mut closing = Closing {
+        manifest: cassette.manifest.clone(),
+        outcome: cassette.outcome.clone(),
+        scrub_report: cassette.scrub_report.clone(),
+        quota: cassette.quota.clone(),
+        discovery: cassette.discovery.clone(),
+    };
+    let mut scrubber = study(cassette, &closing, Scrubber::new(rules, size));
+    let mut masked = cassette.raw().to_vec();
+    scrubber.output_masks().apply(0, &mut masked);
+    scrubber.inspect(&masked);
+    let mut recording =
+        Recording::new(terminal.initial_rows, terminal.initial_cols, cassette.manifest.timing.resolution_ms);
+    let mut typed = 0;
+    for event in &cassette.events {
+        copy(event, &masked, &mut typed, &mut scrubber, &mut recording);
+    }
+    beside(&mut closing, &mut scrubber);
+    if let Some(id) = new_id {
+        let old = std::mem::replace(&mut closing.manifest.id, id);
+        closing.manifest.optional.insert(FROM.into(), old.into());
+    }
+    let report = scrubber.report();
+    closing.scrub_report = stored(&report, &closing.scrub_report);
+    let end_ns = cassette.outcome.duration_ms.saturating_mul(1_000_000);
+    Ok((recording.finish_in_memory(end_ns, closing)?, report))
+}
+
+/// Reads all of a cassette until a reading teaches nothing new about its secrets.
+fn study(cassette: &Cassette, closing: &Closing, mut scrubber: Scrubber) -> Scrubber {
+    // What an argument or an event tells may be typed or shown without its name.
+    beside(&mut closing.clone(), &mut scrubber);
+    for event in &cassette.events {
+        if let EventKind::Service(payload) = &event.kind {
+            scrub_json(&mut payload.clone(), &mut scrubber);
+        }
+    }
     for reading in 0..MAX_READINGS {
         let known = scrubber.learned();
         if reading > 0 {
@@ -84,35 +126,47 @@ pub fn scrub(cassette: &Cassette, rules: Arc<Rules>) -> Result<(Files, Report), 
             break;
         }
     }
-    let mut masked = cassette.raw().to_vec();
-    scrubber.output_masks().apply(0, &mut masked);
-    scrubber.inspect(&masked);
-    let mut recording =
-        Recording::new(terminal.initial_rows, terminal.initial_cols, cassette.manifest.timing.resolution_ms);
-    let mut typed = 0;
-    for event in &cassette.events {
-        copy(event, &masked, &mut typed, &mut scrubber, &mut recording);
+    scrubber.forget_fields();
+    scrubber
+}
+
+/// Masks what stands beside the events. Names of rules and variables, times and digests stay.
+fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
+    let Closing { manifest, outcome, quota, discovery, .. } = closing;
+    manifest.command.argv = scrub_argv(&manifest.command.argv, scrubber);
+    let harness = &mut manifest.harness;
+    let texts = [&mut harness.binary_version, &mut harness.account_class, &mut outcome.session_log_path];
+    for text in texts.into_iter().flatten().chain([&mut harness.name]) {
+        *text = scrubber.text(text);
     }
-    let mut closing = Closing {
-        manifest: cassette.manifest.clone(),
-        outcome: cassette.outcome.clone(),
-        scrub_report: cassette.scrub_report.clone(),
-        quota: cassette.quota.clone(),
-        discovery: cassette.discovery.clone(),
-    };
-    for word in &mut closing.manifest.command.argv {
-        *word = scrubber.text(word);
+    let values =
+        [&mut harness.capability, &mut outcome.usage, &mut outcome.cost, &mut outcome.routing_actual];
+    for value in values.into_iter().flatten() {
+        scrub_json(value, scrubber);
     }
-    if let Some(path) = &mut closing.outcome.session_log_path {
-        *path = scrubber.text(path);
+    // The id of a cassette is no secret.
+    let from = manifest.optional.remove(FROM);
+    for map in [&mut manifest.optional, &mut manifest.extra, &mut outcome.metadata, &mut outcome.extra] {
+        scrub_map(map, scrubber);
     }
-    for value in closing.outcome.metadata.values_mut() {
-        scrub_json(value, &mut scrubber);
+    manifest.optional.extend(from.map(|id| (FROM.to_owned(), id)));
+    if let Some(quota) = quota {
+        for text in [&mut quota.source].into_iter().chain(&mut quota.account_class) {
+            *text = scrubber.text(text);
+        }
+        for window in &mut quota.windows {
+            for text in [&mut window.name, &mut window.limit_id].into_iter().chain(&mut window.resets_at) {
+                *text = scrubber.text(text);
+            }
+        }
+        scrub_map(&mut quota.extra, scrubber);
     }
-    let report = scrubber.report();
-    closing.scrub_report = stored(&report, &closing.scrub_report);
-    let end_ns = cassette.outcome.duration_ms.saturating_mul(1_000_000);
-    Ok((recording.finish_in_memory(end_ns, closing)?, report))
+    if let Some(discovery) = discovery {
+        for text in discovery.models.iter_mut().chain(&mut discovery.reasoning_levels) {
+            *text = scrubber.text(text);
+        }
+        scrub_map(&mut discovery.extra, scrubber);
+    }
 }
 
 /// One event, masked, into the new recording.
@@ -152,14 +206,24 @@ fn copy(
     }
 }
 
-/// The report as a cassette keeps it. What was said before about the environment stays.
+/// The report as a cassette keeps it. What was said before stays: about the environment, and about what earlier rules
+/// have masked.
 fn stored(report: &Report, before: &ScrubReport) -> ScrubReport {
     let mut out = before.clone();
-    out.status = if report.is_clean() { "scrubbed" } else { "incomplete" }.into();
-    out.rules = report.rules.iter().map(|r| RuleHits { rule: r.name.clone(), hits: r.hits() }).collect();
+    out.status = status(report).into();
+    for rule in &report.rules {
+        match out.rules.iter_mut().find(|r| r.rule == rule.name) {
+            Some(known) => known.hits += rule.hits(),
+            None => out.rules.push(RuleHits { rule: rule.name.clone(), hits: rule.hits() }),
+        }
+    }
     let used = |pack: &str| report.rules.iter().any(|r| r.pack == pack);
-    out.kept = PACKS.iter().filter(|p| !used(p.0)).map(|p| format!("{} ({})", p.2, p.0)).collect();
-    out.extra.insert("masked_bytes".into(), report.masked_bytes.into());
+    let was_kept = |what: &String| before.rules.is_empty() || before.kept.contains(what);
+    let kept = PACKS.iter().filter(|p| !used(p.0)).map(|p| format!("{} ({})", p.2, p.0));
+    out.kept = kept.filter(was_kept).collect();
+    let masked = before.extra.get("masked_bytes").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    out.extra.insert("masked_bytes".into(), (masked + report.masked_bytes).into());
+    out.extra.remove("left");
     if !report.is_clean() {
         let left = json!({"residue": report.residue, "unseen_payloads": report.unseen_payloads});
         out.extra.insert("left".into(), left);

@@ -241,11 +241,7 @@ impl Recorded {
             return Ok(manifest);
         };
         let files = scrubbed(recording, end_ns, closing, rules)?;
-        for name in names::REQUIRED.into_iter().chain(names::OPTIONAL) {
-            if let Some(bytes) = files.get(name) {
-                folder.append(name, bytes)?;
-            }
-        }
+        folder.append_all(&files)?;
         folder.commit()?;
         Ok(Cassette::from_files(&files)?.manifest)
     }
@@ -285,6 +281,6 @@ fn scrubbed(
     rules: Arc<Rules>,
 ) -> Result<Files, CommitError> {
     let files = recording.finish_in_memory(end_ns, closing)?;
-    let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules)?;
+    let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules, None)?;
     Ok(files)
 }

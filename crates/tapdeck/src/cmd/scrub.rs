@@ -8,8 +8,10 @@ use std::sync::atomic::AtomicU64;
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
-use tapdeck_host::{Source, SourceError, file_digest, sidecar, timing_names};
+use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
+use tapdeck_host::{Clock, Source, SourceError, file_digest, sidecar, timing_names};
 use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::scrub::{Scrubbed, first_size, report_json, scrub_line, scrub_meta, status, study};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{Container, Format, Parts, convert as copy, writer};
@@ -21,7 +23,7 @@ use crate::out_file::OutFile;
 use crate::progress::Progress;
 use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
 
-/// Mask secrets, names and identifiers in a recording.
+/// Mask secrets, names and identifiers in a recording or a cassette.
 #[derive(Args)]
 #[command(after_help = "\
 What a terminal would show decides, so a secret is found however it came: in pieces, with colours
@@ -37,6 +39,7 @@ Examples:
   tapdeck scrub demo.cast -o clean.cast --secret-env GITHUB_TOKEN
   tapdeck scrub demo.ahr --dry-run --json          what is in it, and where
   tapdeck scrub demo.ahr -o clean.ahr --pack secrets --rules ours.toml
+  tapdeck scrub cassettes/login -o cassettes/login-clean     a cassette, with an id of its own
   tapdeck scrub --list-rules")]
 pub(crate) struct ScrubCommand {
     /// The recording
@@ -178,6 +181,9 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
         return Err(refuse("a recording is read more than once to be scrubbed: name a file"));
     }
     let source = Source::find(path, args.from, args.timing.as_deref()).map_err(|e| source_failed(&e))?;
+    if source.container().format == Format::Cassette {
+        return scrub_cassette(args, &source);
+    }
     let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
     let cwd = meta.as_ref().and_then(|m| m.cwd.clone());
     let rules = args.rules.rules(&packs(&args.packs), &Whose::ours(cwd))?;
@@ -231,6 +237,51 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
     Ok(reader.scrubber().report())
 }
 
+/// A cassette becomes another one, with frames, digests and an id of its own.
+fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report, Refused> {
+    let rules = args.rules.rules(&packs(&args.packs), &Whose::ours(None))?;
+    let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
+    let unreadable = |e: tapdeck_tape::Error| source_failed(&source.read_error(e));
+    let original = Cassette::open(source.path()).map_err(|e| unreadable(e.into()))?;
+    let id = new_uuid(Clock::start().wall_start_ns());
+    let id = id.map_err(|e| (format!("no random numbers: {e}"), code::IO))?;
+    let scrubbed = cassette::scrub(&original, rules, Some(id));
+    let (files, report) = scrubbed.map_err(|e| (format!("{}: {e}", args.name()), code::FAILED))?;
+    if let Some(mut folder) = folder {
+        let done = folder.append_all(&files).and_then(|_| folder.commit());
+        done.map_err(super::cassette::failed)?;
+    }
+    Ok(report)
+}
+
+fn cassette_folder(path: &Path, source: &Source, args: &ScrubCommand) -> Result<CassetteFolder, Refused> {
+    if path.as_os_str() == "-" {
+        return Err(refuse("a cassette is a folder: it cannot go to standard output"));
+    }
+    let is_cassette = |t: Target| matches!(t, Target::Tape(t) if t.format == Format::Cassette);
+    if let Some(target) = Target::of_path(path).filter(|t| !is_cassette(*t)) {
+        return Err(other_format(path, target, "cassette"));
+    }
+    not_itself(path, source)?;
+    CassetteFolder::create(path, args.overwrite).map_err(super::cassette::failed)
+}
+
+fn other_format(path: &Path, target: Target, name: &str) -> Refused {
+    refuse(format!(
+        "{} is the name of a {}, and scrubbing keeps the format, {name}: convert it afterwards",
+        path.display(),
+        target.name()
+    ))
+}
+
+fn not_itself(path: &Path, source: &Source) -> Result<(), Refused> {
+    let same = |o| std::fs::canonicalize(source.path()).is_ok_and(|i| i == o);
+    match std::fs::canonicalize(path).is_ok_and(same) {
+        true => Err(refuse(format!("{} would be replaced by itself: give another name", path.display()))),
+        false => Ok(()),
+    }
+}
+
 /// Why the copying stopped.
 enum Stop {
     Tape(tapdeck_tape::Error),
@@ -272,17 +323,9 @@ impl Out {
         if let Some(target) = Target::of_path(path).filter(|_| !to_stdout)
             && !matches!(target, Target::Tape(t) if same_kind(t, container))
         {
-            return Err(refuse(format!(
-                "{} is the name of a {}, and scrubbing keeps the format, {name}: convert it afterwards",
-                path.display(),
-                target.name()
-            )));
+            return Err(other_format(path, target, &name));
         }
-        if std::fs::canonicalize(path)
-            .is_ok_and(|o| std::fs::canonicalize(source.path()).is_ok_and(|i| i == o))
-        {
-            return Err(refuse(format!("{} would be replaced by itself: give another name", path.display())));
-        }
+        not_itself(path, source)?;
         let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| output_failed(path, &e));
         let timing = match (container.format, to_stdout) {
             (Format::Typescript, true) => {

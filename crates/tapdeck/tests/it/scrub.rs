@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
+use tapdeck_tape::cassette::{Cassette, CassetteEvent, EventKind, Files, names};
 use tapdeck_term::{Scanner, Settings, Size, Term, Token};
 
 use crate::support::{Home, Seat, recorded_output};
@@ -10,17 +11,23 @@ use crate::support::{Home, Seat, recorded_output};
 const KEY: &str = "sk-ant-api03-Zx9Qw8Er7Ty6Ui5Op4As3Df2Gh1Jk0";
 const VALUE: &str = "Zx9Qw8Er7Ty6Ui5Op4As3Df2Gh1Jk0";
 
-/// Somebody types a key at a shell, byte by byte; it is echoed, wrapped at column 80, moved about and put into a title.
+/// A key that is read is echoed, wrapped at column 80, moved about and put into a title.
+const SCRIPT: &str = "printf 'Your key? '; read -r k; x=$(printf '%070d' 0); printf '%s %s\\n' $x $k; i=1; \
+    for c in $(printf %s $k | fold -w1); do printf '\\033[9;%dH%s\\033[0m' $((i+3)) $c; i=$((i+1)); done; \
+    printf '\\033]2;%s\\007\\033[10;1H\\033[?25h' $k; printf '%s' $k | head -c 30; printf '\\r\\033[2Kover\\n'";
+
 fn record(home: &Home, name: &str) {
-    let script = "read -r k; x=$(printf '%070d' 0); printf '%s %s\\n' $x $k; i=1; \
-        for c in $(printf %s $k | fold -w1); do printf '\\033[9;%dH%s\\033[0m' $((i+3)) $c; i=$((i+1)); done; \
-        printf '\\033]2;%s\\007\\033[10;1H\\033[?25h' $k; printf '%s' $k | head -c 30; printf '\\r\\033[2Kover\\n'";
     let title = format!("with {KEY}");
-    let command = home.tapdeck(["rec", "-q", "-I", "--title", &title, name, "--", "sh", "-c", script]);
+    type_it(home.tapdeck(["rec", "-q", "-I", "--title", &title, name, "--", "sh", "-c", SCRIPT]));
+}
+
+/// Somebody types the key, byte by byte, and each comes back before the next.
+fn type_it(command: std::process::Command) {
     let mut seat = Seat::with_size(command, 80, 24);
-    for byte in KEY.bytes() {
-        seat.send([byte]);
-        seat.read_some(std::time::Duration::from_millis(5));
+    seat.wait_text("Your key?");
+    for typed in 1..=KEY.len() {
+        seat.send(&KEY.as_bytes()[typed - 1..typed]);
+        seat.wait_text(&KEY[..typed]);
     }
     seat.send("\r");
     assert!(seat.end().success());
@@ -110,8 +117,73 @@ fn every_format_keeps_its_format() {
         assert!(home.run(["convert", "-q", &clean, "-o", &back]).status.success(), "{name}");
         let output = recorded_output(&home.path(&back));
         assert!(!String::from_utf8_lossy(&output).contains(&VALUE[..16]), "{name}");
-        assert!(String::from_utf8_lossy(&output).contains("*****"), "{name}");
+        // What tells whose key it was stays; all of the rest is masked.
+        let masked = format!("sk-ant-api03-{}\r\n", "*".repeat(VALUE.len()));
+        assert!(String::from_utf8_lossy(&output).contains(&masked), "{name}");
     }
+}
+
+/// As a folder and as an archive: no file holds it, the sequences are intact, the frames keep their shape, and the result
+/// is a whole cassette of its own.
+#[test]
+fn a_scrubbed_cassette_is_another_cassette() {
+    let home = Home::new();
+    let args = ["cassette", "record", "-q", "--no-scrub", "a", "--", "sh", "-c", SCRIPT, "sh", "--token"];
+    let mut command = home.tapdeck(args);
+    command.arg("wonder1land2rabbit3hole");
+    type_it(command);
+    let before = Cassette::open(&home.path("a")).expect("recorded");
+    assert!(before.frames.iter().any(|f| f.text.concat().contains(KEY)), "it was there");
+    for to in ["b", "b.tar.zst"] {
+        let out = home.run(["scrub", "--json", "a", "-o", to]);
+        let report: Value = serde_json::from_slice(&out.stdout).expect("a report");
+        assert_eq!((out.status.code(), &report["status"]), (Some(0), &"scrubbed".into()), "{report}");
+        let verify = home.run(["cassette", "verify", to]);
+        assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stdout));
+        let after = Cassette::open(&home.path(to)).expect("whole");
+        assert_ne!(after.manifest.id, before.manifest.id);
+        assert_ne!(after.manifest.content_digest.sha256, before.manifest.content_digest.sha256);
+        assert_eq!(after.manifest.optional["scrubbed_from"], before.manifest.id);
+        assert_eq!(after.scrub_report.status, "scrubbed");
+        let hits = |name: &str| after.scrub_report.rules.iter().find(|r| r.rule == name).map(|r| r.hits);
+        assert!(
+            hits("anthropic-key") > Some(5) && hits("key-colon-value") == Some(1) && hits("jwt") == Some(0)
+        );
+        assert_eq!(after.manifest.command.argv[4..], ["--token", &"*".repeat(23)]);
+        let files = Files::read(&home.path(to)).expect("read");
+        for name in names::REQUIRED {
+            let bytes = files.get(name).expect("there");
+            let text = String::from_utf8_lossy(bytes);
+            for gone in [&VALUE[..12], &VALUE[18..], "rabbit"] {
+                assert!(!text.contains(gone), "{gone} in {name}");
+            }
+        }
+        assert_eq!(sequences(after.raw()), sequences(before.raw()));
+        check_frames(before.raw(), after.raw());
+        let typed = |c: &Cassette| -> Vec<u8> {
+            let bytes = |e: &CassetteEvent| match &e.kind {
+                EventKind::Input(input) => input.bytes.to_vec(),
+                _ => Vec::new(),
+            };
+            c.events.iter().flat_map(bytes).collect()
+        };
+        let masked = format!("sk-ant-api03-{}\r", "*".repeat(VALUE.len()));
+        assert_eq!((typed(&before), typed(&after)), (format!("{KEY}\r").into_bytes(), masked.into_bytes()));
+        // Twice is once.
+        let again = home.run(["scrub", "--json", "--dry-run", to]);
+        let again: Value = serde_json::from_slice(&again.stdout).expect("a report");
+        assert_eq!(again["hits"], 0, "{again}");
+    }
+    assert_eq!(home.run(["scrub", "--dry-run", "a"]).status.code(), Some(1));
+    for (to, why) in [("b", "exists"), ("c.cast", "cast"), ("-", "standard output"), ("a", "itself")] {
+        let out = home.run(["scrub", "a", "-o", to]);
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && said.contains(why), "{to}: {said}");
+    }
+    fs::write(home.path("a/output.raw"), "other").expect("written");
+    let damaged = home.run(["scrub", "a", "-o", "d"]);
+    assert_eq!(damaged.status.code(), Some(4), "{}", String::from_utf8_lossy(&damaged.stderr));
+    assert!(!home.path("d").exists());
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod verify;
 use clap::{Args, Subcommand};
 
 pub(crate) use manifest::begin;
-pub(crate) use pack::{Packing, repack};
+pub(crate) use pack::{Packing, failed, repack};
 pub(crate) use verify::check_one;
 
 use crate::ending::Ending;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tapdeck_host::Clock;
 use tapdeck_host::cassette::{CassetteFolder, CommitError};
-use tapdeck_tape::cassette::{Cassette, Closing, Files, Recording, Taken, names};
+use tapdeck_tape::cassette::{Cassette, Closing, Files, Recording, Taken};
 use tapdeck_tape::{EventReader, Item};
 
 use super::manifest::converted;
@@ -13,7 +13,8 @@ use crate::ending::code;
 /// What went wrong, and the exit code for it.
 type Fail = (String, i32);
 
-fn failed(e: CommitError) -> Fail {
+/// What goes wrong when a cassette is put in its place.
+pub(crate) fn failed(e: CommitError) -> Fail {
     let code = match e {
         CommitError::Io { .. } => code::IO,
         CommitError::Refused(_) => code::FAILED,
@@ -74,13 +75,7 @@ pub(crate) fn repack(from: &Path, to: &Path, overwrite: bool) -> Result<u64, Fai
     let files = Files::read(from).map_err(refused)?;
     Cassette::from_files(&files).map_err(refused)?;
     let mut folder = CassetteFolder::create(to, overwrite).map_err(failed)?;
-    let mut written = 0;
-    for name in names::REQUIRED.into_iter().chain(names::OPTIONAL) {
-        if let Some(bytes) = files.get(name) {
-            folder.append(name, bytes).map_err(failed)?;
-            written += bytes.len() as u64;
-        }
-    }
+    let written = folder.append_all(&files).map_err(failed)?;
     folder.commit().map_err(failed)?;
     Ok(written)
 }
