@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -22,6 +22,10 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("ssh", "openssh-client"),
     ("sshd", "openssh-server"),
     ("od", "coreutils"),
+    ("zsh", "zsh"),
+    ("python3", "python3"),
+    ("sqlite3", "sqlite3"),
+    ("node", "nodejs"),
 ];
 
 pub(crate) fn run() -> Result<()> {

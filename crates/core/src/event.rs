@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::stick::Change;
+use crate::turns::{Judgement, Place, Turn};
 
 /// A moment, read once a loop turn by whoever owns the clock and passed on from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -116,6 +117,17 @@ pub enum Event {
     Signal(i32),
     /// Somebody told the session something that is not bytes: a JSON text, kept as it is.
     Service(Arc<str>),
+    /// A turn began to show something.
+    TurnStarted {
+        /// Its number.
+        number: u32,
+        /// Where.
+        start: Place,
+    },
+    /// A turn is over. Its bytes are those of the output, and are not kept twice.
+    TurnEnded(Arc<Turn>),
+    /// What the program is doing has changed.
+    State(Arc<Judgement>),
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.
@@ -131,6 +143,8 @@ impl Event {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
             Event::Snapshot { label, .. } => label.len(),
             Event::Service(payload) => payload.len(),
+            Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
+            Event::State(judgement) => judgement.rows.iter().map(|(_, text)| text.len()).sum(),
             _ => 0,
         }
     }

@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use tapdeck_core::{Event, ReaderId, ReaderKind, Seq, WinSize};
+use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
+use tapdeck_core::{Author, Event, ReaderId, ReaderKind, Seq, Stamp, WinSize};
 use tapdeck_term::{Settings, Signal, Size, Term};
 
 use crate::inbox::Handle;
@@ -35,6 +36,8 @@ pub struct Picture {
     signals: VecDeque<Signal>,
     entries: Vec<tapdeck_core::Entry>,
     known: Arc<Known>,
+    /// Who finds turns and states, if anybody wants to know.
+    detector: Option<Detector>,
 }
 
 /// What can be said of the model without holding it.
@@ -57,19 +60,57 @@ impl Picture {
             }
             for entry in entries.drain(..) {
                 self.next = Seq(entry.seq.0 + 1);
+                if let Some(detector) = &mut self.detector {
+                    detector.advance(&self.term, entry.at);
+                }
                 let changes = match entry.event {
                     Event::Output { bytes, .. } => {
                         self.offset = entry.offset + bytes.len() as u64;
-                        self.term.feed(&bytes, entry.offset)
+                        let changes = self.term.feed(&bytes, entry.offset);
+                        if let Some(detector) = &mut self.detector {
+                            detector.output(&bytes, entry.offset, &changes.signals, entry.at);
+                        }
+                        changes
                     }
                     Event::Resize(size) => self.term.resize(model_size(size)),
-                    _ => continue,
+                    other => {
+                        self.tell(&other, entry.at);
+                        continue;
+                    }
                 };
                 self.note(changes);
             }
         }
         self.entries = entries;
         self.publish();
+    }
+
+    fn tell(&mut self, event: &Event, at: Stamp) {
+        let Some(detector) = &mut self.detector else { return };
+        match event {
+            // What the model answers, nobody typed.
+            Event::Input { by: Author::Party(_), bytes } => detector.input(&self.term, bytes, at),
+            Event::Signal(signal) => detector.signal(*signal),
+            Event::Exit(exit) => detector.exit(*exit, at),
+            _ => {}
+        }
+    }
+
+    /// Lets time go by for whoever finds turns and states.
+    pub fn tick(&mut self, now: Stamp) {
+        if let Some(detector) = &mut self.detector {
+            detector.advance(&self.term, now);
+        }
+    }
+
+    /// Who finds turns and states.
+    pub fn detector(&self) -> Option<&Detector> {
+        self.detector.as_ref()
+    }
+
+    /// What was found out since it was last asked.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.detector.as_mut().map(|d| std::iter::from_fn(|| d.poll()).collect()).unwrap_or_default()
     }
 
     fn publish(&self) {
@@ -178,6 +219,7 @@ impl Glass {
             signals: VecDeque::new(),
             entries: Vec::new(),
             known: Arc::clone(&known),
+            detector: None,
         };
         let inner = Inner { picture: Mutex::new(picture), wanted: AtomicBool::new(false) };
         Self { inner: Arc::new(inner), log: log.clone(), reader, known }
@@ -199,6 +241,11 @@ impl Glass {
     /// The generation that the model has reached; see [`tapdeck_term::Term::generation`].
     pub fn generation(&self) -> u64 {
         self.known.generation.load(Ordering::Acquire)
+    }
+
+    /// Has turns and states found by these rules, from the beginning.
+    pub fn detect(&self, rules: Arc<Rules>, limits: Limits) {
+        self.lock().detector = Some(Detector::new(rules, limits));
     }
 
     /// From now on the model answers the program.

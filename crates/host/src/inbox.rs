@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Fence, PartyId, Refused, Role, StickError, WinSize};
+use tapdeck_core::turns::Notice;
+use tapdeck_core::{Event, Fence, PartyId, Refused, Role, StickError, WinSize};
 
 use crate::shared::Bell;
 
@@ -29,6 +30,8 @@ pub(crate) enum Request {
     Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
     Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
+    /// Something that was found out about the session.
+    Found(Event),
 }
 
 struct Inner {
@@ -110,6 +113,20 @@ impl Handle {
     /// Tells the session something that is not bytes, as a JSON text.
     pub fn service(&self, payload: &str) {
         self.post(Request::Service(payload.into()));
+    }
+
+    /// Puts what was found out about turns and states into the log, so that it is recorded.
+    pub fn found(&self, notice: &Notice) {
+        let event = match notice {
+            Notice::Started { number, start } => Event::TurnStarted { number: *number, start: *start },
+            Notice::Completed(turn) => {
+                let turn = tapdeck_core::turns::Turn { raw: Bytes::new(), ..(**turn).clone() };
+                Event::TurnEnded(Arc::new(turn))
+            }
+            Notice::State(judgement) => Event::State(Arc::new(judgement.clone())),
+            _ => return,
+        };
+        self.post(Request::Found(event));
     }
 
     /// Joins the session under a name, which may get a number to be unique.

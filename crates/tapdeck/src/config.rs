@@ -90,6 +90,11 @@ fn named() -> Option<PathBuf> {
     std::env::var_os("TAPDECK_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
+/// The folder of the configuration, for what stands beside it.
+pub(crate) fn folder() -> Option<PathBuf> {
+    path().and_then(|p| p.parent().map(PathBuf::from))
+}
+
 fn path() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base = || folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 
+mod agents;
 mod cmd;
 #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "so far only the views are configured"))]
 mod config;

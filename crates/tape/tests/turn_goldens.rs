@@ -61,7 +61,10 @@ fn of_cassette(folder: &std::path::Path) -> Value {
         }
     }
     events.sort_by_key(|(seq, _)| *seq);
-    events.into_iter().map(|(_, event)| event).collect()
+    let ended: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("final.json")).expect("final")).expect("JSON");
+    let events = events.into_iter().map(|(_, event)| event);
+    events.chain([json!([ended["t_ms"], "x", ""])]).collect()
 }
 
 fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {

@@ -16,6 +16,7 @@ impl Detector {
         let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at.clone())) else {
             return;
         };
+        self.answered += 1;
         let looks = page::above(term, at.row, ABOVE);
         let mut rows_above = 0;
         let eol = self.eol_mark(&run, from);
@@ -170,6 +171,7 @@ impl Detector {
         // What was typed into a dialog is no beginning of the next question.
         self.typing = Typing::default();
         let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
+        self.answered += 1;
         let from = run.submitted.byte;
         // The answer stands above the program's own frame.
         let rows = term.size().rows;

@@ -104,6 +104,8 @@ pub struct Detector {
     pub(super) typing: Typing,
     pub(super) phase: Phase,
     pub(super) turns: u32,
+    /// What was submitted and is over, turns or not.
+    pub(super) answered: u32,
     pub(super) notices: VecDeque<Notice>,
     pub(super) judgement: Judgement,
     pub(super) offset: u64,
@@ -132,6 +134,7 @@ impl Detector {
             typing: Typing::default(),
             phase: Phase::Start,
             turns: 0,
+            answered: 0,
             notices: VecDeque::new(),
             judgement: Judgement::unknown(Stamp::default()),
             offset: 0,
@@ -165,9 +168,23 @@ impl Detector {
         self.turns
     }
 
+    /// Submissions that are over, those without an answer included.
+    pub fn answered(&self) -> u32 {
+        self.answered
+    }
+
     /// Whether a prompt stands and nothing has been submitted to it.
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready(_))
+    }
+
+    /// Whether what was submitted has left the prompt: its echo is over, or the program is at work on it.
+    pub fn has_taken(&self) -> bool {
+        match &self.phase {
+            Phase::Running(run) if self.rules.by_state => run.worked,
+            Phase::Running(run) => self.content_from(run).is_some(),
+            _ => false,
+        }
     }
 
     /// The last line of the prompt that stands, or stood when the running turn was submitted.
@@ -296,6 +313,11 @@ impl Detector {
                         self.judge(term, at, true);
                     }
                     self.submit(line, at);
+                    // Whoever waits for the answer must not take the prompt that was for it.
+                    if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
+                        let judgement = self.by_phase(term, at);
+                        self.set_judgement(judgement);
+                    }
                 }
             }
         }
@@ -376,7 +398,13 @@ impl Detector {
 
     fn judge_state(&mut self, screen: &Screen, term: &Term, now: Stamp) {
         let rules = Arc::clone(&self.rules);
+        // A frame that is always there says nothing before it had time to change.
+        let waiting = match &self.phase {
+            Phase::Running(run) if rules.by_state && !run.worked => !self.is_late(run, now),
+            _ => false,
+        };
         let judgement = match screen.judge(&rules) {
+            Some(held) if waiting && held.rule.state == AgentState::Idle => self.by_phase(term, now),
             // At its prompt a shell is idle, whatever an old line on its screen says.
             Some(held) if rules.by_state || !self.is_ready() => Judgement {
                 state: held.rule.state,
@@ -394,7 +422,10 @@ impl Detector {
     fn by_phase(&self, term: &Term, now: Stamp) -> Judgement {
         let here = (term.cursor().row, page::before_cursor(term).0);
         let (state, evidence, rule, rows) = match &self.phase {
-            _ if self.rules.by_state => {
+            phase
+                if self.rules.by_state
+                    && !matches!(phase, Phase::Running(run) if !self.is_late(run, now)) =>
+            {
                 (AgentState::Unknown, Evidence::None, "no rule holds".to_owned(), Vec::new())
             }
             Phase::Start => {
@@ -618,18 +649,18 @@ impl Detector {
     fn turn_by_state(&mut self, term: &Term, now: Stamp) {
         let state = self.judgement.state;
         let stood = now.mono_ns.saturating_sub(self.judgement.since.mono_ns) >= self.rules.settle_ns;
-        let late = |run: &Run| {
-            let within = self.rules.answer_within_ns;
-            within.is_some_and(|w| now.mono_ns >= run.submitted.at.mono_ns + w)
-        };
         match &self.phase {
             Phase::Start if state == AgentState::Idle && stood => {
                 self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
                 self.phase = Phase::Ready(self.nowhere(term));
             }
             Phase::Running(run) => match state {
-                AgentState::Idle if stood && (run.worked || late(run)) => self.complete_by_state(term, now),
-                AgentState::Working | AgentState::Blocked if !run.worked => {
+                AgentState::Idle if stood && (run.worked || self.is_late(run, now)) => {
+                    self.complete_by_state(term, now)
+                }
+                AgentState::Working | AgentState::Blocked
+                    if !run.worked && self.judgement.evidence != Evidence::Input =>
+                {
                     if let Phase::Running(run) = &mut self.phase {
                         run.worked = true;
                     }
@@ -639,6 +670,12 @@ impl Detector {
             },
             _ => {}
         }
+    }
+
+    /// Whether a program that gives no sign of work has had its time.
+    fn is_late(&self, run: &Run, now: Stamp) -> bool {
+        let within = self.rules.answer_within_ns;
+        within.is_some_and(|w| now.mono_ns >= run.submitted.at.mono_ns + w)
     }
 
     pub(super) fn nowhere(&self, term: &Term) -> At {

@@ -444,6 +444,9 @@ impl<B: Backend> Driver<B> {
                 Request::Service(payload) => {
                     self.log.append(Event::Service(payload), now);
                 }
+                Request::Found(event) => {
+                    self.log.append(event, now);
+                }
                 Request::Nudge => self.answer(now)?,
                 Request::Resize(size, reply) => {
                     self.resize(size, now)?;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, Why, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, ReaderKind, Stream, WinSize};
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Quality, Record};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::inbox::Anchor;
 use crate::shared::{SharedLog, Woken};
 
+mod events;
 mod file;
 mod live;
 mod name;
@@ -433,7 +434,7 @@ impl Task {
             }
             Event::Driver(change) => {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
-                self.write_event(&driver_event(ts, &change));
+                self.write_event(&events::driver(ts, &change));
             }
             Event::Snapshot { id, label } => {
                 if !self.snapshots.waiting() {
@@ -443,6 +444,12 @@ impl Task {
                 self.snapshots.add(entry.seq, id, &label, anchor);
                 self.push(Record::snapshot(ts, id, anchor.byte, &*label));
             }
+            Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
+            Event::TurnEnded(turn) => {
+                self.push(Record::mark(ts, Mark::TurnEnd(turn.number)));
+                self.write_event(&events::turn(ts, self.base_off, &turn));
+            }
+            Event::State(judgement) => self.write_event(&events::state(ts, &judgement)),
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
             Event::Exit(exit) => {
@@ -668,26 +675,6 @@ impl Task {
             self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
         }
     }
-}
-
-fn driver_event(ts: u64, change: &tapdeck_core::Change) -> String {
-    let why = match change.why {
-        Why::Claimed => "claimed",
-        Why::Taken => "taken",
-        Why::Released => "released",
-        Why::Left => "left",
-        Why::Expired => "expired",
-    };
-    let name = |n: &Option<std::sync::Arc<str>>| n.as_deref().map(str::to_owned);
-    let line = serde_json::json!({
-        "ts_ns": ts,
-        "kind": "driver",
-        "from": name(&change.from),
-        "to": name(&change.to),
-        "why": why,
-        "fence": change.fence.0,
-    });
-    format!("{line}\n")
 }
 
 #[cfg(test)]

@@ -105,6 +105,7 @@ impl Bus {
             "SNAP" => "FRAME",
             "INFO" => "INFO",
             "CMD" => "RESP",
+            "TURNS" | "TURN" | "EXPLAIN" | "PASTE" => verb,
             _ => "OK",
         };
         let clock = Clock::start();

@@ -24,7 +24,7 @@ const NAME: usize = 64;
 
 /// A client that has not asked for anything yet.
 pub(super) fn unsubscribed() -> BusState {
-    BusState { max_frame: MAX_FRAME, sub: None, capture: None }
+    BusState { max_frame: MAX_FRAME, sub: None, capture: None, paste: None }
 }
 
 impl Hub {
@@ -70,6 +70,10 @@ impl Hub {
             "CMD" => self.cmd(client, payload, now),
             "TAKE" => self.take(client),
             "RELEASE" => self.release(client),
+            "TURNS" => self.list_turns(client, payload),
+            "TURN" => self.show_turn(client, payload),
+            "EXPLAIN" => self.explain(client),
+            "PASTE" => self.paste(client, payload, now),
             "RESIZE" => self.resize(client, payload),
             "KILL" => self.kill(client, payload),
             "REC" => self.rec(client, payload),
@@ -170,6 +174,7 @@ impl Hub {
 
     fn info(&mut self, client: &mut Client, payload: &str, now: u64) {
         self.pump(now);
+        self.follow_turns();
         let brief = payload.trim() == "brief";
         // Before the model is held: the driver, which answers this, may be waiting for the model.
         let driver = self.handle.driver().ok().flatten().or_else(|| self.driver.clone());
@@ -206,6 +211,9 @@ impl Hub {
             ("exit", self.exit.map_or(Value::Null, exit_json)),
             ("clients", json!(clients)),
             ("ring_from", json!(self.log.oldest())),
+            ("agent_state", json!(look.detector().map_or("unknown", |d| d.judgement().state.name()))),
+            ("agent", json!(look.detector().map(|d| d.rules().name.clone()))),
+            ("turns", json!(look.detector().map_or(0, |d| d.turns()))),
         ]);
         for (key, v) in extra {
             value[key] = v;
@@ -355,11 +363,13 @@ impl Hub {
             return client.say("DENIED", &json!({"error": "a line holds no line ends"}));
         }
         self.pump(now);
+        self.follow_turns();
         let capture = {
             let glass = self.glass.clone();
             let look = glass.look(&self.handle);
             // From here on everything is an answer, so the line is sent before anything else is looked at.
-            Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT_NS)
+            let ready = look.detector().is_some_and(|d| d.is_ready());
+            Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT_NS).by_turn(ready)
         };
         self.prompt = capture.prompt().to_owned();
         let bytes = self.line_bytes(text);

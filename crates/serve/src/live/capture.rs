@@ -1,5 +1,7 @@
 //! `CMD`: a line sent, and the program's output up to its next prompt.
 //!
+//! Where the session's prompt is known, the turn that the line begins is the answer. Otherwise:
+//!
 //! Where the shell marks its prompts (OSC 133), the marks say where the output begins and ends. Otherwise the prompt is
 //! the text in front of the cursor when the line was sent: the output has ended when the same text stands in front of
 //! the cursor again and nothing follows for a moment. A program without a prompt is taken to have done when it has been
@@ -33,6 +35,8 @@ pub(crate) struct Capture {
     output_mark: Option<u64>,
     done_mark: Option<u64>,
     complete: bool,
+    /// The session's prompt is known: the end of the turn is the end of the command.
+    by_turn: bool,
 }
 
 impl Capture {
@@ -53,7 +57,37 @@ impl Capture {
             output_mark: None,
             done_mark: None,
             complete: false,
+            by_turn: false,
         }
+    }
+
+    /// The end of the turn will be told.
+    pub(crate) fn by_turn(mut self, known: bool) -> Self {
+        self.by_turn = known;
+        self
+    }
+
+    /// The answer, when the turn that has ended is this command's.
+    pub(crate) fn turn_ended(
+        &self,
+        byte: u64,
+        text: &str,
+        truncated: bool,
+        interrupted: bool,
+    ) -> Option<Value> {
+        if !self.by_turn || byte < self.begins {
+            return None;
+        }
+        let mut cut = text.len().min(MAX_CAPTURE);
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        Some(json!({
+            "text": &text[..cut],
+            "timeout": false,
+            "truncated": truncated || cut < text.len(),
+            "cancelled": interrupted,
+        }))
     }
 
     /// What the prompt looks like.
@@ -82,6 +116,7 @@ impl Capture {
 
     pub(crate) fn mark(&mut self, mark: Mark, offset: u64) {
         match mark {
+            _ if self.by_turn => {}
             Mark::Output if self.output_mark.is_none() => self.output_mark = Some(offset + 1),
             Mark::Done(_) if self.output_mark.is_some() => {
                 self.done_mark.get_or_insert(offset);
@@ -96,7 +131,8 @@ impl Capture {
         if self.complete {
             return now;
         }
-        (self.started_ns + self.limit_ns).min(now + SETTLED_NS / 2)
+        let limit = self.started_ns + self.limit_ns;
+        if self.by_turn { limit } else { limit.min(now + SETTLED_NS / 2) }
     }
 
     /// The answer, once there is one.
@@ -113,7 +149,7 @@ impl Capture {
         } else {
             quiet >= SETTLED_NS && before_cursor(picture).ends_with(self.prompt.as_str())
         };
-        let done = self.complete || (begun && at_prompt && self.output_mark.is_none());
+        let done = self.complete || (!self.by_turn && begun && at_prompt && self.output_mark.is_none());
         if done {
             return Some(self.response(false, false));
         }

@@ -10,6 +10,7 @@ use tapdeck_term::Generation;
 
 use super::auth::Grants;
 use super::capture::Capture;
+use super::paste::Paste;
 use super::queue::Queue;
 use crate::conn::Conn;
 use crate::wire;
@@ -37,6 +38,7 @@ pub(crate) struct BusState {
     pub(crate) max_frame: usize,
     pub(crate) sub: Option<Sub>,
     pub(crate) capture: Option<Capture>,
+    pub(crate) paste: Option<Box<Paste>>,
 }
 
 /// What a subscriber wants.
@@ -169,7 +171,7 @@ impl Client {
     pub(crate) fn follows(&self) -> bool {
         match &self.kind {
             Kind::Unknown => false,
-            Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some(),
+            Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some() || bus.paste.is_some(),
             Kind::Wire(wire) => wire.opened,
         }
     }

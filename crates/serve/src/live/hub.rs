@@ -15,6 +15,7 @@ use tapdeck_term::Signal;
 use super::auth::Grants;
 use super::client::{BEHIND, Client, Frames, Kind, Missed};
 use super::frame;
+use super::turns::Turns;
 use super::{About, LiveOptions, StartRecording};
 use crate::door::Door;
 use crate::wire::{self, ChunkKind};
@@ -28,6 +29,8 @@ const PIECE: usize = 256 * 1024;
 const IDLE_PIECE: usize = 1 << 20;
 /// The least time between two reads of the log while it is flooding, and what may gather meanwhile.
 const GATHER_NS: u64 = 2 * MS;
+/// With nobody following, the least time between two looks at what the program is doing.
+const GLANCE_NS: u64 = 25 * MS;
 /// How long a client may take to say who it is, and to take something while something waits.
 const HELLO_NS: u64 = 10_000 * MS;
 const STUCK_NS: u64 = 30_000 * MS;
@@ -51,6 +54,7 @@ pub(super) struct Hub {
     bell: Bell,
     stop: Arc<AtomicBool>,
     linger: bool,
+    pub(super) turns: Turns,
     pub(super) clients: BTreeMap<u64, Client>,
     next_number: u64,
     pub(super) size: WinSize,
@@ -74,6 +78,10 @@ pub(super) struct Hub {
 impl Hub {
     pub(super) fn new(session: Session, options: LiveOptions, bell: Bell, stop: Arc<AtomicBool>) -> Self {
         let reader = session.log.reader_from_start(ReaderKind::Lossy);
+        let ring = options.turns.as_ref().map_or(1, |t| t.ring);
+        if let Some(turns) = options.turns {
+            session.glass.detect(turns.rules, turns.limits);
+        }
         Self {
             handle: session.handle,
             log: session.log,
@@ -88,6 +96,7 @@ impl Hub {
             bell,
             stop,
             linger: options.linger,
+            turns: Turns::new(ring, options.on_state),
             clients: BTreeMap::new(),
             next_number: 0,
             size: session.size,
@@ -131,6 +140,8 @@ impl Hub {
             for number in ready.readable {
                 self.serve_client(number, now);
             }
+            self.follow_turns();
+            self.drive_pastes(now);
             self.retry_held();
             self.send_frames(now);
             self.finish_captures(now);
@@ -154,7 +165,16 @@ impl Hub {
                 sooner(self.pumped_ns + GATHER_NS);
             }
         } else if self.exit.is_none() {
-            self.log.arm(self.reader, IDLE_PIECE, &self.bell);
+            // With nobody to see it, what the program is doing is looked at now and then.
+            if now >= self.pumped_ns + GLANCE_NS {
+                self.log.arm(self.reader, 1, &self.bell);
+            } else {
+                self.log.arm(self.reader, IDLE_PIECE, &self.bell);
+                sooner(self.pumped_ns + GLANCE_NS);
+            }
+        }
+        if let Some(at) = self.turns.look_ns {
+            sooner(at);
         }
         for client in self.clients.values() {
             if !client.known || matches!(client.kind, Kind::Unknown) {
@@ -169,6 +189,9 @@ impl Hub {
                         && self.wants_frame(client, sub.seen)
                     {
                         sooner(sub.last_frame_ns + sub.interval_ns);
+                    }
+                    if let Some(paste) = &bus.paste {
+                        sooner(paste.next_look_ns(now));
                     }
                     if let Some(capture) = &bus.capture {
                         sooner(capture.next_look_ns(now));

@@ -21,12 +21,15 @@ mod capture;
 mod client;
 mod frame;
 mod hub;
+mod paste;
 mod queue;
+mod turns;
 
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;
 use hub::Hub;
+pub use turns::{OnState, RING as TURN_RING, TurnOptions};
 
 /// What a session says about itself.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +59,10 @@ pub struct LiveOptions {
     pub doors: Vec<(Door, Grants)>,
     /// Stay after the program's end until somebody has looked.
     pub linger: bool,
+    /// How turns and states are found, if they are.
+    pub turns: Option<TurnOptions>,
+    /// Called when the program's state has changed.
+    pub on_state: Option<OnState>,
     /// How a late recording is started, if it can be.
     pub record: Option<StartRecording>,
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tapdeck_host::registry::{self, Listing, Registered};
 use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recorder, RecordingFile, Session};
 use tapdeck_serve::door::{Address, Door};
-use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording};
+use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
 
 use crate::ending::{Ending, code, say};
 
@@ -30,6 +30,12 @@ pub(crate) struct DoorArgs {
     /// Tokens for those addresses, one a line, each with `human`, `bot` or `observer` in front or none
     #[arg(long, value_name = "FILE", requires = "bus")]
     token_file: Option<PathBuf>,
+    /// The rules by which its turns and states are found, by name; left out, by its command
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// What its prompt looks like, as a regular expression over what stands in front of the cursor
+    #[arg(long, value_name = "RE")]
+    prompt: Option<String>,
     /// This process is the host of a detached session
     #[arg(long, hide = true)]
     pub(crate) detached_host: bool,
@@ -41,6 +47,7 @@ pub(crate) struct Doors {
     listing: Listing,
     doors: Vec<(Door, Grants)>,
     detached: bool,
+    turns: Option<TurnOptions>,
 }
 
 /// What serves a running session. Late recordings are finished before clients are told that all is over.
@@ -55,8 +62,22 @@ impl DoorArgs {
     /// optional.
     pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<Doors>, Ending> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
+        let argv: Vec<String> =
+            launch.command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let turns = match crate::agents::choose(&argv, self.agent.as_deref(), self.prompt.as_deref()) {
+            Ok(turns) => Some(turns),
+            // What was asked for must be there; a rule file that is broken must not keep a program from running.
+            Err(why) if self.agent.is_some() || self.prompt.is_some() => {
+                say(why);
+                return Err(Ending::Code(code::USAGE));
+            }
+            Err(why) => {
+                say(format_args!("turns and states will not be found: {why}"));
+                None
+            }
+        };
         match self.try_open(launch, recording) {
-            Ok(doors) => Ok(Some(doors)),
+            Ok(doors) => Ok(Some(Doors { turns, ..doors })),
             Err(why) if asked => {
                 say(format_args!("cannot open the session to others: {why}"));
                 Err(Ending::Code(code::IO))
@@ -120,7 +141,7 @@ impl DoorArgs {
                 .map(|p| std::path::absolute(p).unwrap_or(p.into()).to_string_lossy().into_owned()),
             human_token: token,
         };
-        Ok(Doors { folder, listing, doors, detached: self.detached_host })
+        Ok(Doors { folder, listing, doors, detached: self.detached_host, turns: None })
     }
 }
 
@@ -143,7 +164,14 @@ impl Doors {
             recording: listing.recording.clone(),
         };
         let record = late.starter(&session, listing);
-        let options = LiveOptions { about, doors: self.doors, linger: self.detached, record: Some(record) };
+        let options = LiveOptions {
+            about,
+            doors: self.doors,
+            linger: self.detached,
+            turns: self.turns,
+            on_state: None,
+            record: Some(record),
+        };
         // Without a thread to spare the program matters more than those who would watch it.
         let live = Live::start(session, options).ok();
         let registered = live.as_ref().and_then(|_| Registered::new(&self.folder, listing).ok());

@@ -94,6 +94,11 @@ fn row(session: &Value) -> Vec<String> {
             Some(signal) => format!("{state} SIG{signal}"),
             None => format!("{state} {}", exit.get("code").cloned().unwrap_or_default()),
         },
+        // What it is doing says more than that it runs.
+        (state, _) if state == "running" => match session["agent_state"].as_str() {
+            Some(agent) if agent != "unknown" => agent.to_owned(),
+            _ => state,
+        },
         (state, _) => state,
     };
     let command: Vec<&str> =

@@ -18,6 +18,7 @@ mod ipc;
 mod kill;
 mod late;
 mod ls;
+mod paste;
 mod peek;
 mod play;
 mod probe;
@@ -31,6 +32,7 @@ mod sessions;
 mod snapshot;
 mod tail;
 mod test;
+mod turns;
 mod verify;
 #[cfg(feature = "tui")]
 mod view;
@@ -40,13 +42,16 @@ mod wait;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Run(run::RunArgs),
-    Rec(rec::RecArgs),
+    Rec(Box<rec::RecArgs>),
     Ls(ls::LsArgs),
     Attach(attach::AttachArgs),
     Peek(peek::PeekArgs),
     Send(send::SendArgs),
     Type(send::TypeArgs),
+    Paste(paste::PasteArgs),
     Wait(wait::WaitArgs),
+    Turns(turns::TurnsArgs),
+    Explain(turns::ExplainArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
     Resize(kill::ResizeArgs),
@@ -81,7 +86,10 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Peek(args) => peek::run(&args),
         Command::Send(args) => send::run(&args),
         Command::Type(args) => send::run_type(&args),
+        Command::Paste(args) => paste::run(&args),
         Command::Wait(args) => wait::run(&args),
+        Command::Turns(args) => turns::run(&args),
+        Command::Explain(args) => turns::run_explain(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Kill(args) => kill::run(&args),
         Command::Resize(args) => kill::run_resize(&args),

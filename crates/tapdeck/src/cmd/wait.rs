@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use regex::Regex;
 use serde_json::{Value, json};
+use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 
 use super::sessions::{Failed, Which, ask, connect, find};
@@ -44,6 +45,9 @@ struct What {
     /// The program has ended
     #[arg(long)]
     exit: bool,
+    /// The program is doing this: working, blocked, idle, done or unknown
+    #[arg(long, value_name = "STATE")]
+    state: Option<AgentState>,
     /// The cursor stands behind something that looks like a prompt, and nothing moves
     #[arg(long)]
     prompt: bool,
@@ -67,9 +71,14 @@ fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
     // Time before this process began to look counts too, but the clock here begins at nought.
     let mut idle_before = Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0)).saturating_sub(now());
     ask(&mut bus, "SUB", &json!({"max_fps": 60}).to_string())?;
+    // A change between the question and the subscription is not to be missed.
+    let now_so = ask(&mut bus, "INFO", "brief")?;
+    let mut state = now_so["agent_state"].as_str().unwrap_or("unknown").to_owned();
     let mut frame = info;
     loop {
-        if args.what.holds(&frame, now().saturating_sub(idle_since) + idle_before) {
+        if args.what.state.is_some_and(|s| state == s.name())
+            || args.what.holds(&frame, now().saturating_sub(idle_since) + idle_before)
+        {
             return Ok(Ending::Code(0));
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
@@ -87,6 +96,9 @@ fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
             Some(got) if got.verb == "OUT" => (idle_since, idle_before) = (now(), Duration::ZERO),
             Some(got) if got.verb == "EVENT" => {
                 let event = got.json();
+                if event["name"] == "STATE" {
+                    state = event["state"].as_str().unwrap_or("unknown").to_owned();
+                }
                 if event["name"] == "CLOSED" {
                     return args.what.ended(&frame, &event["exit"]);
                 }
@@ -110,6 +122,9 @@ impl What {
     }
 
     fn ended(&self, frame: &Value, exit: &Value) -> Result<Ending, Failed> {
+        if self.state == Some(AgentState::Done) {
+            return Ok(Ending::Code(0));
+        }
         if self.exit {
             print(format_args!("{exit}\n"));
             return Ok(Ending::Code(0));

@@ -18,6 +18,7 @@ mod signals;
 mod snapshot;
 mod support;
 mod terminal;
+mod turns;
 #[cfg(feature = "tui")]
 mod view;
 mod vttest;

@@ -1,0 +1,67 @@
+//! Lines of `NAME.events.jsonl`: what happened in a session beside the bytes of its program.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tapdeck_core::turns::{Judgement, Turn};
+use tapdeck_core::{Change, Why};
+
+/// Of an answer as it was shown, this much is written; its bytes are in the recording.
+const TEXT: usize = 1 << 20;
+
+pub(super) fn driver(ts: u64, change: &Change) -> String {
+    let why = match change.why {
+        Why::Claimed => "claimed",
+        Why::Taken => "taken",
+        Why::Released => "released",
+        Why::Left => "left",
+        Why::Expired => "expired",
+    };
+    let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
+    let line = json!({
+        "ts_ns": ts,
+        "kind": "driver",
+        "from": name(&change.from),
+        "to": name(&change.to),
+        "why": why,
+        "fence": change.fence.0,
+    });
+    format!("{line}\n")
+}
+
+/// A turn, with the bytes of the recording where its answer is.
+pub(super) fn turn(ts: u64, base: u64, turn: &Turn) -> String {
+    let mut cut = turn.text.len().min(TEXT);
+    while !turn.text.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    let line = json!({
+        "ts_ns": ts,
+        "kind": "turn",
+        "number": turn.number,
+        "start_byte": base + turn.start.byte,
+        "end_byte": base + turn.end.byte,
+        "start_ns": turn.start.at.wall_ns,
+        "end_ns": turn.end.at.wall_ns,
+        "input": turn.input,
+        "text": &turn.text[..cut],
+        "interrupted": turn.interrupted,
+        "truncated": turn.truncated || cut < turn.text.len(),
+        "evidence": turn.evidence.name(),
+    });
+    format!("{line}\n")
+}
+
+/// A change of state, and why.
+pub(super) fn state(ts: u64, judgement: &Judgement) -> String {
+    let rows: Vec<Value> = judgement.rows.iter().map(|(row, text)| json!([row, text])).collect();
+    let line = json!({
+        "ts_ns": ts,
+        "kind": "state",
+        "state": judgement.state.name(),
+        "evidence": judgement.evidence.name(),
+        "rule": judgement.rule,
+        "rows": rows,
+    });
+    format!("{line}\n")
+}

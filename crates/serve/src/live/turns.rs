@@ -1,0 +1,200 @@
+//! Turns and states of the session: what the model's detector finds is passed on, kept for whoever asks, and recorded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tapdeck_core::base64;
+use tapdeck_core::turns::{Judgement, Limits, Notice, Rules, Turn};
+
+use super::client::{Client, Kind};
+use super::hub::Hub;
+
+/// Turns that are kept, unless told otherwise.
+pub const RING: usize = 32;
+
+/// How turns are found and kept.
+#[derive(Debug, Clone)]
+pub struct TurnOptions {
+    /// What prompts and screens mean.
+    pub rules: Arc<Rules>,
+    /// Bytes of one turn that are kept.
+    pub limits: Limits,
+    /// Turns that are kept.
+    pub ring: usize,
+}
+
+/// Called when the state of the session's program has changed.
+pub type OnState = Box<dyn FnMut(&Value) + Send>;
+
+/// The turns of a session.
+pub(super) struct Turns {
+    kept: VecDeque<Arc<Turn>>,
+    ring: usize,
+    pub(super) on_state: Option<OnState>,
+    /// When the detector wants to look again.
+    pub(super) look_ns: Option<u64>,
+}
+
+impl Turns {
+    pub(super) fn new(ring: usize, on_state: Option<OnState>) -> Self {
+        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, look_ns: None }
+    }
+
+    fn keep(&mut self, turn: &Arc<Turn>) {
+        if self.kept.len() == self.ring {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Arc::clone(turn));
+    }
+
+    fn find(&self, number: u64) -> Option<&Arc<Turn>> {
+        self.kept.iter().find(|t| u64::from(t.number) == number)
+    }
+}
+
+/// A turn as lists show it.
+pub(super) fn brief(session: &str, turn: &Turn) -> Value {
+    json!({
+        "turn_id": format!("{session}:{}", turn.number),
+        "timestamp": turn.end.at.wall_ns / 1_000_000,
+        "byte_length": turn.raw.len(),
+        "interrupted": turn.interrupted,
+        "truncated": turn.truncated,
+    })
+}
+
+/// All there is to say about a turn.
+fn whole(session: &str, turn: &Turn, raw: bool) -> Value {
+    let mut value = brief(session, turn);
+    value["text"] = json!(turn.text);
+    value["input"] = json!(turn.input);
+    value["start_byte"] = json!(turn.start.byte);
+    value["end_byte"] = json!(turn.end.byte);
+    value["start_ns"] = json!(turn.start.at.wall_ns);
+    value["end_ns"] = json!(turn.end.at.wall_ns);
+    value["evidence"] = json!(turn.evidence.name());
+    if raw {
+        value["raw"] = json!(base64::encode(&turn.raw));
+    }
+    value
+}
+
+/// A judgement as data.
+pub(super) fn judged(judgement: &Judgement) -> Value {
+    let rows: Vec<Value> =
+        judgement.rows.iter().map(|(row, text)| json!({"row": row, "text": text})).collect();
+    json!({
+        "state": judgement.state.name(),
+        "evidence": judgement.evidence.name(),
+        "rule": judgement.rule,
+        "rows": rows,
+        "since_ns": judgement.since.wall_ns,
+    })
+}
+
+impl Hub {
+    /// Lets the detector look, and passes on what it found.
+    pub(super) fn follow_turns(&mut self) {
+        let now = self.clock.now();
+        let glass = self.glass.clone();
+        let handle = self.handle.clone();
+        let mut look = glass.look(&handle);
+        look.tick(now);
+        let notices = look.take_notices();
+        self.turns.look_ns = look.detector().and_then(|d| d.deadline_ns());
+        drop(look);
+        for notice in notices {
+            self.handle.found(&notice);
+            match &notice {
+                Notice::Ready(place) => self.announce(&json!({"name": "READY", "seq": place.byte})),
+                Notice::Completed(turn) => self.turn_ended(turn),
+                Notice::Nothing { submitted } => self.answer_captures(*submitted, "", false, false),
+                Notice::State(judgement) => {
+                    let mut event = judged(judgement);
+                    event["name"] = json!("STATE");
+                    self.announce(&event);
+                    event["session"] = json!(self.about.id);
+                    event["session_name"] = json!(self.about.name);
+                    if let Some(on_state) = &mut self.turns.on_state {
+                        on_state(&event);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn turn_ended(&mut self, turn: &Arc<Turn>) {
+        self.turns.keep(turn);
+        let mut event = brief(&self.about.id, turn);
+        event["name"] = json!("TURN");
+        self.announce(&event);
+        self.answer_captures(turn.start.byte, &turn.text, turn.truncated, turn.interrupted);
+    }
+
+    /// Answers those whose command has just ended, at this byte or before.
+    fn answer_captures(&mut self, byte: u64, text: &str, truncated: bool, interrupted: bool) {
+        for client in self.clients.values_mut() {
+            if let Kind::Bus(bus) = &mut client.kind
+                && let Some(answer) =
+                    bus.capture.as_ref().and_then(|c| c.turn_ended(byte, text, truncated, interrupted))
+            {
+                bus.capture = None;
+                client.say("RESP", &answer);
+            }
+        }
+    }
+
+    /// `TURNS {limit}`: what is kept, the oldest first.
+    pub(super) fn list_turns(&mut self, client: &mut Client, payload: &str) {
+        self.follow_turns();
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let limit = request.get("limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let skip = self.turns.kept.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+        let full = request.get("whole").and_then(Value::as_bool).unwrap_or(false);
+        let id = &self.about.id;
+        let show = |t: &Arc<Turn>| if full { whole(id, t, false) } else { brief(id, t) };
+        let turns: Vec<Value> = self.turns.kept.iter().skip(skip).map(show).collect();
+        client.say("TURNS", &Value::from(turns));
+    }
+
+    /// `TURN {number}`: one of them, with everything; without a number the last.
+    pub(super) fn show_turn(&mut self, client: &mut Client, payload: &str) {
+        self.follow_turns();
+        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let raw = request.get("raw").and_then(Value::as_bool).unwrap_or(false);
+        let number = request.get("number").and_then(Value::as_u64);
+        let found = match number {
+            Some(number) => self.turns.find(number),
+            None => self.turns.kept.back(),
+        };
+        match (found, number) {
+            (Some(turn), _) => client.say("TURN", &whole(&self.about.id, turn, raw)),
+            (None, None) => client.say("DENIED", &json!({"error": "there is no turn yet"})),
+            (None, Some(number)) => {
+                let error = format!("there is no turn {number}, or it is kept no more");
+                client.say("DENIED", &json!({"error": error}));
+            }
+        }
+    }
+
+    /// `EXPLAIN`: the state, and all that it rests on.
+    pub(super) fn explain(&mut self, client: &mut Client) {
+        self.follow_turns();
+        let glass = self.glass.clone();
+        let look = glass.look(&self.handle);
+        let Some(detector) = look.detector() else {
+            return client.say("DENIED", &json!({"error": "nobody looks for turns and states here"}));
+        };
+        let mut value = judged(detector.judgement());
+        value["agent"] = json!(detector.rules().name);
+        value["prompt"] = json!(detector.prompt());
+        value["ready"] = json!(detector.is_ready());
+        value["turns"] = json!(detector.turns());
+        value["title"] = json!(look.term().title());
+        let since = detector.judgement().since.mono_ns;
+        value["since_ms"] = json!(self.clock.now().mono_ns.saturating_sub(since) / 1_000_000);
+        client.say("EXPLAIN", &value);
+    }
+}

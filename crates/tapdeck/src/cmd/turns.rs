@@ -1,0 +1,268 @@
+//! `tapdeck turns` and `tapdeck explain`: what was asked of a session's program, what it answered, and what it is doing.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tapdeck_core::base64;
+use tapdeck_host::Source;
+use tapdeck_tape::{Item, Kind};
+
+use super::sessions::{Failed, Which, ask, connect, find};
+use crate::ending::{Ending, code, print};
+use crate::human;
+
+/// List the turns of a session, or show one.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+A turn is what was submitted at a prompt and what the program printed until its next prompt. SESSION may also be a
+recording, whose turns stand in its NAME.events.jsonl.
+
+Examples:
+  tapdeck turns build
+  tapdeck turns demo.ahr --json
+  tapdeck turns show 4711:3 --text
+  tapdeck turns show build --raw | less -R"
+)]
+pub(crate) struct TurnsArgs {
+    #[command(subcommand)]
+    show: Option<Show>,
+    /// Id or name of a live session, or a recording; left out, the only session there is
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+    /// As a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Show {
+    Show(ShowArgs),
+}
+
+/// Show one turn.
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// The turn, as SESSION:NUMBER; without a number the last one
+    #[arg(value_name = "ID")]
+    id: String,
+    /// The bytes that the program wrote
+    #[arg(long, group = "how")]
+    raw: bool,
+    /// The text as it was shown, and nothing else (the default)
+    #[arg(long, group = "how")]
+    text: bool,
+    /// Everything there is to say about it
+    #[arg(long, group = "how")]
+    json: bool,
+}
+
+/// Say what a session's program is doing, and why that is thought.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tapdeck explain build
+  tapdeck explain build --json")]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    which: Which,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &TurnsArgs) -> Ending {
+    let done = match &args.show {
+        Some(Show::Show(args)) => show(args),
+        None => list(args),
+    };
+    done.unwrap_or_else(Failed::end)
+}
+
+pub(crate) fn run_explain(args: &ExplainArgs) -> Ending {
+    explain(args).unwrap_or_else(Failed::end)
+}
+
+fn list(args: &TurnsArgs) -> Result<Ending, Failed> {
+    let turns = match args.session.as_deref().filter(|s| is_recording(s)) {
+        Some(recording) => recorded(Path::new(recording))?.iter().map(brief).collect(),
+        None => live(args.session.as_deref())?,
+    };
+    if args.json {
+        print(format_args!("{}\n", human::json(&Value::from(turns))));
+        return Ok(Ending::Code(0));
+    }
+    for turn in &turns {
+        let flag = |key: &str, name| if turn[key].as_bool().unwrap_or(false) { name } else { "" };
+        let input = turn["input"].as_str().unwrap_or("");
+        let first = input.lines().next().unwrap_or("");
+        print(format_args!(
+            "{:<14} {:>9} B  {}{}{}\n",
+            turn["turn_id"].as_str().unwrap_or("-"),
+            turn["byte_length"].as_u64().unwrap_or(0),
+            human::printable(first),
+            flag("interrupted", "  (interrupted)"),
+            flag("truncated", "  (cut)"),
+        ));
+    }
+    Ok(Ending::Code(0))
+}
+
+fn live(session: Option<&str>) -> Result<Vec<Value>, Failed> {
+    let listing = find(session)?;
+    let mut bus = connect(&listing, "turns", "observer")?;
+    let turns = ask(&mut bus, "TURNS", &json!({"whole": true}).to_string())?;
+    Ok(turns.as_array().into_iter().flatten().map(brief).collect())
+}
+
+/// What a list has of a turn.
+fn brief(turn: &Value) -> Value {
+    let mut out = serde_json::Map::new();
+    for key in ["turn_id", "timestamp", "byte_length", "interrupted", "truncated", "input"] {
+        out.insert(key.into(), turn[key].clone());
+    }
+    out.into()
+}
+
+fn is_recording(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|e| e == "ahr") && Path::new(name).exists()
+}
+
+/// The turns of a recording.
+fn recorded(path: &Path) -> Result<Vec<Value>, Failed> {
+    let sidecar = tapdeck_host::sidecar(path, "events.jsonl");
+    let text = match std::fs::read_to_string(&sidecar) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Failed(format!("{}: {e}", sidecar.display()), code::IO)),
+    };
+    let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("recording").to_owned();
+    let mut turns = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let wrong = |e| Failed(format!("{}, line {}: {e}", sidecar.display(), n + 1), code::IO);
+        let mut turn: Value = serde_json::from_str(line).map_err(wrong)?;
+        if turn["kind"] != "turn" {
+            continue;
+        }
+        let number = |key: &str| turn[key].as_u64().unwrap_or(0);
+        let (length, ms) =
+            (number("end_byte").saturating_sub(number("start_byte")), number("end_ns") / 1_000_000);
+        turn["turn_id"] = json!(format!("{stem}:{}", number("number")));
+        turn["byte_length"] = json!(length);
+        turn["timestamp"] = json!(ms);
+        turns.push(turn);
+    }
+    Ok(turns)
+}
+
+fn show(args: &ShowArgs) -> Result<Ending, Failed> {
+    let (session, number) = match args.id.rsplit_once(':') {
+        Some((session, number)) => match number.parse::<u64>() {
+            Ok(number) => (session, Some(number)),
+            Err(_) => (args.id.as_str(), None),
+        },
+        None => (args.id.as_str(), None),
+    };
+    let turn = if is_recording(session) {
+        of_recording(Path::new(session), number)?
+    } else {
+        let listing = find(Some(session))?;
+        let mut bus = connect(&listing, "turns", "observer")?;
+        let mut request = json!({"raw": true});
+        if let Some(number) = number {
+            request["number"] = json!(number);
+        }
+        match bus.ask("TURN", &request.to_string(), super::sessions::ANSWER) {
+            Ok(frame) => frame.json(),
+            Err(tapdeck_serve::client::ClientError::Denied(why)) => {
+                return Err(Failed(why, code::NOT_FOUND));
+            }
+            Err(e) => return Err(e.into()),
+        }
+    };
+    let text = turn["text"].as_str().unwrap_or("");
+    if args.json {
+        let mut turn = turn.clone();
+        turn.as_object_mut().map(|t| t.remove("raw"));
+        print(format_args!("{}\n", human::json(&turn)));
+    } else if args.raw {
+        let raw = turn["raw"].as_str().and_then(base64::decode).unwrap_or_default();
+        let mut out = std::io::stdout().lock();
+        if let Err(e) = out.write_all(&raw).and_then(|()| out.flush()) {
+            crate::ending::output_failed(&e);
+        }
+    } else {
+        print(format_args!("{text}"));
+        if !text.is_empty() && !text.ends_with('\n') {
+            print(format_args!("\n"));
+        }
+    }
+    Ok(Ending::Code(0))
+}
+
+/// A turn of a recording, with its bytes.
+fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failed> {
+    let mut turns = recorded(path)?;
+    let at = match number {
+        Some(number) => turns.iter().position(|t| t["number"] == json!(number)),
+        None => turns.len().checked_sub(1),
+    };
+    let none = || Failed(format!("{} has no such turn", path.display()), code::NOT_FOUND);
+    let mut turn = turns.swap_remove(at.ok_or_else(none)?);
+    let place = |key: &str| turn[key].as_u64().unwrap_or(0);
+    let (start, end) = (place("start_byte"), place("end_byte"));
+    let failed = |e: &dyn std::fmt::Display| Failed(format!("{}: {e}", path.display()), code::IO);
+    let source = Source::find(path, None, None).map_err(|e| failed(&e))?;
+    let mut reader = source.open().map_err(|e| failed(&e))?;
+    let mut raw = Vec::new();
+    let mut at = 0u64;
+    while at < end {
+        let Some(item) = reader.next_item().map_err(|e| failed(&e))? else { break };
+        let Item::Event(event) = item else { continue };
+        match event.kind {
+            Kind::Output(bytes) => {
+                let place = |offset: u64| {
+                    usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX).min(bytes.len())
+                };
+                raw.extend_from_slice(&bytes[place(start)..place(end)]);
+                at += bytes.len() as u64;
+            }
+            Kind::Lost(n) => at += n,
+            _ => {}
+        }
+    }
+    turn["raw"] = json!(base64::encode(&raw));
+    Ok(turn)
+}
+
+fn explain(args: &ExplainArgs) -> Result<Ending, Failed> {
+    let listing = find(args.which.session.as_deref())?;
+    let mut bus = connect(&listing, "explain", "observer")?;
+    let value = ask(&mut bus, "EXPLAIN", "")?;
+    if args.json {
+        print(format_args!("{}\n", human::json(&value)));
+        return Ok(Ending::Code(0));
+    }
+    let text = |key: &str| human::printable(value[key].as_str().unwrap_or("-"));
+    let since = Duration::from_millis(value["since_ms"].as_u64().unwrap_or(0));
+    print(format_args!("state     {} for {}\n", text("state"), human::duration(since)));
+    print(format_args!("because   {} ({})\n", text("rule"), text("evidence")));
+    for row in value["rows"].as_array().into_iter().flatten() {
+        let line = human::printable(row["text"].as_str().unwrap_or(""));
+        print(format_args!("row {:<5} {line}\n", row["row"].as_u64().unwrap_or(0)));
+    }
+    print(format_args!("rules     {}\n", text("agent")));
+    if value["prompt"].as_str().is_some_and(|p| !p.is_empty()) {
+        print(format_args!("prompt    {:?}\n", value["prompt"].as_str().unwrap_or("")));
+    }
+    if value["title"].as_str().is_some_and(|p| !p.is_empty()) {
+        print(format_args!("title     {}\n", text("title")));
+    }
+    print(format_args!("turns     {}\n", value["turns"].as_u64().unwrap_or(0)));
+    Ok(Ending::Code(0))
+}

@@ -1,0 +1,208 @@
+//! Turns and states, live: real programs that read a line at a time, driven over the bus and from the command line.
+
+use serde_json::{Value, json};
+use tapdeck_serve::client::{Bus, Hello};
+use tapdeck_serve::door::Address;
+
+use crate::support::{Home, PATIENCE, has};
+
+/// A session in the background, ended with the test.
+struct Session<'h> {
+    home: &'h Home,
+    id: String,
+}
+
+impl<'h> Session<'h> {
+    fn start(home: &'h Home, env: &[(&str, &str)], command: &[&str]) -> Self {
+        let args = ["run", "-d", "--"].into_iter().chain(command.iter().copied());
+        let out = home.tapdeck(args).envs(env.iter().copied()).output().expect("tapdeck runs");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let id = String::from_utf8(out.stdout).expect("text").trim().to_owned();
+        Self { home, id }
+    }
+
+    fn tapdeck(&self, args: &[&str]) -> (i32, String) {
+        let args: Vec<&str> = args.iter().map(|a| if *a == "@" { self.id.as_str() } else { a }).collect();
+        let out = self.home.run(&args);
+        let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+        (out.status.code().unwrap_or(-1), text)
+    }
+
+    fn wait(&self, state: &str) {
+        let (code, said) = self.tapdeck(&["wait", "@", "--state", state, "--timeout", "30"]);
+        assert_eq!(code, 0, "not {state}: {said} {}", self.tapdeck(&["peek", "@"]).1);
+    }
+
+    fn bus(&self) -> Bus {
+        let socket = self.home.path("run").join("tapdeck").join(format!("{}.sock", self.id));
+        let mut bus = Bus::connect(&Address::Unix(socket)).expect("connected");
+        bus.hello(&Hello { role: "bot", name: "test", token: None }, PATIENCE).expect("welcome");
+        bus
+    }
+
+    fn turns(&self) -> Vec<Value> {
+        let (_, text) = self.tapdeck(&["turns", "@", "--json"]);
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.tapdeck(&["kill", "@"]);
+    }
+}
+
+fn cmd(bus: &mut Bus, line: &str) -> String {
+    let answer = bus.ask("CMD", line, PATIENCE).expect("an answer").json();
+    assert_eq!(answer["timeout"], json!(false), "{line}: {answer}");
+    answer["text"].as_str().expect("text").to_owned()
+}
+
+/// Program, environment, and its commands with what each must print.
+type Repl<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
+
+const TWO_LINES: &str = r"\[\e[32m\]me@host\[\e[0m\] \[\e[34m\]\w\[\e[0m\]\n\[\e[35m\]❯\[\e[0m\] ";
+
+#[test]
+fn each_command_has_exactly_its_output() {
+    let repls: [Repl<'_>; 7] = [
+        (
+            &["bash", "--norc"],
+            &[],
+            &[
+                ("echo hi", "hi\n"),
+                ("printf abc", "abc"),
+                ("true", ""),
+                ("seq 100 | tail -3", "98\n99\n100\n"),
+                ("printf '\\033[31mred\\033[0m\\n'", "red\n"),
+                ("echo; echo b; echo", "\nb\n\n"),
+            ],
+        ),
+        (
+            &["bash", "--norc"],
+            &[("PS1", TWO_LINES)],
+            &[("echo hi", "hi\n"), ("cd /usr", ""), ("printf 'a\\nb'", "a\nb"), ("pwd", "/usr\n")],
+        ),
+        (
+            &["bash", "--norc", "--noediting"],
+            &[],
+            &[("echo hi", "hi\n"), ("printf abc", "abc"), ("true", "")],
+        ),
+        (
+            &["zsh", "-f"],
+            &[("PROMPT", "%F{green}%~%f\n%F{blue}->%f ")],
+            &[("echo hi", "hi\n"), ("printf abc", "abc"), ("cd /usr", ""), ("seq 3", "1\n2\n3\n")],
+        ),
+        (
+            &["python3", "-q"],
+            &[],
+            &[("print(6*7)", "42\n"), ("x = 1", ""), ("print('a\\nb')", "a\nb\n"), ("x", "1\n")],
+        ),
+        (&["sqlite3"], &[], &[("select 1;", "1\n"), ("select 'a' union select 'b';", "a\nb\n")]),
+        (&["node"], &[("NODE_NO_READLINE", "")], &[("1+1", "2\n"), ("console.log('x')", "x\nundefined\n")]),
+    ];
+    for (command, env, lines) in repls {
+        if !has(command[0]) {
+            continue;
+        }
+        let home = Home::new();
+        let session = Session::start(&home, env, command);
+        session.wait("idle");
+        let mut bus = session.bus();
+        for (line, wanted) in lines {
+            let got = cmd(&mut bus, line);
+            assert_eq!(&got, wanted, "{command:?}: {line}\n{}", session.tapdeck(&["peek", "@"]).1);
+        }
+        drop(bus);
+        let wanted: Vec<&str> = lines.iter().filter(|(_, w)| !w.is_empty()).map(|(l, _)| *l).collect();
+        let turns = session.turns();
+        let got: Vec<&str> = turns.iter().filter_map(|t| t["input"].as_str()).collect();
+        assert_eq!(got, wanted, "{command:?}: no empty turns, each with what was asked");
+    }
+}
+
+#[test]
+fn an_interrupted_turn_says_so_and_turns_survive_in_the_recording() {
+    let home = Home::new();
+    let tape = home.path("demo.ahr");
+    let tape = tape.to_str().expect("text");
+    let out = home.run(["rec", "-d", tape, "--", "bash", "--norc"]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let id = String::from_utf8(out.stdout).expect("text").trim().to_owned();
+    let session = Session { home: &home, id };
+    session.wait("idle");
+    session.tapdeck(&["type", "@", "echo one; sleep 1000", "--enter"]);
+    session.tapdeck(&["wait", "@", "--text", "^one$"]);
+    session.wait("working");
+    session.tapdeck(&["send", "@", "C-c"]);
+    session.wait("idle");
+    session.tapdeck(&["type", "@", "printf '\\033[1mtwo\\033[m'", "--enter"]);
+    session.tapdeck(&["wait", "@", "--text", "^two"]);
+    session.wait("idle");
+    let (_, explained) = session.tapdeck(&["explain", "@"]);
+    assert!(explained.contains("idle") && explained.contains("rules     shell"), "{explained}");
+    let live = session.turns();
+    assert_eq!(live.len(), 2, "{live:?}");
+    assert_eq!((&live[0]["interrupted"], &live[1]["interrupted"]), (&json!(true), &json!(false)));
+    let id = live[1]["turn_id"].as_str().expect("an id").to_owned();
+    assert_eq!(session.tapdeck(&["turns", "show", &id]).1, "two\n");
+    assert_eq!(session.tapdeck(&["turns", "show", &id, "--raw"]).1, "\u{1b}[1mtwo\u{1b}[m");
+    assert_eq!(session.tapdeck(&["turns", "show", "@:9"]).0, 3);
+    drop(session);
+    let out = home.run(["turns", tape, "--json"]);
+    let recorded: Vec<Value> = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert_eq!(recorded.len(), 2, "{recorded:?}");
+    assert_eq!(recorded[0]["input"], json!("echo one; sleep 1000"));
+    let out = home.run(["turns", "show", &format!("{tape}:2"), "--raw"]);
+    assert_eq!(out.stdout, b"\x1b[1mtwo\x1b[m");
+}
+
+#[test]
+fn a_prompt_is_delivered_once_or_said_not_to_be() {
+    let home = Home::new();
+    let session = Session::start(&home, &[], &["bash", "--norc"]);
+    session.wait("idle");
+    let long = format!("echo {}", "0123456789 ".repeat(9_100));
+    let texts = ["echo hello", "true", "for i in 1 2\ndo echo line $i\ndone", "echo a\necho b", &long];
+    let mut wanted = Vec::new();
+    for round in 0..4 {
+        for text in texts {
+            let (code, said) = session.tapdeck(&["paste", "@", text]);
+            assert_eq!(code, 0, "round {round}: {said}");
+            assert!(said.starts_with("submitted: "), "{said}");
+            session.wait("idle");
+            if text != "true" {
+                wanted.push(text.lines().next().expect("a line").to_owned());
+            }
+        }
+    }
+    let turns = session.turns();
+    assert_eq!(turns.len(), wanted.len(), "each was submitted once: {turns:?}");
+    let (_, answer) = session.tapdeck(&["turns", "show", "@"]);
+    assert_eq!(answer.trim_end(), long.strip_prefix("echo ").expect("a prefix").trim_end());
+    // Whoever asks a question is not answered by a prompt that was for somebody else.
+    session.tapdeck(&["type", "@", "read -p 'Password: ' x", "--enter"]);
+    session.wait("blocked");
+    let (code, said) = session.tapdeck(&["paste", "@", "echo wrong"]);
+    assert!(code == 1 && said.contains("blocked: "), "{said}");
+    session.tapdeck(&["send", "@", "C-c"]);
+    session.wait("idle");
+    session.tapdeck(&["type", "@", "stty -echo; sleep 1000", "--enter"]);
+    session.wait("working");
+    let (code, said) = session.tapdeck(&["paste", "@", "echo late", "--timeout", "1"]);
+    assert!(code == 1 && said.contains("stalled: ") && said.contains("nothing was sent"), "{said}");
+}
+
+#[test]
+fn several_lines_are_not_typed_into_a_program_that_would_run_each() {
+    let home = Home::new();
+    let session = Session::start(&home, &[], &["bash", "--norc", "--noediting"]);
+    session.wait("idle");
+    let (code, said) = session.tapdeck(&["paste", "@", "touch one\ntouch two"]);
+    assert!(code == 1 && said.contains("bracketed paste"), "{said}");
+    assert!(!home.path("one").exists());
+    let (code, said) = session.tapdeck(&["paste", "@", "echo \u{1b}[31mx\u{7}"]);
+    assert_eq!(code, 0, "{said}");
+    session.wait("idle");
+    assert_eq!(session.tapdeck(&["turns", "show", "@"]).1, "[31mx\n", "without its controls");
+}
