@@ -71,9 +71,14 @@ fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
     // Time before this process began to look counts too, but the clock here begins at nought.
     let mut idle_before = Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0)).saturating_sub(now());
     ask(&mut bus, "SUB", &json!({"max_fps": 60}).to_string())?;
-    // A change between the question and the subscription is not to be missed.
-    let now_so = ask(&mut bus, "INFO", "brief")?;
-    let mut state = now_so["agent_state"].as_str().unwrap_or("unknown").to_owned();
+    let mut state = info["agent_state"].as_str().unwrap_or("unknown").to_owned();
+    if args.what.state.is_some()
+        && info["done"] != true
+        && let Ok(again) = ask(&mut bus, "INFO", "brief")
+    {
+        // A change between the question and the subscription is not to be missed.
+        state = again["agent_state"].as_str().unwrap_or("unknown").to_owned();
+    }
     let mut frame = info;
     loop {
         if args.what.state.is_some_and(|s| state == s.name())
