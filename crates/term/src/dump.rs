@@ -20,25 +20,33 @@ struct Painter<'a> {
     m: &'a Machine,
     pen: Style,
     joiner: Joiner,
+    /// The ASCII character that was put last, which `joiner` has yet to be told of: most text is nothing else.
+    ascii: Option<u8>,
     clusters: bool,
 }
 
 impl<'a> Painter<'a> {
     fn new(m: &'a Machine) -> Self {
         let clusters = m.settings.clusters;
-        Self { out: Vec::new(), m, pen: Style::default(), joiner: Joiner::NONE, clusters }
+        Self { out: Vec::new(), m, pen: Style::default(), joiner: Joiner::NONE, ascii: None, clusters }
     }
 
     fn put(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
+        self.part();
+    }
+
+    /// What was put last joins nothing.
+    fn part(&mut self) {
         self.joiner = Joiner::NONE;
+        self.ascii = None;
     }
 
     fn pen(&mut self, style: Style) {
         if style == self.pen {
             return;
         }
-        self.joiner = Joiner::NONE;
+        self.part();
         if style.link != self.pen.link {
             match self.m.links.get(style.link) {
                 Some(l) if l.id.is_empty() => self.put(&format!("\x1b]8;;{}\x1b\\", l.uri)),
@@ -59,7 +67,18 @@ impl<'a> Painter<'a> {
 
     /// One character. Where it would join the one before, or not be as wide as it is, the cluster mode is used.
     fn character(&mut self, text: &str, width: usize) {
+        // ASCII behind ASCII never joins, and is as wide in either mode.
+        let fresh = self.ascii.is_some() || self.joiner == Joiner::NONE;
+        if let ([c], true) = (text.as_bytes(), fresh) {
+            self.out.push(*c);
+            self.ascii = Some(*c);
+            return;
+        }
         let props = Props::new();
+        if let Some(c) = self.ascii.take() {
+            self.joiner = Joiner::NONE;
+            self.joiner.push(props.of(char::from(c)));
+        }
         let mut chars = text.chars();
         let Some(first) = chars.next() else { return };
         if self.joiner.push(props.of(first)) {
@@ -82,6 +101,16 @@ impl<'a> Painter<'a> {
 
     /// A row from its first column on, on a blank row. Leaves the cursor wherever it ends.
     fn row(&mut self, line: Line<'_>) {
+        if let Some(text) = line.as_written() {
+            if let Some(last) = text.bytes().last() {
+                self.pen(Style::default());
+                // Of what stands before it, only the first character could join anything.
+                self.character(&text[..1], 1);
+                self.out.extend_from_slice(&text.as_bytes()[1..]);
+                self.ascii = Some(last);
+            }
+            return;
+        }
         let mut gap = 0;
         let mut gap_style = Style::default();
         line.each(|text, width, style| {
@@ -449,8 +478,14 @@ impl Term {
         if m.protection == Protection::Iso && m.pen.has(Attrs::PROTECTED) {
             out.extend_from_slice(b"\x1bV");
         }
-        let mut p =
-            Painter { out, m, pen: Style { link: 0, ..m.pen.into() }, joiner: Joiner::NONE, clusters: true };
+        let mut p = Painter {
+            out,
+            m,
+            pen: Style { link: 0, ..m.pen.into() },
+            joiner: Joiner::NONE,
+            ascii: None,
+            clusters: true,
+        };
         p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.

@@ -86,6 +86,14 @@ impl<'a> Line<'a> {
         Cow::Owned(out)
     }
 
+    /// The text of a row that has no style and is kept as text, with every blank that was written.
+    pub(crate) fn as_written(&self) -> Option<&'a str> {
+        match &self.body {
+            Body::Packed(p) => p.as_plain(),
+            Body::Live(_) => None,
+        }
+    }
+
     /// The text of a row that has no style and is kept as text.
     fn as_plain(&self) -> Option<&'a str> {
         match &self.body {
