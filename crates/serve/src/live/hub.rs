@@ -31,6 +31,11 @@ const IDLE_PIECE: usize = 1 << 20;
 const GATHER_NS: u64 = 2 * MS;
 /// With nobody following, the least time between two looks at what the program is doing.
 const GLANCE_NS: u64 = 25 * MS;
+/// A turn that takes longer than this is followed by a rest of so many times its length, so that those who watch a flood
+/// take their share of the machine and no more; and no turn passes on more than this much time's worth.
+const SHORT_TURN_NS: u64 = MS;
+const LONG_TURN_NS: u64 = 4 * MS;
+const REST: u64 = 3;
 /// How long a client may take to say who it is, and to take something while something waits.
 const HELLO_NS: u64 = 10_000 * MS;
 const STUCK_NS: u64 = 30_000 * MS;
@@ -68,6 +73,7 @@ pub(super) struct Hub {
     /// What the program's prompt looks like, once known.
     pub(super) prompt: String,
     pumped_ns: u64,
+    rest_until_ns: u64,
     /// Output bytes that have been passed on.
     passed: u64,
     entries: Vec<Entry>,
@@ -108,6 +114,7 @@ impl Hub {
             last_output_ns: 0,
             prompt: String::new(),
             pumped_ns: 0,
+            rest_until_ns: 0,
             passed: 0,
             entries: Vec::new(),
             full: None,
@@ -128,12 +135,17 @@ impl Hub {
                     break;
                 }
             }
-            let ready = self.wait(now, farewell_ns);
+            let resting = !stopping && now < self.rest_until_ns;
+            let ready = self.wait(now, farewell_ns, resting);
             let now = self.clock.now().mono_ns;
             if ready.bell {
                 self.bell.quieten();
             }
-            self.pump(now);
+            let resting = !stopping && now < self.rest_until_ns;
+            if !resting {
+                self.pump(now);
+            }
+            let asked = !ready.readable.is_empty();
             for door in ready.doors {
                 self.accept(door, now);
             }
@@ -143,20 +155,30 @@ impl Hub {
             self.follow_turns();
             self.drive_pastes(now);
             self.retry_held();
+            // Whoever asks is answered in any case.
+            if resting && !asked {
+                continue;
+            }
             self.send_frames(now);
             self.finish_captures(now);
             self.flush(now);
+            let then = self.clock.now().mono_ns;
+            if then > now + SHORT_TURN_NS && self.clients.values().any(Client::follows) {
+                self.rest_until_ns = then + REST * (then - now);
+            }
         }
         for client in self.clients.values() {
             client.conn.shutdown(Shutdown::Both);
         }
     }
 
-    fn wait(&mut self, now: u64, farewell_ns: Option<u64>) -> Ready {
+    fn wait(&mut self, now: u64, farewell_ns: Option<u64>, resting: bool) -> Ready {
         let mut deadline = farewell_ns;
         let mut sooner = |at: u64| deadline = Some(deadline.map_or(at, |d: u64| d.min(at)));
         // In a flood the log is read now and then, in large pieces; otherwise as soon as something comes.
-        if self.clients.values().any(Client::follows) {
+        if resting {
+            sooner(self.rest_until_ns);
+        } else if self.clients.values().any(Client::follows) {
             let rested = now >= self.pumped_ns + GATHER_NS;
             if rested {
                 self.log.arm(self.reader, 1, &self.bell);
@@ -173,10 +195,11 @@ impl Hub {
                 sooner(self.pumped_ns + GLANCE_NS);
             }
         }
-        if let Some(at) = self.turns.look_ns {
+        if let Some(at) = self.turns.look_ns.filter(|_| !resting) {
             sooner(at);
         }
-        for client in self.clients.values() {
+        // A rest is short, and nothing that is due is late for it.
+        for client in self.clients.values().filter(|_| !resting) {
             if !client.known || matches!(client.kind, Kind::Unknown) {
                 sooner(client.came_ns + HELLO_NS);
             }
@@ -221,7 +244,7 @@ impl Hub {
             if !held && !client.closing {
                 flags |= PollFlags::IN;
             }
-            if !client.queue.is_empty() {
+            if !client.queue.is_empty() && !(resting && client.follows()) {
                 flags |= PollFlags::OUT;
             }
             fds.push(PollFd::new(&client.conn, flags));
@@ -282,6 +305,7 @@ impl Hub {
     /// Reads the log and passes on what is in it.
     pub(super) fn pump(&mut self, now: u64) {
         self.pumped_ns = now;
+        let follows = self.clients.values().any(Client::follows);
         let mut entries = std::mem::take(&mut self.entries);
         loop {
             entries.clear();
@@ -295,8 +319,11 @@ impl Hub {
                 self.pass_on(&entry, now);
             }
             // Whoever follows gets it piece by piece, so that queues fill no more than they must.
-            if self.clients.values().any(Client::follows) {
+            if follows {
                 self.flush(now);
+                if self.exit.is_none() && self.clock.now().mono_ns > now + LONG_TURN_NS {
+                    break;
+                }
             }
         }
         self.entries = entries;
