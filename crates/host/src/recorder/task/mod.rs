@@ -1,0 +1,353 @@
+//! What the recorder's thread does: sleeps until there is enough to do, turns the log's events into records, and tells of
+//! the session in the sidecars.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, Stream, WinSize};
+use tapdeck_tape::Losses;
+use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
+use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::scrub::{scrub_line, scrub_meta};
+
+use super::file::{RecordingFile, replace_file, sidecar};
+use super::live::Indexing;
+use super::scrub::Held;
+use super::seal::Sealing;
+use super::snapshots::Snapshots;
+use super::{BLOCK_AGE_NS, RecordOptions, Report, events};
+use crate::clock::Clock;
+use crate::inbox::Anchor;
+use crate::shared::{SharedLog, Woken};
+
+mod blocks;
+
+use blocks::Disk;
+
+/// The state of a recording.
+pub(super) struct Task {
+    file: RecordingFile,
+    log: SharedLog,
+    reader: ReaderId,
+    clock: Clock,
+    options: RecordOptions,
+    meta: Meta,
+    builder: BlockBuilder,
+    base_off: u64,
+    stream: Stream,
+    size: WinSize,
+    /// Time of the newest record.
+    last_ts: u64,
+    /// Whether output at full speed is worth compressing, and how many blocks of it there were.
+    shrinks: bool,
+    hurried: u32,
+    disk: Disk,
+    /// Output in the block in hand, and output that the disk refused since it last took something.
+    in_block: u64,
+    refused: u64,
+    lost: u64,
+    output_bytes: u64,
+    trouble: Option<String>,
+    events: Option<std::fs::File>,
+    /// Why the last block was not written, since somebody last asked.
+    refusal: Option<String>,
+    snapshots: Snapshots,
+    pub(super) seal: Option<Sealing>,
+    /// What is held back to be scrubbed.
+    pub(super) held: Option<Held>,
+    index: Indexing,
+    /// The block in hand was filled by a program in a hurry.
+    hurry: bool,
+    /// The session is over: whatever can still be written is tried at once.
+    closing: bool,
+}
+
+impl Task {
+    pub(super) fn new(
+        file: RecordingFile,
+        log: SharedLog,
+        reader: ReaderId,
+        clock: Clock,
+        options: RecordOptions,
+        meta: Meta,
+    ) -> Self {
+        let base_off = file.start_off();
+        let snapshots = Snapshots::new(&file, log.clone(), reader);
+        let index = Indexing::new(&file, options.index);
+        Self {
+            file,
+            log,
+            reader,
+            clock,
+            options,
+            meta,
+            builder: BlockBuilder::new(base_off),
+            base_off,
+            stream: Stream::Out,
+            size: WinSize::default(),
+            last_ts: 0,
+            shrinks: true,
+            hurried: 0,
+            disk: Disk::Fine,
+            in_block: 0,
+            refused: 0,
+            lost: 0,
+            output_bytes: 0,
+            trouble: None,
+            events: None,
+            refusal: None,
+            snapshots,
+            seal: None,
+            held: None,
+            index,
+            hurry: false,
+            closing: false,
+        }
+    }
+
+    /// The recording begins in the middle of the session, at this byte and time, in this size.
+    pub(super) fn begin_late(&mut self, from: u64, ts: u64, size: WinSize) {
+        self.builder = BlockBuilder::new(self.base_off + from);
+        self.size = size;
+        self.meta.extra.insert("firstByte".into(), from.into());
+        let size = size.or_default();
+        self.push(Record::resize(ts, size.cols, size.rows));
+    }
+
+    /// Records until the log is closed.
+    pub(super) fn run(mut self) -> Report {
+        self.write_meta();
+        loop {
+            let woken = self.sleep();
+            self.take_entries();
+            let now = self.clock.now().wall_ns;
+            self.release(now, woken != Woken::Ready);
+            let old = self.builder.first_ts().is_some_and(|first| now >= first + BLOCK_AGE_NS);
+            if old || woken == Woken::Flush {
+                self.write_block(false);
+            }
+            match woken {
+                Woken::Ready => {}
+                Woken::Flush => {
+                    self.sync();
+                    self.log.flushed();
+                }
+                Woken::Closed => break,
+            }
+        }
+        self.finish()
+    }
+
+    /// Sleeps until there is enough to do, or the block in hand is old enough.
+    fn sleep(&self) -> Woken {
+        let held = self.held.as_ref().and_then(Held::due_ns);
+        let block = self.builder.first_ts().map(|first| first + BLOCK_AGE_NS);
+        let Some(due) = held.into_iter().chain(block).min() else {
+            return self.log.wait(self.reader, 1, None);
+        };
+        let due = due.saturating_sub(self.clock.now().wall_ns);
+        let room = BLOCK_LIMIT.saturating_sub(self.builder.len()).max(1);
+        self.log.wait(self.reader, room, Some(Duration::from_nanos(due)))
+    }
+
+    fn take_entries(&mut self) {
+        let mut entries = Vec::new();
+        loop {
+            if let Some(lag) = self.log.read(self.reader, BLOCK_LIMIT, &mut entries) {
+                self.note_lag(&lag);
+            }
+            if entries.is_empty() {
+                return;
+            }
+            if let Some(held) = &mut self.held {
+                entries.drain(..).for_each(|entry| held.push(entry));
+                self.release(self.clock.now().wall_ns, false);
+            } else {
+                self.take_all(entries.drain(..));
+            }
+        }
+    }
+
+    /// Takes what has been held back long enough, or all of it.
+    fn release(&mut self, now: u64, all: bool) {
+        if let Some(held) = &mut self.held {
+            let entries = held.release(now, all);
+            self.take_all(entries.into_iter());
+        }
+    }
+
+    fn take_all(&mut self, entries: impl Iterator<Item = Entry>) {
+        let mut entries = entries.peekable();
+        while let Some(entry) = entries.next() {
+            self.take(entry);
+            // Snapshots that came together share a block and a sync; what follows them does not.
+            let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
+            if !more && self.snapshots.waiting() {
+                self.commit_snapshots();
+            }
+        }
+    }
+
+    fn take(&mut self, entry: Entry) {
+        let ts = entry.at.wall_ns;
+        match entry.event {
+            Event::Output { stream, bytes } => {
+                if stream != self.stream {
+                    self.stream = stream;
+                    self.push(Record::mark(ts, Mark::Stream(if stream == Stream::Out { 1 } else { 2 })));
+                }
+                self.output_bytes += bytes.len() as u64;
+                self.push(Record::data(ts, self.base_off + entry.offset, bytes));
+            }
+            Event::Input { bytes, .. } if self.options.input => self.push(Record::input(ts, bytes)),
+            Event::Resize(size) => {
+                self.size = size;
+                let size = size.or_default();
+                self.push(Record::resize(ts, size.cols, size.rows));
+            }
+            Event::Driver(change) => {
+                self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
+                self.write_event(&events::driver(ts, &change));
+            }
+            Event::Snapshot { id, label } => {
+                if !self.snapshots.waiting() {
+                    self.refusal = None;
+                }
+                let anchor = Anchor { byte: self.base_off + entry.offset, ts_ns: ts };
+                self.snapshots.add(entry.seq, id, &label, anchor);
+                self.push(Record::snapshot(ts, id, anchor.byte, &*label));
+            }
+            Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
+            Event::TurnEnded(turn) => {
+                self.push(Record::mark(ts, Mark::TurnEnd(turn.number)));
+                self.write_event(&events::turn(ts, self.base_off, &turn));
+            }
+            Event::State(judgement) => self.write_event(&events::state(ts, &judgement)),
+            Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
+            Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
+            Event::Exit(exit) => {
+                let mark = match exit {
+                    Exit::Code(code) => Mark::Exit(code.cast_unsigned()),
+                    Exit::Signal(signal) => Mark::Signal(signal.cast_unsigned()),
+                };
+                self.push(Record::mark(ts, mark));
+                self.meta.exit = Some(match exit {
+                    Exit::Code(code) => meta::Exit::Code(code),
+                    Exit::Signal(signal) => meta::Exit::Signal(signal),
+                });
+                self.meta.ended_at_ns = Some(ts);
+            }
+            _ => {}
+        }
+    }
+
+    fn note_lag(&mut self, lag: &Lag) {
+        self.log.answer_lost(lag);
+        let lost = lag.offsets.end - lag.offsets.start;
+        // What was held back comes before the gap.
+        self.release(u64::MAX, true);
+        if let Some(held) = &mut self.held {
+            held.lost(lost);
+        }
+        self.lost += lost;
+        self.output_bytes += lost;
+        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        let ts = self.clock.now().wall_ns;
+        for piece in Mark::pieces(lost) {
+            self.push(Record::mark(ts, Mark::OutputLag(piece)));
+        }
+    }
+
+    fn push(&mut self, record: Record) {
+        self.last_ts = record.ts_ns;
+        let mut rest = Some(record);
+        while let Some(record) = rest {
+            let before = self.builder.byte_off();
+            rest = self.builder.push(record);
+            self.in_block += self.builder.byte_off() - before;
+            if self.builder.is_full() {
+                self.write_block(false);
+            }
+        }
+    }
+
+    /// Puts the snapshots in hand on disk, record and line, and only then says so to whoever took them.
+    fn commit_snapshots(&mut self) {
+        self.write_block(false);
+        if self.refusal.is_none() {
+            self.sync();
+        }
+        let refusal = match (&self.refusal, &self.disk) {
+            (Some(refusal), _) => Some(refusal.clone()),
+            (None, Disk::Broken) => {
+                Some(self.trouble.clone().unwrap_or_else(|| "it cannot be relied on".into()))
+            }
+            (None, _) => None,
+        };
+        if let Err(trouble) = self.snapshots.commit(refusal) {
+            self.trouble.get_or_insert(trouble);
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        self.closing = true;
+        if matches!(self.disk, Disk::Full(_)) {
+            // There may be room for the end, and then for what was lost.
+            self.write_block(false);
+        }
+        self.write_block(true);
+        self.sync();
+        if self.trouble.is_none() {
+            self.trouble = self.file.tampering().map(Into::into);
+        }
+        if let Some(held) = &mut self.held {
+            // What was learned since the session began may stand in its command line.
+            scrub_meta(&mut self.meta, held.scrubber());
+        }
+        self.meta.sha256 = Some(self.file.digest());
+        self.write_meta();
+        self.log.remove_reader(self.reader);
+        let index_trouble = self.index.finish();
+        Report {
+            path: self.file.path().to_owned(),
+            file_bytes: self.file.written(),
+            output_bytes: self.output_bytes,
+            duration: Duration::from_nanos(self.clock.now().mono_ns),
+            lost_bytes: self.lost,
+            trouble: self.trouble,
+            losses: Losses::default(),
+            scrubbed: self.held.as_ref().map(Held::report),
+            index_trouble,
+        }
+    }
+
+    fn write_meta(&mut self) {
+        let path = sidecar(self.file.path(), "meta.json");
+        if let Some(seal) = &self.seal
+            && let Err(e) = seal.sign(self.file.path(), &mut self.meta, self.closing)
+        {
+            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+        }
+        let written = self.meta.to_bytes().map_err(io::Error::other).and_then(|b| replace_file(&path, &b));
+        if let Err(e) = written {
+            self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+        }
+    }
+
+    fn write_event(&mut self, line: &str) {
+        let scrubbed = self.held.as_mut().map(|h| scrub_line(line.as_bytes(), h.scrubber()));
+        let line = scrubbed.as_deref().unwrap_or(line.as_bytes());
+        if self.events.is_none() {
+            let path = sidecar(self.file.path(), "events.jsonl");
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            self.events = options.open(path).ok();
+        }
+        let written = self.events.as_mut().map(|f| f.write_all(line));
+        if !matches!(written, Some(Ok(()))) {
+            self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
+        }
+    }
+}
