@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tapdeck_core::{Refused, Role, Seq, StickError, WinSize};
+use tapdeck_core::{Fence, Refused, Role, Seq, StickError, WinSize};
 use tapdeck_host::signals;
 use tapdeck_term::keys::{self, KeyPress};
 
@@ -303,7 +303,7 @@ impl Hub {
             return client.say("DENIED", &json!({"error": "a line holds no line ends"}));
         }
         let bytes = self.line_bytes(text);
-        if self.offer_bus(client, bytes) && !self.has_terminal {
+        if self.offer_bus(client, bytes, None) && !self.has_terminal {
             // A pipe does not echo: watchers see what was typed, the record holds what the program wrote.
             let glass = self.glass.clone();
             glass.look(&self.handle).show_echo(format!("{text}\n").as_bytes());
@@ -349,8 +349,10 @@ impl Hub {
             }
             _ => return bad(client, "KEY takes a JSON string"),
         };
+        // Written under an older hold of the stick than the present one, it is refused.
+        let fence = value.get("fence").and_then(Value::as_u64).map(Fence);
         let confirm = value.get("confirm").and_then(Value::as_bool).unwrap_or(false);
-        if self.offer_bus(client, bytes) && confirm {
+        if self.offer_bus(client, bytes, fence) && confirm {
             client.say("OK", &json!({"seq": self.log.offset()}));
         }
     }
@@ -373,7 +375,7 @@ impl Hub {
         };
         self.prompt = capture.prompt().to_owned();
         let bytes = self.line_bytes(text);
-        if self.offer_bus(client, bytes)
+        if self.offer_bus(client, bytes, None)
             && let Kind::Bus(bus) = &mut client.kind
         {
             self.waiting = false;
@@ -403,7 +405,7 @@ impl Hub {
     }
 
     /// Offers input for a bus client, and tells it when that is refused.
-    fn offer_bus(&mut self, client: &mut Client, bytes: Vec<u8>) -> bool {
+    fn offer_bus(&mut self, client: &mut Client, bytes: Vec<u8>, fence: Option<Fence>) -> bool {
         let deny = |hub: &Self, client: &mut Client, error: &str| {
             let driver = hub.handle.driver().ok().flatten();
             client.say("DENIED", &json!({"driver": driver.as_deref(), "error": error}));
@@ -413,8 +415,9 @@ impl Hub {
             return deny(self, client, "an observer cannot drive");
         };
         let bytes = bytes::Bytes::from(bytes);
-        let mut offered = self.handle.input(party, None, bytes.clone());
+        let mut offered = self.handle.input(party, fence, bytes.clone());
         if let Ok(Err(Refused::Stick(StickError::NotDriving))) = offered
+            && fence.is_none()
             && matches!(self.handle.claim(party), Ok(Ok(_)))
         {
             // Nobody drives, perhaps because this client's own lease ran out while it was thinking.

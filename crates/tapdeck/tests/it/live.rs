@@ -246,7 +246,12 @@ fn the_bus_speaks_the_original_protocol() {
     session.wait_text(r"^\[k\]$");
     b.ask("KEY 7", "DENIED");
     b.ask("RELEASE", "OK");
-    assert_eq!(c.ask("TAKE", "OK")["driver"], "bot-2");
+    let taken = c.ask("TAKE", "OK");
+    assert_eq!(taken["driver"], "bot-2");
+    let fence = taken["fence"].as_u64().expect("a number");
+    let key = |fence| format!("KEY {}", json!({"text": "", "confirm": true, "fence": fence}));
+    c.ask(&key(fence), "OK");
+    c.ask(&key(fence - 1), "DENIED");
     assert!(c.ask("RELEASE", "OK")["driver"].is_null());
     // A person takes it from a program, never the other way.
     let mut person = session.bus("human", "me");
