@@ -1,6 +1,7 @@
 //! The doors of a session: sockets, and what is spoken through them. A door holds no state of the session; it
 //! asks the session through its handle.
 
+pub mod broker;
 pub mod client;
 mod conn;
 pub mod door;

@@ -17,6 +17,8 @@ const MAX: u64 = 1 << 20;
 pub(crate) struct Config {
     /// The viewer.
     pub(crate) view: View,
+    /// What is run when something changes.
+    pub(crate) hooks: Hooks,
     /// Attached terminals.
     pub(crate) attach: Attach,
 }
@@ -33,6 +35,20 @@ impl Default for Attach {
     fn default() -> Self {
         Self { detach_keys: "C-\\ d".into() }
     }
+}
+
+/// `[hooks]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Hooks {
+    /// Program and arguments; `{session}`, `{name}`, `{state}` and `{rule}` are filled in.
+    pub(crate) on_state: Vec<String>,
+    /// The states that it is run for; all when empty.
+    pub(crate) states: Vec<String>,
+    /// Whether the bell of this terminal is rung.
+    pub(crate) bell: bool,
+    /// Whether the desktop is told.
+    pub(crate) notify: bool,
 }
 
 /// `[view]`

@@ -8,6 +8,7 @@ mod cmd;
 mod config;
 mod ending;
 mod formats;
+mod hooks;
 mod out_file;
 mod parse;
 mod progress;

@@ -73,6 +73,10 @@ impl Hub {
             "TURNS" => self.list_turns(client, payload),
             "TURN" => self.show_turn(client, payload),
             "EXPLAIN" => self.explain(client),
+            "BROKER" => {
+                let known = self.join_broker();
+                client.say("OK", &json!({"broker": known}));
+            }
             "PASTE" => self.paste(client, payload, now),
             "RESIZE" => self.resize(client, payload),
             "KILL" => self.kill(client, payload),

@@ -124,6 +124,7 @@ impl Hub {
     /// Serves until it is told to stop and everybody has been told.
     pub(super) fn run(&mut self) {
         let mut farewell_ns = None;
+        self.join_broker();
         loop {
             let now = self.clock.now().mono_ns;
             let stopping = self.stop.load(Ordering::Acquire);

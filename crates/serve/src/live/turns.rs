@@ -9,6 +9,7 @@ use tapdeck_core::turns::{Judgement, Limits, Notice, Rules, Turn};
 
 use super::client::{Client, Kind};
 use super::hub::Hub;
+use crate::broker::Wrapper;
 
 /// Turns that are kept, unless told otherwise.
 pub const RING: usize = 32;
@@ -32,13 +33,15 @@ pub(super) struct Turns {
     kept: VecDeque<Arc<Turn>>,
     ring: usize,
     pub(super) on_state: Option<OnState>,
+    /// The broker that knows of this session.
+    broker: Option<Wrapper>,
     /// When the detector wants to look again.
     pub(super) look_ns: Option<u64>,
 }
 
 impl Turns {
     pub(super) fn new(ring: usize, on_state: Option<OnState>) -> Self {
-        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, look_ns: None }
+        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, broker: None, look_ns: None }
     }
 
     fn keep(&mut self, turn: &Arc<Turn>) {
@@ -127,6 +130,9 @@ impl Hub {
 
     fn turn_ended(&mut self, turn: &Arc<Turn>) {
         self.turns.keep(turn);
+        if self.turns.broker.as_ref().is_some_and(|b| !b.tell(turn)) {
+            self.turns.broker = None;
+        }
         let mut event = brief(&self.about.id, turn);
         event["name"] = json!("TURN");
         self.announce(&event);
@@ -144,6 +150,18 @@ impl Hub {
                 client.say("RESP", &answer);
             }
         }
+    }
+
+    /// Makes the session known to a broker, if there is one.
+    pub(super) fn join_broker(&mut self) -> bool {
+        let glass = self.glass.clone();
+        let pattern = glass.look(&self.handle).detector().map(|d| d.rules().pattern().to_owned());
+        let past: Vec<Arc<Turn>> = self.turns.kept.iter().cloned().collect();
+        // A connection that is left over from a broker that died is closed first.
+        self.turns.broker = None;
+        self.turns.broker = pattern
+            .and_then(|p| Wrapper::join(&self.about.id, &p, &self.handle, &self.glass, past.into_iter()));
+        self.turns.broker.is_some()
     }
 
     /// `TURNS {limit}`: what is kept, the oldest first.

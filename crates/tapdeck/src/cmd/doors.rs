@@ -169,7 +169,7 @@ impl Doors {
             doors: self.doors,
             linger: self.detached,
             turns: self.turns,
-            on_state: None,
+            on_state: crate::hooks::on_state(),
             record: Some(record),
         };
         // Without a thread to spare the program matters more than those who would watch it.

@@ -6,6 +6,7 @@ use crate::ending::{Ending, code, output_failed, say};
 
 mod attach;
 mod branch_points;
+mod broker;
 mod cassette;
 mod convert;
 #[cfg(feature = "tui")]
@@ -52,6 +53,10 @@ pub(crate) enum Command {
     Wait(wait::WaitArgs),
     Turns(turns::TurnsArgs),
     Explain(turns::ExplainArgs),
+    Broker(broker::BrokerArgs),
+    Capture(broker::CaptureArgs),
+    Deliver(broker::DeliverArgs),
+    Relay(broker::RelayArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
     Resize(kill::ResizeArgs),
@@ -90,6 +95,10 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Wait(args) => wait::run(&args),
         Command::Turns(args) => turns::run(&args),
         Command::Explain(args) => turns::run_explain(&args),
+        Command::Broker(args) => broker::run(&args),
+        Command::Capture(args) => broker::run_capture(&args),
+        Command::Deliver(args) => broker::run_deliver(&args),
+        Command::Relay(args) => broker::run_relay(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Kill(args) => kill::run(&args),
         Command::Resize(args) => kill::run_resize(&args),

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
+mod broker;
 mod cassette;
 mod convert;
 mod faults;

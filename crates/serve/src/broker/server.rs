@@ -1,0 +1,315 @@
+//! The broker's one thread: sockets on one side, the desk on the other.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapdeck_host::{Bell, Clock};
+
+use super::desk::{Answer, Desk, Effect, Limits, Role, Sink};
+use super::msgpack::Value;
+use super::{MAX_FRAME, VERSION, frame, socket};
+use crate::conn::Conn;
+use crate::door::Door;
+use crate::live::Queue;
+
+const MS: u64 = 1_000_000;
+/// Peers at once.
+const PEERS: usize = 4096;
+/// How long a peer may take to say hello.
+const HELLO_NS: u64 = 10_000 * MS;
+/// With this much waiting for it, a peer is let go.
+const HOPELESS: usize = 64 << 20;
+/// Sinks at work at once.
+const WRITERS: usize = 16;
+const READ: usize = 64 * 1024;
+
+/// Writes a captured turn somewhere. Called on a thread of its own: it may take its time.
+pub type WriteSink = Arc<dyn Fn(&Sink, &[u8]) -> Result<(), String> + Send + Sync>;
+
+struct Peer {
+    conn: Conn,
+    inbox: Vec<u8>,
+    queue: Queue,
+    role: Option<Role>,
+    came_ns: u64,
+    closing: bool,
+    gone: bool,
+}
+
+/// Answers of sinks that have done.
+type Done = Arc<Mutex<Vec<(u64, Value)>>>;
+
+/// The broker.
+pub struct Broker {
+    door: Door,
+    clock: Clock,
+    desk: Desk,
+    peers: BTreeMap<u64, Peer>,
+    next: u64,
+    write: WriteSink,
+    writers: Arc<AtomicUsize>,
+    done: Done,
+    bell: Bell,
+    stop: Arc<AtomicBool>,
+}
+
+impl Broker {
+    /// Opens the broker's socket. One that is alive already is an error, a stale one is replaced.
+    ///
+    /// # Errors
+    /// When the socket cannot be had.
+    pub fn bind(limits: Limits, write: WriteSink) -> io::Result<Self> {
+        let door = Door::unix(&socket()?)?;
+        Ok(Self {
+            door,
+            clock: Clock::start(),
+            desk: Desk::new(limits),
+            peers: BTreeMap::new(),
+            next: 0,
+            write,
+            writers: Arc::default(),
+            done: Done::default(),
+            bell: Bell::new()?,
+            stop: Arc::default(),
+        })
+    }
+
+    /// A way to end it from elsewhere: calling it makes [`Broker::run`] return.
+    pub fn stopper(&self) -> impl Fn() + Send + use<> {
+        let (stop, bell) = (Arc::clone(&self.stop), self.bell.clone());
+        move || {
+            stop.store(true, Ordering::Release);
+            bell.ring();
+        }
+    }
+
+    /// Serves until it is stopped.
+    pub fn run(&mut self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let (readable, accept) = self.wait();
+            let now = self.clock.now().mono_ns;
+            self.bell.quieten();
+            let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
+            for (peer, message) in done {
+                self.send(peer, &message);
+            }
+            if accept {
+                self.accept(now);
+            }
+            for number in readable {
+                self.serve(number);
+            }
+            self.flush(now);
+        }
+    }
+
+    fn wait(&self) -> (Vec<u64>, bool) {
+        let now = self.clock.now().mono_ns;
+        let late = self.peers.values().filter(|p| p.role.is_none()).map(|p| p.came_ns + HELLO_NS).min();
+        let timeout = late.map(|at| {
+            let left = at.saturating_sub(now).max(MS);
+            Timespec {
+                tv_sec: (left / 1_000_000_000).cast_signed(),
+                tv_nsec: (left % 1_000_000_000).cast_signed(),
+            }
+        });
+        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.fd(), PollFlags::IN)];
+        let room = if self.peers.len() < PEERS { PollFlags::IN } else { PollFlags::empty() };
+        fds.push(PollFd::from_borrowed_fd(self.door.fd(), room));
+        for peer in self.peers.values() {
+            let mut flags = if peer.closing { PollFlags::empty() } else { PollFlags::IN };
+            if !peer.queue.is_empty() {
+                flags |= PollFlags::OUT;
+            }
+            fds.push(PollFd::new(&peer.conn, flags));
+        }
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            return (Vec::new(), false);
+        }
+        let ready = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
+        let readable =
+            fds[2..].iter().zip(self.peers.keys()).filter(|(fd, _)| fd.revents().intersects(ready));
+        (readable.map(|(_, n)| *n).collect(), !fds[1].revents().is_empty())
+    }
+
+    fn accept(&mut self, now: u64) {
+        while self.peers.len() < PEERS {
+            match self.door.accept() {
+                Ok(Some(conn)) if conn.set_nonblocking(true).is_ok() => {
+                    let peer = Peer {
+                        conn,
+                        inbox: Vec::new(),
+                        queue: Queue::default(),
+                        role: None,
+                        came_ns: now,
+                        closing: false,
+                        gone: false,
+                    };
+                    self.peers.insert(self.next, peer);
+                    self.next += 1;
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn serve(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(&number) else { return };
+        let start = peer.inbox.len();
+        peer.inbox.resize(start + READ, 0);
+        let read = peer.conn.read(&mut peer.inbox[start..]);
+        peer.inbox.truncate(start + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => peer.gone = true,
+            Err(e) if !matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                peer.gone = true;
+            }
+            _ => {}
+        }
+        loop {
+            let Some(peer) = self.peers.get_mut(&number).filter(|p| !p.closing) else { return };
+            let Some(length) = peer.inbox.first_chunk::<4>().map(|b| u32::from_be_bytes(*b) as usize) else {
+                return;
+            };
+            if length > MAX_FRAME {
+                self.refuse(number, 0, "payload_too_large");
+                return;
+            }
+            if peer.inbox.len() < 4 + length {
+                return;
+            }
+            let message = Value::decode(&peer.inbox[4..4 + length]);
+            peer.inbox.drain(..4 + length);
+            match message {
+                Ok(message @ Value::Map(_)) => self.take(number, &message),
+                // What follows cannot be trusted to be a frame.
+                _ => return self.refuse(number, 0, "malformed"),
+            }
+        }
+    }
+
+    fn take(&mut self, number: u64, message: &Value) {
+        let Some(role) = self.peers.get(&number).map(|p| p.role) else { return };
+        let id = message.get("id").and_then(Value::as_u64);
+        let Some(role) = role else { return self.hello(number, message) };
+        let Some(id) = id else { return self.answer(number, 0, Err("malformed")) };
+        let mut effects = Vec::new();
+        let now_ms = self.clock.now().wall_ns / MS;
+        let answer = self.desk.take(number, role, message, now_ms, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Send(peer, message) => self.send(peer, &message),
+                Effect::Write(sink, content) => return self.write_out(number, id, sink, content, answer),
+            }
+        }
+        self.answer(number, id, answer);
+    }
+
+    fn hello(&mut self, number: u64, message: &Value) {
+        let text = |name: &str| message.get(name).and_then(Value::as_str);
+        let role = match text("role") {
+            Some("wrapper") => Some(Role::Wrapper),
+            Some("client") => Some(Role::Client),
+            _ => None,
+        };
+        let error = match (text("type"), message.get("version").and_then(Value::as_u64), role) {
+            (Some("hello"), Some(VERSION), Some(_)) => None,
+            (Some("hello"), Some(VERSION), None) => Some("malformed"),
+            (Some("hello"), _, _) => Some("version_mismatch"),
+            _ => Some("malformed"),
+        };
+        let mut ack = vec![("type".to_owned(), Value::from("hello_ack")), ("id".to_owned(), Value::Uint(0))];
+        ack.push(("status".into(), if error.is_none() { "ok" } else { "error" }.into()));
+        if let Some(error) = error {
+            ack.push(("error".into(), error.into()));
+        }
+        self.send(number, &Value::Map(ack));
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.role = role.filter(|_| error.is_none());
+            peer.closing = error.is_some();
+        }
+    }
+
+    /// Has a turn written on a thread of its own, which answers when it is.
+    fn write_out(&mut self, number: u64, id: u64, sink: Sink, content: Arc<[u8]>, answer: Answer) {
+        if self.writers.fetch_add(1, Ordering::AcqRel) >= WRITERS {
+            self.writers.fetch_sub(1, Ordering::AcqRel);
+            return self.answer(number, id, Err("busy"));
+        }
+        let (write, done, bell, writers) =
+            (Arc::clone(&self.write), Arc::clone(&self.done), self.bell.clone(), Arc::clone(&self.writers));
+        let spawned = std::thread::Builder::new().name("tapdeck-sink".into()).spawn(move || {
+            let message = match write(&sink, &content) {
+                Ok(()) => response(id, answer),
+                Err(why) => {
+                    let mut message = response(id, Err("sink_failed"));
+                    if let Value::Map(fields) = &mut message {
+                        fields.push(("message".into(), Value::Str(why)));
+                    }
+                    message
+                }
+            };
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, message));
+            writers.fetch_sub(1, Ordering::AcqRel);
+            bell.ring();
+        });
+        if spawned.is_err() {
+            self.writers.fetch_sub(1, Ordering::AcqRel);
+            self.answer(number, id, Err("busy"));
+        }
+    }
+
+    fn answer(&mut self, number: u64, id: u64, answer: Answer) {
+        self.send(number, &response(id, answer));
+    }
+
+    /// Says what was wrong, and ends the connection.
+    fn refuse(&mut self, number: u64, id: u64, error: &'static str) {
+        self.answer(number, id, Err(error));
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.closing = true;
+        }
+    }
+
+    fn send(&mut self, number: u64, message: &Value) {
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.queue.push(frame(message));
+            peer.gone |= peer.queue.len() > HOPELESS;
+        }
+    }
+
+    fn flush(&mut self, now: u64) {
+        let desk = &mut self.desk;
+        self.peers.retain(|number, peer| {
+            if peer.queue.flush(&mut peer.conn).is_err() || (peer.closing && peer.queue.is_empty()) {
+                peer.gone = true;
+            }
+            let gone = peer.gone || (peer.role.is_none() && now > peer.came_ns + HELLO_NS);
+            if gone {
+                desk.gone(*number);
+                peer.conn.shutdown(Shutdown::Both);
+            }
+            !gone
+        });
+    }
+}
+
+fn response(id: u64, answer: Answer) -> Value {
+    let mut message = vec![("type".to_owned(), Value::from("response")), ("id".to_owned(), Value::Uint(id))];
+    match answer {
+        Ok(fields) => {
+            message.push(("status".into(), "ok".into()));
+            message.extend(fields);
+        }
+        Err(error) => {
+            message.push(("status".into(), "error".into()));
+            message.push(("error".into(), error.into()));
+        }
+    }
+    Value::Map(message)
+}

@@ -1,0 +1,65 @@
+//! The user's hooks: what is done when a session's program changes its state.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tapdeck_serve::live::OnState;
+
+use crate::config::{Config, Hooks};
+
+/// What to do on a change of state, if the user asked for anything.
+pub(crate) fn on_state() -> Option<OnState> {
+    // A configuration that is wrong is reported by those who cannot do without it.
+    let hooks = Config::load().ok()?.hooks;
+    if hooks.on_state.is_empty() && !hooks.bell && !hooks.notify {
+        return None;
+    }
+    Some(Box::new(move |event| changed(&hooks, event)))
+}
+
+fn changed(hooks: &Hooks, event: &Value) {
+    let state = event["state"].as_str().unwrap_or("unknown");
+    if !hooks.states.is_empty() && !hooks.states.iter().any(|s| s == state) {
+        return;
+    }
+    let session = event["session"].as_str().unwrap_or("");
+    let name = event["session_name"].as_str().unwrap_or(session);
+    let rule = event["rule"].as_str().unwrap_or("");
+    if let Some((program, args)) = hooks.on_state.split_first() {
+        let fill = |arg: &String| {
+            arg.replace("{session}", session)
+                .replace("{name}", name)
+                .replace("{state}", state)
+                .replace("{rule}", rule)
+        };
+        start(program, args.iter().map(fill).collect(), event);
+    }
+    if hooks.notify {
+        start("notify-send", vec![format!("{name} is {state}"), rule.to_owned()], event);
+    }
+    if hooks.bell
+        && let Ok(mut tty) = std::fs::OpenOptions::new().write(true).open("/dev/tty")
+    {
+        let _ = tty.write_all(b"\x07");
+    }
+}
+
+/// Starts a program and forgets it; one that cannot be started must not disturb the session.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user's own program, with no terminal and nobody's session"
+)]
+fn start(program: &str, args: Vec<String>, event: &Value) {
+    let spawned = Command::new(program)
+        .args(args)
+        .env("TAPDECK_STATE_EVENT", event.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if let Ok(mut child) = spawned {
+        // Somebody has to wait for it, or it stays as a zombie.
+        let _ = std::thread::Builder::new().name("tapdeck-hook".into()).spawn(move || child.wait());
+    }
+}
