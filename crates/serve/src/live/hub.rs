@@ -153,13 +153,13 @@ impl Hub {
             for number in ready.readable {
                 self.serve_client(number, now);
             }
-            self.follow_turns();
-            self.drive_pastes(now);
             self.retry_held();
             // Whoever asks is answered in any case.
             if resting && !asked {
                 continue;
             }
+            self.follow_turns();
+            self.drive_pastes(now);
             self.send_frames(now);
             self.finish_captures(now);
             self.flush(now);
@@ -245,7 +245,8 @@ impl Hub {
             if !held && !client.closing {
                 flags |= PollFlags::IN;
             }
-            if !client.queue.is_empty() && !(resting && client.follows()) {
+            let rests = resting && client.follows();
+            if !client.queue.is_empty() && !rests {
                 flags |= PollFlags::OUT;
             }
             fds.push(PollFd::new(&client.conn, flags));
