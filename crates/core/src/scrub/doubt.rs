@@ -40,7 +40,8 @@ pub(super) fn is_no_secret(text: &[u8], rest: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let first = text.chars().next().unwrap_or(' ');
     let lower = text.to_ascii_lowercase();
-    if text.chars().all(|c| c == first) || STAND_INS.contains(&lower.as_str()) || lower.starts_with("your") {
+    let yours = lower.starts_with("your_") || lower.starts_with("your-");
+    if yours || text.chars().all(|c| c == first) || STAND_INS.contains(&lower.as_str()) {
         return true;
     }
     let name = |part: &str| {
@@ -48,17 +49,17 @@ pub(super) fn is_no_secret(text: &[u8], rest: &[u8]) -> bool {
             && !part.is_empty()
             && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'))
     };
-    let path = text.split("::").flat_map(|p| p.split('.')).all(name);
-    if path {
-        // `password=self.password`, `token: lexer::Token`, `secret = load(`
-        let parts = text.contains('.') || text.contains("::");
+    if text.split("::").flat_map(|p| p.split('.')).all(name) {
+        // `secret = load(`, `SOME_TOKEN: some_type_5 = 7;`
         let called = matches!(rest.first(), Some(b'(' | b'[' | b'{' | b'<'));
-        // `SOME_TOKEN: some_type_5 = 7;`
         let typed = rest.trim_ascii_start().starts_with(b"=");
-        // `token=access_token`
+        // `password=self.password,` and `token=access_token)`, but not at the end of a line or in quotes.
+        let passed = matches!(rest.first(), Some(b',' | b';' | b')' | b']' | b'}'));
+        let of_parts = text.contains('.') || text.contains("::");
         let of_names = NAMES.iter().any(|n| lower.contains(n)) && !text.bytes().any(|b| b.is_ascii_digit());
         let of_words = text.contains('_') || text.bytes().any(|b| b.is_ascii_uppercase());
-        return (parts || called || typed || (of_names && of_words)) && is_wordy(text);
+        let variable = !first.is_ascii_uppercase() && of_names && of_words;
+        return (called || typed || (passed && (of_parts || variable))) && is_wordy(text);
     }
     // The path of the file that it is in.
     let file = ["/", "./", "../", "~/"].iter().any(|start| text.starts_with(start));
@@ -89,14 +90,14 @@ mod tests {
     #[test]
     fn code_and_stand_ins_are_told_from_secrets() {
         for (text, rest) in [
-            ("self.key_password", ""),
+            ("self.key_password", ","),
             ("node.colon2_token", ","),
             ("base64.b16encode", "("),
             ("load_secret", "("),
-            ("lexer::Token", ""),
+            ("lexer::Token", ";"),
             ("_bindgen_ty_5", " = 7;"),
-            ("access_token", ""),
-            ("userPassword", ""),
+            ("access_token", ")"),
+            ("userPassword", ", x"),
             ("password", ""),
             ("xxxxxxxx", ""),
             ("your-token-here", ""),
@@ -107,7 +108,12 @@ mod tests {
         }
         for (text, rest) in [
             ("correcthorse", ""),
+            ("correct.horse", ""),
+            ("correct.horse", "\""),
+            ("my_secret_password", ""),
+            ("My_Secret_Password", ","),
             ("hunter22", ""),
+            ("yourmother1", ""),
             ("s3cr3t-value!", ""),
             ("ab12cd34", "("),
             ("a1b2c3.d4e5f6", ""),
