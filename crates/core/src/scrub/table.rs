@@ -255,7 +255,7 @@ pub const BUILTIN: &[Builtin] = &[
         ..secret(
             "url-password",
             "passwords in addresses",
-            r#"(?-u)\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>\[\]]*:([^\s/@"'<>\[\]]{3,})@"#,
+            r#"(?-u)\b[A-Za-z][A-Za-z0-9+.-]+://[^\s/:@"'<>\[\]]*:([^\s/@"'<>\[\]]{3,})@"#,
         )
     },
     Builtin {

@@ -281,7 +281,7 @@ impl State {
         }
         self.glyphs.clear();
         if carried {
-            self.glyphs.append(&mut self.carry);
+            std::mem::swap(&mut self.glyphs, &mut self.carry);
         }
         for y in first..=last {
             self.gather(grid.row(y), grid.meta(y).wrapped, clusters);
@@ -310,9 +310,7 @@ impl State {
         }
         if !self.carry.is_empty() {
             self.glyphs.clear();
-            let mut carry = std::mem::take(&mut self.carry);
-            self.glyphs.append(&mut carry);
-            self.carry = carry;
+            std::mem::swap(&mut self.glyphs, &mut self.carry);
             self.emit(w);
         }
     }
@@ -335,8 +333,9 @@ impl State {
                     }
                 }
             }
+            // A long line is carried over many rows: it is not copied for each.
             self.glyphs.clear();
-            self.glyphs.append(&mut self.carry);
+            std::mem::swap(&mut self.glyphs, &mut self.carry);
             self.gather(row, meta.wrapped, &m.clusters);
             if !meta.wrapped {
                 self.emit(w);
