@@ -396,7 +396,7 @@ impl Detector {
         }
     }
 
-    fn judge_state(&mut self, screen: &Screen, term: &Term, now: Stamp) {
+    fn judge_state(&mut self, screen: &Screen<'_>, term: &Term, now: Stamp) {
         let rules = Arc::clone(&self.rules);
         // A frame that is always there says nothing before it had time to change.
         let waiting = match &self.phase {

@@ -1,5 +1,7 @@
 //! Judging a screen by an agent's rules.
 
+use std::cell::OnceCell;
+
 use regex::Regex;
 use tapdeck_term::{Progress, Term};
 
@@ -14,8 +16,10 @@ pub(super) struct Held<'r> {
 }
 
 /// The screen, read once for all rules.
-pub(super) struct Screen {
-    rows: Vec<(u16, String)>,
+pub(super) struct Screen<'t> {
+    term: &'t Term,
+    /// Read when a rule asks for them: many never do.
+    rows: OnceCell<Vec<(u16, String)>>,
     before_cursor: String,
     cursor_row: u16,
     title: String,
@@ -23,24 +27,32 @@ pub(super) struct Screen {
     quiet_ns: u64,
 }
 
-impl Screen {
-    pub(super) fn new(term: &Term, progress: Progress, quiet_ns: u64) -> Self {
-        let mut rows: Vec<(u16, String)> = term
-            .screen()
-            .enumerate()
-            .map(|(y, l)| (u16::try_from(y).unwrap_or(u16::MAX), l.text()))
-            .collect();
-        // What is blank below the last text is no bottom.
-        let used = rows.iter().rposition(|(_, t)| !t.is_empty()).map_or(0, |last| last + 1);
-        rows.truncate(used);
+impl<'t> Screen<'t> {
+    pub(super) fn new(term: &'t Term, progress: Progress, quiet_ns: u64) -> Self {
         Self {
-            rows,
+            term,
+            rows: OnceCell::new(),
             before_cursor: page::before_cursor(term).0,
             cursor_row: term.cursor().row,
             title: term.title().to_owned(),
             progress,
             quiet_ns,
         }
+    }
+
+    fn rows(&self) -> &[(u16, String)] {
+        self.rows.get_or_init(|| {
+            let mut rows: Vec<(u16, String)> = self
+                .term
+                .screen()
+                .enumerate()
+                .map(|(y, l)| (u16::try_from(y).unwrap_or(u16::MAX), l.text()))
+                .collect();
+            // What is blank below the last text is no bottom.
+            let used = rows.iter().rposition(|(_, t)| !t.is_empty()).map_or(0, |last| last + 1);
+            rows.truncate(used);
+            rows
+        })
     }
 
     /// The first rule that holds.
@@ -79,8 +91,10 @@ impl Screen {
             rows.push((self.cursor_row, self.before_cursor.clone()));
             evidence = evidence.min(Evidence::Prompt);
         }
-        let skip = self.rows.len().saturating_sub(usize::from(rule.last_rows));
-        let near = &self.rows[skip..];
+        let wants_rows = !rule.screen.is_empty() || !rule.without.is_empty();
+        let rows_seen = if wants_rows { self.rows() } else { &[] };
+        let skip = rows_seen.len().saturating_sub(usize::from(rule.last_rows));
+        let near = &rows_seen[skip..];
         let find = |re: &Regex| near.iter().rev().find(|(_, t)| re.is_match(t));
         for re in &rule.screen {
             rows.push(find(re)?.clone());

@@ -405,19 +405,18 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         let size = Size::new(side(&opened["cols"]), side(&opened["rows"]));
         let mut term = Term::new(size, Settings { replies: false, ..Settings::default() });
         let mut offset = opened["offset"].as_u64().expect("a place");
-        let mut dumped = false;
+        // The picture may come in several pieces.
+        let mut dump = usize::try_from(opened["dump"].as_u64().expect("a length")).expect("small");
         let frame = eye.ask("SNAP", "", PATIENCE).expect("a frame").json();
         let seq = frame["seq"].as_u64().expect("a place");
         // Fed up to exactly the byte at which the picture was taken, the twin shows the same picture.
-        'feed: while !dumped || offset < seq {
+        'feed: while dump > 0 || offset < seq {
             assert!(twin.wait(PATIENCE).expect("waited"), "it goes on");
             for incoming in twin.receive().expect("it goes on") {
                 let Incoming::Output(bytes) = incoming else { continue };
-                if !dumped {
-                    term.feed(&bytes, 0);
-                    dumped = true;
-                    continue;
-                }
+                let (picture, bytes) = bytes.split_at(dump.min(bytes.len()));
+                term.feed(picture, 0);
+                dump -= picture.len();
                 let room = usize::try_from(seq.saturating_sub(offset)).expect("small").min(bytes.len());
                 term.feed(&bytes[..room], offset);
                 offset += room as u64;
