@@ -111,6 +111,8 @@ pub struct Detector {
     pub(super) offset: u64,
     pub(super) last: Stamp,
     pub(super) judged_ns: u64,
+    /// The output up to which the screen was looked at because somebody pressed Enter: a large paste presses it often.
+    looked_at: Option<u64>,
     pub(super) line_ends: VecDeque<u64>,
     /// The newest mark, and those that begin a prompt and end an output.
     pub(super) mark: Option<Marked>,
@@ -140,6 +142,7 @@ impl Detector {
             offset: 0,
             last: Stamp::default(),
             judged_ns: 0,
+            looked_at: None,
             line_ends: VecDeque::new(),
             mark: None,
             prompt_mark: None,
@@ -309,7 +312,9 @@ impl Detector {
                 }
                 Typed::Enter => {
                     // Who submits has seen the prompt, however short it stood.
-                    if !self.is_ready() && self.last.mono_ns < at.mono_ns && !self.rules.by_state {
+                    let unseen = self.looked_at != Some(self.offset);
+                    if !self.is_ready() && unseen && self.last.mono_ns < at.mono_ns && !self.rules.by_state {
+                        self.looked_at = Some(self.offset);
                         self.judge(term, at, true);
                     }
                     self.submit(line, at);
