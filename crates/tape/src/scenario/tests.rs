@@ -27,7 +27,7 @@ normalise:
 masks:
   - {rows: 4, cols: 10-}
 play:
-  - write: "\e]2;hello\ename: "
+  - write: "\e]2;hello\e\\name: "
   - {input: "\r", key: Enter, after: 500ms}
   - snapshot: asked
   - {write: "\r\nb12 at 05:06\r\n", after: 0.5, chunk: 3}
@@ -42,7 +42,7 @@ assert:
     from: "@asked"
     to: "@end"
   - {never: {contains: panic}}
-  - {always: {rows: 1, equals: "name:"}}
+  - {always: {rows: 1, equals: "name:"}, from: "@asked"}
   - {at: "@asked", stable_for: 400ms}
   - {stable_for: 1s, from: 1s, screen: {contains: "<build>"}}
   - {order: [{output: "name"}, {key: Return}, {shows: "at"}, {resize: 40x5}, "@end"]}
