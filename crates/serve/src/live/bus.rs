@@ -140,7 +140,7 @@ impl Hub {
         if self.exit.is_some() {
             self.looked = true;
         }
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = asked(client, payload) else { return };
         let glass = self.glass.clone();
         let look = glass.look(&self.handle);
         let max = max_frame(client);
@@ -240,7 +240,7 @@ impl Hub {
 
     fn subscribe(&mut self, client: &mut Client, payload: &str, now: u64) {
         self.pump(now);
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = asked(client, payload) else { return };
         let frames = match request.get("frames").and_then(Value::as_str) {
             Some("delta") => Frames::Delta,
             Some("none") => Frames::None,
@@ -251,11 +251,7 @@ impl Hub {
         let since = request.get("since").and_then(Value::as_u64);
         client.say("OK", &json!({}));
         let missed = since.and_then(|since| self.send_past(client, since));
-        let glass = self.glass.clone();
-        let next = glass.look(&self.handle).next();
         let Kind::Bus(bus) = &mut client.kind else { return };
-        // What is behind the model by now comes with the first frame; of the raw stream nothing is skipped.
-        let _ = next;
         bus.sub = Some(Sub {
             out,
             frames,
@@ -467,7 +463,7 @@ impl Hub {
     }
 
     fn resize(&mut self, client: &mut Client, payload: &str) {
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = asked(client, payload) else { return };
         let side = |key: &str| {
             request
                 .get(key)
@@ -488,7 +484,7 @@ impl Hub {
     }
 
     fn kill(&mut self, client: &mut Client, payload: &str) {
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = asked(client, payload) else { return };
         if !self.may_command(client) {
             return client
                 .say("DENIED", &json!({"error": "only a person or who drives can end the session"}));
@@ -512,7 +508,7 @@ impl Hub {
         if client.role != Role::Human {
             return client.say("DENIED", &json!({"error": "only a person can have the session recorded"}));
         }
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = asked(client, payload) else { return };
         let started = match &mut self.record {
             Some(start) => start(&request),
             None => Err("this session cannot be recorded late".into()),
@@ -527,6 +523,18 @@ impl Hub {
             Err(why) => client.say("DENIED", &json!({"error": why})),
         }
     }
+}
+
+/// What stands behind a verb: nothing, or JSON. Anything else is refused, so that nobody gets what they did not ask for.
+pub(super) fn asked(client: &mut Client, payload: &str) -> Option<Value> {
+    if payload.trim().is_empty() {
+        return Some(Value::Null);
+    }
+    let parsed = serde_json::from_str(payload);
+    if let Err(e) = &parsed {
+        client.say("DENIED", &json!({"error": format!("malformed JSON: {e}")}));
+    }
+    parsed.ok()
 }
 
 fn drop_with(client: &mut Client, why: &str) {

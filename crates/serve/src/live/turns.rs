@@ -167,7 +167,7 @@ impl Hub {
     /// `TURNS {limit}`: what is kept, the oldest first.
     pub(super) fn list_turns(&mut self, client: &mut Client, payload: &str) {
         self.follow_turns();
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = super::bus::asked(client, payload) else { return };
         let limit = request.get("limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
         let skip = self.turns.kept.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
         let full = request.get("whole").and_then(Value::as_bool).unwrap_or(false);
@@ -180,7 +180,7 @@ impl Hub {
     /// `TURN {number}`: one of them, with everything; without a number the last.
     pub(super) fn show_turn(&mut self, client: &mut Client, payload: &str) {
         self.follow_turns();
-        let request: Value = serde_json::from_str(payload).unwrap_or(Value::Null);
+        let Some(request) = super::bus::asked(client, payload) else { return };
         let raw = request.get("raw").and_then(Value::as_bool).unwrap_or(false);
         let number = request.get("number").and_then(Value::as_u64);
         let found = match number {

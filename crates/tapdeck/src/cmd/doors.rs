@@ -172,13 +172,26 @@ impl Doors {
             on_state: crate::hooks::on_state(),
             record: Some(record),
         };
-        // Without a thread to spare the program matters more than those who would watch it.
-        let live = Live::start(session, options).ok();
-        let registered = live.as_ref().and_then(|_| Registered::new(&self.folder, listing).ok());
-        if self.detached {
-            super::detach::announce(&listing.id);
+        let handle = session.handle.clone();
+        let opened = Live::start(session, options)
+            .and_then(|live| Ok((live, Registered::new(&self.folder, listing)?)));
+        match opened {
+            Ok((live, registered)) => {
+                if self.detached {
+                    super::detach::announce(&listing.id);
+                }
+                Served { _late: late, _live: Some(live), _registered: Some(registered) }
+            }
+            Err(e) => {
+                say(format_args!("nobody can join this session: {e}"));
+                if self.detached {
+                    // With no terminal and no way in, nobody could ever see it.
+                    handle.cancel();
+                }
+                // A program in somebody's terminal matters more than those who would watch it.
+                Served { _late: late, _live: None, _registered: None }
+            }
         }
-        Served { _late: late, _live: live, _registered: registered }
     }
 }
 
