@@ -15,7 +15,9 @@ mod detector;
 mod input;
 mod judge;
 mod page;
+mod prompt;
 mod rules;
+mod state;
 #[cfg(test)]
 mod tests;
 

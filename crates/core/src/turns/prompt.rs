@@ -1,0 +1,194 @@
+//! Turns by their prompts: where one stands, whether it is one at all, and where the echo of what was asked ends.
+
+use tapdeck_term::{Mark, Term};
+
+use super::detector::{ABOVE, At, Detector, Phase, Run};
+use super::page;
+use super::{Evidence, Notice, Place};
+use crate::event::Stamp;
+
+impl Detector {
+    /// The prompt that stands in front of the cursor, if one does.
+    fn prompt_at(&self, term: &Term, settled: bool) -> Option<At> {
+        if term.modes().alternate() {
+            return None;
+        }
+        let since = match &self.phase {
+            Phase::Running(run) => run.submitted.byte,
+            _ => 0,
+        };
+        let before = match &self.phase {
+            Phase::Running(run) => Some(&run.at),
+            Phase::Ready(at) => Some(at),
+            Phase::Start => None,
+        };
+        let (text, row) = page::before_cursor(term);
+        let here = page::absolute(term, term.cursor().row);
+        let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
+        let editor = term.modes().bracketed_paste() && self.editor_on.is_some_and(|(.., o)| o >= since);
+        let at = |evidence, begins, from_col| At {
+            text: columns_from(&text, from_col),
+            entry,
+            evidence,
+            begins,
+            row: here,
+            col: term.cursor().col,
+            from_col,
+            editor,
+        };
+        // The shell's own word.
+        let marked = self.mark.filter(|m| m.offset >= since);
+        match marked.map(|m| m.mark) {
+            Some(Mark::Input) => {
+                let begins = self.prompt_mark.filter(|m| m.offset >= since).map(|m| (m.row, m.col, m.offset));
+                return Some(at(Evidence::Mark, begins, 0));
+            }
+            Some(Mark::Prompt) if settled => {
+                let begins = marked.map(|m| (m.row, m.col, m.offset));
+                return Some(at(Evidence::Mark, begins, 0));
+            }
+            _ => {}
+        }
+        if !settled {
+            return None;
+        }
+        let running = matches!(marked.map(|m| m.mark), Some(Mark::Output));
+        let known = entry.and_then(|e| self.rules.prompts.get(e));
+        if running && !editor && !known.is_some_and(|p| p.strict) {
+            return None;
+        }
+        if editor && let Some((r, c, o)) = self.editor_on {
+            // Some switch it on in front of the prompt, others behind it.
+            let behind = (r, c) == (here, term.cursor().col);
+            let in_front = !behind && r <= here && here - r <= ABOVE;
+            let from_col = if in_front && r == here { c } else { 0 };
+            return Some(at(Evidence::Editor, in_front.then_some((r, c, o)), from_col));
+        }
+        // Where a line editor stood behind the last prompt, one does behind the next.
+        let editor_is_missing = before.is_some_and(|b| b.editor);
+        if known.is_some_and(|p| p.strict) {
+            return Some(at(Evidence::Prompt, None, 0));
+        }
+        if editor_is_missing {
+            return None;
+        }
+        // The same prompt, perhaps behind output that had no line end.
+        let literal = before.map(|b| b.text.as_str()).filter(|t| !t.trim().is_empty());
+        if let Some(front) = literal.and_then(|l| text.strip_suffix(l)) {
+            let width = u16::try_from(tapdeck_term::text_width(front)).unwrap_or(0);
+            let from_col = if row == here { width } else { 0 };
+            let entry = before.and_then(|b| b.entry);
+            return Some(At { entry, ..at(Evidence::Prompt, None, from_col) });
+        }
+        known.map(|_| at(Evidence::Prompt, None, 0))
+    }
+
+    pub(super) fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64) {
+        let prompt = self.prompt_at(term, settled);
+        match &mut self.phase {
+            Phase::Start => {
+                if let Some(at) = prompt {
+                    self.above = page::above(term, at.row, ABOVE);
+                    self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
+                    self.phase = Phase::Ready(at);
+                }
+            }
+            Phase::Ready(at) => {
+                // Drawn anew, moved by a resize, or behind something that a job printed.
+                if let Some(new) = prompt
+                    && (new.text == at.text || new.begins.is_some())
+                {
+                    *at = At { entry: new.entry.or(at.entry), ..new };
+                }
+            }
+            Phase::Running(_) => self.running_by_prompt(term, now, settled, quiet, prompt),
+        }
+    }
+
+    fn running_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64, prompt: Option<At>) {
+        let Phase::Running(run) = &self.phase else { return };
+        let Some(from) = self.content_from(run) else { return };
+        let here = page::absolute(term, term.cursor().row);
+        if settled && self.wants_more(term, run, from, here) {
+            if let Phase::Running(run) = &mut self.phase {
+                run.continued = true;
+            }
+            return;
+        }
+        if let Some(at) = prompt {
+            return self.complete(term, now, from, at);
+        }
+        if self.rules.quiet_ns.is_some_and(|q| quiet >= q) {
+            let col = term.cursor().col;
+            let at = At {
+                text: String::new(),
+                evidence: Evidence::Quiet,
+                begins: None,
+                row: if col == 0 { here } else { here + 1 },
+                col,
+                from_col: 0,
+                entry: None,
+                editor: false,
+            };
+            return self.complete(term, now, from, at);
+        }
+        // The last rows may be a prompt that is not whole yet.
+        if !run.started {
+            let written = page::written(term, from, (here, 0));
+            if written.lines.len() as u64 > 2 * ABOVE || (settled && !written.is_empty()) {
+                self.start();
+            }
+        }
+    }
+
+    /// Whether the program waits for more of the same input.
+    fn wants_more(&self, term: &Term, run: &Run, from: u64, here: u64) -> bool {
+        let (text, _) = page::before_cursor(term);
+        let matches = |p: &super::Prompt| p.continuation.as_ref().is_some_and(|c| c.is_match(&text));
+        let fits = match run.at.entry.and_then(|e| self.rules.prompts.get(e)) {
+            Some(prompt) => matches(prompt),
+            None => text != run.at.text && self.rules.prompts.iter().any(matches),
+        };
+        fits && page::written(term, from, (here, 0)).is_empty()
+    }
+
+    /// The byte at which the answer begins: behind the echo of what was asked.
+    pub(super) fn content_from(&self, run: &Run) -> Option<u64> {
+        if let Some(mark) = self.output_mark.filter(|o| *o >= run.submitted.byte) {
+            return Some(mark + 1);
+        }
+        let base = run.submitted.byte;
+        let skip = usize::try_from(run.asked_from - base).unwrap_or(usize::MAX);
+        let bytes = run.bytes.get(skip..)?;
+        let line_end = memchr::memchr(b'\n', bytes);
+        // A line editor that says when it is done.
+        if let Some(off) = self.first_off(run, bytes) {
+            if line_end.is_some_and(|l| l < off) {
+                let extra = usize::from(bytes.get(off) == Some(&b'\r'));
+                return Some(run.asked_from + (off + extra) as u64);
+            }
+            let end = memchr::memchr(b'\n', &bytes[off..])?;
+            return Some(run.asked_from + (off + end + 1) as u64);
+        }
+        line_end.map(|l| run.asked_from + l as u64 + 1)
+    }
+
+    /// Where in these bytes the line editor first ends.
+    fn first_off(&self, run: &Run, bytes: &[u8]) -> Option<usize> {
+        const OFF: &[u8] = b"\x1b[?2004l";
+        // Only a switch that the model saw is one.
+        self.editor_off.filter(|o| *o >= run.asked_from)?;
+        memchr::memmem::find(bytes, OFF).map(|at| at + OFF.len())
+    }
+}
+
+/// The text from a column on.
+fn columns_from(text: &str, col: u16) -> String {
+    let mut seen = 0;
+    let at = text.char_indices().find(|(_, c)| {
+        let here = seen >= usize::from(col);
+        seen += tapdeck_term::char_width(*c);
+        here
+    });
+    at.map_or_else(String::new, |(i, _)| text[i..].to_owned())
+}

@@ -1,0 +1,143 @@
+//! What the program is doing: the rules' word about the screen, and what the conversation itself says. For agents whose
+//! prompt never leaves the screen, turns begin and end with it.
+
+use std::sync::Arc;
+
+use tapdeck_term::Term;
+
+use super::detector::{At, Detector, Phase, Run};
+use super::judge::Screen;
+use super::page;
+use super::{AgentState, Evidence, Judgement, Notice, Place};
+use crate::event::Stamp;
+
+impl Detector {
+    /// Looks at the screen. `sure` when somebody acts on what stands there.
+    pub(super) fn judge(&mut self, term: &Term, now: Stamp, sure: bool) {
+        self.judged_ns = now.mono_ns;
+        let quiet = now.mono_ns.saturating_sub(self.last.mono_ns);
+        let settled = sure || quiet >= self.rules.settle_ns;
+        let screen = Screen::new(term, self.progress, quiet);
+        if self.rules.by_state {
+            self.judge_state(&screen, term, now);
+            self.turn_by_state(term, now);
+        } else {
+            self.turn_by_prompt(term, now, settled, quiet);
+            self.judge_state(&screen, term, now);
+        }
+    }
+
+    fn judge_state(&mut self, screen: &Screen<'_>, term: &Term, now: Stamp) {
+        let rules = Arc::clone(&self.rules);
+        // A frame that is always there says nothing before it had time to change.
+        let waiting = match &self.phase {
+            Phase::Running(run) if rules.by_state && !run.worked => !self.is_late(run, now),
+            _ => false,
+        };
+        let judgement = match screen.judge(&rules) {
+            Some(held) if waiting && held.rule.state == AgentState::Idle => self.by_phase(term, now),
+            // At its prompt a shell is idle, whatever an old line on its screen says.
+            Some(held) if rules.by_state || !self.is_ready() => Judgement {
+                state: held.rule.state,
+                evidence: held.evidence,
+                rule: format!("{}: {}", rules.name, held.rule.name),
+                rows: held.rows,
+                since: now,
+            },
+            _ => self.by_phase(term, now),
+        };
+        self.set_judgement(judgement);
+    }
+
+    /// What the conversation itself says.
+    pub(super) fn by_phase(&self, term: &Term, now: Stamp) -> Judgement {
+        let here = (term.cursor().row, page::before_cursor(term).0);
+        let (state, evidence, rule, rows) = match &self.phase {
+            phase
+                if self.rules.by_state
+                    && !matches!(phase, Phase::Running(run) if !self.is_late(run, now)) =>
+            {
+                (AgentState::Unknown, Evidence::None, "no rule holds".to_owned(), Vec::new())
+            }
+            Phase::Start => {
+                (AgentState::Unknown, Evidence::None, "no prompt has been seen yet".to_owned(), Vec::new())
+            }
+            Phase::Ready(at) => {
+                let name = at.entry.and_then(|e| self.rules.prompts.get(e)).map_or_else(
+                    || format!("a prompt ({})", at.evidence.name()),
+                    |p| format!("prompt {:?}", p.name),
+                );
+                (AgentState::Idle, at.evidence, format!("{}: {name}", self.rules.name), vec![here])
+            }
+            Phase::Running(run) => {
+                let rule = format!("{:?} was submitted and no prompt has come since", brief(&run.typed));
+                (AgentState::Working, Evidence::Input, rule, Vec::new())
+            }
+        };
+        Judgement { state, evidence, rule, rows, since: now }
+    }
+
+    pub(super) fn set_judgement(&mut self, mut new: Judgement) {
+        if new.state == self.judgement.state {
+            new.since = self.judgement.since;
+            self.judgement = new;
+            return;
+        }
+        self.judgement = new.clone();
+        self.tell(Notice::State(new));
+    }
+
+    fn turn_by_state(&mut self, term: &Term, now: Stamp) {
+        let state = self.judgement.state;
+        let stood = now.mono_ns.saturating_sub(self.judgement.since.mono_ns) >= self.rules.settle_ns;
+        match &self.phase {
+            Phase::Start if state == AgentState::Idle && stood => {
+                self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
+                self.phase = Phase::Ready(self.nowhere(term));
+            }
+            Phase::Running(run) => match state {
+                AgentState::Idle if stood && (run.worked || self.is_late(run, now)) => {
+                    self.complete_by_state(term, now)
+                }
+                AgentState::Working | AgentState::Blocked
+                    if !run.worked && self.judgement.evidence != Evidence::Input =>
+                {
+                    if let Phase::Running(run) = &mut self.phase {
+                        run.worked = true;
+                    }
+                    self.start();
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether a program that gives no sign of work has had its time.
+    pub(super) fn is_late(&self, run: &Run, now: Stamp) -> bool {
+        let within = self.rules.answer_within_ns;
+        within.is_some_and(|w| now.mono_ns >= run.submitted.at.mono_ns + w)
+    }
+
+    pub(super) fn nowhere(&self, term: &Term) -> At {
+        At {
+            // A frame that is always there is no prompt in front of the cursor.
+            text: String::new(),
+            entry: None,
+            evidence: self.judgement.evidence,
+            begins: None,
+            row: page::absolute(term, term.cursor().row),
+            col: term.cursor().col,
+            from_col: 0,
+            editor: false,
+        }
+    }
+}
+
+fn brief(text: &str) -> String {
+    let mut out: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}
