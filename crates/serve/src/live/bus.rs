@@ -11,7 +11,8 @@ use super::auth::{parse_role, role_name};
 use super::capture::Capture;
 use super::client::{BusState, Client, Frames, Kind, MAX_AGREED, MAX_FRAME, Sub};
 use super::frame;
-use super::hub::{Hub, exit_json};
+use super::hub::Hub;
+use super::send::exit_json;
 
 const MS: u64 = 1_000_000;
 /// Frames a second, unless a client asks for less or more.
@@ -270,7 +271,7 @@ impl Hub {
     fn send_past(&mut self, client: &mut Client, since: u64) -> Option<super::client::Missed> {
         let reader = self.log.reader_from_start(tapdeck_core::ReaderKind::Lossy);
         let mut entries = Vec::new();
-        let here = self.passed();
+        let here = self.passed;
         let mut missed = None;
         let _ = self.log.read(reader, usize::MAX, &mut entries);
         self.log.remove_reader(reader);
@@ -293,7 +294,7 @@ impl Hub {
             }
             let skip = usize::try_from(since.saturating_sub(entry.offset)).unwrap_or(0);
             sent += bytes.len();
-            client.send(super::hub::encode_out(&bytes.slice(skip..)));
+            client.send(super::pass::encode_out(&bytes.slice(skip..)));
         }
         missed
     }
@@ -392,7 +393,7 @@ impl Hub {
         let glass = self.glass.clone();
         let look = glass.look(&self.handle);
         // What the model has seen and the captures have not yet would make an answer too short.
-        if look.offset() != self.passed() {
+        if look.offset() != self.passed {
             return;
         }
         for client in self.clients.values_mut() {

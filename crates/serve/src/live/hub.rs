@@ -7,18 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::{Value, json};
-use tapdeck_core::{Change, Entry, Event, Exit, ReaderId, ReaderKind, WinSize};
+use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, WinSize};
 use tapdeck_host::{Bell, Clock, Glass, Handle, Session, SharedLog};
-use tapdeck_term::Signal;
 
 use super::auth::Grants;
-use super::client::{BEHIND, Client, Frames, Kind, Missed};
-use super::frame;
+use super::client::{Client, Kind};
 use super::turns::Turns;
 use super::{About, LiveOptions, StartRecording};
 use crate::door::Door;
-use crate::wire::{self, ChunkKind};
 
 const MS: u64 = 1_000_000;
 /// Clients at once.
@@ -37,8 +33,8 @@ const SHORT_TURN_NS: u64 = MS;
 const LONG_TURN_NS: u64 = 4 * MS;
 const REST: u64 = 3;
 /// How long a client may take to say who it is, and to take something while something waits.
-const HELLO_NS: u64 = 10_000 * MS;
-const STUCK_NS: u64 = 30_000 * MS;
+pub(super) const HELLO_NS: u64 = 10_000 * MS;
+pub(super) const STUCK_NS: u64 = 30_000 * MS;
 /// How long clients have at the end to take the last of it.
 const FAREWELL_NS: u64 = 2_000 * MS;
 /// How often input that found no room is offered again.
@@ -75,10 +71,10 @@ pub(super) struct Hub {
     pumped_ns: u64,
     rest_until_ns: u64,
     /// Output bytes that have been passed on.
-    passed: u64,
+    pub(super) passed: u64,
     entries: Vec<Entry>,
     /// The encoded full frames of the newest screen, with and without cells.
-    full: Option<(u64, [Option<Bytes>; 2])>,
+    pub(super) full: Option<(u64, [Option<Bytes>; 2])>,
 }
 
 impl Hub {
@@ -339,315 +335,6 @@ impl Hub {
     fn log_is_ahead(&self) -> bool {
         self.log.offset() > self.glass.seen() + IDLE_PIECE as u64
     }
-
-    /// Output bytes that have been passed on.
-    pub(super) fn passed(&self) -> u64 {
-        self.passed
-    }
-
-    fn pass_on(&mut self, entry: &Entry, now: u64) {
-        match &entry.event {
-            Event::Output { stream, bytes } => {
-                self.last_output_ns = now;
-                self.passed = entry.offset + bytes.len() as u64;
-                self.waiting = false;
-                self.pass_output(entry, *stream, bytes);
-            }
-            Event::Resize(size) => {
-                self.size = *size;
-                let size = size.or_default();
-                let control = json!({"type": "resize", "cols": size.cols, "rows": size.rows});
-                let control = Bytes::from(wire::control(&control));
-                for client in self.clients.values_mut() {
-                    if let Kind::Wire(w) = &client.kind
-                        && w.opened
-                        && entry.seq >= w.from
-                    {
-                        client.send(control.clone());
-                    }
-                }
-            }
-            Event::Driver(change) => self.pass_change(change),
-            Event::Wait => {
-                self.waiting = true;
-                self.announce(&json!({"name": "WAIT"}));
-                for client in self.clients.values_mut() {
-                    if let Kind::Bus(bus) = &mut client.kind
-                        && let Some(capture) = &mut bus.capture
-                    {
-                        capture.prompt_came();
-                    }
-                }
-            }
-            Event::Suspended => self.suspended = true,
-            Event::Resumed => self.suspended = false,
-            Event::Exit(exit) => {
-                self.exit = Some(*exit);
-                self.say_goodbye();
-            }
-            _ => {}
-        }
-    }
-
-    fn pass_output(&mut self, entry: &Entry, stream: tapdeck_core::Stream, bytes: &Bytes) {
-        let (mut text, mut head) = (None, None);
-        let kind = match stream {
-            tapdeck_core::Stream::Out => ChunkKind::Stdout,
-            tapdeck_core::Stream::Err => ChunkKind::Stderr,
-        };
-        let end = entry.offset + bytes.len() as u64;
-        for client in self.clients.values_mut() {
-            let behind = client.queue.len() > BEHIND;
-            match &mut client.kind {
-                Kind::Unknown => {}
-                Kind::Bus(bus) => {
-                    if let Some(capture) = &mut bus.capture {
-                        capture.feed(entry.seq, bytes);
-                    }
-                    let Some(sub) = &mut bus.sub else { continue };
-                    if !sub.out || entry.seq < sub.from {
-                        continue;
-                    }
-                    if behind || sub.missed.is_some() {
-                        Missed::more(&mut sub.missed, entry.offset, end);
-                        continue;
-                    }
-                    let text: &Bytes = text.get_or_insert_with(|| encode_out(bytes));
-                    client.send(text.clone());
-                }
-                Kind::Wire(w) => {
-                    if !w.opened || entry.seq < w.from {
-                        continue;
-                    }
-                    if behind || w.missed.is_some() {
-                        Missed::more(&mut w.missed, entry.offset, end);
-                        continue;
-                    }
-                    let head: &Bytes = head
-                        .get_or_insert_with(|| Bytes::copy_from_slice(&wire::chunk_head(kind, bytes.len())));
-                    client.send(head.clone());
-                    client.send(bytes.clone());
-                }
-            }
-        }
-    }
-
-    fn note_lag(&mut self, from: u64, to: u64) {
-        for client in self.clients.values_mut() {
-            match &mut client.kind {
-                Kind::Bus(bus) => {
-                    if let Some(capture) = &mut bus.capture {
-                        capture.lost();
-                    }
-                    if let Some(sub) = &mut bus.sub
-                        && sub.out
-                    {
-                        Missed::more(&mut sub.missed, from, to);
-                    }
-                }
-                Kind::Wire(w) if w.opened => Missed::more(&mut w.missed, from, to),
-                _ => {}
-            }
-        }
-    }
-
-    fn pass_change(&mut self, change: &Change) {
-        self.driver.clone_from(&change.to);
-        self.announce(&json!({
-            "name": "DRIVER",
-            "who": change.to.as_deref(),
-            "driver": change.to.as_deref(),
-            "from": change.from.as_deref(),
-            "why": format!("{:?}", change.why).to_lowercase(),
-            "fence": change.fence.0,
-        }));
-        for client in self.clients.values_mut() {
-            if matches!(&client.kind, Kind::Wire(w) if w.opened) {
-                let you = change.to.as_deref() == Some(client.name.as_str());
-                client.control(&json!({"type": "driver", "driver": change.to.as_deref(), "you": you}));
-            }
-        }
-    }
-
-    /// Tells every subscriber of an event.
-    pub(super) fn announce(&mut self, event: &Value) {
-        let text = Bytes::from(format!("EVENT {event}\n"));
-        for client in self.clients.values_mut() {
-            if matches!(&client.kind, Kind::Bus(bus) if bus.sub.is_some()) {
-                client.send(text.clone());
-            }
-        }
-    }
-
-    /// Bells that the model heard; it is brought up to date for them only while somebody subscribes.
-    fn pass_signals(&mut self) {
-        let listening = |c: &Client| match &c.kind {
-            Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some(),
-            _ => false,
-        };
-        if !self.clients.values().any(listening) {
-            return;
-        }
-        let signals = self.glass.look(&self.handle).take_signals();
-        for signal in signals {
-            match signal {
-                Signal::Bell => self.announce(&json!({"name": "BELL"})),
-                Signal::Mark { mark, offset, .. } => {
-                    for client in self.clients.values_mut() {
-                        if let Kind::Bus(bus) = &mut client.kind
-                            && let Some(capture) = &mut bus.capture
-                        {
-                            capture.mark(mark, offset);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn wants_frame(&self, client: &Client, seen: Option<tapdeck_term::Generation>) -> bool {
-        let Kind::Bus(bus) = &client.kind else { return false };
-        let Some(sub) = &bus.sub else { return false };
-        let room = client.queue.len() <= BEHIND;
-        // One that has missed something is told as soon as it has taken what it was sent before.
-        let owed = sub.missed.is_some() && client.queue.is_empty();
-        owed || (sub.frames != Frames::None && room && seen.is_none_or(|g| g.0 < self.glass.generation()))
-    }
-
-    /// Sends the newest screen to those whose turn it is, and tells those who fell behind what they missed.
-    fn send_frames(&mut self, now: u64) {
-        let due: Vec<u64> = self
-            .clients
-            .iter()
-            .filter(|(_, c)| match &c.kind {
-                Kind::Bus(bus) => bus.sub.as_ref().is_some_and(|sub| {
-                    now >= sub.last_frame_ns + sub.interval_ns && self.wants_frame(c, sub.seen)
-                }),
-                Kind::Wire(w) => w.missed.is_some() && c.queue.is_empty(),
-                Kind::Unknown => false,
-            })
-            .map(|(n, _)| *n)
-            .collect();
-        for number in due {
-            let Some(mut client) = self.clients.remove(&number) else { continue };
-            self.send_frame(&mut client, now);
-            self.clients.insert(number, client);
-        }
-    }
-
-    pub(super) fn send_frame(&mut self, client: &mut Client, now: u64) {
-        if let Kind::Wire(_) = client.kind {
-            self.resend_screen(client);
-            return;
-        }
-        let glass = self.glass.clone();
-        let handle = self.handle.clone();
-        let look = glass.look(&handle);
-        let (generation, next) = (look.term().generation(), look.next());
-        let Kind::Bus(bus) = &mut client.kind else { return };
-        let max = bus.max_frame;
-        let Some(sub) = &mut bus.sub else { return };
-        sub.last_frame_ns = now;
-        let seen = sub.seen.replace(generation);
-        let missed = sub.missed.take();
-        if missed.is_some() {
-            // What the model has seen by now is on the screen that follows.
-            sub.from = next;
-        }
-        let frames = sub.frames;
-        if let Some(missed) = missed {
-            let to = look.offset();
-            let event = json!({"name": "GAP", "from": missed.from, "to": to, "bytes": to - missed.from});
-            client.say("EVENT", &event);
-        }
-        match (frames, seen, missed) {
-            (Frames::None, _, None) => {}
-            (Frames::Delta, Some(since), None) => {
-                let text = format!("FRAME {}\n", frame::delta(&look, since));
-                if text.len() <= max { client.send(text) } else { client.send(self.full_frame(&look, max)) }
-            }
-            _ => client.send(self.full_frame(&look, max)),
-        }
-    }
-
-    /// The encoded full frame, made once for everybody.
-    fn full_frame(&mut self, look: &tapdeck_host::Picture, max: usize) -> Bytes {
-        let generation = look.term().generation().0;
-        if self.full.as_ref().is_none_or(|(g, _)| *g != generation) {
-            self.full = Some((generation, [None, None]));
-        }
-        let Some((_, made)) = &mut self.full else { return Bytes::new() };
-        let make = |cells| Bytes::from(format!("FRAME {}\n", frame::full(look, cells)));
-        let styled = made[0].get_or_insert_with(|| make(true));
-        if styled.len() <= max { styled.clone() } else { made[1].get_or_insert_with(|| make(false)).clone() }
-    }
-
-    pub(super) fn flush(&mut self, now: u64) {
-        let handle = &self.handle;
-        self.clients.retain(|_, client| {
-            if !client.queue.is_empty() || client.closing {
-                client.flush(now);
-            } else {
-                client.took_ns = now;
-            }
-            let late =
-                (!client.known || matches!(client.kind, Kind::Unknown)) && now > client.came_ns + HELLO_NS;
-            let stuck = !client.queue.is_empty() && now > client.took_ns + STUCK_NS;
-            let gone = client.gone || late || stuck;
-            if gone {
-                // The stick goes back when its holder goes, however it goes.
-                if let Some(party) = client.party.take() {
-                    handle.leave(party);
-                }
-                client.conn.shutdown(Shutdown::Both);
-            }
-            !gone
-        });
-    }
-
-    /// Tells everybody how the program ended, once, when it has.
-    fn say_goodbye(&mut self) {
-        let Some(exit) = self.exit else { return };
-        let told: Vec<u64> =
-            self.clients.iter().filter(|(_, c)| !c.closing && c.follows()).map(|(n, _)| *n).collect();
-        for number in told {
-            let Some(mut client) = self.clients.remove(&number) else { continue };
-            self.say_over(&mut client, exit);
-            self.clients.insert(number, client);
-        }
-    }
-
-    pub(super) fn say_over(&mut self, client: &mut Client, exit: Exit) {
-        let now = self.clock.now().mono_ns;
-        self.looked = true;
-        match &mut client.kind {
-            Kind::Bus(bus) => {
-                if let Some(capture) = bus.capture.take() {
-                    client.say("RESP", &capture.cut_short());
-                }
-                let Kind::Bus(bus) = &client.kind else { return };
-                if bus.sub.is_some() {
-                    self.send_frame(client, now);
-                    client.say("EVENT", &json!({"name": "CLOSED", "exit": exit_json(exit)}));
-                    // The subscription is over; the connection stays for questions.
-                    if let Kind::Bus(bus) = &mut client.kind {
-                        bus.sub = None;
-                    }
-                }
-            }
-            Kind::Wire(w) => {
-                if w.missed.is_some() {
-                    self.resend_screen(client);
-                }
-                let mut control = exit_json(exit);
-                control["type"] = json!("exit");
-                client.control(&control);
-                client.closing = true;
-            }
-            Kind::Unknown => {}
-        }
-    }
 }
 
 /// What is ready.
@@ -656,28 +343,4 @@ struct Ready {
     bell: bool,
     doors: Vec<usize>,
     readable: Vec<u64>,
-}
-
-/// An output chunk as the bus carries it, in frames that every client can take.
-pub(super) fn encode_out(bytes: &Bytes) -> Bytes {
-    // A byte takes at most six characters.
-    const CHUNK: usize = super::client::MAX_FRAME / 6 - 16;
-    let mut out = String::new();
-    for piece in bytes.chunks(CHUNK) {
-        out.push_str("OUT ");
-        out.push_str(&frame::latin1(piece));
-        out.push('\n');
-    }
-    out.into()
-}
-
-/// How a program ended, as data.
-pub(super) fn exit_json(exit: Exit) -> Value {
-    match exit {
-        Exit::Code(code) => json!({"code": code}),
-        Exit::Signal(signal) => {
-            let name = tapdeck_host::signals::name(signal).map_or_else(|| signal.to_string(), str::to_owned);
-            json!({"code": 128 + signal, "signal": name})
-        }
-    }
 }

@@ -21,8 +21,10 @@ mod capture;
 mod client;
 mod frame;
 mod hub;
+mod pass;
 mod paste;
 mod queue;
+mod send;
 mod turns;
 
 pub(crate) use queue::Queue;
