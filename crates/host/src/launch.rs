@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tapdeck_core::{Event, Exit, LogLimits, WinSize};
 
-use crate::backend::{Backend, CommandSpec, LocalPty, Pipes, SpawnError, TerminalSetup};
+use crate::backend::{Backend, CommandSpec, Place, SpawnError, TerminalSetup};
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
 use crate::glass::Glass;
 use crate::inbox::Handle;
-use crate::outer::{Outer, Signals};
+use crate::outer::{Outer, Reception, Signals};
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
 
@@ -23,6 +23,8 @@ const RING: usize = 8 << 20;
 pub struct Launch {
     /// What to run.
     pub command: CommandSpec,
+    /// Where.
+    pub place: Place,
     /// Run on pipes instead of a terminal.
     pub no_pty: bool,
     /// Leave this process's terminal alone: no input, no output.
@@ -90,7 +92,21 @@ pub enum LaunchError {
 impl Launch {
     /// A session for this command, with everything else as usual.
     pub fn new(command: CommandSpec) -> Self {
-        Self { command, no_pty: false, headless: false, size: None, timeout: None, clock: None, ring: RING }
+        Self {
+            command,
+            place: Place::Local,
+            no_pty: false,
+            headless: false,
+            size: None,
+            timeout: None,
+            clock: None,
+            ring: RING,
+        }
+    }
+
+    /// The command as it is shown to people; where the place decides what runs, that is the place.
+    pub fn shown_command(&self) -> Vec<String> {
+        self.place.shown_command(&self.command)
     }
 
     /// Runs the session to its end. Call before starting any thread: the signals of this process become the
@@ -127,11 +143,19 @@ impl Launch {
         let outer = (!self.headless).then(|| Outer::from_stdio(!self.no_pty)).transpose();
         let outer = outer.map_err(LaunchError::Setup)?;
         let outer_size = outer.as_ref().and_then(Outer::size);
-        let size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
+        let mut size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
         let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
+        let log = SharedLog::new(limits);
+        let mut backend = self.start_backend(&signals, outer.as_ref(), size);
+        // A far place takes its time, in which the user's terminal may have changed.
+        let now = self.size.or_else(|| outer.as_ref().and_then(Outer::size)).unwrap_or(size);
+        if let Ok(backend) = &mut backend
+            && now != size
+        {
+            backend.resize(now).map_err(LaunchError::Setup)?;
+            size = now;
+        }
         let config = Config { size, timeout: self.timeout, log: limits, ..Config::default() };
-        let log = SharedLog::new(config.log);
-        let backend = self.start_backend(&signals, outer.as_ref(), size);
         // The first event of every session is its true size.
         log.append(Event::Resize(size), clock.now());
         let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;
@@ -163,14 +187,12 @@ impl Launch {
         outer: Option<&Outer>,
         size: WinSize,
     ) -> Result<Box<dyn Backend>, LaunchError> {
-        if self.no_pty {
-            return Ok(Box::new(Pipes::spawn(&self.command, signals.inherited())?));
-        }
-        let setup = TerminalSetup {
+        let setup = (!self.no_pty).then(|| TerminalSetup {
             size,
             termios: outer.and_then(Outer::termios),
             no_echo: outer.is_some_and(|o| !o.is_interactive()),
-        };
-        Ok(Box::new(LocalPty::spawn(&self.command, signals.inherited(), &setup)?))
+        });
+        let mut front = Reception::new(signals);
+        Ok(self.place.start(&self.command, setup.as_ref(), signals.inherited(), &mut front)?)
     }
 }

@@ -11,6 +11,7 @@ mod formats;
 mod hooks;
 mod out_file;
 mod parse;
+mod place;
 mod progress;
 mod screen;
 mod scrubbing;

@@ -1,5 +1,6 @@
 //! Values as people type them.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use tapdeck_core::WinSize;
@@ -37,6 +38,18 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     Duration::try_from_secs_f64(n * scale).map_err(|_| wrong())
+}
+
+/// A variable for a program: `NAME=VALUE`, or `NAME` for the one here.
+pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.into())),
+        None => (text, None),
+    };
+    match name.is_empty() || name.contains('\0') {
+        true => Err(format!("{text:?} names no variable: write NAME or NAME=VALUE")),
+        false => Ok((name.to_owned(), value)),
+    }
 }
 
 /// A place in a recording.

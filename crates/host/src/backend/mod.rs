@@ -10,15 +10,21 @@ use std::time::Duration;
 
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
+#[cfg(feature = "docker")]
+mod docker;
 mod in_process;
 mod local;
 mod pipes;
+mod place;
+#[cfg(feature = "docker")]
+mod remote;
 mod replay;
 mod spawn;
 
 pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;
+pub use place::{Container, DockerPlace, Front, Nobody, Place, PlaceError, SshPlace};
 pub use replay::{Pace, Recorded, RecordedEvent, Replay};
 pub use spawn::{CommandSpec, SpawnError};
 

@@ -80,6 +80,17 @@ pub enum SpawnError {
     /// No terminal could be had.
     #[error("no pseudo-terminal: {0}")]
     Terminal(#[source] io::Error),
+    /// The place where it was to run cannot be reached, or refused.
+    #[error("{place}: {why}")]
+    Unreachable {
+        /// As it was named.
+        place: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Somebody called it off while the place was being reached.
+    #[error("called off by signal {0}")]
+    CalledOff(i32),
     /// Something else that the system refused.
     #[error("{program}: could not be started: {why}")]
     System {
@@ -91,9 +102,16 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// The exit code that a shell would give.
+    /// A place that cannot be reached.
+    pub(super) fn unreachable(place: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
+        Self::Unreachable { place: place.to_string(), why: why.to_string() }
+    }
+
+    /// The exit code that a shell would give; for a place that cannot be reached, that of a failed connection.
     pub fn exit_code(&self) -> i32 {
         match self {
+            SpawnError::Unreachable { .. } => 4,
+            SpawnError::CalledOff(signal) => 128 + signal,
             SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => 127,
             SpawnError::NotExecutable { .. } => 126,
             SpawnError::Folder { .. } | SpawnError::Terminal(_) | SpawnError::System { .. } => 125,

@@ -14,11 +14,13 @@ use tapdeck_core::{Stream, WinSize};
 
 mod channel;
 mod keyboard;
+mod reception;
 mod signals;
 mod tty;
 
 use channel::{Channel, Sink};
 pub use keyboard::{Keyboard, Pressed};
+pub(crate) use reception::Reception;
 pub use signals::Signals;
 pub use tty::restore_terminal_on_panic;
 use tty::{Take, Tty};

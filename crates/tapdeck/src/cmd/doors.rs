@@ -62,9 +62,11 @@ impl DoorArgs {
     /// optional.
     pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<Doors>, Ending> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
-        let argv: Vec<String> =
-            launch.command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
-        let turns = match crate::agents::choose(&argv, self.agent.as_deref(), self.prompt.as_deref()) {
+        let turns = match crate::agents::choose(
+            &launch.shown_command(),
+            self.agent.as_deref(),
+            self.prompt.as_deref(),
+        ) {
             Ok(turns) => Some(turns),
             // What was asked for must be there; a rule file that is broken must not keep a program from running.
             Err(why) if self.agent.is_some() || self.prompt.is_some() => {
@@ -133,7 +135,7 @@ impl DoorArgs {
             name: self.name.clone(),
             pid,
             buses,
-            command: launch.command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            command: launch.shown_command(),
             cwd: cwd.to_string_lossy().into_owned(),
             started_ns: Clock::start().wall_start_ns(),
             detached: self.detached_host,

@@ -42,7 +42,7 @@ mod wait;
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     Rec(Box<rec::RecArgs>),
     Ls(ls::LsArgs),
     Attach(attach::AttachArgs),

@@ -16,7 +16,7 @@ use super::branch_points::{self, Form};
 use super::convert::losses_text;
 use super::doors::{DoorArgs, Doors};
 use super::ipc::{self, Ipc};
-use super::run::SessionArgs;
+use super::run::{SessionArgs, VariableArgs};
 use super::verify::{meta, read_key};
 use super::{detach, late};
 use crate::ending::{Ending, code, say};
@@ -98,6 +98,8 @@ pub(crate) struct RecArgs {
     session: SessionArgs,
     #[command(flatten)]
     doors: DoorArgs,
+    #[command(flatten)]
+    variables: VariableArgs,
     /// Open the viewer instead of passing the program through: keys go to the program until Ctrl-], Enter goes
     /// back to it
     #[cfg(feature = "tui")]
@@ -135,7 +137,11 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     if let Some(session) = &args.attach {
         return late::run(args, session);
     }
-    let mut launch = args.session.launch(&args.command);
+    let mut launch = match args.session.launch(&args.command) {
+        Ok(launch) => launch,
+        Err(ending) => return ending,
+    };
+    args.variables.apply(&mut launch);
     #[cfg(feature = "tui")]
     if args.view && !args.doors.detached_host {
         return super::view::run_viewed(args.session.detached_size());
@@ -190,7 +196,10 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     let options = RecordOptions {
         quality: args.brotli_q,
         input: args.input,
-        argv: launch.command.argv.clone(),
+        argv: match launch.command.argv.as_slice() {
+            [] => launch.shown_command().into_iter().map(Into::into).collect(),
+            argv => argv.to_vec(),
+        },
         cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
         title: args.title.clone(),
         ipc,
@@ -237,7 +246,8 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
 }
 
 fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
-    let program = launch.command.argv.first().map(Path::new).unwrap_or(Path::new(""));
+    let shown = launch.shown_command();
+    let program = Path::new(shown.first().map_or("", String::as_str));
     let path = args.file.clone().unwrap_or_else(|| default_path(Clock::start(), program));
     if path.as_os_str() == "-" {
         say("a recording cannot go to standard output, which shows the session: name a file");

@@ -11,8 +11,9 @@ use tapdeck_host::{Ended, Launch, Outcome};
 
 use super::doors::{DoorArgs, Doors};
 use super::{detach, ipc};
-use crate::ending::{Ending, say};
+use crate::ending::{Ending, code, say};
 use crate::parse;
+use crate::place::PlaceArgs;
 
 /// Run a program as a live session, transparently.
 #[derive(Args)]
@@ -24,6 +25,7 @@ Examples:
   tapdeck run -- vim notes.txt
   tapdeck run --timeout 10m -- make test
   tapdeck run -d --name build -- bash    start it without a terminal; see tapdeck attach, ls, peek, send
+  tapdeck run --on docker:debian:12 --mount .:/work --cwd /work -- bash
   tapdeck run --bus unix:/run/user/1000/agent.sock -- claude
   tapdeck run --no-pty -- sh -c 'echo out; echo err >&2' 2>errors")]
 pub(crate) struct RunArgs {
@@ -31,12 +33,31 @@ pub(crate) struct RunArgs {
     session: SessionArgs,
     #[command(flatten)]
     doors: DoorArgs,
+    #[command(flatten)]
+    variables: VariableArgs,
     /// Tell the program which session it runs in: set TAPDECK_SESSION for it
     #[arg(long)]
     export_session: bool,
     /// The program and its arguments; your shell when left out
     #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
+}
+
+/// The program's environment.
+#[derive(Args)]
+pub(crate) struct VariableArgs {
+    /// Set a variable for the program: NAME=VALUE, or NAME for yours where it runs elsewhere
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
+    env: Vec<(String, Option<OsString>)>,
+}
+
+impl VariableArgs {
+    pub(crate) fn apply(&self, launch: &mut Launch) {
+        for (name, value) in &self.env {
+            let value = value.clone().or_else(|| std::env::var_os(name));
+            launch.command.env.extend(value.map(|value| (name.into(), Some(value))));
+        }
+    }
 }
 
 /// What `run` and `rec` have in common.
@@ -57,12 +78,18 @@ pub(crate) struct SessionArgs {
     /// End the program after this long
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    place: PlaceArgs,
 }
 
 impl SessionArgs {
     /// The session that these arguments describe.
-    pub(crate) fn launch(&self, command: &[OsString]) -> Launch {
-        let argv = if command.is_empty() {
+    pub(crate) fn launch(&self, command: &[OsString]) -> Result<Launch, Ending> {
+        let place = self.place.place().map_err(|why| {
+            say(why);
+            Ending::Code(code::USAGE)
+        })?;
+        let argv = if command.is_empty() && place.is_local() {
             let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());
             vec![shell.unwrap_or_else(|| "/bin/sh".into())]
         } else {
@@ -71,11 +98,12 @@ impl SessionArgs {
         let mut spec = CommandSpec::new(argv);
         spec.cwd.clone_from(&self.cwd);
         let mut launch = Launch::new(spec);
+        launch.place = place;
         launch.no_pty = self.no_pty;
         launch.headless = self.headless;
         launch.size = self.window_size;
         launch.timeout = self.timeout;
-        launch
+        Ok(launch)
     }
 
     /// The size of a detached session's terminal: as asked for, or this terminal's.
@@ -98,7 +126,11 @@ impl SessionArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Ending {
-    let mut launch = args.session.launch(&args.command);
+    let mut launch = match args.session.launch(&args.command) {
+        Ok(launch) => launch,
+        Err(ending) => return ending,
+    };
+    args.variables.apply(&mut launch);
     if args.doors.detach && !args.doors.detached_host {
         return detach::detach(args.session.detached_size());
     }

@@ -54,7 +54,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     /// Give the program this variable as well, with its value here or the one given
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
     /// Give the program the variables of --env and no others
     #[arg(long)]
@@ -123,17 +123,6 @@ enum Accept {
     Cancelled,
 }
 
-fn variable(text: &str) -> Result<(String, Option<OsString>), String> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, Some(value.into())),
-        None => (text, None),
-    };
-    match name.is_empty() || name.contains('\0') {
-        true => Err(format!("{text:?} names no variable: write NAME or NAME=VALUE")),
-        false => Ok((name.to_owned(), value)),
-    }
-}
-
 fn resolution(text: &str) -> Result<u64, String> {
     let ms = parse::duration(text)?.as_millis();
     match u64::try_from(ms) {
@@ -166,7 +155,11 @@ fn report(value: &Value) {
 
 fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     let clock = Clock::start();
-    let mut launch = args.session.launch(&args.command);
+    let mut launch = match args.session.launch(&args.command) {
+        Ok(launch) => launch,
+        // Said already.
+        Err(ending) => return Ok(ending),
+    };
     if launch.no_pty {
         return Err(("a cassette is recorded on a terminal: leave --no-pty away".into(), code::USAGE));
     }
@@ -236,7 +229,9 @@ fn preflight_failed(e: PreflightError) -> Fail {
 
 impl RecordArgs {
     fn environment(&self, launch: &Launch) -> Environment {
-        let defaults = DEFAULT_ENV.into_iter().filter(|_| !self.env_only);
+        // The variables of this machine say nothing about another.
+        let usual = !self.env_only && launch.place.is_local();
+        let defaults = DEFAULT_ENV.into_iter().filter(|_| usual);
         let named = self.env.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name.as_str());
         let given = self.env.iter().filter_map(|(name, value)| Some((name.into(), value.clone()?)));
         let mut environment = Environment::from_allowlist(defaults.chain(named), given);
@@ -281,8 +276,10 @@ impl RecordArgs {
     /// What must hold before anything is started, and what is learned on the way.
     fn preflight(&self, launch: &Launch, environment: &Environment, clock: Clock) -> Result<Closing, Fail> {
         let cwd = launch.command.cwd.as_deref();
-        let program = launch.command.argv.first().cloned().unwrap_or_default();
-        let binary = find_program(&program, cwd).map_err(preflight_failed)?;
+        let argv = launch.shown_command();
+        let program = argv.first().cloned().unwrap_or_default();
+        let binary = launch.place.is_local().then(|| find_program(program.as_ref(), cwd)).transpose();
+        let binary = binary.map_err(preflight_failed)?;
         if let Some(check) = &self.check {
             check_command(check, environment, cwd).map_err(preflight_failed)?;
         }
@@ -298,13 +295,14 @@ impl RecordArgs {
         let m = &mut closing.manifest;
         let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
         m.harness.name = self.harness.clone().unwrap_or(name);
-        let full = std::fs::canonicalize(&binary).unwrap_or(binary);
-        m.harness.binary_path_digest_sha256 = Some(digest_hex(full.to_string_lossy().as_bytes()));
+        let full = binary.map(|binary| std::fs::canonicalize(&binary).unwrap_or(binary));
+        let digest = full.map(|full| digest_hex(full.to_string_lossy().as_bytes()));
+        m.harness.binary_path_digest_sha256 = digest;
         m.harness.binary_version = version;
         m.harness.capability = self.capability.clone().map(Value::from);
         m.harness.account_class.clone_from(&self.account_class);
         m.harness.freshness_window.clone_from(&self.freshness);
-        m.command.argv = launch.command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        m.command.argv = argv;
         m.command.workdir_policy = if cwd.is_some() { "given" } else { "inherited" }.into();
         m.command.env_allowlist = environment.names();
         m.command.timeout_ms = launch.timeout.map(|t| t.as_millis() as u64);

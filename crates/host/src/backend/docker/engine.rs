@@ -1,0 +1,253 @@
+//! The engine: where it is, and the few of its calls that a session needs. Docker's own and Podman's compatible
+//! socket speak the same.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tapdeck_core::WinSize;
+
+use super::http::{Answer, CallOff, Endpoint, HttpError, Patience, Socket, request};
+
+/// How long the engine may take for an ordinary call. Removing a container that does not want to go takes it longest.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long a registry may be silent while an image is pulled.
+const PULL_LIMIT: Duration = Duration::from_secs(300);
+/// The first version whose terminals can begin with a size.
+const SIZED: (u32, u32) = (1, 42);
+
+/// What the engine refused or did not do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EngineError {
+    /// It answered, with an error.
+    #[error("{message}")]
+    Refused { status: u16, message: String },
+    /// It did not answer, or not as an engine does.
+    #[error("the engine at {endpoint}: {why}")]
+    Away { endpoint: Endpoint, why: HttpError },
+}
+
+impl EngineError {
+    pub(super) fn status(&self) -> Option<u16> {
+        match self {
+            EngineError::Refused { status, .. } => Some(*status),
+            EngineError::Away { .. } => None,
+        }
+    }
+}
+
+pub(super) type EngineResult<T> = Result<T, EngineError>;
+
+/// The engine's address: `DOCKER_HOST`, or the first of the usual sockets that is there.
+pub(super) fn endpoint(var: impl Fn(&str) -> Option<String>) -> Result<Endpoint, String> {
+    if let Some(host) = var("DOCKER_HOST").filter(|h| !h.is_empty()) {
+        if let Some(path) = host.strip_prefix("unix://") {
+            return Ok(Endpoint::Unix(path.into()));
+        }
+        let Some(address) = host.strip_prefix("tcp://").or(host.strip_prefix("http://")) else {
+            return Err(format!("DOCKER_HOST is {host}: only unix:// and tcp:// can be reached"));
+        };
+        if var("DOCKER_TLS_VERIFY").is_some_and(|v| !v.is_empty()) {
+            return Err("DOCKER_TLS_VERIFY is set: an engine behind TLS cannot be reached".into());
+        }
+        let address = address.trim_end_matches('/');
+        let port = if address.contains(':') { "" } else { ":2375" };
+        return Ok(Endpoint::Tcp(format!("{address}{port}")));
+    }
+    let own = var("XDG_RUNTIME_DIR").filter(|d| d.starts_with('/')).map(PathBuf::from);
+    let own = own.into_iter().flat_map(|d| [d.join("docker.sock"), d.join("podman/podman.sock")]);
+    let shared = ["/var/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
+    let found = std::iter::once(shared[0].clone()).chain(own).chain([shared[1].clone()]).find(|p| p.exists());
+    found.map(Endpoint::Unix).ok_or_else(|| {
+        "no engine is running here: start Docker or Podman's socket, or say where it is with DOCKER_HOST"
+            .into()
+    })
+}
+
+/// The same for one more call.
+fn again<'a>(called_off: &'a mut Option<CallOff<'_>>) -> Option<CallOff<'a>> {
+    called_off.as_mut().map(|f| &mut **f as CallOff<'a>)
+}
+
+/// An engine that has answered.
+#[derive(Debug, Clone)]
+pub(super) struct Engine {
+    endpoint: Endpoint,
+    version: (u32, u32),
+}
+
+impl Engine {
+    /// Finds out what the engine speaks.
+    pub(super) fn greet(endpoint: Endpoint, mut called_off: Option<CallOff<'_>>) -> EngineResult<Self> {
+        // Every engine answers this, whatever its version.
+        let engine = Self { endpoint, version: (0, 0) };
+        let answer = engine.send("GET", "/_ping", None, false, LIMIT.into(), again(&mut called_off))?;
+        let version = answer.header("api-version").and_then(parse_version);
+        let nonsense = HttpError::Nonsense("it does not say which version it is");
+        let version =
+            version.ok_or(EngineError::Away { endpoint: engine.endpoint.clone(), why: nonsense })?;
+        Ok(Self { version, ..engine })
+    }
+
+    /// A size to begin with, as part of a request, where the engine knows such a thing.
+    pub(super) fn console_size(&self, size: Option<WinSize>) -> Option<Value> {
+        size.filter(|_| self.version >= SIZED).map(|size| json!([size.rows, size.cols]))
+    }
+
+    /// A call with a short answer.
+    pub(super) fn call(&self, method: &str, path: &str, body: Option<&Value>) -> EngineResult<Value> {
+        self.call_while(method, path, body, LIMIT.into(), None)
+    }
+
+    /// The same, for as long as nobody calls it off.
+    pub(super) fn call_while(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        limit: Option<Duration>,
+        mut called_off: Option<CallOff<'_>>,
+    ) -> EngineResult<Value> {
+        let mut answer = self.send(method, path, body, false, limit, again(&mut called_off))?;
+        let text = answer
+            .body(&mut Patience { limit, called_off: again(&mut called_off) })
+            .map_err(|why| self.away(why))?;
+        Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
+    }
+
+    /// A call after which the connection belongs to the program.
+    pub(super) fn hijack(
+        &self,
+        path: &str,
+        body: Option<&Value>,
+        mut called_off: Option<CallOff<'_>>,
+    ) -> EngineResult<(Socket, Vec<u8>)> {
+        Ok(self.send("POST", path, body, true, LIMIT.into(), again(&mut called_off))?.into_stream())
+    }
+
+    /// A call whose answer begins now and ends when something has happened.
+    pub(super) fn watch(&self, path: &str, mut called_off: Option<CallOff<'_>>) -> EngineResult<Watched> {
+        let answer = self.send("POST", path, None, false, LIMIT.into(), again(&mut called_off))?;
+        Ok(Watched { answer, endpoint: self.endpoint.clone() })
+    }
+
+    /// Fetches an image, and tells now and then how it gets on.
+    pub(super) fn pull(&self, image: &str, mut called_off: Option<CallOff<'_>>) -> EngineResult<()> {
+        // Without a tag all of them would come.
+        let name = image.rsplit('/').next().unwrap_or(image);
+        let tag = if name.contains([':', '@']) { "" } else { ":latest" };
+        let path = format!("/images/create?fromImage={}", escape(&format!("{image}{tag}")));
+        let limit = Some(PULL_LIMIT);
+        let mut answer = self.send("POST", &path, None, false, limit, again(&mut called_off))?;
+        let mut line = Vec::new();
+        let mut failed = None;
+        while let Some(piece) = answer
+            .piece(&mut Patience { limit, called_off: again(&mut called_off) })
+            .map_err(|why| self.away(why))?
+        {
+            // One object a line; a line that is too long to be one is not kept.
+            for byte in piece {
+                if byte == b'\n' || line.len() > 64 * 1024 {
+                    let said: Value = serde_json::from_slice(&line).unwrap_or(Value::Null);
+                    failed = said["error"].as_str().map(str::to_owned).or(failed);
+                    line.clear();
+                } else {
+                    line.push(byte);
+                }
+            }
+        }
+        match failed {
+            Some(message) => Err(EngineError::Refused { status: 404, message }),
+            None => Ok(()),
+        }
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+        upgrade: bool,
+        limit: Option<Duration>,
+        mut called_off: Option<CallOff<'_>>,
+    ) -> EngineResult<Answer> {
+        let (major, minor) = self.version;
+        let path = if major == 0 { path.to_owned() } else { format!("/v{major}.{minor}{path}") };
+        let bytes = request(method, &path, body, upgrade);
+        let mut answer =
+            Answer::to(&self.endpoint, &bytes, &mut Patience { limit, called_off: again(&mut called_off) })
+                .map_err(|why| self.away(why))?;
+        if (200..400).contains(&answer.status) || answer.status == 101 {
+            return Ok(answer);
+        }
+        let status = answer.status;
+        let text = answer
+            .body(&mut Patience { limit, called_off: again(&mut called_off) })
+            .map_err(|why| self.away(why))?;
+        let said: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
+        let message = match said["message"].as_str() {
+            Some(message) => message.trim().to_owned(),
+            None => format!("the engine refused with {status}"),
+        };
+        Err(EngineError::Refused { status, message })
+    }
+
+    fn away(&self, why: HttpError) -> EngineError {
+        EngineError::Away { endpoint: self.endpoint.clone(), why }
+    }
+}
+
+/// An answer that is waited for.
+pub(super) struct Watched {
+    answer: Answer,
+    endpoint: Endpoint,
+}
+
+impl Watched {
+    /// Waits for it, for as long as it takes.
+    pub(super) fn wait(mut self) -> EngineResult<Value> {
+        let mut patience = Patience { limit: None, called_off: None };
+        let text = self.answer.body(&mut patience);
+        let text = text.map_err(|why| EngineError::Away { endpoint: self.endpoint, why })?;
+        Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
+    }
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok().filter(|m| *m > 0)?, minor.parse().ok()?))
+}
+
+/// A piece of a path or a query, in which nothing means anything.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_is_where_the_environment_says() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            endpoint(move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+        };
+        let unix = Endpoint::Unix("/run/x.sock".into());
+        assert_eq!(with(&[("DOCKER_HOST", "unix:///run/x.sock")]), Ok(unix));
+        assert_eq!(with(&[("DOCKER_HOST", "tcp://h:1")]), Ok(Endpoint::Tcp("h:1".into())));
+        assert_eq!(with(&[("DOCKER_HOST", "tcp://h")]), Ok(Endpoint::Tcp("h:2375".into())));
+        assert!(with(&[("DOCKER_HOST", "ssh://h")]).is_err());
+        assert!(with(&[("DOCKER_HOST", "tcp://h:2376"), ("DOCKER_TLS_VERIFY", "1")]).is_err());
+        assert_eq!(parse_version("1.41"), Some((1, 41)));
+        assert_eq!((parse_version(""), parse_version("0.1"), parse_version("1")), (None, None, None));
+        assert_eq!(escape("a/b:c d"), "a%2Fb%3Ac%20d");
+    }
+}

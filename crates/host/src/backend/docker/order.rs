@@ -1,0 +1,148 @@
+//! What is done at the desk: a session's wishes, said to the engine. A new container is signalled by the engine; a
+//! program within a running one, for which the engine has no such call, by one more program beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tapdeck_core::{Exit, WinSize};
+
+use super::super::remote::exit_of_code;
+use super::desk::{Verdict, Wanted};
+use super::engine::{Engine, EngineError, escape};
+
+/// How often, and how many times, an engine is asked how a program ended whose output has.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+const ASKS: usize = 250;
+
+/// Signals the group in the terminal's foreground, or everybody in the session of process `$1`. A session's number is
+/// that of its first process, which may be gone. The name of a program may hold anything, so what stands behind its
+/// last bracket is read.
+const SIGNAL: &str = r#"
+for file in /proc/[0-9]*/stat; do
+  IFS= read -r line 2>/dev/null <"$file" || continue
+  pid=${line%% *}
+  set -- "$1" "$2" "$3" ${line##*) }
+  [ "$7" = "$1" ] || continue
+  if [ "$3" = all ]; then kill "-$2" "$pid" 2>/dev/null; continue; fi
+  group=$9; [ "$group" -gt 0 ] || group=$6
+  kill "-$2" "-$group"; exit
+done"#;
+
+/// What a session holds at the engine.
+pub(super) enum Held {
+    /// A container of its own.
+    Container(String),
+    /// A program in a container, and its process within, where that is known.
+    Program { container: String, exec: String, pid: Option<u32> },
+}
+
+/// A session's hold on something at the engine.
+pub(super) struct Hold {
+    pub(super) engine: Engine,
+    pub(super) held: Held,
+    pub(super) verdict: Arc<Verdict>,
+}
+
+impl Hold {
+    /// Does what is wanted. What the engine refuses now concerns a program that is gone; an engine that is away is
+    /// noticed by whoever waits for the program's end.
+    pub(super) fn serve(&self, wanted: Wanted) {
+        if let Some(size) = wanted.resize {
+            let _ = self.resize(size);
+        }
+        if let Some(frozen) = wanted.freeze {
+            let _ = self.freeze(frozen);
+        }
+        for (name, everybody) in &wanted.signals {
+            let _ = self.signal(name, *everybody);
+        }
+        if wanted.ended {
+            self.find_out();
+        }
+        if wanted.over {
+            self.clear();
+        }
+    }
+
+    pub(super) fn resize(&self, size: WinSize) -> Result<Value, EngineError> {
+        let what = match &self.held {
+            Held::Container(id) => format!("/containers/{id}"),
+            Held::Program { exec, .. } => format!("/exec/{exec}"),
+        };
+        self.engine.call("POST", &format!("{what}/resize?h={}&w={}", size.rows, size.cols), None)
+    }
+
+    fn freeze(&self, frozen: bool) -> Result<Value, EngineError> {
+        match &self.held {
+            Held::Container(id) => {
+                let what = if frozen { "pause" } else { "unpause" };
+                self.engine.call("POST", &format!("/containers/{id}/{what}"), None)
+            }
+            Held::Program { .. } => self.signal(if frozen { "STOP" } else { "CONT" }, true),
+        }
+    }
+
+    fn signal(&self, name: &str, everybody: bool) -> Result<Value, EngineError> {
+        match &self.held {
+            Held::Container(id) => {
+                self.engine.call("POST", &format!("/containers/{id}/kill?signal={}", escape(name)), None)
+            }
+            Held::Program { container, pid: Some(pid), .. } => {
+                let whom = if everybody { "all" } else { "foreground" };
+                self.run_beside(container, &["sh", "-c", SIGNAL, "sh", &pid.to_string(), name, whom])
+            }
+            // Without a shell within there is no way to reach it.
+            Held::Program { pid: None, .. } => Ok(Value::Null),
+        }
+    }
+
+    /// Runs a short program in a container, to its end.
+    fn run_beside(&self, container: &str, argv: &[&str]) -> Result<Value, EngineError> {
+        // Argument 4 and on are the fields of the file; the first three are ours.
+        let body = json!({ "Cmd": argv, "User": "0", "AttachStdout": true, "AttachStderr": true });
+        let path = format!("/containers/{}/exec", escape(container));
+        let created = self.engine.call("POST", &path, Some(&body))?;
+        let id = created["Id"].as_str().unwrap_or_default().to_owned();
+        let body = json!({ "Detach": false, "Tty": false });
+        self.engine.call("POST", &format!("/exec/{}/start", escape(&id)), Some(&body))
+    }
+
+    /// The program's output has ended: how did it?
+    fn find_out(&self) {
+        let Held::Program { exec, .. } = &self.held else { return };
+        for _ in 0..ASKS {
+            match self.engine.call("GET", &format!("/exec/{exec}/json"), None) {
+                Ok(state) if state["Running"] == json!(true) || state["ExitCode"].is_null() => {
+                    std::thread::park_timeout(ASK_AGAIN);
+                }
+                Ok(state) => return self.verdict.give(Ok(exit_of(&state["ExitCode"]))),
+                Err(e) => return self.verdict.give(Err(e.to_string())),
+            }
+        }
+        self.verdict.give(Err("the program runs, but the engine has closed its output".into()));
+    }
+
+    /// The session is over: nothing of it is left behind.
+    fn clear(&self) {
+        let ended = self.verdict.get().is_some_and(|v| v.is_ok());
+        match &self.held {
+            // It goes by itself when its program has ended.
+            Held::Container(_) if ended => {}
+            Held::Container(id) => remove(&self.engine, id),
+            Held::Program { .. } if ended => {}
+            Held::Program { .. } => drop(self.signal("KILL", true)),
+        }
+    }
+}
+
+/// Removes a container, whatever it does.
+pub(super) fn remove(engine: &Engine, id: &str) {
+    // One that is gone, or going by itself, needs nobody's help.
+    let _ = engine.call("DELETE", &format!("/containers/{id}?force=true&v=true"), None);
+}
+
+/// How a program ended, as the engine says it.
+pub(super) fn exit_of(code: &Value) -> Exit {
+    code.as_i64().map_or(Exit::Code(255), exit_of_code)
+}

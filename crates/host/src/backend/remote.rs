@@ -1,0 +1,144 @@
+//! What backends behind a connection have in common: the end of output that is still on its way when the program has
+//! ended, the keys that stand for signals, and exit codes that stand for them.
+
+use std::time::Duration;
+
+use rustix::termios::{SpecialCodeIndex, Termios};
+use tapdeck_core::{Exit, Stamp};
+
+use super::EndOfInput;
+
+const MS: u64 = 1_000_000;
+/// After the program's end: how long its output must be quiet when its end does not come, how long to wait for that
+/// at most, and how often to look.
+const QUIET_NS: u64 = 1_000 * MS;
+const LIMIT_NS: u64 = 5_000 * MS;
+const LOOK_NS: u64 = 100 * MS;
+
+/// How long a session must be quiet before the end of input is typed at a terminal that cannot be looked at.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The wait for the end of output, after the program has ended.
+#[derive(Debug, Default)]
+pub(super) struct Drain {
+    begun: bool,
+    /// When it was first looked at, and when something last came.
+    since_ns: Option<u64>,
+    last_ns: u64,
+}
+
+impl Drain {
+    /// The program has ended.
+    pub(super) fn begin(&mut self) {
+        self.begun = true;
+    }
+
+    pub(super) fn begun(&self) -> bool {
+        self.begun
+    }
+
+    /// When to look whether it is over.
+    pub(super) fn look_at_ns(&self) -> Option<u64> {
+        self.begun.then_some(self.since_ns.map_or(0, |_| self.last_ns.saturating_add(LOOK_NS)))
+    }
+
+    /// Something came.
+    pub(super) fn passed(&mut self, now: Stamp) {
+        self.last_ns = now.mono_ns;
+    }
+
+    /// Nothing came: whether to wait no longer. Somebody who outlives the program may hold its output for ever.
+    pub(super) fn over(&mut self, now: Stamp) -> bool {
+        if !self.begun {
+            return false;
+        }
+        let since = *self.since_ns.get_or_insert(now.mono_ns);
+        let quiet = now.mono_ns.saturating_sub(self.last_ns.max(since));
+        quiet >= QUIET_NS || now.mono_ns >= since.saturating_add(LIMIT_NS)
+    }
+}
+
+/// The keys of a far terminal that stand for something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys {
+    interrupt: u8,
+    quit: u8,
+    suspend: u8,
+    end: u8,
+}
+
+impl Keys {
+    /// The keys of a terminal with these settings, or the usual ones.
+    pub(super) fn of(termios: Option<&Termios>) -> Self {
+        let key = |index, usual| termios.map_or(usual, |t| t.special_codes[index]);
+        Self {
+            interrupt: key(SpecialCodeIndex::VINTR, 0x03),
+            quit: key(SpecialCodeIndex::VQUIT, 0x1c),
+            suspend: key(SpecialCodeIndex::VSUSP, 0x1a),
+            end: key(SpecialCodeIndex::VEOF, 0x04),
+        }
+    }
+
+    /// The key by which a person would send a signal.
+    pub(super) fn of_signal(self, signal: i32) -> Option<u8> {
+        let key = match signal {
+            libc::SIGINT => self.interrupt,
+            libc::SIGQUIT => self.quit,
+            libc::SIGTSTP => self.suspend,
+            _ => return None,
+        };
+        // Zero is a key that is switched off.
+        (key != 0).then_some(key)
+    }
+
+    /// The end of input, typed once all is quiet: what the far program waits for cannot be seen.
+    pub(super) fn end_of_input(self, line_open: bool, quiet: Duration) -> EndOfInput {
+        if quiet < END_PATIENCE || self.end == 0 {
+            return EndOfInput::NotYet;
+        }
+        // The first one after an open line only hands that line over.
+        EndOfInput::Send(self.end, if line_open { 2 } else { 1 })
+    }
+}
+
+/// How a program ended whose far side tells only a code: above 128 it is by convention a signal.
+pub(super) fn exit_of_code(code: i64) -> Exit {
+    match i32::try_from(code) {
+        Ok(code @ 129..=159) => Exit::Signal(code - 128),
+        Ok(code) => Exit::Code(code),
+        Err(_) => Exit::Code(255),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_does_not_end_is_not_waited_for_for_ever() {
+        let at = |ms: u64| Stamp { mono_ns: ms * MS, wall_ns: 0 };
+        let mut drain = Drain::default();
+        assert!(!drain.over(at(100_000)), "the program runs");
+        drain.begin();
+        assert!(!drain.over(at(100_000)));
+        assert!(!drain.over(at(100_900)));
+        drain.passed(at(100_950));
+        assert!(!drain.over(at(101_900)));
+        assert!(drain.over(at(101_950)), "quiet for a second");
+        drain.passed(at(104_990));
+        assert!(drain.over(at(105_000)), "at most five");
+    }
+
+    #[test]
+    fn codes_and_keys() {
+        assert_eq!(exit_of_code(7), Exit::Code(7));
+        assert_eq!(exit_of_code(137), Exit::Signal(9));
+        assert_eq!(exit_of_code(128), Exit::Code(128));
+        assert_eq!(exit_of_code(255), Exit::Code(255));
+        assert_eq!(exit_of_code(i64::MAX), Exit::Code(255));
+        let keys = Keys::of(None);
+        assert_eq!((keys.of_signal(libc::SIGINT), keys.of_signal(libc::SIGTERM)), (Some(3), None));
+        assert_eq!(keys.end_of_input(true, Duration::from_secs(2)), EndOfInput::Send(4, 2));
+        assert_eq!(keys.end_of_input(false, Duration::ZERO), EndOfInput::NotYet);
+    }
+}

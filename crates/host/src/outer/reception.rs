@@ -1,0 +1,95 @@
+//! The person at the terminal while a far place is being reached, before the session has begun: told on standard
+//! error, asked on the terminal itself, and free to call it off.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use super::Signals;
+use crate::backend::Front;
+
+/// An answer may be this long.
+const ANSWER_LIMIT: usize = 4096;
+
+/// Whoever is there.
+pub(crate) struct Reception<'a> {
+    signals: &'a Signals,
+    called_off: Option<i32>,
+}
+
+impl<'a> Reception<'a> {
+    pub(crate) fn new(signals: &'a Signals) -> Self {
+        Self { signals, called_off: None }
+    }
+}
+
+/// Settings that are put back however a question ends.
+struct Quiet<'a>(&'a File, Termios);
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        let _ = tcsetattr(self.0, OptionalActions::Flush, &self.1);
+    }
+}
+
+impl Front for Reception<'_> {
+    fn note(&mut self, text: &str) {
+        // With standard error gone, there is nobody to tell.
+        let _ = writeln!(io::stderr(), "tapdeck: {text}");
+    }
+
+    fn ask(&mut self, question: &str, secret: bool) -> io::Result<Option<String>> {
+        // A process without a terminal has nobody to ask.
+        let Ok(mut tty) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
+        let shown = tty.try_clone()?;
+        let settings = tcgetattr(&shown)?;
+        let quiet = Quiet(&shown, settings.clone());
+        if secret {
+            let mut settings = settings;
+            settings.local_modes -= LocalModes::ECHO;
+            settings.local_modes |= LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG;
+            tcsetattr(&shown, OptionalActions::Flush, &settings)?;
+        }
+        write!(tty, "{question}")?;
+        tty.flush()?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\n") {
+            let mut fds = [
+                PollFd::new(&tty, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            let typed = !fds[0].revents().is_empty();
+            if self.called_off().is_some() {
+                drop(quiet);
+                let _ = writeln!(tty);
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if typed {
+                let mut buf = [0; 256];
+                let n = tty.read(&mut buf)?;
+                answer.extend_from_slice(&buf[..n]);
+                if n == 0 || answer.len() > ANSWER_LIMIT {
+                    return Ok(None);
+                }
+            }
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        Ok(Some(answer.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    fn called_off(&mut self) -> Option<i32> {
+        while let Some(signal) = self.signals.next() {
+            // Other signals mean nothing before there is a session; a new size is looked at when it begins.
+            if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) {
+                self.called_off.get_or_insert(signal);
+            }
+        }
+        self.called_off
+    }
+}

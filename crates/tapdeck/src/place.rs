@@ -1,0 +1,71 @@
+//! Where a session's program is to run, as arguments.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tapdeck_host::backend::{Container, Place};
+
+/// Where the program runs.
+#[derive(Args, Default)]
+pub(crate) struct PlaceArgs {
+    /// Run it elsewhere: docker:IMAGE (a new container), docker:exec:CONTAINER or ssh:[USER@]HOST[:PORT]
+    #[arg(long, value_name = "PLACE")]
+    on: Option<Place>,
+    /// With --on, the user to be there
+    #[arg(long, value_name = "USER", requires = "on")]
+    user: Option<String>,
+    /// With --on docker:IMAGE, a folder of this machine to be seen within: FOLDER:WITHIN[:ro]
+    #[arg(long, value_name = "FOLDER:WITHIN", requires = "on")]
+    mount: Vec<String>,
+    /// With --on ssh:…, the private key to be known by, instead of your agent's and the usual ones
+    #[arg(long, value_name = "FILE", requires = "on")]
+    identity: Vec<PathBuf>,
+    /// With --on ssh:…, believe a machine that you have not met yet, and remember its key
+    #[arg(long, requires = "on")]
+    accept_new: bool,
+}
+
+impl PlaceArgs {
+    /// The place that these arguments describe, or what is wrong with them.
+    pub(crate) fn place(&self) -> Result<Place, String> {
+        let mut place = self.on.clone().unwrap_or_default();
+        let is_ssh = matches!(place, Place::Ssh(_));
+        if !is_ssh && (!self.identity.is_empty() || self.accept_new) {
+            return Err(format!("--identity and --accept-new are for ssh, not for {place}"));
+        }
+        match &mut place {
+            Place::Docker(docker) => {
+                if !self.mount.is_empty() && matches!(docker.container, Container::Running(_)) {
+                    return Err("--mount is for a new container: one that runs has what it has".into());
+                }
+                docker.user.clone_from(&self.user);
+                docker.mounts = self.mount.iter().map(|m| mount(m)).collect::<Result<_, _>>()?;
+            }
+            _ if !self.mount.is_empty() => return Err(format!("--mount is for docker, not for {place}")),
+            Place::Ssh(ssh) => {
+                if self.user.is_some() && ssh.user.is_some() {
+                    return Err("the user is named twice: leave --user away".into());
+                }
+                ssh.user = ssh.user.take().or_else(|| self.user.clone());
+                ssh.identities.clone_from(&self.identity);
+                ssh.accept_new = self.accept_new;
+            }
+            _ if self.user.is_some() => return Err(format!("--user is for other places than {place}")),
+            _ => {}
+        }
+        Ok(place)
+    }
+}
+
+/// A mount with its folder's whole path. What is no folder here would silently become an empty one within.
+fn mount(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text:?} is no mount: write FOLDER:WITHIN or FOLDER:WITHIN:ro");
+    let (folder, rest) = text.split_once(':').ok_or_else(wrong)?;
+    let within = rest.strip_suffix(":ro").or(rest.strip_suffix(":rw")).unwrap_or(rest);
+    if !within.starts_with('/') || within.contains(':') {
+        return Err(wrong());
+    }
+    let folder = std::fs::canonicalize(folder).map_err(|e| format!("{folder}: {e}"))?;
+    let folder = folder.to_str().filter(|f| !f.contains(':')).ok_or_else(wrong)?;
+    Ok(format!("{folder}:{rest}"))
+}
