@@ -9,15 +9,17 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use bytes::Bytes;
 use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
-use tapdeck_core::{Author, Event, ReaderId, ReaderKind, Seq, Stamp, WinSize};
-use tapdeck_term::{Settings, Signal, Size, Term};
+use tapdeck_core::{Author, Entry, Event, ReaderId, ReaderKind, Seq, Stamp, WinSize};
+use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text};
 
 use crate::inbox::Handle;
 use crate::shared::SharedLog;
 
-/// What is fed between two looks at everything else.
-const PIECE: usize = 256 * 1024;
+/// What is taken from the log at a time. A flood of plain lines is looked over in pieces of this size, because only
+/// the last rows of each have to be drawn.
+const PIECE: usize = 8 << 20;
 /// With this much unread, the driver waits for the model.
 const FAR_BEHIND: usize = 12 << 20;
 /// Signals kept for whoever wants to hear of bells and titles.
@@ -34,7 +36,9 @@ pub struct Picture {
     next: Seq,
     replies: Vec<u8>,
     signals: VecDeque<Signal>,
-    entries: Vec<tapdeck_core::Entry>,
+    entries: Vec<Entry>,
+    /// Plain text that is not drawn yet, with its offsets; never between two calls.
+    text: Vec<(u64, Bytes)>,
     known: Arc<Known>,
     /// Who finds turns and states, if anybody wants to know.
     detector: Option<Detector>,
@@ -60,29 +64,55 @@ impl Picture {
             }
             for entry in entries.drain(..) {
                 self.next = Seq(entry.seq.0 + 1);
-                if let Some(detector) = &mut self.detector {
-                    detector.advance(&self.term, entry.at);
-                }
-                let changes = match entry.event {
-                    Event::Output { bytes, .. } => {
-                        self.offset = entry.offset + bytes.len() as u64;
-                        let changes = self.term.feed(&bytes, entry.offset);
-                        if let Some(detector) = &mut self.detector {
-                            detector.output(&bytes, entry.offset, &changes.signals, entry.at);
-                        }
-                        changes
-                    }
-                    Event::Resize(size) => self.term.resize(model_size(size)),
-                    other => {
-                        self.tell(&other, entry.at);
-                        continue;
-                    }
-                };
-                self.note(changes);
+                self.take(entry);
             }
+            self.draw_text();
         }
         self.entries = entries;
         self.publish();
+    }
+
+    fn take(&mut self, entry: Entry) {
+        // Whoever judges the screen at its own times has to see it as it was then.
+        let due =
+            self.detector.as_ref().and_then(Detector::deadline_ns).is_some_and(|at| at <= entry.at.mono_ns);
+        // What follows half a sequence belongs to that.
+        let whole = !self.text.is_empty() || self.term.is_idle();
+        let text = whole && matches!(&entry.event, Event::Output { bytes, .. } if is_plain_text(bytes));
+        if due || !text {
+            self.draw_text();
+        }
+        if due && let Some(detector) = &mut self.detector {
+            detector.advance(&self.term, entry.at);
+        }
+        let changes = match entry.event {
+            Event::Output { bytes, .. } => {
+                self.offset = entry.offset + bytes.len() as u64;
+                let changes = if text { Changes::default() } else { self.term.feed(&bytes, entry.offset) };
+                if let Some(detector) = &mut self.detector {
+                    detector.output(&bytes, entry.offset, &changes.signals, entry.at);
+                }
+                if text {
+                    self.text.push((entry.offset, bytes));
+                }
+                changes
+            }
+            Event::Resize(size) => self.term.resize(model_size(size)),
+            other => return self.tell(&other, entry.at),
+        };
+        self.note(changes);
+    }
+
+    /// Draws the plain text that has gathered, as much of it as will still be there at its end.
+    fn draw_text(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        let skipped = self.term.skip_text(self.text.iter().map(|(_, bytes)| &bytes[..]));
+        for (offset, bytes) in self.text.drain(..).skip(skipped) {
+            // Plain text asks nothing and rings no bell.
+            self.term.feed(&bytes, offset);
+        }
     }
 
     fn tell(&mut self, event: &Event, at: Stamp) {
@@ -118,7 +148,7 @@ impl Picture {
         self.known.generation.store(self.term.generation().0, Ordering::Release);
     }
 
-    fn note(&mut self, changes: tapdeck_term::Changes) {
+    fn note(&mut self, changes: Changes) {
         self.replies.extend_from_slice(&changes.replies);
         for signal in changes.signals {
             if self.signals.len() == SIGNALS {
@@ -218,6 +248,7 @@ impl Glass {
             replies: Vec::new(),
             signals: VecDeque::new(),
             entries: Vec::new(),
+            text: Vec::new(),
             known: Arc::clone(&known),
             detector: None,
         };
@@ -236,6 +267,11 @@ impl Glass {
     /// Output bytes that the model has seen.
     pub fn seen(&self) -> u64 {
         self.known.offset.load(Ordering::Acquire)
+    }
+
+    /// Whether the log holds anything that the model has not seen.
+    pub fn is_behind(&self) -> bool {
+        self.log.pending(self.reader) > 0
     }
 
     /// The generation that the model has reached; see [`tapdeck_term::Term::generation`].

@@ -67,6 +67,18 @@ impl Scrollback {
         self.evicted
     }
 
+    /// How many rows of plain text are kept, if that does not depend on what is in them.
+    pub(crate) fn rows_kept(&self, cols: usize) -> Option<usize> {
+        // Whole chunks are counted, and a packed row has a few bytes in front.
+        let most = self.limit.saturating_mul(2 * cols + 64).saturating_add(4 * CHUNK);
+        (most < self.byte_limit).then_some(self.limit)
+    }
+
+    /// Counts rows that came and went without being looked at.
+    pub(crate) fn count_evicted(&mut self, rows: u64) {
+        self.evicted += rows;
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, cells: &[Cell], meta: &RowMeta, styles: &Styles, clusters: &Clusters) {
         if self.limit == 0 {

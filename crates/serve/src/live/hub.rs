@@ -22,7 +22,7 @@ const CLIENTS: usize = 512;
 /// How much is read from the log at a time.
 const PIECE: usize = 256 * 1024;
 /// With nobody following, how much may be pending before the model is brought up to date.
-const IDLE_PIECE: usize = 1 << 20;
+const IDLE_PIECE: usize = 7 << 20;
 /// The least time between two reads of the log while it is flooding, and what may gather meanwhile.
 const GATHER_NS: u64 = 2 * MS;
 /// With nobody following, the least time between two looks at what the program is doing.
@@ -154,7 +154,9 @@ impl Hub {
             if resting && !asked {
                 continue;
             }
-            self.follow_turns();
+            if self.turns_are_due(now) {
+                self.follow_turns();
+            }
             self.drive_pastes(now);
             self.send_frames(now);
             self.finish_captures(now);
@@ -185,6 +187,9 @@ impl Hub {
             }
         } else if self.exit.is_none() {
             // With nobody to see it, what the program is doing is looked at now and then.
+            if let Some(at) = self.next_glance_ns() {
+                sooner(at);
+            }
             if now >= self.pumped_ns + GLANCE_NS {
                 self.log.arm(self.reader, 1, &self.bell);
             } else {

@@ -13,6 +13,8 @@ use crate::broker::Wrapper;
 
 /// Turns that are kept, unless told otherwise.
 pub const RING: usize = 32;
+/// With nobody connected, the least time between two looks that nothing else asks for.
+const RARE_NS: u64 = 100_000_000;
 
 /// How turns are found and kept.
 #[derive(Debug, Clone)]
@@ -37,11 +39,20 @@ pub(super) struct Turns {
     broker: Option<Wrapper>,
     /// When the detector wants to look again.
     pub(super) look_ns: Option<u64>,
+    /// When it last looked.
+    followed_ns: u64,
 }
 
 impl Turns {
     pub(super) fn new(ring: usize, on_state: Option<OnState>) -> Self {
-        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, broker: None, look_ns: None }
+        Self {
+            kept: VecDeque::new(),
+            ring: ring.max(1),
+            on_state,
+            broker: None,
+            look_ns: None,
+            followed_ns: 0,
+        }
     }
 
     fn keep(&mut self, turn: &Arc<Turn>) {
@@ -97,9 +108,23 @@ pub(super) fn judged(judgement: &Judgement) -> Value {
 }
 
 impl Hub {
+    /// With nobody to hear of it, a flood is looked at rarely: the longer it is left alone, the less of it has to be drawn.
+    pub(super) fn turns_are_due(&self, now: u64) -> bool {
+        let asked = !self.clients.is_empty() || self.exit.is_some();
+        asked
+            || self.turns.look_ns.is_some_and(|at| now >= at)
+            || self.next_glance_ns().is_some_and(|at| now >= at)
+    }
+
+    /// When to look at what has happened and nobody has looked at yet.
+    pub(super) fn next_glance_ns(&self) -> Option<u64> {
+        self.glass.is_behind().then_some(self.turns.followed_ns + RARE_NS)
+    }
+
     /// Lets the detector look, and passes on what it found.
     pub(super) fn follow_turns(&mut self) {
         let now = self.clock.now();
+        self.turns.followed_ns = now.mono_ns;
         let glass = self.glass.clone();
         let handle = self.handle.clone();
         let mut look = glass.look(&handle);

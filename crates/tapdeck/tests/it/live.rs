@@ -402,7 +402,11 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
     let script = "i=0; while :; do i=$((i+1)); printf '\\033[%d;%dH\\033[3%dm%s\\033[m' $((i%24+1)) $((i%70+1)) $((i%8)) \"中$i\"; [ $((i%37)) = 0 ] && printf '\\n\\n%s\\r' row-$i; done";
     let session = Detached::start(&home, &[], &["sh", "-c", script]);
     let mut eye = session.bus("observer", "eye");
-    for round in 0..50 {
+    let mut compared = 0;
+    'rounds: for round in 0..500 {
+        if compared == 50 {
+            break;
+        }
         let attach = Attach { name: "twin", read_only: true, ..Attach::default() };
         let (mut twin, opened) =
             Attachment::open(&Address::Unix(session.socket()), &attach).expect("attached");
@@ -417,7 +421,12 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         'feed: while dump > 0 || offset < seq {
             assert!(twin.wait(PATIENCE).expect("waited"), "it goes on");
             for incoming in twin.receive().expect("it goes on") {
-                let Incoming::Output(bytes) = incoming else { continue };
+                let bytes = match incoming {
+                    Incoming::Output(bytes) => bytes,
+                    // Too slow to be sent everything: the next one may be luckier.
+                    Incoming::Control(about) if about["type"] == "gap" => continue 'rounds,
+                    _ => continue,
+                };
                 let (picture, bytes) = bytes.split_at(dump.min(bytes.len()));
                 term.feed(picture, 0);
                 dump -= picture.len();
@@ -433,8 +442,10 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
             let rows: Vec<Value> = term.screen().map(|l| Value::from(l.text())).collect();
             assert_eq!(Value::from(rows), frame["rows"], "round {round}");
             assert_eq!(json!(term.cursor().row), frame["cy"], "round {round}");
+            compared += 1;
         }
     }
+    assert_eq!(compared, 50, "of so many, some are fast enough");
 }
 
 fn side(value: &Value) -> u16 {
@@ -499,7 +510,7 @@ fn killing_the_host_leaves_no_orphan_and_a_whole_recording() {
 #[test]
 fn slow_subscribers_are_told_and_slow_nobody() {
     let home = Home::new();
-    let session = Detached::start(&home, &[], &["sh", "-c", "read go; seq 1 3000000; echo THE END; read x"]);
+    let session = Detached::start(&home, &[], &["sh", "-c", "read go; seq 1 2000000; echo THE END; read x"]);
     let mut healthy: Vec<Bus> = (0..6).map(|i| session.bus("observer", &format!("h{i}"))).collect();
     let mut slow: Vec<Raw> = (0..4).map(|_| session.raw()).collect();
     for bus in &mut healthy {
@@ -519,7 +530,7 @@ fn slow_subscribers_are_told_and_slow_nobody() {
                         last = frame.json();
                     }
                 }
-                assert!(last["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "3000000")));
+                assert!(last["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "2000000")));
             });
         }
     });

@@ -1,6 +1,8 @@
 //! Line feeds and scrolling, within the margins and into scrollback.
 
 use super::Machine;
+use crate::modes::Mode;
+use crate::unicode::Joiner;
 
 impl Machine {
     /// Whether the left and right margins are narrower than the screen.
@@ -111,6 +113,25 @@ impl Machine {
         }
         self.grid.scroll_down(top, bottom, n, style, self.now);
         self.grid.meta_mut(bottom).wrapped = false;
+    }
+
+    /// Whether each line feed and each wrap moves one row of the whole screen into scrollback, and does nothing else.
+    pub(crate) fn scrolls_plainly(&self) -> bool {
+        let rows = (self.top, self.bottom) == (0, self.rows() - 1);
+        rows && !self.has_side_margins()
+            && self.pos.y == self.bottom
+            && self.plain_print
+            && self.modes.has(Mode::Wrap)
+            && !self.modes.alternate()
+            && !self.has_double
+            && !self.tracing
+    }
+
+    /// Puts the cursor where text that is left out would have left it on its row.
+    pub(crate) fn jump_along(&mut self, x: usize, pending: bool) {
+        self.pos.x = x;
+        self.pos.pending = pending;
+        self.joiner = Joiner::PLAIN;
     }
 
     /// Scrolls only the columns between the side margins.
