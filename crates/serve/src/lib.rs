@@ -6,5 +6,8 @@ pub mod client;
 mod conn;
 pub mod door;
 pub mod live;
+mod paint;
 pub mod snapshot;
+#[cfg(feature = "web")]
+pub mod web;
 pub mod wire;

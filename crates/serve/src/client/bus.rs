@@ -63,9 +63,19 @@ impl Bus {
         Ok(Self { conn, inbox: Vec::new(), searched: 0, pushed: VecDeque::new() })
     }
 
-    /// Says who this is; the answer has the name that it got and who drives.
+    /// Says who this is; the answer has the name that it got and who drives. Who may drive claims the stick by this.
     pub fn hello(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Value, ClientError> {
-        let mut request = json!({"role": hello.role, "name": hello.name, "max_frame": MAX_FRAME});
+        self.introduce(hello, false, within)
+    }
+
+    /// The same, without claiming the stick: it can be taken later, or by typing while nobody has it.
+    pub fn hello_to_watch(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Value, ClientError> {
+        self.introduce(hello, true, within)
+    }
+
+    fn introduce(&mut self, hello: &Hello<'_>, watch: bool, within: Duration) -> Result<Value, ClientError> {
+        let mut request =
+            json!({"role": hello.role, "name": hello.name, "max_frame": MAX_FRAME, "watch": watch});
         if let Some(token) = hello.token {
             request["token"] = json!(token);
         }
@@ -105,7 +115,7 @@ impl Bus {
             "SNAP" => "FRAME",
             "INFO" => "INFO",
             "CMD" => "RESP",
-            "TURNS" | "TURN" | "EXPLAIN" | "PASTE" => verb,
+            "TURNS" | "TURN" | "EXPLAIN" | "PASTE" | "ROWS" | "FIND" => verb,
             _ => "OK",
         };
         let clock = Clock::start();
@@ -139,6 +149,12 @@ impl Bus {
             Some(frame) => Ok(Some(frame)),
             None => self.receive(within),
         }
+    }
+
+    /// The connection, for somebody with a loop of their own, and what has come and was not looked at.
+    #[cfg(feature = "web")]
+    pub(crate) fn into_parts(self) -> (Conn, Vec<u8>) {
+        (self.conn, self.inbox)
     }
 
     /// What to wait at.

@@ -10,9 +10,11 @@ use crate::door::{Address, is_trusted};
 
 mod attachment;
 mod bus;
+mod list;
 
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
+pub use list::{ANSWER, alive, connect_to, describe};
 
 /// How long a session may take to answer when it is asked to let somebody in.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -116,7 +116,7 @@ pub(crate) fn role_name(role: Role) -> &'static str {
 }
 
 /// Compares in a time that depends on the lengths alone.
-fn same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     let differs = a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y));
     a.len() == b.len() && std::hint::black_box(differs) == 0
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tapdeck_core::{Fence, Refused, Role, Seq, StickError, WinSize};
 use tapdeck_host::signals;
-use tapdeck_term::keys::{self, KeyPress};
 
 use super::auth::{parse_role, role_name};
 use super::capture::Capture;
@@ -66,6 +65,13 @@ impl Hub {
             "SNAP" => self.snap(client, payload, now),
             "INFO" => self.info(client, payload, now),
             "SUB" => self.subscribe(client, payload, now),
+            "ACK" => {
+                if let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind {
+                    sub.undrawn = sub.undrawn.saturating_sub(1);
+                }
+            }
+            "ROWS" => self.rows(client, payload, now),
+            "FIND" => self.find(client, payload, now),
             "LINE" => self.line(client, payload),
             "KEY" => self.key(client, payload, now),
             "CMD" => self.cmd(client, payload, now),
@@ -119,7 +125,8 @@ impl Hub {
         }
         client.role = role;
         self.join(client, request.get("name").and_then(Value::as_str).unwrap_or("anonymous"));
-        if let Some(party) = client.party.filter(|_| role != Role::Observer) {
+        let watches = request.get("watch").and_then(Value::as_bool).unwrap_or(false);
+        if let Some(party) = client.party.filter(|_| role != Role::Observer && !watches) {
             // The first to come drives; later ones wait.
             let _ = self.handle.claim(party);
         }
@@ -245,6 +252,7 @@ impl Hub {
         let frames = match request.get("frames").and_then(Value::as_str) {
             Some("delta") => Frames::Delta,
             Some("none") => Frames::None,
+            Some("paint") => Frames::Paint,
             _ => Frames::Full,
         };
         let fps = request.get("max_fps").and_then(Value::as_u64).unwrap_or(FPS).clamp(1, MAX_FPS);
@@ -261,6 +269,9 @@ impl Hub {
             seen: None,
             from: Seq(0),
             missed,
+            window: request.get("window").and_then(Value::as_u64).map(|n| n.clamp(1, 64)),
+            undrawn: 0,
+            painted: None,
         });
         if let Some(exit) = self.exit {
             self.say_over(client, exit);
@@ -317,47 +328,6 @@ impl Hub {
         bytes
     }
 
-    /// A JSON string is sent as it is; `{"keys": [names]}`, `{"text": …}` and `{"paste": …}` as the modes in force want
-    /// them.
-    fn key(&mut self, client: &mut Client, payload: &str, now: u64) {
-        let bad = |client: &mut Client, why: &str| client.say("DENIED", &json!({"error": why}));
-        let value: Value = match serde_json::from_str(payload) {
-            Ok(value) => value,
-            Err(e) => return bad(client, &format!("KEY takes a JSON string: {e}")),
-        };
-        self.pump(now);
-        let modes = {
-            let glass = self.glass.clone();
-            glass.look(&self.handle).term().modes()
-        };
-        let bytes = match &value {
-            Value::String(text) => text.as_bytes().to_vec(),
-            Value::Object(map) => {
-                let mut bytes = Vec::new();
-                for name in map.get("keys").and_then(Value::as_array).into_iter().flatten() {
-                    match name.as_str().unwrap_or("").parse::<KeyPress>() {
-                        Ok(press) => bytes.extend_from_slice(&keys::encode(press, &modes)),
-                        Err(e) => return bad(client, &e.to_string()),
-                    }
-                }
-                if let Some(text) = map.get("text").and_then(Value::as_str) {
-                    bytes.extend_from_slice(&keys::text(text, &modes));
-                }
-                if let Some(text) = map.get("paste").and_then(Value::as_str) {
-                    bytes.extend_from_slice(&keys::paste(text, &modes));
-                }
-                bytes
-            }
-            _ => return bad(client, "KEY takes a JSON string"),
-        };
-        // Written under an older hold of the stick than the present one, it is refused.
-        let fence = value.get("fence").and_then(Value::as_u64).map(Fence);
-        let confirm = value.get("confirm").and_then(Value::as_bool).unwrap_or(false);
-        if self.offer_bus(client, bytes, fence) && confirm {
-            client.say("OK", &json!({"seq": self.log.offset()}));
-        }
-    }
-
     fn cmd(&mut self, client: &mut Client, text: &str, now: u64) {
         if matches!(&client.kind, Kind::Bus(bus) if bus.capture.is_some()) {
             return client.say("DENIED", &json!({"error": "a command of yours is still running"}));
@@ -406,7 +376,7 @@ impl Hub {
     }
 
     /// Offers input for a bus client, and tells it when that is refused.
-    fn offer_bus(&mut self, client: &mut Client, bytes: Vec<u8>, fence: Option<Fence>) -> bool {
+    pub(super) fn offer_bus(&mut self, client: &mut Client, bytes: Vec<u8>, fence: Option<Fence>) -> bool {
         let deny = |hub: &Self, client: &mut Client, error: &str| {
             let driver = hub.handle.driver().ok().flatten();
             client.say("DENIED", &json!({"driver": driver.as_deref(), "error": error}));

@@ -53,6 +53,18 @@ pub(crate) struct Sub {
     /// From where on it gets the stream.
     pub(crate) from: Seq,
     pub(crate) missed: Option<Missed>,
+    /// How many frames it takes before it has said that it has drawn one, if it says so at all.
+    pub(crate) window: Option<u64>,
+    pub(crate) undrawn: u64,
+    /// The size of the last frame for a painter: another size is another picture.
+    pub(crate) painted: Option<tapdeck_term::Size>,
+}
+
+impl Sub {
+    /// Whether it has drawn enough of what it was sent.
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.window.is_none_or(|window| self.undrawn < window)
+    }
 }
 
 /// How a subscriber gets the screen.
@@ -61,6 +73,8 @@ pub(crate) enum Frames {
     None,
     Full,
     Delta,
+    /// For a painter: see [`crate::paint`].
+    Paint,
 }
 
 /// Output that a client did not get.

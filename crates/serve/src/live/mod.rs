@@ -26,10 +26,13 @@ mod paste;
 mod queue;
 mod send;
 mod turns;
+mod typed;
 
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;
+#[cfg(feature = "web")]
+pub(crate) use auth::same;
 use hub::Hub;
 pub use turns::{OnState, RING as TURN_RING, TurnOptions};
 

@@ -14,7 +14,7 @@ impl Hub {
     pub(super) fn wants_frame(&self, client: &Client, seen: Option<tapdeck_term::Generation>) -> bool {
         let Kind::Bus(bus) = &client.kind else { return false };
         let Some(sub) = &bus.sub else { return false };
-        let room = client.queue.len() <= BEHIND;
+        let room = client.queue.len() <= BEHIND && sub.keeps_up();
         // One that has missed something is told as soon as it has taken what it was sent before.
         let owed = sub.missed.is_some() && client.queue.is_empty();
         owed || (sub.frames != Frames::None && room && seen.is_none_or(|g| g.0 < self.glass.generation()))
@@ -54,6 +54,7 @@ impl Hub {
         let max = bus.max_frame;
         let Some(sub) = &mut bus.sub else { return };
         sub.last_frame_ns = now;
+        sub.undrawn += 1;
         let seen = sub.seen.replace(generation);
         let missed = sub.missed.take();
         if missed.is_some() {
@@ -61,6 +62,7 @@ impl Hub {
             sub.from = next;
         }
         let frames = sub.frames;
+        let same_size = sub.painted.replace(look.term().size()) == Some(look.term().size());
         if let Some(missed) = missed {
             let to = look.offset();
             let event = json!({"name": "GAP", "from": missed.from, "to": to, "bytes": to - missed.from});
@@ -68,6 +70,11 @@ impl Hub {
         }
         match (frames, seen, missed) {
             (Frames::None, _, None) => {}
+            (Frames::Paint, _, _) => {
+                let since = seen.filter(|_| same_size && missed.is_none());
+                let text = format!("FRAME {}\n", crate::paint::frame(look.term(), look.offset(), since));
+                if text.len() <= max { client.send(text) } else { client.send(self.full_frame(&look, max)) }
+            }
             (Frames::Delta, Some(since), None) => {
                 let text = format!("FRAME {}\n", frame::delta(&look, since));
                 if text.len() <= max { client.send(text) } else { client.send(self.full_frame(&look, max)) }

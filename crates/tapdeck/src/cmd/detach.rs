@@ -24,10 +24,6 @@ pub(crate) fn detach(size: Option<WinSize>) -> Ending {
 
 /// Starts this very command again as a detached host, and waits until its session runs; returns the id.
 pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
-    let failed = |what: String| {
-        say(what);
-        Err(Ending::Code(code::IO))
-    };
     let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Behind the subcommand, so that the program's own arguments stay as they are.
     let mut ours = vec![OsString::from("--detached-host")];
@@ -35,6 +31,15 @@ pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
         ours.push(format!("--window-size={}x{}", size.cols, size.rows).into());
     }
     args.splice(1..1, ours);
+    start(args)
+}
+
+/// Starts a detached host with these arguments, and waits until its session runs; returns the id.
+pub(crate) fn start(args: Vec<OsString>) -> Result<String, Ending> {
+    let failed = |what: String| {
+        say(what);
+        Err(Ending::Code(code::IO))
+    };
     #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
     let mut command = Command::new("/proc/self/exe");
     command.arg0("tapdeck").args(args).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
-use tapdeck_host::registry::Listing;
+use serde_json::Value;
+use tapdeck_serve::client::describe;
 
-use super::sessions::{Failed, alive, ask, connect};
+use super::sessions::{Failed, alive};
 use crate::ending::{Ending, print};
 use crate::human;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &LsArgs) -> Ending {
 
 fn list(args: &LsArgs) -> Result<Ending, Failed> {
     let (_, listings) = alive()?;
-    let sessions: Vec<Value> = listings.iter().map(describe).collect();
+    let sessions: Vec<Value> = listings.iter().map(|l| describe(l, "ls")).collect();
     if args.json {
         print(format_args!("{}\n", human::json(&Value::from(sessions))));
         return Ok(Ending::Code(0));
@@ -49,35 +49,6 @@ fn list(args: &LsArgs) -> Result<Ending, Failed> {
         print(format_args!("{}\n", line.trim_end()));
     }
     Ok(Ending::Code(0))
-}
-
-/// What the session itself says; one that does not answer is listed with what is known of it.
-fn describe(listing: &Listing) -> Value {
-    let mut info = connect(listing, "ls", "observer")
-        .and_then(|mut bus| ask(&mut bus, "INFO", "brief"))
-        .unwrap_or_else(|Failed(why, _)| json!({"state": "silent", "error": why}));
-    // The one who asks is no client to speak of.
-    if let Some(clients) = info.get_mut("clients").and_then(Value::as_array_mut)
-        && let Some(own) =
-            clients.iter().rposition(|c| c["name"].as_str().is_some_and(|n| n.starts_with("ls")))
-    {
-        clients.remove(own);
-    }
-    let fixed = json!({
-        "id": listing.id,
-        "name": listing.name,
-        "command": listing.command,
-        "cwd": listing.cwd,
-        "host_pid": listing.pid,
-        "started_ns": listing.started_ns,
-        "detached": listing.detached,
-        "socket": listing.socket.to_string_lossy(),
-        "buses": listing.buses,
-    });
-    if let (Some(info), Value::Object(fixed)) = (info.as_object_mut(), fixed) {
-        info.extend(fixed);
-    }
-    info
 }
 
 fn row(session: &Value) -> Vec<String> {

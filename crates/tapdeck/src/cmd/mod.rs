@@ -38,6 +38,8 @@ mod verify;
 #[cfg(feature = "tui")]
 mod view;
 mod wait;
+#[cfg(feature = "web")]
+mod web;
 
 /// What to do.
 #[derive(Subcommand)]
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     View(view::ViewArgs),
     #[cfg(feature = "tui")]
     Dash(dash::DashArgs),
+    #[cfg(feature = "web")]
+    Web(web::WebArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
@@ -109,6 +113,8 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::View(args) => view::run(&args),
         #[cfg(feature = "tui")]
         Command::Dash(args) => dash::run(&args),
+        #[cfg(feature = "web")]
+        Command::Web(args) => web::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),

@@ -1,18 +1,14 @@
 //! Finding live sessions, and talking to them: what all commands about sessions have in common.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
-use tapdeck_host::registry::{self, Listing};
-use tapdeck_serve::client::{Bus, ClientError, Hello};
-use tapdeck_serve::door::Address;
+use tapdeck_host::registry::Listing;
+pub(crate) use tapdeck_serve::client::ANSWER;
+use tapdeck_serve::client::{self, Bus, ClientError};
 
 use crate::ending::{Ending, code, say};
-
-/// How long a session may take to answer a question.
-pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 
 /// Which session is meant.
 #[derive(Args)]
@@ -46,17 +42,7 @@ impl From<ClientError> for Failed {
 
 /// All live sessions, those of killed processes cleared away.
 pub(crate) fn alive() -> Result<(PathBuf, Vec<Listing>), Failed> {
-    let failed = |e: std::io::Error| Failed(format!("cannot list sessions: {e}"), code::IO);
-    let folder = registry::folder().map_err(failed)?;
-    let mut found = registry::listed(&folder).map_err(failed)?;
-    found.retain(|listing| {
-        let alive = registry::is_alive(listing.pid);
-        if !alive {
-            registry::clear(&folder, listing);
-        }
-        alive
-    });
-    Ok((folder, found))
+    client::alive().map_err(|e| Failed(format!("cannot list sessions: {e}"), code::IO))
 }
 
 /// The session that is meant.
@@ -103,9 +89,7 @@ pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
 
 /// A connection to a session's bus, under this name and role.
 pub(crate) fn connect(listing: &Listing, name: &str, role: &str) -> Result<Bus, Failed> {
-    let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-    bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, ANSWER)?;
-    Ok(bus)
+    Ok(client::connect_to(listing, name, role)?)
 }
 
 /// One question, one answer.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tapdeck_core::Exit;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, sidecar, signals};
-use tapdeck_serve::client::{Attach, Attachment, Bus, ClientError, Hello, Incoming};
+use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to};
 use tapdeck_serve::door::Address;
 use tapdeck_tape::{Moment, snapshots_of};
 use tapdeck_term::Size;
@@ -216,8 +216,7 @@ impl Link for SessionLink {
 
 /// Has a session's program ended, as `tapdeck kill` would.
 fn end(listing: &Listing) -> Result<(), ClientError> {
-    let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-    bus.hello(&Hello { role: "human", name: "view", token: Some(&listing.human_token) }, ANSWER)?;
+    let mut bus = connect_to(listing, "view", "human")?;
     bus.ask("KILL", "{}", ANSWER).map(|_| ())
 }
 

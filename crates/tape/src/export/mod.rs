@@ -16,6 +16,7 @@ pub use branch::{
     BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines, place_moments,
 };
 pub use html::{HtmlOptions, html};
+pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
 pub use text::{LinesAs, lines, txt};
 
@@ -79,7 +80,7 @@ fn replace_acting(text: &str) -> String {
 
 /// A character of a cell as it can be shown in its place: what could act is replaced, or left out where it takes no
 /// cell, so that the row keeps its columns.
-fn cell_char(c: char) -> Option<char> {
+pub fn cell_char(c: char) -> Option<char> {
     match acts(c) {
         true if tapdeck_term::char_width(c) == 0 => None,
         true => Some('\u{fffd}'),

@@ -6,18 +6,19 @@ use tapdeck_term::{Run, char_width};
 
 /// A part of a run.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Piece<'a> {
+pub struct Piece<'a> {
     /// The first column.
-    pub(super) col: u16,
+    pub col: u16,
     /// Columns taken.
-    pub(super) width: u16,
-    pub(super) text: &'a str,
+    pub width: u16,
+    /// The text.
+    pub text: &'a str,
     /// Whether its glyphs may be of another width than its cells.
-    pub(super) pinned: bool,
+    pub pinned: bool,
 }
 
 /// The pieces of a run, from the left.
-pub(super) fn pieces(run: &Run) -> Vec<Piece<'_>> {
+pub fn pieces(run: &Run) -> Vec<Piece<'_>> {
     let whole = |pinned| Piece { col: run.col, width: run.width, text: &run.text, pinned };
     if run.text.is_ascii() {
         return vec![whole(false)];

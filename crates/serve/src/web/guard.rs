@@ -1,0 +1,175 @@
+//! The way in. Every request must name a host that is ours, which keeps other names for this machine out (DNS
+//! rebinding), and must come from our own page if it says where it comes from, which keeps other pages out. A token comes
+//! in the fragment of the link, which browsers send nowhere; the page hands it over once and gets a cookie that scripts
+//! cannot read. Programs may show the token itself, as a bearer.
+
+use std::collections::VecDeque;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use super::{Scope, Site};
+use crate::live::same;
+
+/// Logins at once; the oldest goes when there are more.
+const LOGINS: usize = 256;
+const TOKEN: usize = 1024;
+
+/// Who has logged in: the cookie's secret, and the token that it was given for.
+#[derive(Default)]
+pub(super) struct Logins(VecDeque<(String, String)>);
+
+/// A way in that was found good. It may be taken back.
+#[derive(Clone)]
+pub(super) struct Pass {
+    token: String,
+    pub(super) scope: Scope,
+}
+
+impl Site {
+    /// What the request's credential allows.
+    pub(super) fn pass(&self, headers: &HeaderMap) -> Option<Pass> {
+        let token = match bearer(headers) {
+            Some(token) => token.to_owned(),
+            None => {
+                let cookie = self.cookie(headers)?;
+                let logins = self.logins();
+                let known = logins.0.iter().find(|(secret, _)| same(secret.as_bytes(), cookie.as_bytes()));
+                known?.1.clone()
+            }
+        };
+        let scope = (self.0.options.check)(&token)?;
+        Some(Pass { token, scope })
+    }
+
+    /// Whether a pass is still what it was.
+    pub(super) fn still(&self, pass: &Pass) -> bool {
+        (self.0.options.check)(&pass.token) == Some(pass.scope)
+    }
+
+    fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let pairs = headers.get_all(header::COOKIE).iter().filter_map(|v| v.to_str().ok());
+        pairs
+            .flat_map(|v| v.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find_map(|(name, value)| (name == self.0.cookie).then_some(value))
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        self.0.options.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+    }
+
+    /// Where the request says that it comes from is our own page.
+    fn is_own_origin(&self, origin: &str) -> bool {
+        let scheme = if self.0.options.secure { "https://" } else { "http://" };
+        origin.strip_prefix(scheme).is_some_and(|host| self.is_ours(host))
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+}
+
+/// Why a request goes no further.
+pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
+    (status, format!("{why}\n")).into_response()
+}
+
+pub(super) fn no_credential() -> Response {
+    refuse(StatusCode::UNAUTHORIZED, "open the link that tapdeck printed")
+}
+
+/// Looks at every request before anything else does, and dresses every answer.
+pub(super) async fn check(State(site): State<Site>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default().to_owned();
+    let mut response = match suspect(&site, &request, &host) {
+        Some(why) => refuse(StatusCode::FORBIDDEN, why),
+        None => next.run(request).await,
+    };
+    let socket = if site.0.options.secure { "wss" } else { "ws" };
+    let own_socket = if site.is_ours(&host) { format!(" {socket}://{host}") } else { String::new() };
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'{own_socket}; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    let headers = response.headers_mut();
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+/// What is wrong with where a request comes from or goes to.
+fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
+    let headers = request.headers();
+    if headers.get_all(header::HOST).iter().count() != 1 || !site.is_ours(host) {
+        return Some("this page does not go by that name");
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    match (origins.next(), origins.next()) {
+        (Some(origin), None) => {
+            let ours = origin.to_str().is_ok_and(|origin| site.is_own_origin(origin));
+            (!ours).then_some("other pages have no business here")
+        }
+        (Some(_), Some(_)) => Some("a request comes from one place"),
+        (None, _) => {
+            // A browser says where it comes from whenever it matters; other programs show a token.
+            let matters = request.method() != Method::GET || headers.contains_key(header::UPGRADE);
+            (matters && bearer(headers).is_none()).then_some("say where you come from, or show a token")
+        }
+    }
+}
+
+/// `POST /login {token}`: a token for a cookie.
+pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Value>) -> Response {
+    let token = body.get("token").and_then(Value::as_str).filter(|t| t.len() <= TOKEN).unwrap_or_default();
+    let Some(scope) = (site.0.options.check)(token) else {
+        return refuse(StatusCode::FORBIDDEN, "the token is wrong, or no longer good");
+    };
+    let Ok(secret) = tapdeck_host::registry::new_token() else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "no randomness to be had");
+    };
+    let secure = if site.0.options.secure { "; Secure" } else { "" };
+    let cookie = format!("{}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}", site.0.cookie);
+    let mut logins = site.logins();
+    if logins.0.len() >= LOGINS {
+        logins.0.pop_front();
+    }
+    logins.0.push_back((secret, token.to_owned()));
+    drop(logins);
+    ([(header::SET_COOKIE, cookie)], named(scope)).into_response()
+}
+
+/// `GET /login`: what the cookie allows.
+pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> Response {
+    site.pass(&headers).map_or_else(no_credential, |pass| named(pass.scope).into_response())
+}
+
+fn named(scope: Scope) -> Json<Value> {
+    Json(serde_json::json!({"scope": if scope == Scope::Observe { "observe" } else { "attach" }}))
+}
+
+/// `DELETE /login`: the cookie is worth nothing any more.
+pub(super) async fn log_out(State(site): State<Site>, headers: HeaderMap) -> Response {
+    if let Some(cookie) = site.cookie(&headers) {
+        site.logins().0.retain(|(secret, _)| !same(secret.as_bytes(), cookie.as_bytes()));
+    }
+    let gone = format!("{}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict", site.0.cookie);
+    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, gone)]).into_response()
+}

@@ -1,0 +1,103 @@
+//! What there is to see: the live sessions and the recordings, told anew when something about them has changed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Value, json};
+use tokio::time::{Duration, interval};
+
+use super::Site;
+use super::guard::{Pass, no_credential};
+use super::relay::{bounded, bye, say};
+use crate::client::{alive, describe};
+
+/// How often it is looked, whoever asks.
+const LOOK: Duration = Duration::from_millis(1000);
+
+/// What was found last, and when.
+#[derive(Default)]
+pub(super) struct Listed(Option<(u64, Arc<str>)>);
+
+pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: WebSocketUpgrade) -> Response {
+    let Some(pass) = site.pass(&headers) else { return no_credential() };
+    bounded(ws).on_upgrade(move |socket| serve(site, pass, socket))
+}
+
+async fn serve(site: Site, pass: Pass, mut socket: WebSocket) {
+    let mut shown: Option<Arc<str>> = None;
+    let mut beat = interval(LOOK);
+    loop {
+        tokio::select! {
+            _ = beat.tick() => {
+                if !site.still(&pass) {
+                    return bye(&mut socket, "the credential is no longer good").await;
+                }
+                let list = site.list().await;
+                if shown.as_ref() != Some(&list) {
+                    if say(&mut socket, format!("LIST {list}")).await.is_none() {
+                        return;
+                    }
+                    shown = Some(list);
+                }
+            }
+            message = socket.recv() => match message {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            }
+        }
+    }
+}
+
+impl Site {
+    /// The list as JSON, at most one look old.
+    async fn list(&self) -> Arc<str> {
+        let mut listed = self.0.listed.lock().await;
+        let now = self.0.clock.now().mono_ns;
+        match &listed.0 {
+            Some((at, list)) if now < at + LOOK.as_nanos() as u64 / 2 => Arc::clone(list),
+            _ => {
+                let list = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+                let list: Arc<str> = list.into();
+                listed.0 = Some((self.0.clock.now().mono_ns, Arc::clone(&list)));
+                list
+            }
+        }
+    }
+}
+
+fn look() -> String {
+    let sessions: Vec<Value> = match alive() {
+        Ok((_, listings)) => listings.iter().map(|l| brief(&describe(l, "web-list"))).collect(),
+        Err(_) => Vec::new(),
+    };
+    json!({"sessions": sessions}).to_string()
+}
+
+/// What is worth showing, without what changes all the time.
+fn brief(info: &Value) -> Value {
+    let keys = [
+        "id",
+        "name",
+        "command",
+        "cwd",
+        "state",
+        "agent_state",
+        "agent",
+        "driver",
+        "cols",
+        "rows_n",
+        "title",
+        "exit",
+        "detached",
+        "recording",
+        "started_ns",
+        "error",
+    ];
+    let mut brief: serde_json::Map<String, Value> =
+        keys.iter().filter_map(|key| Some(((*key).to_owned(), info.get(*key)?.clone()))).collect();
+    brief.insert("clients".into(), json!(info["clients"].as_array().map_or(0, Vec::len)));
+    Value::Object(brief)
+}

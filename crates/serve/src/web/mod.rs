@@ -1,0 +1,95 @@
+//! The page: one origin, one port, on which a browser finds the sessions and the recordings of this machine.
+//!
+//! The browser is a painter. A session's screen is drawn by the session's own model, and what crosses the wire is the
+//! bus: one frame a message, relayed to the session's socket, so that there is no second rule about who may type. What
+//! this module owns is the way in: which host names are answered, which origins may speak, and which credential is
+//! shown. Whoever has none gets the page's files, which hold nothing, and no more.
+
+mod files;
+mod guard;
+mod list;
+mod relay;
+mod serving;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::routing::get;
+use tapdeck_host::Clock;
+
+pub use serving::{serve, serve_stream};
+
+/// What a credential allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// To watch.
+    Observe,
+    /// To watch and to drive, as a person.
+    Attach,
+}
+
+/// Says what a token allows, if anything. It is asked again while somebody stays, so that a token can be taken back.
+pub type Check = Box<dyn Fn(&str) -> Option<Scope> + Send + Sync>;
+
+/// Whether two secrets are the same, in a time that does not tell where they differ.
+pub fn is_same(a: &str, b: &str) -> bool {
+    crate::live::same(a.as_bytes(), b.as_bytes())
+}
+
+/// How the page is served.
+pub struct SiteOptions {
+    /// Names, with ports, under which the page is reached: `127.0.0.1:8080`. Requests for others are refused.
+    pub hosts: Vec<String>,
+    /// Whether it is reached over TLS.
+    pub secure: bool,
+    /// What tokens allow.
+    pub check: Check,
+    /// The folder whose recordings are shown.
+    pub recordings: Option<PathBuf>,
+}
+
+/// The page, to be served on any number of listeners.
+#[derive(Clone)]
+pub struct Site(Arc<Inner>);
+
+struct Inner {
+    options: SiteOptions,
+    cookie: String,
+    logins: Mutex<guard::Logins>,
+    clock: Clock,
+    listed: tokio::sync::Mutex<list::Listed>,
+}
+
+impl Site {
+    /// A page with nobody at it yet.
+    pub fn new(options: SiteOptions) -> Self {
+        // Cookies know no ports: without one in the name, two pages on one machine would log each other out.
+        let port = options.hosts.first().and_then(|h| h.rsplit(':').next()).unwrap_or("0");
+        let cookie = format!("tapdeck-{}", port.trim_matches(|c: char| !c.is_ascii_digit()));
+        Self(Arc::new(Inner {
+            cookie,
+            options,
+            logins: Mutex::default(),
+            clock: Clock::start(),
+            listed: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// All that is served.
+    fn router(&self) -> Router {
+        Router::new()
+            .route("/", get(files::index))
+            .route("/page/{name}", get(files::file))
+            .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))
+            .route("/ws/list", get(list::upgrade))
+            .route("/ws/session/{id}", get(relay::upgrade))
+            .layer(axum::extract::DefaultBodyLimit::max(4096))
+            .layer(axum::middleware::from_fn_with_state(self.clone(), guard::check))
+            .with_state(self.clone())
+    }
+
+    fn logins(&self) -> std::sync::MutexGuard<'_, guard::Logins> {
+        self.0.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,99 @@
+// The page: lets itself in, lists what there is, and tiles what is opened.
+
+import { bytes, make } from "./dom.js";
+import { Link } from "./link.js";
+import { Session } from "./panel.js";
+
+const tiles = document.getElementById("tiles");
+const lists = { sessions: document.getElementById("sessions"), recordings: document.getElementById("recordings") };
+const open = new Map();
+
+const arrange = () => {
+  const n = open.size;
+  const wide = innerWidth / Math.max(1, innerHeight) > 1;
+  const cols = n <= 1 || innerWidth < 700 ? 1 : wide ? Math.ceil(Math.sqrt(n)) : Math.floor(Math.sqrt(n));
+  tiles.style.gridTemplateColumns = `repeat(${Math.max(1, cols)}, minmax(0, 1fr))`;
+  tiles.style.gridTemplateRows = `repeat(${Math.max(1, Math.ceil(n / Math.max(1, cols)))}, minmax(0, 1fr))`;
+  document.body.classList.toggle("empty", n === 0);
+  // What is open is in the address, so that a reload shows the same. Nothing in it is secret.
+  history.replaceState(null, "", "#" + [...open.keys()].map((key) => key.split("/").map(encodeURIComponent).join("/")).join("&"));
+  for (const list of Object.values(lists)) {
+    for (const item of list.children) item.classList.toggle("open", open.has(item.dataset.key));
+  }
+};
+
+const show = (key, claims) => {
+  const known = open.get(key);
+  if (known) { known.focus(); return; }
+  const id = key.slice(2);
+  const on = { closed: () => { open.delete(key); arrange(); } };
+  const tile = key.startsWith("s/") ? new Session(id, on, claims) : null;
+  if (!tile) return;
+  open.set(key, tile);
+  tiles.append(tile.el);
+  arrange();
+  tile.fit();
+  tile.focus();
+};
+
+const item = (key, title, detail, state) => {
+  const el = make("li", { tabIndex: 0, onclick: () => pick(key), onkeydown: (e) => { if (e.key === "Enter") pick(key); } },
+    make("span", { className: "name", textContent: title }), make("span", { className: "state " + state, textContent: state }),
+    make("span", { className: "detail", textContent: detail }));
+  el.dataset.key = key;
+  el.classList.toggle("open", open.has(key));
+  return el;
+};
+
+const pick = (key) => {
+  if (innerWidth < 700) document.body.classList.add("folded");
+  show(key, true);
+};
+
+const list = (value) => {
+  const sessions = value.sessions.map((s) => {
+    const command = (s.command ?? []).join(" ");
+    const state = s.state === "running" && s.agent_state && s.agent_state !== "unknown" ? s.agent_state : s.state ?? "";
+    const size = s.cols ? `${s.cols}×${s.rows_n}` : "";
+    const detail = [s.name ? command : s.title, size, s.driver ? `${s.driver} drives` : ""].filter(Boolean).join(" · ");
+    return item("s/" + s.id, s.name || command || s.id, detail, state);
+  });
+  lists.sessions.replaceChildren(...sessions.length ? sessions : [make("li", { className: "none", textContent: "none; start one with tapdeck run -d" })]);
+  const recordings = (value.recordings ?? []).map((r) => item("r/" + r.name, r.name, [bytes(r.size), new Date(r.modified_ms).toLocaleString()].join(" · "), ""));
+  lists.recordings.replaceChildren(...recordings.length ? recordings : [make("li", { className: "none", textContent: "none" })]);
+};
+
+const refuse = (text) => {
+  document.body.classList.add("refused");
+  tiles.replaceChildren(make("p", { className: "refusal", textContent: text }));
+};
+
+const start = async () => {
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const token = hash.get("token");
+  let wanted = location.hash.slice(1).split("&").map(decodeURIComponent).filter((key) => /^[sr]\/./.test(key));
+  let claims = false;
+  if (token) {
+    // Out of the address at once: it is in no history and on no screen that somebody photographs.
+    history.replaceState(null, "", "#");
+    wanted = hash.getAll("open");
+    claims = true;
+    const answer = await fetch("/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
+    if (!answer.ok) { refuse("This link is not good, or no longer. Ask tapdeck for a new one."); return; }
+  } else {
+    const answer = await fetch("/login", { cache: "no-store" });
+    if (!answer.ok) { refuse("Open the link that tapdeck web printed: it holds what lets you in."); return; }
+  }
+  new Link("/ws/list", {
+    open: () => {},
+    message: (verb, value) => { if (verb === "LIST") list(value); },
+    state: (text, final) => { if (final) refuse(text); },
+  });
+  for (const key of wanted) show(key, claims);
+  arrange();
+};
+
+document.getElementById("fold").addEventListener("click", () => document.body.classList.toggle("folded"));
+addEventListener("resize", arrange);
+if (innerWidth < 700) document.body.classList.add("folded");
+start().catch((e) => refuse("Something is wrong with this page: " + e.message));

@@ -1,0 +1,274 @@
+// A live session in a tile: its screen, who drives it, and the way to type to it.
+
+import { kept, make } from "./dom.js";
+import { Hands } from "./hands.js";
+import { Link } from "./link.js";
+import { Painter } from "./painter.js";
+
+const KEYS = [["Esc", "Escape"], ["Tab", "Tab"], ["Ctrl", null], ["Alt", null], ["←", "Left"], ["↓", "Down"], ["↑", "Up"], ["→", "Right"], ["^C", "C-c"]];
+
+// What all tiles have: a head, a screen, a line for what there is to say, and a search.
+export class Tile {
+  constructor(kind, id, on) {
+    this.kind = kind;
+    this.id = id;
+    this.on = on;
+    this.painter = new Painter((from, to) => this.link.send("ROWS", { from, to }));
+    this.title = make("span", { className: "title" });
+    this.tools = make("span", { className: "tools" });
+    this.note = make("div", { className: "note", hidden: true });
+    this.note.setAttribute("role", "status");
+    this.head = make("header", {}, this.title, this.tools);
+    this.query = make("input", { type: "search", placeholder: "Search", oninput: () => this.find(), onkeydown: (e) => this.queryKey(e) });
+    this.query.setAttribute("aria-label", "search");
+    this.found = make("span", { className: "found" });
+    this.finder = make("div", { className: "finder", hidden: true }, this.query, this.found,
+      button("↑", "Previous", () => this.step(-1)), button("↓", "Next", () => this.step(1)), button("×", "Close search", () => this.endSearch()));
+    this.foot = make("footer");
+    this.el = make("section", { className: "tile " + kind }, this.head, this.finder, this.painter.el, this.note, this.foot);
+    this.el.tile = this;
+    this.own = Number(kept.get("font", 14));
+    this.watcher = new ResizeObserver(() => this.fit());
+    this.watcher.observe(this.painter.el);
+    document.fonts?.ready.then(() => this.fit());
+    this.undrawn = 0;
+  }
+
+  endTools() {
+    this.tools.append(
+      button("−", "Smaller letters", () => this.setOwn(this.own - 1)),
+      button("+", "Larger letters", () => this.setOwn(this.own + 1)),
+      button("⌕", "Search (Ctrl+Shift+F)", () => this.search()),
+      button("×", "Close this tile", () => this.close()));
+  }
+
+  // A frame has come: draw it, and say so once the browser has had time to show it.
+  show(frame) {
+    const moved = this.painter.apply(frame);
+    if (moved) this.fit();
+    if (this.undrawn++ === 0) {
+      requestAnimationFrame(() => {
+        for (; this.undrawn > 0; this.undrawn--) this.link.send("ACK");
+      });
+    }
+  }
+
+  fit() {
+    const { painter } = this;
+    if (!painter.el.clientWidth) return;
+    if (!painter.widths) painter.setFont(this.own);
+    const size = this.fitsWindow() ? this.own : painter.fitting();
+    if (size !== painter.size) painter.setFont(size);
+    else painter.place();
+    this.fitted?.();
+  }
+
+  // Whether the session takes the tile's size; otherwise the letters do.
+  fitsWindow() { return false; }
+
+  setOwn(size) {
+    this.own = Math.min(32, Math.max(6, size));
+    kept.set("font", this.own);
+    this.painter.widths = false;
+    this.fit();
+  }
+
+  say(text, lasts = 4000) {
+    this.note.textContent = text;
+    this.note.hidden = !text;
+    clearTimeout(this.quiet);
+    if (text && lasts) this.quiet = setTimeout(() => { this.note.hidden = true; }, lasts);
+  }
+
+  search() {
+    this.finder.hidden = false;
+    this.query.focus();
+    this.query.select();
+    this.find();
+  }
+
+  endSearch() {
+    this.finder.hidden = true;
+    this.hits = [];
+    this.painter.setHits([], -1);
+    this.focus();
+  }
+
+  find() {
+    if (this.query.value) this.link.send("FIND", { text: this.query.value });
+    else this.hear("FIND", { text: "", hits: [] });
+  }
+
+  queryKey(e) {
+    if (e.key === "Enter") this.step(e.shiftKey ? 1 : -1);
+    else if (e.key === "Escape") this.endSearch();
+    else return;
+    e.preventDefault();
+  }
+
+  step(by) {
+    if (!this.hits?.length) return;
+    this.at = (this.at + by + this.hits.length) % this.hits.length;
+    this.showHit();
+  }
+
+  showHit() {
+    this.found.textContent = this.hits.length ? `${this.at + 1} of ${this.hits.length}${this.tooMany ? "+" : ""}` : this.query.value ? "nothing found" : "";
+    if (this.hits.length) this.painter.show(this.hits[this.at][0]);
+    this.painter.setHits(this.hits, this.at);
+  }
+
+  // What every kind of tile hears.
+  hear(verb, value) {
+    if (verb === "FRAME") this.show(value);
+    else if (verb === "ROWS") this.painter.more(value);
+    else if (verb === "FIND" && value.text === this.query.value) {
+      this.hits = value.hits;
+      this.tooMany = value.more;
+      this.at = this.hits.length - 1;
+      this.showHit();
+    }
+  }
+
+  focus() { this.painter.el.focus({ preventScroll: true }); }
+
+  close() {
+    this.link.close();
+    this.watcher.disconnect();
+    this.el.remove();
+    this.on.closed(this);
+  }
+}
+
+export const button = (text, title, onclick) => {
+  const el = make("button", { type: "button", textContent: text, title, onclick });
+  el.setAttribute("aria-label", title);
+  return el;
+};
+
+export class Session extends Tile {
+  constructor(id, on, claims) {
+    super("session", id, on);
+    this.claims = claims;
+    this.driver = undefined;
+    this.who = make("span", { className: "who" });
+    this.stick = button("Take", "Take the stick: type here", () => this.link.send(this.drives() ? "RELEASE" : "TAKE"));
+    this.stick.className = "stick";
+    this.tools.append(this.who, this.stick);
+    this.endTools();
+    this.hands = new Hands(this.el, this.painter, {
+      key: (value) => this.key(value),
+      focus: (gained) => { if (this.drives()) this.link.send("KEY", { focus: gained }); },
+      drives: () => this.drives(),
+      search: () => this.search(),
+      sticky: (mods) => { for (const b of this.foot.children) b.classList.toggle("held", b.mods && mods.includes(b.mods)); },
+    });
+    for (const [label, name] of KEYS) {
+      const key = button(label, label, () => {
+        const mods = { Ctrl: "C-", Alt: "M-" }[label];
+        if (mods) this.hands.setSticky(this.hands.sticky.includes(mods) ? this.hands.sticky.replace(mods, "") : this.hands.sticky + mods);
+        else this.hands.press(name);
+        this.focus();
+      });
+      key.mods = { Ctrl: "C-", Alt: "M-" }[label];
+      // The keyboard on the glass stays.
+      key.addEventListener("pointerdown", (e) => e.preventDefault());
+      this.foot.append(key);
+    }
+    this.foot.classList.add("keys");
+    this.link = new Link("/ws/session/" + encodeURIComponent(id), {
+      open: () => {},
+      message: (verb, value) => this.hear(verb, value),
+      state: (text, final) => this.state(text, final),
+    });
+  }
+
+  state(text, final) {
+    this.el.classList.toggle("away", Boolean(text));
+    if (!this.over || text !== "the session has ended") this.say(text, 0);
+    if (text) this.setDriver(undefined);
+    if (final) this.el.classList.add("over");
+  }
+
+  hear(verb, value) {
+    super.hear(verb, value);
+    if (verb === "WELCOME") {
+      this.name = value.name;
+      this.may = value.role !== "observer";
+      this.label = value.session || value.command?.[0]?.split("/").pop() || this.id;
+      this.setTitle();
+      this.setDriver(value.driver ?? null);
+      this.link.send("SUB", { frames: "paint", out: false, max_fps: 60, window: 2 });
+      // Whoever opens a session that nobody drives wants to drive it; and goes on after a break.
+      if (this.may && !value.driver && this.claims) this.link.send("TAKE");
+    } else if (verb === "FRAME") {
+      this.setTitle(value.title);
+      this.hands.follow();
+    } else if (verb === "EVENT") {
+      if (value.name === "DRIVER") this.setDriver(value.who);
+      else if (value.name === "BELL") this.ring();
+      else if (value.name === "CLOSED") {
+        this.over = true;
+        this.el.classList.add("over");
+        this.say(value.exit?.signal ? `ended by ${value.exit.signal}` : `ended with ${value.exit?.code ?? 0}`, 0);
+        this.setDriver(undefined);
+      }
+    } else if (verb === "DENIED") {
+      this.say(value.driver && value.driver !== this.name ? `${value.driver} drives: take the stick to type` : value.error ?? "refused");
+    }
+  }
+
+  setTitle(title) {
+    const text = this.label + (title ? " · " + title : "");
+    if (this.title.textContent !== text) this.title.textContent = text;
+  }
+
+  drives() { return this.driver !== undefined && this.driver !== null && this.driver === this.name; }
+
+  // Nobody is null; that it is not known is undefined.
+  setDriver(driver) {
+    const did = this.drives();
+    this.driver = driver;
+    const drives = this.drives();
+    if (drives) this.claims = true;
+    else if (did && driver) this.claims = false;
+    this.el.classList.toggle("drives", drives);
+    this.who.textContent = driver === undefined ? "" : drives ? "you drive" : driver ? `${driver} drives` : "nobody drives";
+    if (this.may === false) this.who.textContent += this.who.textContent ? " · watching only" : "";
+    this.stick.textContent = drives ? "Release" : "Take";
+    this.stick.title = drives ? "Let go of the stick" : "Take the stick: type here";
+    this.stick.hidden = !this.may || driver === undefined;
+    if (did && !drives && driver === null) this.claims = false;
+    if (did !== drives) this.fit();
+  }
+
+  fitsWindow() { return this.drives(); }
+
+  // While this page drives, the session has the size of its tile.
+  fitted() {
+    if (!this.drives() || this.finder.hidden === undefined) return;
+    clearTimeout(this.resizing);
+    this.resizing = setTimeout(() => {
+      if (!this.drives()) return;
+      const [cols, rows] = this.painter.room();
+      const { frame } = this.painter;
+      if (cols !== frame.cols || rows !== frame.rows_n) this.link.send("RESIZE", { cols, rows });
+    }, 60);
+  }
+
+  key(value) {
+    if (this.may === false) { this.say("this link lets you watch, not type"); return; }
+    if (!this.painter.follow && !value.mouse) this.painter.toBottom();
+    this.link.send("KEY", value);
+  }
+
+  ring() {
+    this.el.classList.remove("rung");
+    void this.el.offsetWidth;
+    this.el.classList.add("rung");
+  }
+
+  focus() { this.hands.area.focus({ preventScroll: true }); }
+
+  close() { this.hands.close(); super.close(); }
+}

@@ -1,0 +1,199 @@
+//! A live session in a browser: the bus over a WebSocket, one frame a message, relayed to the session's own socket.
+//!
+//! The relay says who comes, by the credential, and passes everything else on as it is. It holds no more than the frame
+//! in hand: a browser that takes nothing is not read for either, and the session, which waits for `ACK`, sends it nothing
+//! until it can show the newest screen.
+
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde_json::json;
+use tapdeck_host::registry::Listing;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout};
+
+use super::guard::{Pass, no_credential, refuse};
+use super::{Scope, Site};
+use crate::client::{ANSWER, Bus, ClientError, Hello, alive};
+use crate::conn::Conn;
+use crate::door::Address;
+
+/// The longest message from a browser: a paste.
+pub(super) const MESSAGE: usize = 4 << 20;
+/// The longest frame from a session.
+const FRAME: usize = 16 << 20;
+/// How often it is looked whether the other side is still there and still may be.
+pub(super) const BEAT: Duration = Duration::from_secs(10);
+/// With no sign of life for so long, it is gone.
+const SILENCE: Duration = Duration::from_secs(40);
+/// How long it may take to take one message.
+pub(super) const STUCK: Duration = Duration::from_secs(30);
+
+/// What a page may say to a session. Who it is has been said for it.
+const VERBS: [&str; 14] = [
+    "SUB", "ACK", "SNAP", "INFO", "ROWS", "FIND", "KEY", "PASTE", "TAKE", "RELEASE", "RESIZE", "TURNS",
+    "TURN", "EXPLAIN",
+];
+
+pub(super) async fn upgrade(
+    State(site): State<Site>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    ws: WebSocketUpgrade,
+) -> Response {
+    let Some(pass) = site.pass(&headers) else { return no_credential() };
+    let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
+    bounded(ws).on_upgrade(move |socket| serve(site, pass, listing, socket))
+}
+
+/// A WebSocket with limits of our own.
+pub(super) fn bounded(ws: WebSocketUpgrade) -> WebSocketUpgrade {
+    ws.max_message_size(MESSAGE).max_frame_size(MESSAGE).max_write_buffer_size(2 * FRAME)
+}
+
+/// The live session of this id.
+pub(super) async fn find(id: String) -> Option<Listing> {
+    let listed = tokio::task::spawn_blocking(move || {
+        alive().ok().and_then(|(_, all)| all.into_iter().find(|listing| listing.id == id))
+    });
+    listed.await.ok().flatten()
+}
+
+/// A connection to a session that has been let in, and what it was told.
+async fn join(listing: Listing, scope: Scope) -> Result<(Lines, serde_json::Value), ClientError> {
+    let joined = tokio::task::spawn_blocking(move || {
+        let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
+        let role = if scope == Scope::Attach { "human" } else { "observer" };
+        let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
+        let mut welcome = bus.hello_to_watch(&hello, ANSWER)?;
+        welcome["id"] = json!(listing.id);
+        welcome["session"] = json!(listing.name);
+        welcome["command"] = json!(listing.command);
+        Ok::<_, ClientError>((bus.into_parts(), welcome))
+    });
+    let ((conn, buf), welcome) = joined.await.map_err(|e| ClientError::Io(std::io::Error::other(e)))??;
+    let Conn::Unix(stream) = conn else {
+        return Err(ClientError::Unfit("a session of this machine is at a path"));
+    };
+    Ok((Lines { stream: UnixStream::from_std(stream)?, buf, searched: 0 }, welcome))
+}
+
+async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
+    let why = match join(listing, pass.scope).await {
+        Ok((mut session, welcome)) => {
+            if say(&mut socket, format!("WELCOME {welcome}")).await.is_none() {
+                return;
+            }
+            relay(&site, &pass, &mut session, &mut socket).await
+        }
+        Err(e) => e.to_string(),
+    };
+    bye(&mut socket, &why).await;
+}
+
+/// Passes on until one side is gone; says why.
+async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSocket) -> String {
+    let mut beat = tokio::time::interval(BEAT);
+    let mut heard = Instant::now();
+    loop {
+        tokio::select! {
+            line = session.next() => match line {
+                Ok(Some(line)) => {
+                    if say(socket, line).await.is_none() {
+                        return "gone".into();
+                    }
+                }
+                Ok(None) => return "the session has ended".into(),
+                Err(e) => return e,
+            },
+            message = socket.recv() => match message {
+                Some(Ok(Message::Text(text))) => {
+                    heard = Instant::now();
+                    if let Err(why) = pass_on(session, text.as_str()).await {
+                        return why;
+                    }
+                }
+                Some(Ok(Message::Close(_))) | None => return "gone".into(),
+                Some(Ok(Message::Binary(_))) => return "the bus is text".into(),
+                Some(Ok(_)) => heard = Instant::now(),
+                Some(Err(_)) => return "what came is no message, or too long".into(),
+            },
+            _ = beat.tick() => {
+                if !site.still(pass) {
+                    return "the credential is no longer good".into();
+                }
+                if heard.elapsed() > SILENCE {
+                    return "gone".into();
+                }
+                if !matches!(timeout(STUCK, socket.send(Message::Ping(Vec::new().into()))).await, Ok(Ok(()))) {
+                    return "gone".into();
+                }
+            }
+        }
+    }
+}
+
+async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
+    let verb = text.split(' ').next().unwrap_or_default();
+    if !VERBS.contains(&verb) {
+        return Err(format!("{verb:.20} is not said here"));
+    }
+    if text.contains(['\n', '\r']) {
+        return Err("a message is one frame".into());
+    }
+    let line = format!("{text}\n");
+    match timeout(STUCK, session.stream.write_all(line.as_bytes())).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err("the session does not read".into()),
+    }
+}
+
+/// Sends a text message; `None` when the other side is gone.
+pub(super) async fn say(socket: &mut WebSocket, text: String) -> Option<()> {
+    timeout(STUCK, socket.send(Message::Text(text.into()))).await.ok()?.ok()
+}
+
+/// Ends the conversation with a reason.
+pub(super) async fn bye(socket: &mut WebSocket, why: &str) {
+    // A reason has room for 123 bytes.
+    let reason: String = why.chars().take(40).collect();
+    let close = CloseFrame { code: close_code::NORMAL, reason: reason.into() };
+    let _ = timeout(Duration::from_secs(2), socket.send(Message::Close(Some(close)))).await;
+}
+
+/// Frames of a session, line by line.
+struct Lines {
+    stream: UnixStream,
+    buf: Vec<u8>,
+    /// How much of it is known to hold no line end.
+    searched: usize,
+}
+
+impl Lines {
+    /// The next line. Nothing is lost when this is dropped before it is done.
+    async fn next(&mut self) -> Result<Option<String>, String> {
+        loop {
+            if let Some(at) = self.buf[self.searched..].iter().position(|b| *b == b'\n') {
+                let rest = self.buf.split_off(self.searched + at + 1);
+                let mut line = std::mem::replace(&mut self.buf, rest);
+                line.pop();
+                self.searched = 0;
+                return String::from_utf8(line).map(Some).map_err(|_| "the session speaks no text".into());
+            }
+            self.searched = self.buf.len();
+            if self.searched > FRAME {
+                return Err("the session sends a frame without an end".into());
+            }
+            self.buf.reserve(64 * 1024);
+            match self.stream.read_buf(&mut self.buf).await {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(e) => return Err(format!("the session cannot be read: {e}")),
+            }
+        }
+    }
+}

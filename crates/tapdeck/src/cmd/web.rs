@@ -1,0 +1,117 @@
+//! `tapdeck web`: sessions and recordings in a browser.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use clap::Args;
+use tapdeck_host::registry;
+use tapdeck_serve::web::{Scope, Site, SiteOptions, serve};
+
+use super::detach;
+use super::sessions::{Failed, find};
+use crate::ending::{Ending, code, print, say};
+
+/// Show sessions and recordings in a browser.
+#[derive(Args)]
+#[command(after_help = "\
+Prints a link, with a secret behind the #, and serves the page until Ctrl-C. Sessions go on when it ends.
+
+Examples:
+  tapdeck web                            all live sessions, and the recordings of the default folder
+  tapdeck web build                      with this session opened
+  tapdeck web -- claude                  start a session for it
+  tapdeck web --read-only --port 8080    a link that can only watch
+  ssh -L 8080:127.0.0.1:8080 HOST tapdeck web --port 8080    from another machine")]
+pub(crate) struct WebArgs {
+    /// Id or name of a live session to open at once
+    #[arg(value_name = "SESSION", conflicts_with = "command")]
+    session: Option<String>,
+    /// Listen on this port; left out, on any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+    /// The link lets watch, and not drive
+    #[arg(long)]
+    read_only: bool,
+    /// Show the recordings of this folder; left out, of the folder where tapdeck rec puts them
+    #[arg(long, value_name = "FOLDER")]
+    recordings: Option<PathBuf>,
+    /// A further name, with its port if any, under which a browser reaches the page, such as that of a proxy
+    #[arg(long, value_name = "HOST[:PORT]")]
+    host: Vec<String>,
+    /// Run this program as a session of its own, and open it
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &WebArgs) -> Ending {
+    open(args).unwrap_or_else(Failed::end)
+}
+
+fn open(args: &WebArgs) -> Result<Ending, Failed> {
+    let failed = |what: String| Failed(what, code::IO);
+    let folder = args.recordings.clone().unwrap_or_else(|| tapdeck_host::state_folder().join("recordings"));
+    if args.recordings.is_some() && !folder.is_dir() {
+        return Err(Failed(format!("{}: no such folder", folder.display()), code::NOT_FOUND));
+    }
+    let shown = match &args.session {
+        Some(which) => Some(find(Some(which))?.id),
+        None => None,
+    };
+    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port);
+    let listener =
+        TcpListener::bind(address).map_err(|e| failed(format!("cannot listen on {address}: {e}")))?;
+    let address = listener.local_addr().map_err(|e| failed(e.to_string()))?;
+    let token = registry::new_token().map_err(|e| failed(format!("no randomness to be had: {e}")))?;
+    // Only now, so that nothing is left behind by a port that is taken.
+    let shown = match (shown, args.command.is_empty()) {
+        (None, false) => match start(&args.command) {
+            Ok(id) => Some(id),
+            Err(ending) => return Ok(ending),
+        },
+        (shown, _) => shown,
+    };
+    let port = address.port();
+    let mut hosts: Vec<String> = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
+    hosts.extend(args.host.iter().cloned());
+    let scope = if args.read_only { Scope::Observe } else { Scope::Attach };
+    let good = token.clone();
+    let site = Site::new(SiteOptions {
+        hosts,
+        secure: false,
+        check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(scope)),
+        recordings: Some(folder),
+    });
+    let opened = shown.as_deref().map(|id| format!("&open=s/{id}")).unwrap_or_default();
+    print(format_args!("http://127.0.0.1:{port}/#token={token}{opened}\n"));
+    serve(&site, listener, stopped()).map_err(|e| failed(format!("cannot serve the page: {e}")))?;
+    if let Some(id) = shown.filter(|_| !args.command.is_empty()) {
+        say(format_args!("session {id} goes on: tapdeck attach {id}, or tapdeck kill {id}"));
+    }
+    Ok(Ending::Code(0))
+}
+
+/// Starts the program as a detached session.
+fn start(command: &[OsString]) -> Result<String, Ending> {
+    let mut args: Vec<OsString> = vec!["run".into(), "--detached-host".into(), "--".into()];
+    args.extend(command.iter().cloned());
+    detach::start(args)
+}
+
+/// Ready when somebody wants the page to end.
+async fn stopped() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+    match signals {
+        (Ok(mut int), Ok(mut term), Ok(mut hup)) => {
+            tokio::select! {
+                _ = int.recv() => {}
+                _ = term.recv() => {}
+                _ = hup.recv() => {}
+            }
+        }
+        // Signals that cannot be caught end the process by themselves.
+        _ => std::future::pending().await,
+    }
+}
