@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 20] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -26,6 +26,8 @@ const PROGRAMS: [(&str, &str); 18] = [
     ("python3", "python3"),
     ("sqlite3", "sqlite3"),
     ("node", "nodejs"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
 ];
 
 pub(crate) fn run() -> Result<()> {

@@ -134,7 +134,8 @@ mod tests {
             term.feed(bytes, 0);
             term.modes()
         };
-        let cases: [(&[u8], Value, Option<&[u8]>); 9] = [
+        type Case<'a> = (&'a [u8], Value, Option<&'a [u8]>);
+        let cases: [Case<'_>; 9] = [
             (b"", json!("raw\r"), Some(b"raw\r")),
             (b"", json!({"keys": ["Up", "C-c"]}), Some(b"\x1b[A\x03")),
             (b"\x1b[?1h", json!({"keys": ["Up"]}), Some(b"\x1bOA")),

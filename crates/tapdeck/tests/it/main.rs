@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
 mod broker;
+#[cfg(feature = "web")]
+mod browser;
 mod cassette;
 mod convert;
 mod faults;
@@ -23,3 +25,5 @@ mod turns;
 #[cfg(feature = "tui")]
 mod view;
 mod vttest;
+#[cfg(feature = "web")]
+mod web;

@@ -1,0 +1,285 @@
+//! A real browser, driven by WebDriver: Chromium without a window, and the few requests that the tests need.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, PATIENCE, eventually, has};
+
+/// Keys that have no character, as WebDriver writes them.
+pub const ENTER: &str = "\u{e007}";
+pub const CONTROL: &str = "\u{e009}";
+pub const SHIFT: &str = "\u{e008}";
+
+/// An HTTP answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+/// One request on a connection of its own. Headers are lines without their ends.
+pub fn http(port: u16, method: &str, path: &str, headers: &[&str], body: &str) -> std::io::Result<Answer> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut request = format!("{method} {path} HTTP/1.1\r\n");
+    for header in headers {
+        request.push_str(header);
+        request.push_str("\r\n");
+    }
+    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    (&stream).write_all(request.as_bytes())?;
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head)? == 0 {
+            break;
+        }
+    }
+    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
+    let length = head
+        .lines()
+        .find_map(|l| l.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok())
+        .unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+/// A browser, gone with the test.
+pub struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+}
+
+impl Browser {
+    /// Starts one; `None`, with a word about it, where it is not installed.
+    pub fn start(home: &Home) -> Option<Self> {
+        if !has("chromedriver") || !has("chromium") {
+            return None;
+        }
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .env("HOME", home.path("browser"))
+            .spawn()
+            .expect("chromedriver starts");
+        let mut lines = BufReader::new(driver.stdout.take().expect("its output")).lines();
+        let port = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                line.strip_prefix("ChromeDriver was started successfully on port ")?
+                    .trim_end_matches('.')
+                    .parse()
+                    .ok()
+            })
+            .expect("a port");
+        // It must not stop because nobody reads what it says.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let mut browser = Self { driver, port, session: String::new() };
+        let profile = format!("--user-data-dir={}", home.path("profile").display());
+        let args = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--window-size=1100,700",
+            &profile,
+        ];
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"args": args},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}});
+        let made = browser.ask("POST", "/session", &wanted);
+        browser.session = made["sessionId"].as_str().expect("a session").to_owned();
+        Some(browser)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let text = if method == "POST" { body.to_string() } else { String::new() };
+        let headers = [
+            &format!("Host: 127.0.0.1:{}", self.port)[..],
+            "Content-Type: application/json",
+            "Connection: close",
+        ];
+        let answer = http(self.port, method, path, &headers, &text).expect("chromedriver answers");
+        let value: Value = serde_json::from_str(&answer.body).expect("JSON");
+        assert_eq!(answer.status, 200, "{method} {path}: {value}");
+        value["value"].clone()
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Value {
+        self.ask("POST", &format!("/session/{}{path}", self.session), body)
+    }
+
+    pub fn go(&self, url: &str) {
+        self.post("/url", &json!({"url": url}));
+    }
+
+    /// Runs a script in the page.
+    pub fn js(&self, script: &str) -> Value {
+        self.post("/execute/sync", &json!({"script": script, "args": []}))
+    }
+
+    /// Runs a script that calls its last argument with the answer.
+    pub fn js_async(&self, script: &str) -> Value {
+        self.post("/execute/async", &json!({"script": script, "args": []}))
+    }
+
+    #[track_caller]
+    pub fn wait(&self, what: &str, script: &str) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while self.js(script) != Value::Bool(true) {
+            if std::time::Instant::now() > deadline {
+                panic!("waited in vain for {what}; the page:\n{}\n{}", self.text(), self.log());
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// What all screens show.
+    pub fn text(&self) -> String {
+        self.js("return document.body.innerText").as_str().unwrap_or_default().to_owned()
+    }
+
+    #[track_caller]
+    pub fn wait_text(&self, text: &str) {
+        self.wait(text, &format!("return document.body.innerText.includes({})", json!(text)));
+    }
+
+    /// Presses keys one after another.
+    pub fn type_keys(&self, text: &str) {
+        let mut actions = Vec::new();
+        for c in text.chars() {
+            actions.push(json!({"type": "keyDown", "value": c.to_string()}));
+            actions.push(json!({"type": "keyUp", "value": c.to_string()}));
+        }
+        self.post("/actions", &json!({"actions": [{"type": "key", "id": "keys", "actions": actions}]}));
+    }
+
+    /// Presses keys together.
+    pub fn chord(&self, keys: &[&str]) {
+        let down = keys.iter().map(|k| json!({"type": "keyDown", "value": k}));
+        let up = keys.iter().rev().map(|k| json!({"type": "keyUp", "value": k}));
+        let actions: Vec<Value> = down.chain(up).collect();
+        self.post("/actions", &json!({"actions": [{"type": "key", "id": "keys", "actions": actions}]}));
+    }
+
+    /// Presses the mouse's button at one place and lets it go at another.
+    pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
+        let at = |(x, y): (i64, i64)| json!({"type": "pointerMove", "duration": 0, "x": x, "y": y});
+        let actions = json!([
+            at(from),
+            {"type": "pointerDown", "button": 0},
+            at(((from.0 + to.0) / 2, (from.1 + to.1) / 2)),
+            at(to),
+            {"type": "pointerUp", "button": 0},
+        ]);
+        self.post(
+            "/actions",
+            &json!({"actions": [
+                {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions}
+            ]}),
+        );
+    }
+
+    pub fn set_size(&self, width: u32, height: u32) {
+        self.post("/window/rect", &json!({"width": width, "height": height}));
+    }
+
+    /// Opens another tab and goes there; returns the handles of both.
+    pub fn new_tab(&self) -> (String, String) {
+        let old = self.ask("GET", &format!("/session/{}/window", self.session), &Value::Null);
+        let new = self.post("/window/new", &json!({"type": "tab"}));
+        let (old, new) = (old.as_str().unwrap_or_default(), new["handle"].as_str().unwrap_or_default());
+        self.tab(new);
+        (old.to_owned(), new.to_owned())
+    }
+
+    pub fn tab(&self, handle: &str) {
+        self.post("/window", &json!({"handle": handle}));
+    }
+
+    /// A picture of the page, kept beside the test's other files where TAPDECK_SHOTS says.
+    pub fn shot(&self, name: &str) -> Vec<u8> {
+        let picture = self.ask("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
+        let bytes = tapdeck_core::base64::decode(picture.as_str().unwrap_or_default()).expect("base64");
+        if let Some(folder) = std::env::var_os("TAPDECK_SHOTS") {
+            let path = std::path::Path::new(&folder).join(format!("{name}.png"));
+            std::fs::write(path, &bytes).expect("written");
+        }
+        bytes
+    }
+
+    /// What the page complained about.
+    pub fn log(&self) -> Value {
+        self.post("/se/log", &json!({"type": "browser"}))
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let path = format!("/session/{}", self.session);
+            let _ = http(self.port, "DELETE", &path, &["Host: 127.0.0.1", "Connection: close"], "");
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+/// `tapdeck web`, gone with the test.
+pub struct Web {
+    child: Child,
+    pub url: String,
+    pub port: u16,
+}
+
+impl Web {
+    pub fn start(home: &Home, args: &[&str]) -> Self {
+        let mut all = vec!["web"];
+        all.extend(args);
+        let mut child =
+            home.tapdeck(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut url).expect("a link");
+        let url = url.trim().to_owned();
+        let port = url
+            .strip_prefix("http://127.0.0.1:")
+            .and_then(|rest| rest.split('/').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("no link: {url:?}"));
+        Self { child, url, port }
+    }
+
+    /// What is behind `#token=`.
+    pub fn token(&self) -> &str {
+        let after = self.url.split("#token=").nth(1).expect("a token");
+        after.split('&').next().expect("a token")
+    }
+
+    /// Ends it as Ctrl-C would, and says how it went.
+    pub fn stop(&mut self) -> std::process::ExitStatus {
+        crate::support::signal(self.child.id(), rustix::process::Signal::INT);
+        eventually("the end of tapdeck web", || self.child.try_wait().expect("a child").is_some());
+        self.child.wait().expect("it has ended")
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,308 @@
+//! The page: who gets in, and what a person in a real browser sees and does.
+
+use serde_json::{Value, json};
+
+use crate::browser::{Browser, CONTROL, ENTER, SHIFT, Web, http};
+use crate::support::{Home, eventually};
+
+/// A detached session for the page to show, ended with the test.
+struct Session<'a> {
+    home: &'a Home,
+    id: String,
+}
+
+impl<'a> Session<'a> {
+    fn start(home: &'a Home, name: &str, command: &[&str]) -> Self {
+        let mut args = vec!["run", "-d", "--name", name, "--"];
+        args.extend(command);
+        let out = home.run(&args);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        Self { home, id: String::from_utf8_lossy(&out.stdout).trim().to_owned() }
+    }
+
+    fn peek(&self) -> String {
+        String::from_utf8_lossy(&self.home.run(["peek", &self.id]).stdout).into_owned()
+    }
+
+    #[track_caller]
+    fn wait_text(&self, pattern: &str) {
+        let out = self.home.run(["wait", &self.id, "--text", pattern]);
+        assert!(out.status.success(), "{pattern}: {}", self.peek());
+    }
+
+    fn info(&self) -> Value {
+        let all: Value = serde_json::from_slice(&self.home.run(["ls", "--json"]).stdout).expect("JSON");
+        all.as_array()
+            .into_iter()
+            .flatten()
+            .find(|s| s["id"] == self.id.as_str())
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        let _ = self.home.run(["kill", &self.id]);
+    }
+}
+
+const SHELL: [&str; 3] = ["bash", "--norc", "--noprofile"];
+
+/// Each row: what is asked, with which headers, and the status that must come. Tokens in place of `TOKEN`, the port in
+/// place of `PORT`.
+#[test]
+fn only_our_own_page_with_a_credential_gets_in() {
+    let home = Home::new();
+    let session = Session::start(&home, "shell", &SHELL);
+    let mut web = Web::start(&home, &[]);
+    const WS: &str = "Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Version: 13|Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let own = "Host: 127.0.0.1:PORT";
+    let origin = "Origin: http://127.0.0.1:PORT";
+    let bearer = "Authorization: Bearer TOKEN";
+    let live = format!("/ws/session/{}", session.id);
+    let cases: Vec<(&str, &str, String, &str, u16)> = vec![
+        ("GET", "/", own.into(), "", 200),
+        ("GET", "/", "Host: localhost:PORT".into(), "", 200),
+        ("GET", "/page/app.js", own.into(), "", 200),
+        ("GET", "/page/../mod.rs", own.into(), "", 404),
+        // Names that are not ours: a page elsewhere that had its name point here.
+        ("GET", "/", "Host: evil.example".into(), "", 403),
+        ("GET", "/", "Host: evil.example:PORT".into(), "", 403),
+        ("GET", "/", format!("{own}|Host: evil.example"), "", 403),
+        ("GET", "/", "X: y".into(), "", 403),
+        // Other pages.
+        ("GET", "/login", format!("{own}|Origin: http://evil.example|{bearer}"), "", 403),
+        (
+            "POST",
+            "/login",
+            format!("{own}|Origin: null|Content-Type: application/json"),
+            r#"{"token":"TOKEN"}"#,
+            403,
+        ),
+        (
+            "POST",
+            "/login",
+            format!("{own}|Origin: https://127.0.0.1:PORT|Content-Type: application/json"),
+            r#"{"token":"TOKEN"}"#,
+            403,
+        ),
+        ("POST", "/login", format!("{own}|Content-Type: application/json"), r#"{"token":"TOKEN"}"#, 403),
+        // Without a credential, or with a wrong one.
+        (
+            "POST",
+            "/login",
+            format!("{own}|{origin}|Content-Type: application/json"),
+            r#"{"token":"wrong"}"#,
+            403,
+        ),
+        ("POST", "/login", format!("{own}|{origin}|Content-Type: application/json"), "{", 400),
+        ("POST", "/login", format!("{own}|{origin}|Content-Type: text/plain"), r#"{"token":"TOKEN"}"#, 415),
+        ("GET", "/login", own.into(), "", 401),
+        ("GET", "/login", format!("{own}|Cookie: tapdeck-PORT=guess"), "", 401),
+        ("GET", "/login", format!("{own}|Authorization: Bearer guess"), "", 401),
+        ("GET", "/login?token=TOKEN", own.into(), "", 401),
+        ("GET", &live, format!("{own}|{origin}|{WS}"), "", 401),
+        ("GET", "/ws/list", format!("{own}|{origin}|{WS}"), "", 401),
+        ("GET", &live, format!("{own}|{WS}"), "", 403),
+        ("GET", &live, format!("{own}|Origin: http://evil.example|{bearer}|{WS}"), "", 403),
+        ("GET", "/ws/session/no-such", format!("{own}|{bearer}|{WS}"), "", 404),
+        // And those who may.
+        ("GET", "/login", format!("{own}|{bearer}"), "", 200),
+        (
+            "POST",
+            "/login",
+            format!("{own}|{origin}|Content-Type: application/json"),
+            r#"{"token":"TOKEN"}"#,
+            200,
+        ),
+        ("GET", &live, format!("{own}|{bearer}|{WS}"), "", 101),
+        ("GET", "/ws/list", format!("{own}|{bearer}|{WS}"), "", 101),
+    ];
+    let token = web.token().to_owned();
+    let fill = |text: &str| text.replace("TOKEN", &token).replace("PORT", &web.port.to_string());
+    let mut cookie = String::new();
+    for (method, path, headers, body, status) in cases {
+        let headers = fill(&headers);
+        let headers: Vec<&str> = headers.split('|').collect();
+        let answer = http(web.port, method, &fill(path), &headers, &fill(body)).expect("an answer");
+        assert_eq!(answer.status, status, "{method} {path} {headers:?}: {}", answer.body);
+        assert!(!answer.body.contains(&token) && !answer.head.contains(&token), "a token stays where it is");
+        if status != 400 || method == "POST" {
+            let head = answer.head.to_ascii_lowercase();
+            assert!(head.contains("content-security-policy: default-src 'none'"), "{head}");
+            assert!(!head.contains("unsafe-inline") && head.contains("nosniff"), "{head}");
+        }
+        if let Some(line) = answer.head.lines().find(|l| l.starts_with("set-cookie: ")) {
+            assert!(line.contains("HttpOnly") && line.contains("SameSite=Strict"), "{line}");
+            cookie = line["set-cookie: ".len()..].split(';').next().unwrap_or_default().to_owned();
+        }
+    }
+    let with_cookie = [&fill(own)[..], &format!("Cookie: other=1; {cookie}")];
+    assert_eq!(http(web.port, "GET", "/login", &with_cookie, "").expect("an answer").status, 200);
+    let out = [&fill(own)[..], &fill(origin), &format!("Cookie: {cookie}")];
+    assert_eq!(http(web.port, "DELETE", "/login", &out, "").expect("an answer").status, 204);
+    assert_eq!(http(web.port, "GET", "/login", &with_cookie, "").expect("an answer").status, 401);
+    assert!(web.stop().success());
+    assert_eq!(session.info()["state"], "running", "sessions go on");
+}
+
+#[test]
+fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let session = Session::start(&home, "shell", &SHELL);
+    let web = Web::start(&home, &["shell"]);
+    browser.go(&web.url);
+    browser.wait_text("you drive");
+    assert!(
+        !browser
+            .js("return location.href + document.documentElement.outerHTML")
+            .to_string()
+            .contains(web.token())
+    );
+    // Keys, with the modes in force: an arrow brings the last command back.
+    browser.type_keys(&format!("echo one-$((40+2)){ENTER}"));
+    browser.wait_text("one-42");
+    browser.type_keys(&format!("\u{e013}{ENTER}"));
+    eventually("it a second time", || session.peek().matches("\none-42").count() == 2);
+    browser.type_keys("never");
+    browser.chord(&[CONTROL, "c"]);
+    browser.wait_text("never^C");
+    // Colours and widths, as the server's model has them.
+    browser.type_keys(&format!(r#"printf '\033[38;2;1;200;3mgreen\033[m 日本x \033]8;;https://example.org/\033\\link\033]8;;\033\\ \033]8;;file:///etc/passwd\033\\file\033]8;;\033\\\n'{ENTER}"#));
+    browser.wait("a green word", "return [...document.querySelectorAll('.row span')].some(s => s.textContent === 'green' && getComputedStyle(s).color === 'rgb(1, 200, 3)')");
+    let links = browser
+        .js("return [...document.querySelectorAll('.row a')].map(a => [a.textContent, a.href, a.rel])");
+    assert_eq!(links, json!([["link", "https://example.org/", "noopener noreferrer"]]), "only to the web");
+    let columns = browser.js(
+        "const p = document.querySelector('.tile').tile.painter;
+         const row = [...document.querySelectorAll('.row')].find(r => r.textContent.includes('日本x') && !r.textContent.includes('printf'));
+         const pin = [...row.querySelectorAll('.pin')][1].getBoundingClientRect();
+         return Math.round((pin.right - row.getBoundingClientRect().left) / p.cw * 100) / 100",
+    );
+    assert_eq!(columns, json!(10), "a wide character takes two cells");
+    // A paste is in brackets where the program wants it so; bash does.
+    browser.js(
+        "const data = new DataTransfer(); data.setData('text/plain', 'echo pasted-1\\necho pasted-2');
+         document.querySelector('.hands').dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))",
+    );
+    session.wait_text("echo pasted-2");
+    assert!(!session.peek().contains("\npasted-1"), "nothing of it ran by itself");
+    browser.type_keys(ENTER);
+    browser.wait_text("\npasted-2");
+    // Selecting with the mouse, and copying.
+    browser.type_keys(&format!("clear; echo select-me; seq 1 300; echo the-end{ENTER}"));
+    browser.wait_text("\nthe-end\n$");
+    let at = browser.js(
+        "const row = [...document.querySelectorAll('.row')].findLast(r => r.textContent === '299').getBoundingClientRect();
+         const p = document.querySelector('.tile').tile.painter;
+         return [Math.round(row.left + 1), Math.round(row.top + row.height / 2), Math.round(row.left + 3 * p.cw), Math.round(row.bottom + row.height / 2)]",
+    );
+    let n = |i: usize| at[i].as_i64().expect("a number");
+    browser.drag((n(0), n(1)), (n(2), n(3)));
+    let copied = browser.js("let text = ''; const data = new DataTransfer();
+         const e = new ClipboardEvent('copy', {clipboardData: data, bubbles: true, cancelable: true});
+         document.querySelector('.screen').dispatchEvent(e); return data.getData('text/plain')");
+    assert_eq!(copied, "299\n300");
+    // What has scrolled away is found, and fetched.
+    browser.chord(&[CONTROL, SHIFT, "f"]);
+    browser.type_keys("select-me");
+    browser.wait("the place of it", "return document.querySelector('.mark.current') !== null");
+    browser.wait_text("select-me");
+    browser.shot("search");
+    browser.js("document.querySelector('.finder input').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))");
+    // The session takes the window's size while this page drives.
+    let before = session.info();
+    browser.set_size(800, 500);
+    eventually("another size", || {
+        let now = session.info();
+        now["cols"].as_u64() < before["cols"].as_u64() && now["rows_n"].as_u64() < before["rows_n"].as_u64()
+    });
+    browser.type_keys(&format!("clear; stty size{ENTER}"));
+    eventually("the program to be told", || {
+        let now = session.info();
+        session.peek().contains(&format!("{} {}", now["rows_n"], now["cols"]))
+    });
+    browser.shot("driving");
+    assert_eq!(browser.log(), json!([]), "nothing to complain about, the content policy included");
+}
+
+#[test]
+fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let session = Session::start(&home, "shell", &SHELL);
+    let web = Web::start(&home, &["shell"]);
+    browser.go(&web.url);
+    browser.wait_text("you drive");
+    let (first, second) = browser.new_tab();
+    browser.go(&format!("http://127.0.0.1:{}/#s/{}", web.port, session.id));
+    browser.wait_text("web drives");
+    // Who watches is told who drives, and does not change the size.
+    let size = session.info()["cols"].clone();
+    browser.type_keys(&format!("echo refused{ENTER}"));
+    browser.wait_text("take the stick to type");
+    browser.tab(&first);
+    browser.type_keys(&format!("echo from-the-first{ENTER}"));
+    browser.wait_text("\nfrom-the-first");
+    browser.tab(&second);
+    browser.wait_text("\nfrom-the-first");
+    assert_eq!(session.info()["cols"], size);
+    assert!(!session.peek().contains("refused"));
+    // It takes the stick; the first is told.
+    browser.js("document.querySelector('.stick').click()");
+    browser.wait_text("you drive");
+    browser.js("document.querySelector('.hands').focus()");
+    browser.type_keys(&format!("echo from-the-second{ENTER}"));
+    browser.wait_text("\nfrom-the-second");
+    browser.tab(&first);
+    browser.wait_text("\nfrom-the-second");
+    browser.wait("the first to be told", "return document.querySelector('.stick').textContent === 'Take'");
+    // The connection is cut; meanwhile something happens; the page comes back and shows it.
+    browser.js("document.querySelector('.tile').tile.link.cut()");
+    browser.tab(&second);
+    browser.js("document.querySelector('.hands').focus()");
+    browser.type_keys(&format!("echo while-you-were-away{ENTER}"));
+    browser.wait_text("\nwhile-you-were-away");
+    browser.js("document.querySelector('.tile').tile.link.cut()");
+    browser.wait("the stick again", "return document.querySelector('.stick').textContent === 'Release'");
+    browser.tab(&first);
+    browser.wait_text("\nwhile-you-were-away");
+    browser.wait("the connection", "return !document.querySelector('.tile').classList.contains('away')");
+    // The program ends, and everybody sees how.
+    browser.tab(&second);
+    browser.js("document.querySelector('.hands').focus()");
+    browser.type_keys(&format!("exit 7{ENTER}"));
+    browser.wait_text("ended with 7");
+    browser.tab(&first);
+    browser.wait_text("ended with 7");
+}
+
+#[test]
+fn a_link_for_watching_lets_nobody_type() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let session = Session::start(&home, "shell", &SHELL);
+    let web = Web::start(&home, &["--read-only", "shell"]);
+    browser.go(&web.url);
+    browser.wait_text("watching only");
+    assert_eq!(browser.js("return document.querySelector('.stick').hidden"), true);
+    // Not even past the page's own manners.
+    let denied = browser.js_async(
+        "const done = arguments[arguments.length - 1];
+         const socket = new WebSocket(location.origin.replace('http', 'ws') + '/ws/session/' + document.querySelector('.tile').tile.id);
+         socket.onopen = () => { socket.send('TAKE'); socket.send('KEY {\"text\":\"sneaked\"}'); };
+         const got = [];
+         socket.onmessage = (e) => { got.push(e.data.split(' ')[0]); if (got.filter(v => v === 'DENIED').length === 2) done(true); };",
+    );
+    assert_eq!(denied, true);
+    let closed = browser.js_async(
+        "const done = arguments[arguments.length - 1];
+         const socket = new WebSocket(location.origin.replace('http', 'ws') + '/ws/session/' + document.querySelector('.tile').tile.id);
+         socket.onopen = () => socket.send('HELLO {\"role\":\"bot\",\"name\":\"x\"}');
+         socket.onclose = (e) => done(e.reason);",
+    );
+    assert_eq!(closed, "HELLO is not said here");
+    assert!(!session.peek().contains("sneaked"));
+}
