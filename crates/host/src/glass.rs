@@ -284,9 +284,11 @@ impl Glass {
         self.lock().detector = Some(Detector::new(rules, limits));
     }
 
-    /// From now on the model answers the program.
+    /// From now on the model answers the program; what was asked before has been answered by somebody else.
     pub(crate) fn set_replies(&self, on: bool) {
-        self.lock().term.set_replies(on);
+        let mut picture = self.lock();
+        picture.catch_up();
+        picture.term.set_replies(on);
     }
 
     /// For the driver, after output, when the model is the one to answer: what it answers. When somebody is looking

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tapdeck_core::{Event, Exit, LogLimits, WinSize};
 
-use crate::backend::{Backend, CommandSpec, Place, SpawnError, TerminalSetup};
+use crate::backend::{Backend, CommandSpec, Front, Nobody, Place, SpawnError, TerminalSetup};
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
 use crate::glass::Glass;
@@ -14,6 +14,7 @@ use crate::inbox::Handle;
 use crate::outer::{Outer, Reception, Signals};
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
+use crate::sys::InheritedSignals;
 
 /// Bytes of the past that a session keeps: minutes of what an agent writes.
 const RING: usize = 8 << 20;
@@ -37,7 +38,14 @@ pub struct Launch {
     pub clock: Option<Clock>,
     /// Bytes of the past to keep for whoever comes late.
     pub ring: usize,
+    /// How long a program whose user has gone may take to end before it is killed.
+    pub kill_after: Duration,
 }
+
+/// What starts a session's program, given the signals that it is to have, the user's side, the size, and whoever can be
+/// told of it meanwhile.
+pub type Start<'a> = dyn Fn(InheritedSignals, Option<&Outer>, WinSize, &mut dyn Front) -> Result<Box<dyn Backend>, LaunchError>
+    + 'a;
 
 /// A session that runs, for those who open doors to it.
 pub struct Session {
@@ -84,6 +92,14 @@ pub enum LaunchError {
     /// The terminal or the signals of this process could not be set up.
     #[error("cannot set up this terminal: {0}")]
     Setup(#[source] io::Error),
+    /// The place where it was to run could not be reached.
+    #[error("{why}")]
+    Place {
+        /// What went wrong.
+        why: String,
+        /// The exit code that says so.
+        code: i32,
+    },
     /// The session broke down.
     #[error("the session broke down: {0}")]
     Drive(#[source] io::Error),
@@ -101,6 +117,7 @@ impl Launch {
             timeout: None,
             clock: None,
             ring: RING,
+            kill_after: Config::default().kill_after,
         }
     }
 
@@ -118,13 +135,39 @@ impl Launch {
     /// The same, with doors: `open` is given the session once the program runs, may start threads, and what it
     /// returns is dropped when the recording is finished.
     pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Session) -> D) -> Finished {
-        let start = |log: &SharedLog, clock, size| {
-            recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose()
+        self.run_on(
+            &|signals, outer, size, front| self.start_backend(signals, outer, size, front),
+            recording,
+            open,
+        )
+    }
+
+    /// The same, with the program somewhere else: `backend` starts it.
+    pub fn run_on<D>(
+        &self,
+        backend: &Start<'_>,
+        recording: Option<Recording>,
+        open: impl FnOnce(Session) -> D,
+    ) -> Finished {
+        finished(self.with_signals().and_then(|(signals, outer)| {
+            let inherited = signals.inherited();
+            self.drive(backend, (inherited, Some(signals)), outer, starter(recording), finish, open)
+        }))
+    }
+
+    /// Runs the session to its end on the calling thread for somebody elsewhere, who is at the other end of `outer`. The
+    /// signals of this process are not the session's; the program gets the given ones.
+    pub fn run_served<D>(
+        &self,
+        signals: InheritedSignals,
+        outer: Outer,
+        recording: Option<Recording>,
+        open: impl FnOnce(Session) -> D,
+    ) -> Finished {
+        let backend = |signals, outer: Option<&Outer>, size, front: &mut dyn Front| {
+            self.start_backend(signals, outer, size, front)
         };
-        match self.run_recorded(start, |recorder| recorder.map(Recorder::finish), open) {
-            Ok((outcome, report)) => Finished { outcome, report },
-            Err(e) => Finished { outcome: Err(e), report: None },
-        }
+        finished(self.drive(&backend, (signals, None), Some(outer), starter(recording), finish, open))
     }
 
     /// The same with a recorder of any kind: `start` is given the log before the program's first byte is in it,
@@ -138,15 +181,38 @@ impl Launch {
         finish: impl FnOnce(R) -> T,
         open: impl FnOnce(Session) -> D,
     ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
-        let clock = self.clock.unwrap_or_else(Clock::start);
+        let (signals, outer) = self.with_signals()?;
+        let backend = |signals, outer: Option<&Outer>, size, front: &mut dyn Front| {
+            self.start_backend(signals, outer, size, front)
+        };
+        self.drive(&backend, (signals.inherited(), Some(signals)), outer, start, finish, open)
+    }
+
+    /// Takes over the signals and, unless told to leave it alone, the terminal of this process.
+    fn with_signals(&self) -> Result<(Signals, Option<Outer>), LaunchError> {
         let signals = Signals::install().map_err(LaunchError::Setup)?;
         let outer = (!self.headless).then(|| Outer::from_stdio(!self.no_pty)).transpose();
-        let outer = outer.map_err(LaunchError::Setup)?;
+        Ok((signals, outer.map_err(LaunchError::Setup)?))
+    }
+
+    fn drive<R, T, D>(
+        &self,
+        backend: &Start<'_>,
+        (inherited, signals): (InheritedSignals, Option<Signals>),
+        outer: Option<Outer>,
+        start: impl FnOnce(&SharedLog, Clock, WinSize) -> io::Result<R>,
+        finish: impl FnOnce(R) -> T,
+        open: impl FnOnce(Session) -> D,
+    ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
+        let clock = self.clock.unwrap_or_else(Clock::start);
         let outer_size = outer.as_ref().and_then(Outer::size);
         let mut size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
         let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
         let log = SharedLog::new(limits);
-        let mut backend = self.start_backend(&signals, outer.as_ref(), size);
+        let mut backend = match &signals {
+            Some(signals) => backend(inherited, outer.as_ref(), size, &mut Reception::new(signals)),
+            None => backend(inherited, outer.as_ref(), size, &mut Nobody),
+        };
         // A far place takes its time, in which the user's terminal may have changed.
         let now = self.size.or_else(|| outer.as_ref().and_then(Outer::size)).unwrap_or(size);
         if let Ok(backend) = &mut backend
@@ -155,7 +221,13 @@ impl Launch {
             backend.resize(now).map_err(LaunchError::Setup)?;
             size = now;
         }
-        let config = Config { size, timeout: self.timeout, log: limits, ..Config::default() };
+        let config = Config {
+            size,
+            timeout: self.timeout,
+            kill_after: self.kill_after,
+            log: limits,
+            ..Config::default()
+        };
         // The first event of every session is its true size.
         log.append(Event::Resize(size), clock.now());
         let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;
@@ -163,10 +235,7 @@ impl Launch {
         let outcome = backend.and_then(|backend| {
             let (has_terminal, pid) = (backend.has_terminal(), backend.pid());
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
-            let driver = match outer {
-                Some(outer) => driver.with_outer(outer, signals),
-                None => driver.with_signals(signals),
-            };
+            let driver = driver.with(outer, signals);
             let (handle, glass) = (driver.handle(), driver.glass());
             doors = Some(open(Session { handle, log: log.clone(), glass, clock, size, has_terminal, pid }));
             driver.run().map_err(LaunchError::Drive)
@@ -183,16 +252,35 @@ impl Launch {
 
     fn start_backend(
         &self,
-        signals: &Signals,
+        signals: InheritedSignals,
         outer: Option<&Outer>,
         size: WinSize,
+        front: &mut dyn Front,
     ) -> Result<Box<dyn Backend>, LaunchError> {
         let setup = (!self.no_pty).then(|| TerminalSetup {
             size,
             termios: outer.and_then(Outer::termios),
             no_echo: outer.is_some_and(|o| !o.is_interactive()),
         });
-        let mut front = Reception::new(signals);
-        Ok(self.place.start(&self.command, setup.as_ref(), signals.inherited(), &mut front)?)
+        Ok(self.place.start(&self.command, setup.as_ref(), signals, front)?)
+    }
+}
+
+fn starter(
+    recording: Option<Recording>,
+) -> impl FnOnce(&SharedLog, Clock, WinSize) -> io::Result<Option<Recorder>> {
+    |log, clock, size| {
+        recording.map(|r| Recorder::start(r.file, log.clone(), clock, r.options, size)).transpose()
+    }
+}
+
+fn finish(recorder: Option<Recorder>) -> Option<Report> {
+    recorder.map(Recorder::finish)
+}
+
+fn finished(ran: Result<(Result<Outcome, LaunchError>, Option<Report>), LaunchError>) -> Finished {
+    match ran {
+        Ok((outcome, report)) => Finished { outcome, report },
+        Err(e) => Finished { outcome: Err(e), report: None },
     }
 }

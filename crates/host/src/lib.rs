@@ -24,8 +24,10 @@ pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
-pub use launch::{Finished, Launch, LaunchError, Recording, Session};
-pub use outer::{Keyboard, Outer, Pressed, Signals, restore_terminal_on_panic, terminal_size};
+pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
+pub use outer::{
+    Keyboard, Outer, Port, PortClosed, Pressed, Signals, Whose, restore_terminal_on_panic, terminal_size,
+};
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, LiveIndex, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS,
@@ -33,4 +35,4 @@ pub use recorder::{
 };
 pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
-pub use sys::{InheritedSignals, die_by};
+pub use sys::{InheritedSignals, die_by, raise_file_limit};

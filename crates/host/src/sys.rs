@@ -187,6 +187,7 @@ pub(crate) struct ChildSetup {
 /// Arranges for `setup` to happen in the child: a session of its own, the terminal as its controlling one, no
 /// descriptor above 2, signals as the user had them.
 pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
+    let files = FILE_LIMIT_AT_START.get().copied().flatten();
     let between_fork_and_exec = move || {
         rustix::process::setsid()?;
         if setup.controlling_terminal {
@@ -198,6 +199,9 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         }
         close_above_stderr_on_exec()?;
+        if let Some(limit) = files {
+            rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
+        }
         for (signal, ignore) in setup.signals.ignored {
             set_disposition(signal, ignore)?;
         }
@@ -206,6 +210,19 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
     };
     // SAFETY: the closure allocates nothing, takes no lock and makes only async-signal-safe system calls.
     unsafe { command.pre_exec(between_fork_and_exec) };
+}
+
+/// The limit of open files that this process began with, once it has raised its own.
+static FILE_LIMIT_AT_START: OnceLock<Option<rustix::process::Rlimit>> = OnceLock::new();
+
+/// Lets this process open as many files as the system allows. Programs still get the limit that the user had.
+pub fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    let all = Rlimit { current: before.maximum, maximum: before.maximum };
+    // Refused, there are as many as there were.
+    let raised = setrlimit(Resource::Nofile, all).is_ok();
+    let _ = FILE_LIMIT_AT_START.set(raised.then_some(before));
 }
 
 /// Marks every descriptor above 2 close-on-exec. Not closed at once: the standard library reports a failed

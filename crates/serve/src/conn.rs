@@ -7,12 +7,19 @@ use std::os::unix::net::UnixStream;
 
 /// A stream to the other side.
 #[derive(Debug)]
-pub(crate) enum Conn {
+pub enum Conn {
+    /// A Unix socket.
     Unix(UnixStream),
+    /// A TCP stream.
     Tcp(TcpStream),
 }
 
 impl Conn {
+    /// Connects to a Unix socket of this user's.
+    pub fn unix(path: &std::path::Path) -> Result<Self, crate::client::ClientError> {
+        crate::client::connect(&crate::door::Address::Unix(path.to_owned()))
+    }
+
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Conn::Unix(s) => Conn::Unix(s.try_clone()?),

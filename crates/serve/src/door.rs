@@ -158,6 +158,15 @@ impl Door {
         &self.address
     }
 
+    /// Another descriptor of a Unix socket, for those who wait in their own way. The socket goes with the door.
+    #[cfg(feature = "net")]
+    pub(crate) fn unix_listener(&self) -> io::Result<UnixListener> {
+        match &self.listener {
+            Listener::Unix(l) => l.try_clone(),
+            Listener::Tcp(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a Unix socket")),
+        }
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match &self.listener {
             Listener::Unix(l) => l.as_fd(),
@@ -200,7 +209,7 @@ impl Drop for Door {
 }
 
 /// Whether the other side is this user, or the one who may do everything anyway.
-pub(crate) fn is_ours(stream: &UnixStream) -> bool {
+pub(crate) fn is_ours(stream: impl AsFd) -> bool {
     let own = rustix::process::geteuid();
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
 }

@@ -6,6 +6,8 @@ pub mod client;
 mod conn;
 pub mod door;
 pub mod live;
+#[cfg(feature = "net")]
+pub mod net;
 mod paint;
 pub mod snapshot;
 #[cfg(feature = "web")]

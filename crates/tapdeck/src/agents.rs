@@ -41,6 +41,36 @@ pub(crate) fn load() -> Result<Agents, String> {
     Agents::new(&own).map_err(|e| e.to_string())
 }
 
+/// Rules that are read once and shared by many sessions.
+#[cfg(feature = "net")]
+pub(crate) struct Shared {
+    agents: Agents,
+    made: std::sync::Mutex<std::collections::BTreeMap<String, Arc<Rules>>>,
+}
+
+#[cfg(feature = "net")]
+impl Shared {
+    /// Reads the rule files.
+    pub(crate) fn load() -> Result<Self, String> {
+        Ok(Self { agents: load()?, made: std::sync::Mutex::default() })
+    }
+
+    /// The rules for a command.
+    pub(crate) fn choose(&self, argv: &[String]) -> Option<TurnOptions> {
+        let name = self.agents.for_command(argv);
+        let mut made = self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let rules = match made.get(name) {
+            Some(rules) => Arc::clone(rules),
+            None => {
+                let rules = Arc::new(self.agents.rules(name).ok()??);
+                made.insert(name.to_owned(), Arc::clone(&rules));
+                rules
+            }
+        };
+        Some(TurnOptions { rules, limits: Limits::default(), ring: TURN_RING })
+    }
+}
+
 /// The rules for a command, or those that were asked for.
 pub(crate) fn choose(
     argv: &[String],

@@ -44,6 +44,7 @@ impl Ending {
     pub(crate) fn of_launch_error(e: &LaunchError) -> Self {
         Ending::Code(match e {
             LaunchError::Spawn(e) => e.exit_code(),
+            LaunchError::Place { code, .. } => *code,
             _ => code::IO,
         })
     }

@@ -87,6 +87,8 @@ pub struct Watch<'a> {
     pub exit: Option<BorrowedFd<'a>>,
     /// Call [`Backend::read`] at this time, in nanoseconds of the session's clock.
     pub read_at_ns: Option<u64>,
+    /// Something that was taken waits to be sent: call [`Backend::flush`] when [`Watch::writable`] is writable.
+    pub unsent: bool,
 }
 
 /// A place where a program runs.
@@ -99,6 +101,11 @@ pub trait Backend: Send {
 
     /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Sends what was taken and could not be sent at once.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Says that no more input will come. `line_open` tells whether the last line lacks its end, `quiet` for how
     /// long nothing has passed in either direction.
@@ -149,6 +156,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (**self).write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        (**self).flush()
     }
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
         (**self).end_input(line_open, quiet)

@@ -66,6 +66,7 @@ impl Backend for Pipes {
             writable: self.stdin.as_ref().map(AsFd::as_fd),
             exit: Some(self.leader.exit_fd()),
             read_at_ns: None,
+            unsent: false,
         }
     }
 

@@ -180,7 +180,7 @@ pub(crate) fn run_quietly(spec: &CommandSpec) -> Result<(Ended, Exit, String), P
     let reader = log.reader_from_start(ReaderKind::Lossy);
     let config = Config { timeout: Some(CHECK_LIMIT), ..Config::default() };
     let driver = Driver::new(backend, clock, config, log.clone()).map_err(broken)?;
-    let outcome = driver.with_signals(signals).run().map_err(broken)?;
+    let outcome = driver.with(None, Some(signals)).run().map_err(broken)?;
     let mut entries = Vec::new();
     log.read(reader, usize::MAX, &mut entries);
     let mut output = Vec::new();

@@ -190,15 +190,18 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Puts the user's terminal, and the process's signals, in front of the session.
-    pub fn with_outer(mut self, outer: Outer, signals: Signals) -> Self {
-        self.outer = Some(outer);
-        self.signals = Some(signals);
-        self
+    pub fn with_outer(self, outer: Outer, signals: Signals) -> Self {
+        self.with(Some(outer), Some(signals))
     }
 
-    /// With nobody at a terminal, but with the process's signals passed on.
-    pub fn with_signals(mut self, signals: Signals) -> Self {
-        self.signals = Some(signals);
+    /// Puts a user's side, if there is one, in front of the session, and passes the process's signals on, if they are
+    /// the session's.
+    pub(crate) fn with(mut self, mut outer: Option<Outer>, signals: Option<Signals>) -> Self {
+        if let Some(outer) = &mut outer {
+            outer.wake_by(&self.handle);
+        }
+        self.outer = outer;
+        self.signals = signals;
         self
     }
 
@@ -233,9 +236,8 @@ impl<B: Backend> Driver<B> {
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
         // Exactly one party answers: the terminal that shows the session, or the model when there is none.
-        if self.backend.has_terminal() && !self.outer.as_ref().is_some_and(Outer::shows_on_terminal) {
-            self.glass.set_replies(true);
-            self.answers = true;
+        if !self.outer.as_ref().is_some_and(Outer::answers) {
+            self.let_model_answer();
         }
         if let Some(outer) = &mut self.outer {
             outer.take()?;
@@ -268,6 +270,9 @@ impl<B: Backend> Driver<B> {
             self.pump_typed(now)?;
         }
         // A backend without a descriptor to wait for is asked on every turn.
+        if ready.input {
+            self.backend.flush()?;
+        }
         if ready.input || (self.gate.waiting() > 0 && self.backend.watch().writable.is_none()) {
             self.deliver(now)?;
         }
@@ -372,6 +377,13 @@ impl<B: Backend> Driver<B> {
         }
     }
 
+    fn let_model_answer(&mut self) {
+        if self.backend.has_terminal() {
+            self.glass.set_replies(true);
+            self.answers = true;
+        }
+    }
+
     fn outer_is_gone(&mut self) {
         self.outer = None;
         if self.exit.is_none() && self.ended == Ended::Program {
@@ -396,6 +408,11 @@ impl<B: Backend> Driver<B> {
             }
             Typed::Nothing => {}
             Typed::HungUp => self.hang_up(now),
+            Typed::Gone => self.outer_is_gone(),
+            Typed::Left => {
+                self.outer = None;
+                self.let_model_answer();
+            }
             Typed::End => {
                 self.last_traffic_ns = now.mono_ns;
                 self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };

@@ -42,7 +42,7 @@ impl<B: Backend> Driver<B> {
         if !outer_blocked {
             deadline = earlier(deadline, watch.read_at_ns);
         }
-        let wants_write = self.gate.waiting() > 0;
+        let wants_write = self.gate.waiting() > 0 || watch.unsent;
         let mut fds = Vec::with_capacity(8);
         let mut add = |fd, flags| {
             fds.push(PollFd::from_borrowed_fd(fd, flags));
@@ -62,10 +62,12 @@ impl<B: Backend> Driver<B> {
         let inbox = add(self.handle.fd(), PollFlags::IN);
         let signals = self.signals.as_ref().map(|s| add(s.fd(), PollFlags::IN));
         let outer = self.outer.as_ref();
-        let stdin = outer
-            .filter(|_| self.gate.has_room() && self.exit.is_none())
-            .and_then(Outer::stdin_fd)
-            .map(|fd| add(fd, PollFlags::IN));
+        let room = self.gate.has_room() && self.exit.is_none();
+        let typed = outer.is_some_and(|o| o.has_typed(room));
+        if typed {
+            deadline = Some(now.mono_ns);
+        }
+        let stdin = outer.filter(|_| room).and_then(Outer::stdin_fd).map(|fd| add(fd, PollFlags::IN));
         let stdout = outer.and_then(Outer::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
 
         let timeout = deadline.map(|at| {
@@ -84,7 +86,8 @@ impl<B: Backend> Driver<B> {
             exit: is_ready(exit),
             inbox: is_ready(Some(inbox)),
             signals: is_ready(signals),
-            typed: is_ready(stdin),
+            // What came during the wait has rung the inbox, and is seen on the next turn without another wait.
+            typed: is_ready(stdin) || typed,
             unblocked: is_ready(stdout),
         })
     }

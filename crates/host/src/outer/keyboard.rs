@@ -10,7 +10,7 @@ use tapdeck_core::WinSize;
 
 use super::signals::Signals;
 use super::tty::{Take, Tty, window_size};
-use crate::sys;
+use crate::sys::{self, InheritedSignals};
 
 /// What ended a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,11 @@ impl Keyboard {
     /// No keyboard: signals alone, with the terminal left as it is.
     pub fn signals_only() -> io::Result<Self> {
         Ok(Self { tty: None, signals: Signals::install()? })
+    }
+
+    /// The signals that a program started by this process is to have.
+    pub fn inherited(&self) -> InheritedSignals {
+        self.signals.inherited()
     }
 
     /// Whether there is somebody to press keys.

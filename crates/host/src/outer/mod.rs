@@ -1,29 +1,31 @@
 //! The outer terminal: the one that the user sits at, or what stands in for it.
 //!
-//! It may be a terminal on both sides, on one side, or no terminal at all; whatever it is, bytes pass through
-//! unchanged and without one direction waiting for the other.
+//! It is this process's own standard input and output, or a port to somebody elsewhere; whatever it is, bytes pass
+//! through unchanged and without one direction waiting for the other.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use bytes::{Bytes, BytesMut};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::termios::{Termios, isatty};
+use bytes::Bytes;
+use rustix::termios::Termios;
 use tapdeck_core::{Stream, WinSize};
 
 mod channel;
 mod keyboard;
+mod port;
 mod reception;
 mod signals;
+mod stdio;
 mod tty;
 
-use channel::{Channel, Sink};
+use crate::inbox::Handle;
 pub use keyboard::{Keyboard, Pressed};
+use port::Inside;
+pub use port::{Port, PortClosed, Whose};
 pub(crate) use reception::Reception;
 pub use signals::Signals;
+use stdio::Stdio;
 pub use tty::restore_terminal_on_panic;
-use tty::{Take, Tty};
 
 /// What a read from the user gave.
 pub(crate) enum Typed {
@@ -32,6 +34,10 @@ pub(crate) enum Typed {
     End,
     /// The terminal is gone.
     HungUp,
+    /// Whoever had the session elsewhere has gone, and the program goes with them.
+    Gone,
+    /// Whoever had the session elsewhere has left it to itself.
+    Left,
 }
 
 /// The size of the first terminal found on standard input, output or error.
@@ -41,141 +47,152 @@ pub fn terminal_size() -> Option<WinSize> {
 }
 
 /// The user's side of a session.
-pub struct Outer {
-    stdin: Option<Channel>,
-    stdout: Sink,
-    stderr: Sink,
-    tty: Option<Tty>,
-    stdin_is_tty: bool,
-    buf: BytesMut,
-}
+pub struct Outer(Kind);
 
-const READ_SIZE: usize = 64 * 1024;
+enum Kind {
+    Stdio(Box<Stdio>),
+    Port(Inside),
+}
 
 impl Outer {
     /// The outer side made of this process's standard input, output and error. `terminal` says whether the
     /// program gets a terminal too: only then is the user's taken.
     pub fn from_stdio(terminal: bool) -> io::Result<Self> {
-        let (stdin, stdout, stderr) =
-            (rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr());
-        let (stdin_is_tty, stdout_is_tty) = (isatty(stdin), isatty(stdout));
-        // With output going elsewhere (`tapdeck run -- ls | less`), the terminal is somebody else's to set.
-        let tty = match (stdin_is_tty, stdout_is_tty) {
-            _ if !terminal => None,
-            (true, true) => Some(Tty::new(stdin.try_clone_to_owned()?, Take::Raw)?),
-            (false, true) => Some(Tty::new(stdout.try_clone_to_owned()?, Take::OutputOnly)?),
-            _ => None,
-        };
-        Ok(Self {
-            stdin: Some(Channel::open(stdin, OFlags::RDONLY)?),
-            stdout: Sink::new(Channel::open(stdout, OFlags::WRONLY)?),
-            stderr: Sink::new(Channel::open(stderr, OFlags::WRONLY)?),
-            tty,
-            stdin_is_tty,
-            buf: BytesMut::new(),
-        })
+        Ok(Self(Kind::Stdio(Box::new(Stdio::open(terminal)?))))
+    }
+
+    /// An outer side for somebody elsewhere, and the port at which they are served.
+    pub fn port(whose: Whose) -> (Self, Port) {
+        let (inside, port) = port::pair(whose);
+        (Self(Kind::Port(inside)), port)
+    }
+
+    fn stdio(&self) -> Option<&Stdio> {
+        match &self.0 {
+            Kind::Stdio(stdio) => Some(stdio),
+            Kind::Port(_) => None,
+        }
     }
 
     /// Settings for the program's terminal, taken from the user's. In the background those are somebody else's
     /// for the moment (a shell's line editor's), and of no use.
     pub fn termios(&self) -> Option<Termios> {
-        self.tty.as_ref().filter(|tty| tty.in_foreground()).map(|tty| tty.original().clone())
+        self.stdio().and_then(Stdio::termios)
     }
 
     /// Whether the user's keys arrive as they are typed.
     pub fn is_interactive(&self) -> bool {
-        self.stdin_is_tty && self.tty.is_some()
+        match &self.0 {
+            Kind::Stdio(stdio) => stdio.is_interactive(),
+            Kind::Port(port) => port.whose().types,
+        }
     }
 
     /// The size of the first terminal found on standard input, output or error.
     pub fn size(&self) -> Option<WinSize> {
-        if let Some(tty) = &self.tty {
-            return tty.size().ok();
-        }
-        terminal_size()
+        self.stdio().and_then(Stdio::size)
     }
 
     /// Takes the terminal, if it is there to be taken. One that has hung up says so elsewhere.
     pub(crate) fn take(&mut self) -> io::Result<()> {
-        match self.tty.as_mut().map_or(Ok(()), Tty::take) {
-            Err(e) if e.raw_os_error() == Some(libc::EIO) => Ok(()),
-            other => other,
+        match &mut self.0 {
+            Kind::Stdio(stdio) => stdio.take(),
+            Kind::Port(_) => Ok(()),
         }
     }
 
     pub(crate) fn give_back(&mut self) -> io::Result<()> {
-        self.tty.as_mut().map_or(Ok(()), Tty::give_back)
+        match &mut self.0 {
+            Kind::Stdio(stdio) => stdio.give_back(),
+            Kind::Port(_) => Ok(()),
+        }
+    }
+
+    /// Has the driver woken when something happens that no descriptor tells.
+    pub(crate) fn wake_by(&mut self, handle: &Handle) {
+        if let Kind::Port(port) = &mut self.0 {
+            port.wake_by(handle);
+        }
     }
 
     /// Whether there is a terminal that is not ours yet because this process is in the background.
     pub(crate) fn waits_for_foreground(&self) -> bool {
-        self.tty.as_ref().is_some_and(|tty| !tty.is_taken())
+        self.stdio().is_some_and(Stdio::waits_for_foreground)
     }
 
-    /// Whether a terminal shows the output, so that modes left behind matter.
+    /// Whether a terminal of this process shows the output, so that modes left behind matter.
     pub(crate) fn shows_on_terminal(&self) -> bool {
-        self.tty.is_some()
+        self.stdio().is_some_and(Stdio::shows_on_terminal)
+    }
+
+    /// Whether there is a terminal that answers the program's questions.
+    pub(crate) fn answers(&self) -> bool {
+        match &self.0 {
+            Kind::Stdio(stdio) => stdio.shows_on_terminal(),
+            Kind::Port(port) => port.whose().answers,
+        }
     }
 
     pub(crate) fn stdin_fd(&self) -> Option<BorrowedFd<'_>> {
-        if self.stdin_is_tty && self.waits_for_foreground() {
-            return None;
+        self.stdio().and_then(Stdio::stdin_fd)
+    }
+
+    /// Whether something was typed that no descriptor tells of. `room` says whether input is wanted; that somebody
+    /// has gone matters in any case.
+    pub(crate) fn has_typed(&self, room: bool) -> bool {
+        match &self.0 {
+            Kind::Stdio(_) => false,
+            Kind::Port(port) => port.has_typed(room),
         }
-        self.stdin.as_ref().map(Channel::fd)
     }
 
     pub(crate) fn blocked_fd(&self) -> Option<BorrowedFd<'_>> {
-        [&self.stdout, &self.stderr].into_iter().find(|s| s.is_blocked()).map(Sink::fd)
+        self.stdio().and_then(Stdio::blocked_fd)
     }
 
     pub(crate) fn is_blocked(&self) -> bool {
-        self.stdout.is_blocked() || self.stderr.is_blocked()
+        match &self.0 {
+            Kind::Stdio(stdio) => stdio.is_blocked(),
+            Kind::Port(port) => port.is_blocked(),
+        }
     }
 
     /// Bytes that the user's side has not taken yet.
     pub(crate) fn backlog(&self) -> usize {
-        self.stdout.backlog() + self.stderr.backlog()
+        match &self.0 {
+            Kind::Stdio(stdio) => stdio.backlog(),
+            Kind::Port(port) => port.backlog(),
+        }
     }
 
     pub(crate) fn read(&mut self) -> io::Result<Typed> {
-        let Some(stdin) = &self.stdin else { return Ok(Typed::Nothing) };
-        if self.buf.len() < READ_SIZE / 2 {
-            self.buf = BytesMut::zeroed(READ_SIZE);
-        }
-        match rustix::io::read(stdin.fd(), &mut self.buf[..]) {
-            // A terminal in raw mode has no end of input other than its own.
-            Ok(0) if self.is_interactive() => {
-                self.stdin = None;
-                Ok(Typed::HungUp)
-            }
-            Ok(0) => {
-                self.stdin = None;
-                Ok(Typed::End)
-            }
-            Ok(n) => Ok(Typed::Bytes(self.buf.split_to(n).freeze())),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(Typed::Nothing),
-            Err(Errno::IO) => {
-                self.stdin = None;
-                Ok(Typed::HungUp)
-            }
-            Err(e) => Err(e.into()),
+        match &mut self.0 {
+            Kind::Stdio(stdio) => stdio.read(),
+            Kind::Port(port) => Ok(port.read()),
         }
     }
 
     pub(crate) fn write(&mut self, stream: Stream, bytes: &Bytes) -> io::Result<()> {
-        match stream {
-            Stream::Out => self.stdout.write(bytes),
-            Stream::Err => self.stderr.write(bytes),
+        match &mut self.0 {
+            Kind::Stdio(stdio) => stdio.write(stream, bytes),
+            Kind::Port(port) => {
+                port.write(stream, bytes);
+                Ok(())
+            }
         }
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.stdout.flush()?;
-        self.stderr.flush()
+        match &mut self.0 {
+            Kind::Stdio(stdio) => stdio.flush(),
+            Kind::Port(_) => Ok(()),
+        }
     }
 
     pub(crate) fn abandon(&mut self) {
-        self.stdout.abandon();
-        self.stderr.abandon();
+        match &mut self.0 {
+            Kind::Stdio(stdio) => stdio.abandon(),
+            Kind::Port(port) => port.abandon(),
+        }
     }
 }

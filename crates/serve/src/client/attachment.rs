@@ -9,19 +9,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use tapdeck_core::WinSize;
 
-use super::{CONNECT, ClientError, connect};
+use super::{CONNECT, ClientError, connect, handshake};
 use crate::conn::Conn;
 use crate::door::Address;
 use crate::live::Queue;
-use crate::wire::{self, ChunkKind, WireError};
+use crate::wire::{self, ChunkKind, WireError, size_json};
 
 /// How a client wants to be attached.
 #[derive(Debug, Clone, Default)]
 pub struct Attach<'a> {
     /// A name for people.
     pub name: &'a str,
-    /// What makes it a person.
+    /// What makes it a person, or lets it in.
     pub token: Option<&'a str>,
+    /// Which session, where a server knows several.
+    pub session: Option<&'a str>,
     /// Only watch.
     pub read_only: bool,
     /// Take the stick from whoever has it.
@@ -56,9 +58,11 @@ impl Attachment {
     /// Attaches, and says what the session answered (`opened`). Call [`Attachment::receive`] before the first wait: more
     /// than the answer may have come already.
     pub fn open(address: &Address, attach: &Attach<'_>) -> Result<(Self, Value), ClientError> {
-        let conn = connect(address)?;
-        conn.set_nonblocking(true)?;
-        let mut this = Self { conn, inbox: Vec::new(), queue: Queue::default(), ended: false };
+        Self::over(connect(address)?, attach)
+    }
+
+    /// The same over a connection that is there already, to a session or to a server that knows it.
+    pub fn over(mut conn: Conn, attach: &Attach<'_>) -> Result<(Self, Value), ClientError> {
         let mut request = json!({
             "carriage": "raw",
             "backend": "attach",
@@ -71,26 +75,11 @@ impl Attachment {
         if let Some(token) = attach.token {
             request["token"] = json!(token);
         }
-        this.queue.push(wire::framed(&request));
-        loop {
-            this.flush()?;
-            match wire::take_answer(&mut this.inbox) {
-                Ok(Some(chunk)) => {
-                    let opened = wire::parse_object(&chunk.payload).map_err(nonsense)?;
-                    return Ok((this, opened));
-                }
-                Ok(None) if this.ended => return Err(ClientError::Ended),
-                Ok(None) => {}
-                Err(WireError::Refused { message, .. }) => return Err(ClientError::Denied(message)),
-                Err(e) => return Err(nonsense(e)),
-            }
-            let mut fds = [PollFd::new(&this.conn, PollFlags::IN)];
-            let limit = Timespec { tv_sec: CONNECT.as_secs().cast_signed(), tv_nsec: 0 };
-            if poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {
-                return Err(ClientError::Late(CONNECT));
-            }
-            this.fill()?;
+        if let Some(session) = attach.session {
+            request["session"] = json!(session);
         }
+        let (opened, inbox) = handshake(&mut conn, &request, CONNECT)?;
+        Ok((Self { conn, inbox, queue: Queue::default(), ended: false }, opened))
     }
 
     /// What to wait at, and whether to wait for room to send as well.
@@ -178,15 +167,6 @@ impl Attachment {
         }
         Ok(())
     }
-}
-
-fn size_json(size: WinSize) -> Value {
-    json!({
-        "cols": size.cols,
-        "rows": size.rows,
-        "pixel_width": size.x_pixels,
-        "pixel_height": size.y_pixels,
-    })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]

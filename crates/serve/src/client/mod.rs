@@ -1,20 +1,26 @@
 //! Clients of a live session: [`Bus`] asks and listens in text, [`Attachment`] has the terminal itself.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::conn::Conn;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
+
+pub use crate::conn::Conn;
 use crate::door::{Address, is_trusted};
+use crate::wire::{self, WireError};
 
 mod attachment;
 mod bus;
 mod list;
+mod program;
 
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
 pub use list::{ANSWER, alive, connect_to, describe};
+pub use program::FarProgram;
 
 /// How long a session may take to answer when it is asked to let somebody in.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -32,6 +38,16 @@ pub enum ClientError {
     /// The session refused.
     #[error("refused: {0}")]
     Denied(String),
+    /// The server refused to open a session.
+    #[error("refused: {message} ({error})")]
+    Refused {
+        /// A word for programs.
+        error: String,
+        /// A sentence for people.
+        message: String,
+        /// What a shell would say of a program that did not start.
+        code: Option<i32>,
+    },
     /// The session does not answer.
     #[error("the session did not answer within {} s", .0.as_secs())]
     Late(Duration),
@@ -49,7 +65,43 @@ pub enum ClientError {
     Io(#[from] io::Error),
 }
 
-fn connect(address: &Address) -> Result<Conn, ClientError> {
+/// Sends a negotiation, and waits for the answer: `opened`, and what came behind it. The connection does not block from
+/// here on.
+fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Value, Vec<u8>), ClientError> {
+    conn.set_nonblocking(false)?;
+    conn.write_all(&wire::framed(request))?;
+    conn.set_nonblocking(true)?;
+    let mut inbox = Vec::new();
+    loop {
+        match wire::take_answer(&mut inbox) {
+            Ok(Some(chunk)) => {
+                let opened = wire::parse_object(&chunk.payload);
+                return opened.map(|o| (o, inbox)).map_err(|e| ClientError::Nonsense(e.to_string()));
+            }
+            Ok(None) => {}
+            Err(WireError::Refused { error, message, code }) => {
+                return Err(ClientError::Refused { error, message, code });
+            }
+            Err(e) => return Err(ClientError::Nonsense(e.to_string())),
+        }
+        let mut fds = [PollFd::new(&*conn, PollFlags::IN)];
+        let limit =
+            Timespec { tv_sec: at_most.as_secs().cast_signed(), tv_nsec: i64::from(at_most.subsec_nanos()) };
+        if poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {
+            return Err(ClientError::Late(at_most));
+        }
+        let mut piece = [0; 4096];
+        match conn.read(&mut piece) {
+            Ok(0) => return Err(ClientError::Ended),
+            Ok(n) => inbox.extend_from_slice(&piece[..n]),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Connects to an address.
+pub(crate) fn connect(address: &Address) -> Result<Conn, ClientError> {
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             ClientError::NobodyThere(address.clone())

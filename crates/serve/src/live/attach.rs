@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tapdeck_core::{Refused, Role, Seq, StickError, WinSize};
+use tapdeck_core::{Refused, Role, Seq, StickError};
 use tapdeck_host::signals;
 
 use super::client::{Client, Kind, MAX_AGREED, Missed, WireState};
 use super::hub::Hub;
-use crate::wire::{self, Chunk, ChunkKind};
+use crate::wire::{self, Chunk, ChunkKind, size_of};
 
 /// A dump is sent in pieces of this size.
 const PIECE: usize = 256 * 1024;
@@ -66,7 +66,7 @@ impl Hub {
             let claimed = if flag("takeover") { self.handle.take(party) } else { self.handle.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
             // Whoever drives has the session in the size of their terminal.
-            if drives && let Some(size) = size_of(request.get("tty")) {
+            if drives && let Some(size) = request.get("tty").and_then(size_of) {
                 let _ = self.handle.resize_now(size);
             }
         }
@@ -204,7 +204,7 @@ impl Hub {
             ("release", Some(party)) => {
                 let _ = self.handle.release(party);
             }
-            ("resize", Some(party)) => match size_of(Some(control)) {
+            ("resize", Some(party)) => match size_of(control) {
                 // Only who drives has a say in the size: a viewer scales.
                 Some(size) if self.handle.drives(party) => {
                     let _ = self.handle.resize_now(size);
@@ -239,17 +239,4 @@ fn send_dump(client: &mut Client, dump: Vec<u8>) {
         client.send(wire::chunk_head(ChunkKind::Stdout, piece.len()).to_vec());
         client.send(piece);
     }
-}
-
-fn size_of(value: Option<&Value>) -> Option<WinSize> {
-    let value = value?;
-    let number = |key: &str| {
-        value.get(key).and_then(Value::as_u64).map(|n| u16::try_from(n.min(10_000)).unwrap_or(u16::MAX))
-    };
-    let (cols, rows) = (number("cols")?, number("rows")?);
-    if cols == 0 || rows == 0 {
-        return None;
-    }
-    let pixels = |key: &str| number(key).unwrap_or(0);
-    Some(WinSize { cols, rows, x_pixels: pixels("pixel_width"), y_pixels: pixels("pixel_height") })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -54,7 +55,7 @@ pub(super) struct Hub {
     reader: ReaderId,
     bell: Bell,
     stop: Arc<AtomicBool>,
-    linger: bool,
+    linger: Option<Duration>,
     pub(super) turns: Turns,
     pub(super) clients: BTreeMap<u64, Client>,
     next_number: u64,
@@ -119,12 +120,13 @@ impl Hub {
 
     /// Serves until it is told to stop and everybody has been told.
     pub(super) fn run(&mut self) {
-        let mut farewell_ns = None;
+        let (mut farewell_ns, mut linger_ns) = (None, None);
         self.join_broker();
         loop {
             let now = self.clock.now().mono_ns;
             let stopping = self.stop.load(Ordering::Acquire);
-            if stopping && (!self.linger || self.looked) {
+            let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
+            if until.is_some_and(|until| self.looked || now >= until) {
                 let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
                 self.pump(now);
                 self.say_goodbye();
@@ -133,7 +135,7 @@ impl Hub {
                 }
             }
             let resting = !stopping && now < self.rest_until_ns;
-            let ready = self.wait(now, farewell_ns, resting);
+            let ready = self.wait(now, farewell_ns.or(linger_ns), resting);
             let now = self.clock.now().mono_ns;
             if ready.bell {
                 self.bell.quieten();
@@ -169,6 +171,11 @@ impl Hub {
         for client in self.clients.values() {
             client.conn.shutdown(Shutdown::Both);
         }
+    }
+
+    fn lingers_until(&self, now: u64) -> u64 {
+        let linger = self.linger.unwrap_or_default().as_nanos();
+        now.saturating_add(u64::try_from(linger).unwrap_or(u64::MAX))
     }
 
     fn wait(&mut self, now: u64, farewell_ns: Option<u64>, resting: bool) -> Ready {

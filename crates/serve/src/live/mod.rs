@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tapdeck_host::{Bell, Session};
 
@@ -34,6 +35,8 @@ pub use auth::Grants;
 #[cfg(feature = "web")]
 pub(crate) use auth::same;
 use hub::Hub;
+#[cfg(feature = "net")]
+pub(crate) use send::exit_json;
 pub use turns::{OnState, RING as TURN_RING, TurnOptions};
 
 /// What a session says about itself.
@@ -62,8 +65,8 @@ pub struct LiveOptions {
     pub about: About,
     /// Where clients come in, and what each door grants.
     pub doors: Vec<(Door, Grants)>,
-    /// Stay after the program's end until somebody has looked.
-    pub linger: bool,
+    /// Stay after the program's end until somebody has looked, but no longer than this.
+    pub linger: Option<Duration>,
     /// How turns and states are found, if they are.
     pub turns: Option<TurnOptions>,
     /// Called when the program's state has changed.

@@ -163,7 +163,7 @@ impl Hub {
 }
 
 /// How a program ended, as data.
-pub(super) fn exit_json(exit: Exit) -> Value {
+pub(crate) fn exit_json(exit: Exit) -> Value {
     match exit {
         Exit::Code(code) => json!({"code": code}),
         Exit::Signal(signal) => {

@@ -85,8 +85,8 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
         token: Some(&listing.human_token),
         read_only: args.read_only || !keyboard.is_there(),
         takeover: args.takeover,
-        watch: false,
         size,
+        ..Attach::default()
     };
     let (attachment, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &request)?;
     let session = WinSize::cells(side(&opened, "cols"), side(&opened, "rows"));

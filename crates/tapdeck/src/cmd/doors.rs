@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
@@ -46,7 +47,9 @@ pub(crate) struct Doors {
     folder: PathBuf,
     listing: Listing,
     doors: Vec<(Door, Grants)>,
-    detached: bool,
+    /// It is the one session of a detached host, which says so to whoever started it.
+    alone: bool,
+    linger: Option<Duration>,
     turns: Option<TurnOptions>,
 }
 
@@ -94,17 +97,13 @@ impl DoorArgs {
     fn try_open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Doors, String> {
         let folder = registry::folder().map_err(|e| e.to_string())?;
         let token = registry::new_token().map_err(|e| e.to_string())?;
-        let pid = std::process::id();
         // Unique among the processes of this machine; a number behind it in case a folder serves several.
-        let mut id = pid.to_string();
         let mut tries = 1;
-        let own = loop {
+        let (id, own) = loop {
+            let id = id_of(tries);
             match Door::unix(&registry::socket_path(&folder, &id)) {
-                Ok(door) => break door,
-                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && tries < 100 => {
-                    tries += 1;
-                    id = format!("{pid}-{tries}");
-                }
+                Ok(door) => break (id, door),
+                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && tries < 100 => tries += 1,
                 Err(e) => return Err(e.to_string()),
             }
         };
@@ -133,7 +132,7 @@ impl DoorArgs {
             socket: registry::socket_path(&folder, &id),
             id,
             name: self.name.clone(),
-            pid,
+            pid: std::process::id(),
             buses,
             command: launch.shown_command(),
             cwd: cwd.to_string_lossy().into_owned(),
@@ -143,11 +142,61 @@ impl DoorArgs {
                 .map(|p| std::path::absolute(p).unwrap_or(p.into()).to_string_lossy().into_owned()),
             human_token: token,
         };
-        Ok(Doors { folder, listing, doors, detached: self.detached_host, turns: None })
+        let linger = self.detached_host.then_some(Duration::MAX);
+        Ok(Doors { folder, listing, doors, alone: self.detached_host, linger, turns: None })
     }
 }
 
+/// The id of the host's first session and those after it.
+fn id_of(n: u64) -> String {
+    let pid = std::process::id();
+    if n <= 1 { pid.to_string() } else { format!("{pid}-{n}") }
+}
+
 impl Doors {
+    /// The doors of the `n`th session of a server.
+    #[cfg(feature = "net")]
+    pub(crate) fn of_server(
+        n: u64,
+        name: Option<&str>,
+        launch: &Launch,
+        recording: Option<&Path>,
+        linger: Option<Duration>,
+    ) -> std::io::Result<Self> {
+        let folder = registry::folder()?;
+        let id = id_of(n + 1);
+        let socket = registry::socket_path(&folder, &id);
+        let token = registry::new_token()?;
+        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let listing = Listing {
+            id,
+            name: name.map(str::to_owned),
+            pid: std::process::id(),
+            buses: Vec::new(),
+            command: launch.shown_command(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            started_ns: Clock::start().wall_start_ns(),
+            detached: linger.is_some(),
+            recording: recording.map(|p| p.to_string_lossy().into_owned()),
+            human_token: token.clone(),
+            socket,
+        };
+        let doors = vec![(Door::unix(&listing.socket)?, Grants::own(&token))];
+        Ok(Self { folder, listing, doors, alone: false, linger, turns: None })
+    }
+
+    /// Has turns and states found by these rules.
+    #[cfg(feature = "net")]
+    pub(crate) fn with_turns(self, turns: Option<TurnOptions>) -> Self {
+        Self { turns, ..self }
+    }
+
+    /// Where it is listed, and how.
+    #[cfg(feature = "net")]
+    pub(crate) fn listing(&self) -> (PathBuf, Listing) {
+        (self.folder.clone(), self.listing.clone())
+    }
+
     /// The session's id.
     pub(crate) fn id(&self) -> &str {
         &self.listing.id
@@ -162,14 +211,14 @@ impl Doors {
             name: listing.name.clone(),
             command: listing.command.clone(),
             cwd: listing.cwd.clone(),
-            detached: self.detached,
+            detached: listing.detached,
             recording: listing.recording.clone(),
         };
         let record = late.starter(&session, listing);
         let options = LiveOptions {
             about,
             doors: self.doors,
-            linger: self.detached,
+            linger: self.linger,
             turns: self.turns,
             on_state: crate::hooks::on_state(),
             record: Some(record),
@@ -179,14 +228,14 @@ impl Doors {
             .and_then(|live| Ok((live, Registered::new(&self.folder, listing)?)));
         match opened {
             Ok((live, registered)) => {
-                if self.detached {
+                if self.alone {
                     super::detach::announce(&listing.id);
                 }
                 Served { _late: late, _live: Some(live), _registered: Some(registered) }
             }
             Err(e) => {
                 say(format_args!("nobody can join this session: {e}"));
-                if self.detached {
+                if self.linger.is_some() {
                     // With no terminal and no way in, nobody could ever see it.
                     handle.cancel();
                 }

@@ -8,6 +8,8 @@ mod attach;
 mod branch_points;
 mod broker;
 mod cassette;
+#[cfg(feature = "net")]
+mod connect;
 mod convert;
 #[cfg(feature = "tui")]
 mod dash;
@@ -29,6 +31,8 @@ mod repair;
 mod run;
 mod scrub;
 mod send;
+#[cfg(feature = "net")]
+mod serve;
 mod sessions;
 mod snapshot;
 mod tail;
@@ -63,6 +67,10 @@ pub(crate) enum Command {
     Kill(kill::KillArgs),
     Resize(kill::ResizeArgs),
     Bus(tail::BusArgs),
+    #[cfg(feature = "net")]
+    Serve(Box<serve::ServeArgs>),
+    #[cfg(feature = "net")]
+    Connect(Box<connect::ConnectArgs>),
     Snapshot(snapshot::SnapshotArgs),
     Play(play::PlayArgs),
     #[cfg(feature = "tui")]
@@ -107,6 +115,10 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Kill(args) => kill::run(&args),
         Command::Resize(args) => kill::run_resize(&args),
         Command::Bus(args) => tail::run_bus(&args),
+        #[cfg(feature = "net")]
+        Command::Serve(args) => serve::run(&args),
+        #[cfg(feature = "net")]
+        Command::Connect(args) => connect::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Play(args) => play::run(&args),
         #[cfg(feature = "tui")]

@@ -34,9 +34,20 @@ impl From<ClientError> for Failed {
         let code = match &e {
             ClientError::NobodyThere(_) => code::NOT_FOUND,
             ClientError::Denied(_) => code::FAILED,
+            ClientError::Refused { code: Some(code), .. } => *code,
+            ClientError::Refused { error, .. } => match error.as_str() {
+                "forbidden" => code::FAILED,
+                "no_such_session" => code::NOT_FOUND,
+                "unknown_backend" | "malformed_negotiation" => code::USAGE,
+                _ => code::IO,
+            },
             _ => code::IO,
         };
-        Failed(e.to_string(), code)
+        match e {
+            // A program that did not start is what it is, wherever it did not start.
+            ClientError::Refused { code: Some(_), message, .. } => Failed(message, code),
+            e => Failed(e.to_string(), code),
+        }
     }
 }
 

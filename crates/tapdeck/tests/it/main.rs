@@ -27,3 +27,5 @@ mod view;
 mod vttest;
 #[cfg(feature = "web")]
 mod web;
+#[cfg(feature = "net")]
+mod wire;

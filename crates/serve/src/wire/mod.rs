@@ -6,6 +6,12 @@
 
 use serde_json::Value;
 
+mod decoder;
+mod wanted;
+
+pub use decoder::{Decoder, MAX_CONTROL, Piece};
+pub use wanted::{Tty, Wanted, size_json, size_of};
+
 /// The longest negotiation before anybody has shown who they are.
 pub const MAX_NEGOTIATION: usize = 64 * 1024;
 /// The longest chunk.
@@ -71,6 +77,8 @@ pub enum WireError {
         error: String,
         /// A sentence for people.
         message: String,
+        /// The exit code by which a shell would say the same, if it could.
+        code: Option<i32>,
     },
 }
 
@@ -148,7 +156,8 @@ pub fn take_answer(buf: &mut Vec<u8>) -> Result<Option<Chunk>, WireError> {
     }
     let Some(value) = take_negotiation(buf, MAX_CHUNK)? else { return Ok(None) };
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("unknown").to_owned();
-    Err(WireError::Refused { error: text("error"), message: text("message") })
+    let code = value.get("code").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok());
+    Err(WireError::Refused { error: text("error"), message: text("message"), code })
 }
 
 /// A JSON object, or what is wrong with it.
@@ -172,7 +181,7 @@ mod tests {
         let mut buf = refusal("forbidden", "no");
         assert_eq!(
             take_answer(&mut buf),
-            Err(WireError::Refused { error: "forbidden".into(), message: "no".into() })
+            Err(WireError::Refused { error: "forbidden".into(), message: "no".into(), code: None })
         );
         let mut buf = control(&json!({"type": "opened"}));
         let chunk = take_answer(&mut buf).expect("fine").expect("whole");

@@ -1,0 +1,280 @@
+//! A user's side that is elsewhere: two bounded queues between a session's driver and whoever carries its bytes on.
+//!
+//! The driver stops reading the program when the far side does not take its output, exactly as for a slow terminal, so a
+//! slow reader slows its own session and nothing is lost. The far side waits by [`std::task::Waker`], so that any
+//! runtime can carry the bytes and this crate needs none.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use tapdeck_core::Stream;
+
+use super::Typed;
+use crate::inbox::Handle;
+
+/// Output that may wait for the far side before the program is made to wait.
+const OUTPUT_LIMIT: usize = 256 * 1024;
+/// Input that may wait for the driver before the far side is made to wait.
+const INPUT_LIMIT: usize = 64 * 1024;
+
+/// Who is at the far side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whose {
+    /// Somebody types there, so that the program's terminal echoes.
+    pub types: bool,
+    /// A terminal is there that answers the program's questions.
+    pub answers: bool,
+    /// The session goes on when they have gone.
+    pub stays: bool,
+}
+
+/// The session has ended, and everything it wrote has been taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the session is over")]
+pub struct PortClosed;
+
+#[derive(Default)]
+struct State {
+    output: VecDeque<(Stream, Bytes)>,
+    output_len: usize,
+    input: VecDeque<Bytes>,
+    input_len: usize,
+    /// No more input will come.
+    input_ended: bool,
+    /// The far side has gone; the driver has been told once `told` is set.
+    gone: bool,
+    told: bool,
+    /// The session is over.
+    closed: bool,
+    /// The driver waits for room.
+    starved: bool,
+    wants_output: Option<Waker>,
+    wants_room: Option<Waker>,
+    driver: Option<Handle>,
+}
+
+type Shared = Arc<Mutex<State>>;
+
+fn lock(shared: &Shared) -> MutexGuard<'_, State> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The far side's end.
+pub struct Port(Shared);
+
+/// The driver's end.
+pub(super) struct Inside {
+    shared: Shared,
+    whose: Whose,
+}
+
+pub(super) fn pair(whose: Whose) -> (Inside, Port) {
+    let shared = Shared::default();
+    (Inside { shared: Arc::clone(&shared), whose }, Port(shared))
+}
+
+impl Port {
+    /// Takes the output that waits, in order; waits for some if there is none.
+    pub fn poll_output(
+        &self,
+        cx: &mut Context<'_>,
+        into: &mut Vec<(Stream, Bytes)>,
+    ) -> Poll<Result<(), PortClosed>> {
+        let mut state = lock(&self.0);
+        if state.output.is_empty() {
+            if state.closed {
+                return Poll::Ready(Err(PortClosed));
+            }
+            state.wants_output = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        into.extend(state.output.drain(..));
+        state.output_len = 0;
+        if std::mem::take(&mut state.starved) {
+            wake_driver(state);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Waits for room for input.
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), PortClosed>> {
+        let mut state = lock(&self.0);
+        if state.closed {
+            return Poll::Ready(Err(PortClosed));
+        }
+        if state.input_len < INPUT_LIMIT {
+            return Poll::Ready(Ok(()));
+        }
+        state.wants_room = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Gives input to the program. Whoever does not ask for room first sees to it that it is little.
+    pub fn push(&self, bytes: Bytes) {
+        let mut state = lock(&self.0);
+        if !state.closed && !state.input_ended && !bytes.is_empty() {
+            state.input_len += bytes.len();
+            state.input.push_back(bytes);
+            wake_driver(state);
+        }
+    }
+
+    /// Says that no more input will come.
+    pub fn end_input(&self) {
+        let mut state = lock(&self.0);
+        state.input_ended = true;
+        wake_driver(state);
+    }
+}
+
+impl Drop for Port {
+    /// Whoever drops the port has gone: what waits for them is let go.
+    fn drop(&mut self) {
+        let mut state = lock(&self.0);
+        state.gone = true;
+        state.output.clear();
+        state.output_len = 0;
+        wake_driver(state);
+    }
+}
+
+fn wake_driver(state: MutexGuard<'_, State>) {
+    let driver = state.driver.clone();
+    drop(state);
+    if let Some(driver) = driver {
+        driver.nudge();
+    }
+}
+
+impl Inside {
+    pub(super) fn whose(&self) -> Whose {
+        self.whose
+    }
+
+    pub(super) fn wake_by(&mut self, handle: &Handle) {
+        lock(&self.shared).driver = Some(handle.clone());
+    }
+
+    pub(super) fn has_typed(&self, room: bool) -> bool {
+        let state = lock(&self.shared);
+        (state.gone && !state.told) || (room && (!state.input.is_empty() || state.input_ended))
+    }
+
+    pub(super) fn is_blocked(&self) -> bool {
+        let mut state = lock(&self.shared);
+        let blocked = state.output_len >= OUTPUT_LIMIT;
+        state.starved |= blocked;
+        blocked
+    }
+
+    pub(super) fn backlog(&self) -> usize {
+        lock(&self.shared).output_len
+    }
+
+    pub(super) fn read(&mut self) -> Typed {
+        let mut state = lock(&self.shared);
+        if state.gone {
+            if std::mem::replace(&mut state.told, true) {
+                return Typed::Nothing;
+            }
+            return if self.whose.stays { Typed::Left } else { Typed::Gone };
+        }
+        if let Some(bytes) = state.input.pop_front() {
+            state.input_len -= bytes.len();
+            let waker = state.wants_room.take();
+            drop(state);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+            return Typed::Bytes(bytes);
+        }
+        // Said once.
+        if std::mem::take(&mut state.input_ended) { Typed::End } else { Typed::Nothing }
+    }
+
+    pub(super) fn write(&mut self, stream: Stream, bytes: &Bytes) {
+        let mut state = lock(&self.shared);
+        if state.gone {
+            return;
+        }
+        state.output_len += bytes.len();
+        state.output.push_back((stream, bytes.clone()));
+        let waker = state.wants_output.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn abandon(&mut self) {
+        let mut state = lock(&self.shared);
+        state.output.clear();
+        state.output_len = 0;
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let mut state = lock(&self.shared);
+        state.closed = true;
+        // A handle holds the session's inbox, which holds nothing of ours; but nobody is there to be woken.
+        state.driver = None;
+        let wakers = [state.wants_output.take(), state.wants_room.take()];
+        drop(state);
+        for waker in wakers.into_iter().flatten() {
+            waker.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Whose = Whose { types: true, answers: true, stays: false };
+
+    fn output(port: &Port) -> Poll<Result<Vec<(Stream, Bytes)>, PortClosed>> {
+        let mut got = Vec::new();
+        port.poll_output(&mut Context::from_waker(Waker::noop()), &mut got).map_ok(|()| got)
+    }
+
+    #[test]
+    fn output_is_bounded_by_the_driver_and_survives_its_end() {
+        let (mut inside, port) = pair(OWNER);
+        assert!(output(&port).is_pending());
+        let piece = Bytes::from(vec![b'x'; OUTPUT_LIMIT]);
+        inside.write(Stream::Out, &piece);
+        assert!(inside.is_blocked());
+        drop(inside);
+        assert_eq!(output(&port), Poll::Ready(Ok(vec![(Stream::Out, piece)])));
+        assert_eq!(output(&port), Poll::Ready(Err(PortClosed)));
+    }
+
+    #[test]
+    fn input_comes_in_order_with_its_end_last_and_said_once() {
+        let (mut inside, port) = pair(OWNER);
+        let mut cx = Context::from_waker(Waker::noop());
+        port.push(Bytes::from(vec![b'i'; INPUT_LIMIT]));
+        assert!(port.poll_room(&mut cx).is_pending());
+        port.end_input();
+        assert!(inside.has_typed(true) && !inside.has_typed(false));
+        assert!(matches!(inside.read(), Typed::Bytes(b) if b.len() == INPUT_LIMIT));
+        assert_eq!(port.poll_room(&mut cx), Poll::Ready(Ok(())));
+        assert!(matches!(inside.read(), Typed::End));
+        assert!(matches!(inside.read(), Typed::Nothing) && !inside.has_typed(true));
+    }
+
+    #[test]
+    fn whoever_goes_is_noticed_even_while_nothing_is_read() {
+        for (stays, left) in [(false, false), (true, true)] {
+            let (mut inside, port) = pair(Whose { stays, ..OWNER });
+            inside.write(Stream::Out, &Bytes::from(vec![0; OUTPUT_LIMIT]));
+            drop(port);
+            assert!(inside.has_typed(false) && !inside.is_blocked());
+            assert_eq!(matches!(inside.read(), Typed::Left), left);
+            assert!(!inside.has_typed(true), "said once");
+        }
+    }
+}

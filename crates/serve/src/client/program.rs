@@ -1,0 +1,230 @@
+//! A program at the other end of the wire, as a backend: whatever can be done with a program here can be done with one
+//! there.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
+use tapdeck_host::signals;
+
+use super::{ClientError, handshake};
+use crate::conn::Conn;
+use crate::live::Queue;
+use crate::wire::{self, ChunkKind, Decoder, Piece, Wanted, size_json};
+
+/// How much is read at a time, and how much may wait to be sent before the driver has to wait.
+const READ: usize = 128 * 1024;
+const UNSENT: usize = 64 * 1024;
+/// How long the other side may take to start the program.
+const OPEN: Duration = Duration::from_secs(60);
+
+/// A program that runs elsewhere.
+pub struct FarProgram {
+    conn: Conn,
+    queue: Queue,
+    decoder: Decoder,
+    /// What was read and found no room.
+    held: Option<(Stream, Bytes)>,
+    /// There may be more to read that the connection does not tell of.
+    more: bool,
+    terminal: bool,
+    exit: Option<Exit>,
+    /// The last thing that the other side complained about.
+    complaint: Option<String>,
+}
+
+impl FarProgram {
+    /// Has it started, and says what the other side answered (`opened`).
+    pub fn open(mut conn: Conn, wanted: &Wanted) -> Result<(Self, Value), ClientError> {
+        let (opened, rest) = handshake(&mut conn, &wanted.to_json(), OPEN)?;
+        let mut decoder = Decoder::default();
+        decoder.buffer().extend_from_slice(&rest);
+        let this = Self {
+            conn,
+            queue: Queue::default(),
+            more: !rest.is_empty(),
+            decoder,
+            held: None,
+            terminal: wanted.tty.is_some(),
+            exit: None,
+            complaint: None,
+        };
+        Ok((this, opened))
+    }
+
+    fn control(&mut self, value: &Value) -> io::Result<()> {
+        self.queue.push(wire::control(value));
+        self.flush()
+    }
+
+    fn told(&mut self, control: &Value) {
+        match control["type"].as_str() {
+            Some("exit") => {
+                let signal = control["signal"].as_str().and_then(signals::number).map(Exit::Signal);
+                let code = control["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(1);
+                self.exit = Some(signal.unwrap_or(Exit::Code(code)));
+            }
+            Some("error") => self.complaint = control["message"].as_str().map(str::to_owned),
+            // Whatever else there may be one day.
+            _ => {}
+        }
+    }
+
+    /// Reads from the connection; says whether something came.
+    fn fill(&mut self) -> io::Result<bool> {
+        let buf = self.decoder.buffer();
+        let start = buf.len();
+        buf.resize(start + READ, 0);
+        let read = self.conn.read(&mut buf[start..]);
+        buf.truncate(start + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Err(self.lost()),
+            Ok(_) => Ok(true),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Err(self.lost()),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn lost(&self) -> io::Error {
+        let why = self.complaint.as_deref().unwrap_or("the other side has ended the connection");
+        io::Error::new(io::ErrorKind::ConnectionAborted, why)
+    }
+}
+
+impl Backend for FarProgram {
+    fn watch(&self) -> Watch<'_> {
+        let fd = self.exit.is_none().then(|| self.conn.as_fd());
+        Watch {
+            readable: [fd, None],
+            writable: fd,
+            exit: None,
+            read_at_ns: self.more.then_some(0),
+            unsent: !self.queue.is_empty(),
+        }
+    }
+
+    fn read(&mut self, buf: &mut [u8], _now: Stamp) -> io::Result<Got> {
+        let mut filled: Option<(Stream, usize)> = None;
+        self.more = false;
+        loop {
+            if let Some((stream, mut bytes)) = self.held.take() {
+                let at = match filled {
+                    Some((other, _)) if other != stream => {
+                        self.held = Some((stream, bytes));
+                        self.more = true;
+                        break;
+                    }
+                    Some((_, at)) => at,
+                    None => 0,
+                };
+                let n = bytes.len().min(buf.len() - at);
+                buf[at..at + n].copy_from_slice(&bytes.split_to(n));
+                filled = Some((stream, at + n));
+                if !bytes.is_empty() {
+                    self.held = Some((stream, bytes));
+                }
+                if at + n == buf.len() {
+                    self.more = true;
+                    break;
+                }
+            }
+            let nonsense = |e: wire::WireError| io::Error::new(io::ErrorKind::InvalidData, e);
+            match self.decoder.next().map_err(nonsense)? {
+                Some(Piece::Bytes(ChunkKind::Stdout, bytes)) => self.held = Some((Stream::Out, bytes)),
+                Some(Piece::Bytes(ChunkKind::Stderr, bytes)) => self.held = Some((Stream::Err, bytes)),
+                Some(Piece::Bytes(..)) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "input came back from the other side",
+                    ));
+                }
+                Some(Piece::Control(control)) => self.told(&control),
+                None if filled.is_some() || self.exit.is_some() => break,
+                None if self.fill()? => {}
+                None => break,
+            }
+        }
+        Ok(match filled {
+            Some((stream, n)) => Got::Bytes(stream, n),
+            None if self.exit.is_some() => Got::Closed,
+            None => Got::Nothing,
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.exit.is_some() {
+            return Ok(bytes.len());
+        }
+        if self.queue.len() >= UNSENT {
+            self.flush()?;
+        }
+        if self.queue.len() >= UNSENT {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let piece = &bytes[..bytes.len().min(UNSENT)];
+        self.queue.push(wire::chunk_head(ChunkKind::Stdin, piece.len()).to_vec());
+        self.queue.push(piece.to_vec());
+        self.flush()?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.queue.flush(&mut self.conn) {
+            // How it ended, if it has, is still to be read.
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                self.queue = Queue::default();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
+        self.control(&json!({"type": "eof"}))?;
+        Ok(EndOfInput::Told)
+    }
+
+    fn resize(&mut self, size: WinSize) -> io::Result<()> {
+        let mut control = size_json(size);
+        control["type"] = json!("resize");
+        self.control(&control)
+    }
+
+    fn signal(&mut self, signal: i32) -> io::Result<()> {
+        match signals::name(signal) {
+            Some(name) => self.control(&json!({"type": "signal", "name": name})),
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "a signal without a name")),
+        }
+    }
+
+    fn stop(&mut self, how: Stop) -> io::Result<()> {
+        match how {
+            Stop::Terminate => self.signal(how.signal()),
+            // The other side ends the program, whatever it takes, when nobody is here any more.
+            Stop::HangUp | Stop::Kill => {
+                self.conn.shutdown(Shutdown::Both);
+                self.exit.get_or_insert(Exit::Signal(how.signal()));
+                Ok(())
+            }
+        }
+    }
+
+    fn freeze(&mut self, _frozen: bool) -> io::Result<()> {
+        // It stops by itself when nobody takes its output.
+        Ok(())
+    }
+
+    fn exited(&mut self) -> io::Result<Option<Exit>> {
+        Ok(self.exit)
+    }
+
+    fn has_terminal(&self) -> bool {
+        self.terminal
+    }
+}

@@ -1,0 +1,305 @@
+//! One session over one stream: negotiation, rights, refusal or `opened`, chunks both ways, and how it ended.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tapdeck_core::{Exit, Stream};
+use tapdeck_host::{Handle, Outer, Port, Whose, signals};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::{Opened, Peer, Refusal, Server, Sessions, attach};
+use crate::live::exit_json;
+use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, Tty, Wanted, size_of};
+
+/// A short rest where there is nothing to wait for.
+pub(super) const BREATH: Duration = Duration::from_millis(20);
+/// How long a client that was refused may take to hear it.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Pieces in one write.
+const SLICES: usize = 64;
+
+/// Serves one session over a stream, to its end. Nothing the other side does can harm anybody but its own session.
+pub async fn serve_stream<R, W>(server: Arc<Server>, mut reader: R, mut writer: W, peer: Peer)
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let refusal = match negotiate(&server, &mut reader, peer).await {
+        Ok(None) => return,
+        Ok(Some(wanted)) if wanted.backend == "attach" => match attach::join(&server, &wanted).await {
+            Ok(session) => return attach::carry(session, reader, writer).await,
+            Err(refusal) => refusal,
+        },
+        Ok(Some(wanted)) => match open(&server, wanted).await {
+            Ok(session) => return session.carry(reader, writer).await,
+            Err(refusal) => refusal,
+        },
+        Err(refusal) => refusal,
+    };
+    let _ = timeout(LAST_WORDS, async {
+        writer.write_all(&refusal.framed()).await?;
+        writer.shutdown().await
+    })
+    .await;
+}
+
+/// What the client wants and may have; nothing, if it went without a word.
+async fn negotiate<R>(server: &Server, reader: &mut R, peer: Peer) -> Result<Option<Wanted>, Refusal>
+where
+    R: AsyncRead + Unpin,
+{
+    let malformed = |message: String| Refusal::new("malformed_negotiation", message);
+    let limit = match peer {
+        Peer::Owner => MAX_CHUNK,
+        Peer::Stranger => MAX_NEGOTIATION,
+    };
+    let body = match timeout(server.limits.hello, read_frame(reader, limit)).await {
+        Err(_) => {
+            let waited = server.limits.hello;
+            return Err(malformed(format!("no negotiation within {waited:?}")));
+        }
+        Ok(Err(e)) if e.kind() == io::ErrorKind::InvalidData => return Err(malformed(e.to_string())),
+        Ok(Err(_)) => return Ok(None),
+        Ok(Ok(body)) => body,
+    };
+    let value = wire::parse_object(&body).map_err(|e| malformed(e.to_string()))?;
+    let wanted = Wanted::from_json(value).map_err(|e| malformed(e.to_string()))?;
+    // The right to have it comes before whether there is such a thing.
+    server.authorise(peer, &wanted)?;
+    Ok(Some(wanted))
+}
+
+async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::Result<Vec<u8>> {
+    let len = reader.read_u32().await? as usize;
+    if len > limit {
+        let e = wire::WireError::TooLong { what: "negotiation", len, limit };
+        return Err(io::Error::new(io::ErrorKind::InvalidData, e));
+    }
+    // Grows with what comes, not with what is claimed.
+    let mut body = Vec::with_capacity(len.min(4096));
+    reader.take(len as u64).read_to_end(&mut body).await?;
+    if body.len() < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
+}
+
+/// A session that was opened for a stream.
+struct Session {
+    port: Port,
+    opened: Opened,
+    over: oneshot::Receiver<Result<Exit, Refusal>>,
+}
+
+/// Starts a session on a thread of its own.
+async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> {
+    let full = |_| Refusal::new("too_many_sessions", "the server has as many sessions as it may have");
+    let permit = Arc::clone(&server.sessions).try_acquire_owned().map_err(full)?;
+    let tty = wanted.tty.as_ref();
+    let (outer, port) = Outer::port(Whose {
+        types: tty.is_some_and(|t| t.echo),
+        answers: tty.is_some_and(|t: &Tty| t.answers),
+        stays: wanted.detached,
+    });
+    let (tell_opened, opened) = oneshot::channel();
+    let (tell_over, over) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("tapdeck-session".into());
+    let own = Arc::clone(server);
+    let mut client = Client {
+        opened: Some(tell_opened),
+        over: Some(tell_over),
+        running: Arc::clone(&server.running),
+        number: None,
+        _permit: permit,
+    };
+    let run = move || own.desk.run(&wanted, outer, &mut client);
+    if let Err(e) = thread.spawn(run) {
+        return Err(Refusal::new("allocate_failed", format!("no thread for another session: {e}")));
+    }
+    match opened.await {
+        Ok(opened) => Ok(Session { port, opened, over }),
+        // The way to say so was dropped unused.
+        Err(_) => match over.await {
+            Ok(Err(refusal)) => Err(refusal),
+            _ => Err(Refusal::new("allocate_failed", "the session could not be started")),
+        },
+    }
+}
+
+/// Whoever had a session opened, as the thread that runs it sees them.
+pub struct Client {
+    opened: Option<oneshot::Sender<Opened>>,
+    over: Option<oneshot::Sender<Result<Exit, Refusal>>>,
+    running: Arc<Sessions>,
+    number: Option<u64>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Client {
+    /// The session runs.
+    pub fn opened(&mut self, opened: Opened) {
+        self.number = Some(self.running.add(opened.handle.clone()));
+        // They may be gone already.
+        let _ = self.opened.take().map(|tell| tell.send(opened));
+    }
+
+    /// It has ended, or could not be started.
+    pub fn over(&mut self, outcome: Result<Exit, Refusal>) {
+        if let Some(number) = self.number.take() {
+            self.running.lock().remove(&number);
+        }
+        let _ = self.over.take().map(|tell| tell.send(outcome));
+        self.opened = None;
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.over(Err(Refusal::new("internal", "the session broke down")));
+    }
+}
+
+impl Session {
+    /// Carries bytes both ways until the session is over or its owner has gone. Dropping the port is going.
+    async fn carry<R, W>(self, reader: R, mut writer: W)
+    where
+        R: AsyncRead + Unpin,
+        W: AsyncWrite + Unpin,
+    {
+        let Session { port, opened, over } = self;
+        let hello = json!({"type": "opened", "session": opened.id});
+        if writer.write_all(&wire::control(&hello)).await.is_err() || writer.flush().await.is_err() {
+            return;
+        }
+        // What is wrong with what came is said in between the output.
+        let (complain, complaints) = mpsc::channel(4);
+        tokio::select! {
+            () = take_input(reader, &port, &opened.handle, complain) => {}
+            sent = send_output(&mut writer, &port, complaints) => if sent.is_ok() {
+                let last = match over.await {
+                    Ok(Ok(exit)) => {
+                        let mut control = exit_json(exit);
+                        control["type"] = json!("exit");
+                        control
+                    }
+                    Ok(Err(refusal)) => json!({"type": "error", "message": refusal.message}),
+                    Err(_) => json!({"type": "error", "message": "the session broke down"}),
+                };
+                let _ = timeout(LAST_WORDS, async {
+                    writer.write_all(&wire::control(&last)).await?;
+                    writer.shutdown().await
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// Passes on what the owner sends, until they have gone: the end of their stream is that.
+async fn take_input<R>(mut reader: R, port: &Port, handle: &Handle, complain: mpsc::Sender<Value>)
+where
+    R: AsyncRead + Unpin,
+{
+    let mut decoder = Decoder::default();
+    let error =
+        |about: Option<&str>, message: &str| json!({"type": "error", "about": about, "message": message});
+    loop {
+        match decoder.next() {
+            Ok(None) => {
+                decoder.buffer().reserve(16 * 1024);
+                if !matches!(reader.read_buf(decoder.buffer()).await, Ok(n) if n > 0) {
+                    return;
+                }
+            }
+            Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => {
+                if poll_fn(|cx| port.poll_room(cx)).await.is_err() {
+                    // The session is over; how it ended is being said.
+                    return std::future::pending().await;
+                }
+                port.push(bytes);
+            }
+            Ok(Some(Piece::Control(control))) => {
+                if let Err(message) = obey(port, handle, &control) {
+                    let _ = complain.send(error(control["type"].as_str(), &message)).await;
+                }
+            }
+            Ok(Some(Piece::Bytes(..))) => {
+                let _ = complain.send(error(None, "output comes from the program")).await;
+                return tokio::time::sleep(BREATH).await;
+            }
+            Err(e) => {
+                let _ = complain.send(error(None, &e.to_string())).await;
+                // Time to hear it.
+                return tokio::time::sleep(BREATH).await;
+            }
+        }
+    }
+}
+
+fn obey(port: &Port, handle: &Handle, control: &Value) -> Result<(), String> {
+    match control["type"].as_str() {
+        Some("resize") => {
+            handle.resize(size_of(control).ok_or("a size has cols and rows")?);
+        }
+        Some("signal") => {
+            let name = control["name"].as_str().unwrap_or("");
+            handle.signal(signals::number(name).ok_or_else(|| format!("no signal is called {name:?}"))?);
+        }
+        Some("eof") => port.end_input(),
+        // Whatever else there may be one day.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Sends what the program writes, as it writes it.
+async fn send_output<W>(writer: &mut W, port: &Port, mut complaints: mpsc::Receiver<Value>) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+{
+    let mut taken = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(complaint) = complaints.recv() => writer.write_all(&wire::control(&complaint)).await?,
+            more = poll_fn(|cx| port.poll_output(cx, &mut taken)) => {
+                if more.is_err() {
+                    return Ok(());
+                }
+                send(writer, &mut taken).await?;
+            }
+        }
+        writer.flush().await?;
+    }
+}
+
+async fn send<W>(writer: &mut W, taken: &mut Vec<(Stream, Bytes)>) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+{
+    for some in taken.chunks_mut(SLICES / 2) {
+        let mut heads = [[0; 5]; SLICES / 2];
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        for (head, (stream, bytes)) in heads.iter_mut().zip(some.iter()) {
+            let kind = if *stream == Stream::Out { ChunkKind::Stdout } else { ChunkKind::Stderr };
+            *head = wire::chunk_head(kind, bytes.len());
+        }
+        for (i, (head, (_, bytes))) in heads.iter().zip(some.iter()).enumerate() {
+            slices[2 * i] = IoSlice::new(head);
+            slices[2 * i + 1] = IoSlice::new(bytes);
+        }
+        let mut left = &mut slices[..2 * some.len()];
+        while !left.is_empty() {
+            let n = writer.write_vectored(left).await?;
+            if n == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut left, n);
+        }
+    }
+    taken.clear();
+    Ok(())
+}

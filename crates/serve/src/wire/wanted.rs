@@ -1,0 +1,220 @@
+//! What a client wants, read out of its negotiation: every field is looked at, and what makes no sense is refused with
+//! its name rather than guessed at.
+
+use serde_json::{Map, Value, json};
+use tapdeck_core::WinSize;
+
+use super::WireError;
+
+/// A session that somebody wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// Where it is to run, or `attach` for one that runs already.
+    pub backend: String,
+    /// What the client shows to be let in.
+    pub token: Option<String>,
+    /// The terminal; without one, the program runs on pipes.
+    pub tty: Option<Tty>,
+    /// Program and arguments; the user's shell when empty.
+    pub cmd: Vec<String>,
+    /// Where to run it.
+    pub cwd: Option<String>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// A name for people: the session's, or the client's own when it attaches.
+    pub name: Option<String>,
+    /// The session goes on when the client has gone.
+    pub detached: bool,
+    /// The whole of it, for fields of a backend's own.
+    pub rest: Map<String, Value>,
+}
+
+/// The client's terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tty {
+    /// What kind it is.
+    pub term: Option<String>,
+    /// How large.
+    pub size: WinSize,
+    /// Whether what is typed is echoed by the program's terminal.
+    pub echo: bool,
+    /// The program's questions are answered at the client's side.
+    pub answers: bool,
+}
+
+impl Default for Tty {
+    fn default() -> Self {
+        Self { term: None, size: WinSize::cells(80, 24), echo: true, answers: true }
+    }
+}
+
+impl Wanted {
+    /// Reads a negotiation.
+    pub fn from_json(value: Value) -> Result<Self, WireError> {
+        let Value::Object(rest) = value else { return Err(wrong("a negotiation is an object")) };
+        match text(&rest, "carriage")?.as_deref() {
+            None | Some("raw") => {}
+            Some(other) => return Err(wrong(&format!("there is no carriage {other:?}: it is \"raw\""))),
+        }
+        let backend = text(&rest, "backend")?.unwrap_or_else(|| "local".into());
+        let mut cmd = Vec::new();
+        match rest.get("cmd") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(args)) => {
+                for arg in args {
+                    let arg = arg.as_str().filter(|a| !a.contains('\0'));
+                    cmd.push(arg.ok_or_else(|| wrong("\"cmd\" is a list of texts"))?.to_owned());
+                }
+            }
+            Some(_) => return Err(wrong("\"cmd\" is a list of texts")),
+        }
+        let mut env = Vec::new();
+        match rest.get("env") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(all)) => {
+                for (key, value) in all {
+                    let value = value.as_str().filter(|v| !v.contains('\0'));
+                    let fits = !key.is_empty() && !key.contains(['=', '\0']);
+                    match value.filter(|_| fits) {
+                        Some(value) => env.push((key.clone(), value.to_owned())),
+                        None => return Err(wrong("\"env\" has names and texts")),
+                    }
+                }
+            }
+            Some(_) => return Err(wrong("\"env\" has names and texts")),
+        }
+        let detached = match rest.get("detached") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(on)) => *on,
+            Some(_) => return Err(wrong("\"detached\" is true or false")),
+        };
+        Ok(Self {
+            backend,
+            token: text(&rest, "token")?,
+            tty: rest.get("tty").filter(|t| !t.is_null()).map(Tty::from_json).transpose()?,
+            cmd,
+            cwd: text(&rest, "cwd")?,
+            env,
+            name: text(&rest, "name")?,
+            detached,
+            rest,
+        })
+    }
+
+    /// The negotiation that asks for it.
+    pub fn to_json(&self) -> Value {
+        let mut all = self.rest.clone();
+        let mut put = |key: &str, value: Value| {
+            if !value.is_null() {
+                all.insert(key.to_owned(), value);
+            }
+        };
+        put("carriage", json!("raw"));
+        put("backend", json!(self.backend));
+        put("token", json!(self.token));
+        put("cmd", json!(self.cmd));
+        put("cwd", json!(self.cwd));
+        put("env", Value::Object(self.env.iter().map(|(k, v)| (k.clone(), json!(v))).collect()));
+        put("name", json!(self.name));
+        put("detached", json!(self.detached));
+        all.insert("tty".into(), self.tty.as_ref().map_or(Value::Null, Tty::to_json));
+        Value::Object(all)
+    }
+}
+
+impl Tty {
+    fn from_json(value: &Value) -> Result<Self, WireError> {
+        let Value::Object(tty) = value else { return Err(wrong("\"tty\" is an object or null")) };
+        let size = if tty.contains_key("cols") || tty.contains_key("rows") {
+            size_of(value).ok_or_else(|| wrong("\"tty\" has cols and rows, from 1 to 10000"))?
+        } else {
+            WinSize::cells(80, 24)
+        };
+        let modes = tty.get("modes");
+        let echo = modes.and_then(|m| m.get("ECHO")).is_none_or(|on| on != &json!(0) && on != &json!(false));
+        let answers = tty.get("answers").and_then(Value::as_bool).unwrap_or(true);
+        Ok(Self { term: text(tty, "term")?, size, echo, answers })
+    }
+
+    fn to_json(&self) -> Value {
+        let mut value = size_json(self.size);
+        value["term"] = json!(self.term);
+        value["modes"] = if self.echo { json!({}) } else { json!({"ECHO": 0}) };
+        value["answers"] = json!(self.answers);
+        value
+    }
+}
+
+/// A size as the wire carries it: a terminal without rows or columns is none.
+pub fn size_of(value: &Value) -> Option<WinSize> {
+    let number = |key: &str| {
+        value.get(key).and_then(Value::as_u64).map(|n| u16::try_from(n.min(10_000)).unwrap_or(u16::MAX))
+    };
+    let (cols, rows) = (number("cols")?, number("rows")?);
+    if cols == 0 || rows == 0 {
+        return None;
+    }
+    let pixels = |key: &str| number(key).unwrap_or(0);
+    Some(WinSize { cols, rows, x_pixels: pixels("pixel_width"), y_pixels: pixels("pixel_height") })
+}
+
+/// The same the other way round.
+pub fn size_json(size: WinSize) -> Value {
+    json!({
+        "cols": size.cols,
+        "rows": size.rows,
+        "pixel_width": size.x_pixels,
+        "pixel_height": size.y_pixels,
+    })
+}
+
+fn text(from: &Map<String, Value>, key: &str) -> Result<Option<String>, WireError> {
+    match from.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if !text.contains('\0') => Ok(Some(text.clone())),
+        Some(_) => Err(wrong(&format!("{key:?} is a text"))),
+    }
+}
+
+fn wrong(what: &str) -> WireError {
+    WireError::Json(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negotiation_says_what_is_wanted_or_what_is_wrong_with_it() {
+        let ask = json!({
+            "carriage": "raw", "backend": "local", "cmd": ["sh", "-c", "x"], "cwd": "/", "env": {"A": "b"},
+            "tty": {"term": "vt100", "cols": 100, "rows": 30, "pixel_width": 5, "pixel_height": 6, "modes": {"ECHO": 0}},
+            "token": "t", "detached": true, "container": "c1",
+        });
+        let wanted = Wanted::from_json(ask.clone()).expect("fine");
+        assert_eq!((wanted.cmd.len(), wanted.env[0].1.as_str(), wanted.detached), (3, "b", true));
+        let tty = wanted.tty.clone().expect("a terminal");
+        assert_eq!((tty.size.cols, tty.size.y_pixels, tty.echo, tty.answers), (100, 6, false, true));
+        assert_eq!(wanted.rest["container"], "c1");
+        assert_eq!(Wanted::from_json(wanted.to_json()).map(|w| w.tty), Ok(Some(tty)), "there and back");
+
+        let least = Wanted::from_json(json!({})).expect("everything has a default");
+        assert_eq!((least.backend.as_str(), least.tty, least.cmd.is_empty()), ("local", None, true));
+        for (wrong, field) in [
+            (json!([]), "object"),
+            (json!({"carriage": "boat"}), "carriage"),
+            (json!({"backend": 1}), "backend"),
+            (json!({"cmd": "ls"}), "cmd"),
+            (json!({"cmd": ["a\0b"]}), "cmd"),
+            (json!({"env": {"A=B": "c"}}), "env"),
+            (json!({"env": []}), "env"),
+            (json!({"cwd": "a\0"}), "cwd"),
+            (json!({"tty": 5}), "tty"),
+            (json!({"tty": {"cols": 0, "rows": 5}}), "cols"),
+            (json!({"detached": "yes"}), "detached"),
+        ] {
+            let error = Wanted::from_json(wrong.clone()).expect_err("it makes no sense").to_string();
+            assert!(error.contains(field), "{wrong}: {error}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Where a server's sessions come from: each is an ordinary session of this process, listed, watched and recorded like
+//! any other.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
+use tapdeck_host::registry::{self, Listing};
+use tapdeck_host::{
+    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, Outer, RecordOptions, Recording,
+    RecordingFile, calendar,
+};
+use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
+use tapdeck_serve::wire::Wanted;
+
+use super::super::doors::Doors;
+use super::super::sessions::{Failed, find};
+use crate::agents;
+use crate::ending::{code, say};
+
+/// Bytes of the past that a session keeps for those who join it.
+const RING: usize = 1 << 20;
+/// How long a program whose client has gone has to end by itself.
+const KILL_AFTER: Duration = Duration::from_secs(1);
+/// How long a detached session waits after its end for somebody to look.
+const LINGER: Duration = Duration::from_secs(600);
+
+/// The desk of `tapdeck serve`.
+pub(super) struct SessionDesk {
+    signals: InheritedSignals,
+    record: Option<PathBuf>,
+    rules: Option<agents::Shared>,
+    next: AtomicU64,
+    /// Detached sessions, which stay on the list when they have ended.
+    lingering: Mutex<BTreeMap<u64, (PathBuf, Listing)>>,
+}
+
+impl SessionDesk {
+    pub(super) fn new(signals: InheritedSignals, record: Option<PathBuf>) -> Result<Self, Failed> {
+        let record = record.map(std::path::absolute).transpose();
+        let record = record.map_err(|e| Failed(format!("cannot record there: {e}"), code::IO))?;
+        if let Some(folder) = &record {
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(|e| Failed(format!("cannot record in {}: {e}", folder.display()), code::IO))?;
+        }
+        let rules = agents::Shared::load();
+        let rules = rules.inspect_err(|why| say(format_args!("turns and states will not be found: {why}")));
+        Ok(Self { signals, record, rules: rules.ok(), next: AtomicU64::new(1), lingering: Mutex::default() })
+    }
+
+    fn lingering(&self) -> MutexGuard<'_, BTreeMap<u64, (PathBuf, Listing)>> {
+        self.lingering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session that is wanted.
+    fn launch(&self, wanted: &Wanted) -> Result<Launch, Refusal> {
+        let place = place(wanted)?;
+        let mut argv: Vec<OsString> = wanted.cmd.iter().map(OsString::from).collect();
+        if argv.is_empty() && place.is_local() {
+            let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());
+            argv.push(shell.unwrap_or_else(|| "/bin/sh".into()));
+        }
+        let mut command = CommandSpec::new(argv);
+        command.cwd = wanted.cwd.as_ref().map(PathBuf::from);
+        command.die_with_host = true;
+        let set = |key: &str, value: &str| (OsString::from(key), Some(OsString::from(value)));
+        if let Some(term) = wanted.tty.as_ref().and_then(|t| t.term.as_deref()) {
+            command.env.push(set("TERM", term));
+        }
+        command.env.extend(wanted.env.iter().map(|(key, value)| set(key, value)));
+        let mut launch = Launch::new(command);
+        launch.place = place;
+        launch.no_pty = wanted.tty.is_none() || wanted.backend == "pipe";
+        launch.size = wanted.tty.as_ref().map(|t| t.size);
+        launch.ring = RING;
+        launch.kill_after = KILL_AFTER;
+        Ok(launch)
+    }
+
+    fn recording(&self, n: u64, wanted: &Wanted, launch: &Launch) -> Result<Option<Recording>, Refusal> {
+        let Some(folder) = &self.record else { return Ok(None) };
+        let program = launch.command.argv.first().map(PathBuf::from).unwrap_or_default();
+        let program = program.file_name().unwrap_or_default().to_string_lossy();
+        let program: String =
+            program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
+        let when = calendar(Clock::start().wall_start_ns());
+        let path = folder.join(format!("{when}-{program}-{}-{n}.ahr", std::process::id()));
+        let file = RecordingFile::open(&path, IfExists::Refuse).map_err(cannot_record)?;
+        let options = RecordOptions {
+            quality: 4,
+            input: false,
+            argv: launch.command.argv.clone(),
+            cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
+            title: wanted.name.clone(),
+            ipc: None,
+            seal: None,
+            index: LiveIndex::Off,
+            scrub: None,
+        };
+        Ok(Some(Recording { file, options }))
+    }
+
+    fn try_run(&self, wanted: &Wanted, outer: Outer, client: &mut Client) -> Result<(), Refusal> {
+        let launch = self.launch(wanted)?;
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        let recording = self.recording(n, wanted, &launch)?;
+        let path = recording.as_ref().map(|r| r.file.path().to_owned());
+        let linger = wanted.detached.then_some(LINGER);
+        let turns = self.rules.as_ref().and_then(|rules| rules.choose(&launch.shown_command()));
+        let doors = Doors::of_server(n, wanted.name.as_deref(), &launch, path.as_deref(), linger)
+            .map_err(|e| Refusal::new("allocate_failed", format!("cannot open the session to others: {e}")))?
+            .with_turns(turns.filter(|_| !launch.no_pty));
+        if wanted.detached {
+            self.lingering().insert(n, doors.listing());
+        }
+        let mut served = None;
+        let finished = launch.run_served(self.signals, outer, recording, |session| {
+            let opened = Opened { id: doors.id().to_owned(), handle: session.handle.clone() };
+            served = Some(doors.serve(session));
+            client.opened(opened);
+        });
+        if let Some(report) = &finished.report
+            && let Some(trouble) = &report.trouble
+        {
+            say(format_args!("recording {}: {trouble}", report.path.display()));
+        }
+        match finished.outcome {
+            Ok(outcome) => client.over(Ok(outcome.exit)),
+            Err(e) => {
+                forget(path.as_deref().filter(|_| served.is_none()));
+                return Err(failed(&e));
+            }
+        }
+        // Those who are attached are told, and a detached session is kept until somebody has looked at its end.
+        drop(served);
+        self.lingering().remove(&n);
+        Ok(())
+    }
+}
+
+/// Where it is to run: named as `run --on` names it, or in fields of its own.
+fn place(wanted: &Wanted) -> Result<Place, Refusal> {
+    let unknown = |e: &dyn std::fmt::Display| Refusal::new("unknown_backend", e.to_string());
+    let field = |key: &str| wanted.rest.get(key).and_then(Value::as_str);
+    let text = match (wanted.backend.as_str(), field("container"), field("image"), field("host")) {
+        ("local" | "pipe", ..) => return Ok(Place::Local),
+        ("docker", Some(container), ..) => format!("docker:exec:{container}"),
+        ("docker", None, Some(image), _) => format!("docker:{image}"),
+        ("docker", None, None, _) => return Err(unknown(&"docker wants a container or an image")),
+        ("ssh", .., Some(host)) => {
+            let user = field("user").map(|user| format!("{user}@")).unwrap_or_default();
+            let port = wanted.rest.get("port").and_then(Value::as_u64);
+            format!("ssh:{user}{host}{}", port.map(|p| format!(":{p}")).unwrap_or_default())
+        }
+        ("ssh", .., None) => return Err(unknown(&"ssh wants a host")),
+        (other, ..) => other.to_owned(),
+    };
+    text.parse().map_err(|e: PlaceError| unknown(&e))
+}
+
+/// Nothing was recorded of a session that never ran.
+fn forget(path: Option<&Path>) {
+    if let Some(path) = path {
+        tapdeck_host::forget_sidecars(path);
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn cannot_record(e: impl std::fmt::Display) -> Refusal {
+    Refusal::new("allocate_failed", format!("the session cannot be recorded: {e}"))
+}
+
+fn failed(e: &LaunchError) -> Refusal {
+    let code = match e {
+        LaunchError::Spawn(e) => Some(e.exit_code()),
+        _ => None,
+    };
+    Refusal { code, ..Refusal::new("allocate_failed", e.to_string()) }
+}
+
+impl Desk for SessionDesk {
+    fn run(&self, wanted: &Wanted, outer: Outer, client: &mut Client) {
+        if let Err(refusal) = self.try_run(wanted, outer, client) {
+            client.over(Err(refusal));
+        }
+    }
+
+    fn close(&self) {
+        for (folder, listing) in self.lingering().values() {
+            registry::clear(folder, listing);
+        }
+    }
+
+    fn find(&self, session: Option<&str>) -> Result<Listing, Refusal> {
+        find(session).map_err(|Failed(why, _)| Refusal::new("no_such_session", why))
+    }
+}

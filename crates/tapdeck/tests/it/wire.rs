@@ -1,0 +1,193 @@
+//! Sessions over the network: the same scenarios through every transport, and what others do to them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Home, Seat, eventually, lives, signal};
+
+/// A server of a test's own, ended with it.
+struct Server<'a> {
+    home: &'a Home,
+    child: Child,
+    /// Where it listens, as it says.
+    addresses: Vec<String>,
+}
+
+impl<'a> Server<'a> {
+    fn start(home: &'a Home, options: &[&str]) -> Self {
+        let socket = format!("unix:{}", home.path("tty").join("tty.sock").display());
+        let mut command = home.tapdeck(["serve", "--listen", &socket]);
+        let mut child = command.args(options).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let wanted = 1 + options.iter().filter(|o| **o == "--listen").count();
+        let mut addresses = Vec::new();
+        while addresses.len() < wanted {
+            let line = lines.next().expect("it listens").expect("text");
+            addresses.extend(line.strip_prefix("listening ").map(str::to_owned));
+        }
+        Self { home, child, addresses }
+    }
+
+    fn connect(&self, address: &str, args: &[&str]) -> Command {
+        let mut command = self.home.tapdeck(["connect", address]);
+        command.args(args);
+        command
+    }
+
+    fn run(&self, address: &str, args: &[&str]) -> Output {
+        self.connect(address, args).stdin(Stdio::null()).output().expect("it runs")
+    }
+
+    fn listed(&self) -> Vec<Value> {
+        let out = self.home.run(["ls", "--json"]);
+        serde_json::from_slice::<Value>(&out.stdout).expect("JSON").as_array().cloned().unwrap_or_default()
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        if lives(self.child.id().cast_signed()) {
+            signal(self.child.id(), rustix::process::Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Everything that a session must be, whatever carries it.
+fn scenario(server: &Server<'_>, address: &str) {
+    // A shell: typed to, resized, interrupted, left with a code of its own.
+    let mut seat = Seat::new(server.connect(address, &["--", "sh"]));
+    seat.wait_text("$");
+    seat.send("echo $TERM in $(stty size)\n");
+    seat.wait_text("xterm-256color in 24 80");
+    seat.resize(100, 30);
+    seat.send("stty size\n");
+    seat.wait_text("30 100");
+    seat.send("sleep 300; echo in\"\"terrupted\n");
+    seat.wait("the job", |s| s.screen().contains("sleep 300"));
+    eventually("the job runs", || running("sleep 300", server.child.id()));
+    seat.send("\x03");
+    seat.send("exit 7\n");
+    assert_eq!(seat.end().code(), Some(7), "{address}");
+
+    // Pipes: apart, with the end of input passed on.
+    let mut child = server
+        .connect(address, &["--no-pty", "--", "sh", "-c", "cat; echo err >&2; exit 3"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    child.stdin.take().expect("piped").write_all(b"in\0\xff").expect("written");
+    let out = child.wait_with_output().expect("it ends");
+    assert_eq!((&out.stdout[..], &out.stderr[..]), (&b"in\0\xff"[..], &b"err\n"[..]), "{address}");
+    assert_eq!(out.status.code(), Some(3));
+
+    // Death by a signal is that signal; a program that is not there is 127.
+    let out = server.run(address, &["--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(out.status.signal(), Some(15), "{address}: {}", text(&out.stderr));
+    let out = server.run(address, &["--", "no-such-program"]);
+    assert_eq!(out.status.code(), Some(127), "{address}");
+    assert!(text(&out.stderr).contains("no-such-program: command not found"), "{}", text(&out.stderr));
+
+    // Much output, whole.
+    let out = server.run(address, &["--", "sh", "-c", "seq 1 1500000"]);
+    let expected: String = (1..=1_500_000).map(|n| format!("{n}\n")).collect();
+    assert!(out.stdout == expected.as_bytes(), "{address}: {} bytes came", out.stdout.len());
+}
+
+/// Whether a process of this command line runs below another.
+fn running(command: &str, root: u32) -> bool {
+    pids(command).into_iter().any(|pid| crate::support::descends(pid, root.cast_signed()))
+}
+
+fn pids(command: &str) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").expect("processes").flatten();
+    let pids = all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        text(&line).replace('\0', " ").trim_end() == command && lives(*pid)
+    })
+    .collect()
+}
+
+#[test]
+fn the_same_through_a_unix_socket() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    scenario(&server, &server.addresses[0]);
+}
+
+#[test]
+fn output_comes_while_the_program_runs() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let script = "echo one; read go; echo two";
+    let mut child = server
+        .connect(&server.addresses[0], &["--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut out = child.stdout.take().expect("piped");
+    let mut first = [0; 4];
+    out.read_exact(&mut first).expect("before it is told to go on");
+    child.stdin.take().expect("piped").write_all(b"\n").expect("told");
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("the rest");
+    assert_eq!((&first[..], rest.as_str()), (&b"one\n"[..], "two\n"));
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_client_that_is_killed_takes_its_program_along_with_all_it_started() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    // Grandchildren in the background, one of them deaf to the terminal's end.
+    let script = "sleep 4321 & sh -c 'trap \"\" HUP TERM; sleep 4322; sleep 4322' & wait";
+    for options in [&["-t"][..], &["--no-pty"]] {
+        let mut args = options.to_vec();
+        args.extend(["--", "sh", "-c", script]);
+        let mut child =
+            server.connect(&server.addresses[0], &args).stdin(Stdio::null()).spawn().expect("it starts");
+        let root = server.child.id();
+        eventually("both run", || running("sleep 4321", root) && running("sleep 4322", root));
+        child.kill().expect("killed");
+        let _ = child.wait();
+        eventually("both are gone", || !running("sleep 4321", root) && !running("sleep 4322", root));
+        eventually("nothing is listed", || server.listed().is_empty());
+    }
+}
+
+#[test]
+fn a_detached_session_outlives_its_client_and_ends_with_its_server() {
+    let home = Home::new();
+    let mut server = Server::start(&home, &[]);
+    let out = server.run(&server.addresses[0], &["-t", "-d", "--name", "work", "--", "sh"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let listed = server.listed();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["id"], text(&out.stdout).trim());
+    for command in [&["type", "work", "echo here$((40+2))"][..], &["send", "work", "Enter"]] {
+        assert!(home.run(command).status.success());
+    }
+    assert!(home.run(["wait", "work", "--text", "here42"]).status.success());
+    let pid = listed[0]["pid"].as_i64().and_then(|p| i32::try_from(p).ok()).expect("its process");
+    assert!(lives(pid));
+    signal(server.child.id(), rustix::process::Signal::TERM);
+    assert!(server.child.wait().expect("it ends").success());
+    eventually("its program is gone", || !lives(pid));
+    let left: Vec<PathBuf> = std::fs::read_dir(home.path("run").join("tapdeck"))
+        .expect("the folder")
+        .map(|e| e.expect("an entry").path())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
