@@ -49,24 +49,10 @@ impl<'a> Line<'a> {
     }
 
     /// Calls `f` with text (empty where nothing was written), columns and style of each character, from the left.
-    pub fn each(&self, mut f: impl FnMut(&str, usize, Style)) {
-        let cells = match &self.body {
-            Body::Packed(p) => return p.each(f),
-            Body::Live(cells) => *cells,
-        };
-        let mut last = (crate::style::StyleId(0), Style::default());
-        for c in cells {
-            if c.style != last.0 {
-                last = (c.style, self.m.styles.get(c.style));
-            }
-            let width = if c.is_wide() { 2 } else { 1 };
-            if c.is_cluster() {
-                f(self.m.clusters.get(c.value()), width, last.1);
-            } else if let Some(ch) = c.char() {
-                f(ch.encode_utf8(&mut [0; 4]), width, last.1);
-            } else if !c.is_tail() {
-                f("", 1, last.1);
-            }
+    pub fn each(&self, f: impl FnMut(&str, usize, Style)) {
+        match &self.body {
+            Body::Packed(p) => p.each(f),
+            Body::Live(cells) => each_cell(self.m, cells, f),
         }
     }
 
@@ -151,18 +137,14 @@ impl<'a> Line<'a> {
     /// The row as runs of one style each; blanks of the default style at the end are left off.
     pub fn runs(&self) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
-        let mut col = 0u16;
-        self.each(|text, width, style| {
-            let text = if text.is_empty() { " " } else { text };
-            match runs.last_mut() {
-                Some(r) if r.style == style => {
-                    r.text.push_str(text);
-                    r.width += width as u16;
+        match &self.body {
+            Body::Packed(p) => p.each(|text, width, style| add(&mut runs, text, width, style)),
+            Body::Live(cells) => {
+                for same in cells.chunk_by(|a, b| a.style == b.style) {
+                    self.add_cells(&mut runs, same);
                 }
-                _ => runs.push(Run { col, width: width as u16, text: text.to_owned(), style }),
             }
-            col += width as u16;
-        });
+        }
         if let Some(r) = runs.last_mut()
             && r.style == Style::default()
         {
@@ -174,6 +156,17 @@ impl<'a> Line<'a> {
             }
         }
         runs
+    }
+
+    /// Cells of one style: together where they are ASCII, as most are.
+    fn add_cells(&self, runs: &mut Vec<Run>, cells: &[Cell]) {
+        let style = self.m.styles.get(cells[0].style);
+        if cells.iter().fold(true, |plain, c| plain & (c.text < 0x80)) {
+            let text: String =
+                cells.iter().map(|c| if c.text == 0 { ' ' } else { c.text as u8 as char }).collect();
+            return add(runs, &text, cells.len(), style);
+        }
+        each_cell(self.m, cells, |text, width, style| add(runs, text, width, style));
     }
 
     /// Appends the row as text, with SGR sequences where `colours`; trailing blanks are left off, nothing moves the
@@ -201,6 +194,38 @@ impl<'a> Line<'a> {
         }
         if styled {
             out.extend_from_slice(b"\x1b[m");
+        }
+    }
+}
+
+fn each_cell(m: &Machine, cells: &[Cell], mut f: impl FnMut(&str, usize, Style)) {
+    let mut last = (crate::style::StyleId(0), Style::default());
+    for c in cells {
+        if c.style != last.0 {
+            last = (c.style, m.styles.get(c.style));
+        }
+        let width = if c.is_wide() { 2 } else { 1 };
+        if c.is_cluster() {
+            f(m.clusters.get(c.value()), width, last.1);
+        } else if let Some(ch) = c.char() {
+            f(ch.encode_utf8(&mut [0; 4]), width, last.1);
+        } else if !c.is_tail() {
+            f("", 1, last.1);
+        }
+    }
+}
+
+/// Appends text to the last run, or begins one where that has another style.
+fn add(runs: &mut Vec<Run>, text: &str, width: usize, style: Style) {
+    let text = if text.is_empty() { " " } else { text };
+    match runs.last_mut() {
+        Some(r) if r.style == style => {
+            r.text.push_str(text);
+            r.width += width as u16;
+        }
+        last => {
+            let col = last.map_or(0, |r| r.col + r.width);
+            runs.push(Run { col, width: width as u16, text: text.to_owned(), style });
         }
     }
 }

@@ -20,21 +20,37 @@ pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
 pub use text::{LinesAs, lines, txt};
 
-/// Writes and knows how far it came, for messages.
+/// What is written at a time: lines are short, and calls are not free.
+const GATHERED: usize = 128 * 1024;
+
+/// Writes in large pieces and knows how far it came, for messages.
 struct Out<W> {
     inner: W,
+    /// What is not written yet.
+    gathered: Vec<u8>,
+    /// Bytes written.
     len: u64,
 }
 
 impl<W: Write> Out<W> {
     fn new(inner: W) -> Self {
-        Self { inner, len: 0 }
+        Self { inner, gathered: Vec::with_capacity(GATHERED + 4096), len: 0 }
     }
 
     fn put(&mut self, text: impl AsRef<[u8]>) -> Result<()> {
-        let bytes = text.as_ref();
-        self.inner.write_all(bytes).map_err(|e| self.fail(e))?;
-        self.len += bytes.len() as u64;
+        self.gathered.extend_from_slice(text.as_ref());
+        if self.gathered.len() >= GATHERED { self.pass_on() } else { Ok(()) }
+    }
+
+    fn line(&mut self, text: &str) -> Result<()> {
+        self.gathered.extend_from_slice(text.as_bytes());
+        self.put(b"\n")
+    }
+
+    fn pass_on(&mut self) -> Result<()> {
+        self.inner.write_all(&self.gathered).map_err(|e| self.fail(e))?;
+        self.len += self.gathered.len() as u64;
+        self.gathered.clear();
         Ok(())
     }
 
@@ -44,6 +60,7 @@ impl<W: Write> Out<W> {
     }
 
     fn flush(&mut self) -> Result<()> {
+        self.pass_on()?;
         self.inner.flush().map_err(|e| self.fail(e))
     }
 

@@ -14,7 +14,7 @@ use tapdeck_term::Line;
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
 use super::{FinalLine, Out, is_tame, quiet_json, tame, tamed};
 use crate::Result;
-use crate::event::{EventReader, Header, Kind};
+use crate::event::{Event, EventReader, Header, Item, Kind};
 use crate::replay::{MomentKind, Replay};
 
 /// As many lines more than are kept may be there before the oldest are written; a single event brings no more than
@@ -56,6 +56,9 @@ pub(super) fn lines_in_steps(
     let mut replay = Replay::new(&header, rows.saturating_add(2 * step));
     let mut writer = LineWriter::new(form, header, out);
     while let Some(item) = reader.next_item()? {
+        if let Item::Event(Event { kind: Kind::Output(bytes), .. }) = &item {
+            writer.ticks |= memchr::memchr(b'`', bytes).is_some();
+        }
         replay.item(item);
         let spare = replay.term().scrollback_len().saturating_sub(rows);
         if spare > step {
@@ -83,11 +86,13 @@ struct LineWriter<W> {
     /// Moments that are written, and those before the last of these that are not.
     seen: usize,
     waiting: Vec<usize>,
+    /// There may be backticks in the lines; a terminal shows none that nobody wrote.
+    ticks: bool,
 }
 
 impl<W: Write> LineWriter<W> {
     fn new(form: LinesAs, header: Header, out: W) -> Self {
-        Self { form, header, out: Out::new(out), lines: 0, seen: 0, waiting: Vec::new() }
+        Self { form, header, out: Out::new(out), lines: 0, seen: 0, waiting: Vec::new(), ticks: false }
     }
 
     /// Writes the oldest rows, and the moments that belong before or between them, or all moments.
@@ -103,6 +108,7 @@ impl<W: Write> LineWriter<W> {
             _ => Vec::new(),
         };
         let fence = match self.form {
+            LinesAs::Md if !self.ticks => fence_for(std::iter::empty()),
             LinesAs::Md => fence_for(replay.term().lines().take(count).map(|line| line.text_ref())),
             _ => String::new(),
         };
@@ -197,11 +203,10 @@ impl<W: Write> LineWriter<W> {
         self.lines += 1;
         let text = line.text_ref();
         if matches!(self.form, LinesAs::Txt | LinesAs::Md) {
-            match is_tame(&text) {
-                true => self.out.put(text.as_bytes())?,
-                false => self.out.put(tame(&text))?,
-            }
-            return self.out.put("\n");
+            return match is_tame(&text) {
+                true => self.out.line(&text),
+                false => self.out.line(&tame(&text)),
+            };
         }
         let line = FinalLine { idx, text: tamed(text.into_owned()), last_write_byte: line.written() };
         if self.form == LinesAs::Csv {

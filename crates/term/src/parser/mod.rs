@@ -403,7 +403,7 @@ impl Parser {
             }
             (State::StringEscape, _) => {
                 // The ESC was not part of a terminator: the string is abandoned, and the ESC begins anew.
-                self.finish_string_aborted(end - 2, sink);
+                self.finish_string_aborted(end.saturating_sub(2), sink);
                 self.state = State::Escape;
                 self.csi.inter = 0;
                 self.step(b, end, sink)
