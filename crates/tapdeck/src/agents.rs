@@ -30,10 +30,7 @@ pub(crate) fn load() -> Result<Agents, String> {
             else {
                 continue;
             };
-            let mut text = String::new();
-            let file = std::fs::File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            let read = file.take(MAX).read_to_string(&mut text);
-            read.map_err(|e| format!("{}: {e}", path.display()))?;
+            let text = read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
             own.push((stem.to_owned(), text));
         }
     }
@@ -69,6 +66,24 @@ impl Shared {
         };
         Some(TurnOptions { rules, limits: Limits::default(), ring: TURN_RING })
     }
+}
+
+/// The user's own file about an agent, if there is one.
+pub(crate) fn own(name: &str) -> Result<Option<String>, String> {
+    // A name that leads elsewhere is nobody's.
+    let Some(folder) = config::folder().filter(|_| !name.contains('/')) else { return Ok(None) };
+    let path = folder.join("agents").join(format!("{name}.toml"));
+    match read(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(format!("{}: {e}", path.display())),
+    }
+}
+
+fn read(path: &std::path::Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The rules for a command, or those that were asked for.

@@ -21,7 +21,7 @@ fn timeline(end_ms: u64, moments: &[(u64, What)]) -> Timeline {
         leaked: Some(0),
         ..End::default()
     };
-    Timeline { size: Size::new(20, 4), moments, end }
+    Timeline { size: Size::new(20, 4), moments, end, ..Timeline::default() }
 }
 
 fn out(text: &'static str) -> What {

@@ -129,6 +129,9 @@ pub struct Timeline {
     pub moments: Vec<Moment>,
     /// How it ended.
     pub end: End,
+    /// What is kept beside the events, by name: how it ended in the recorder's words, what a probe found. Only a
+    /// recording has any of it.
+    pub beside: Vec<(&'static str, Json)>,
 }
 
 impl Timeline {

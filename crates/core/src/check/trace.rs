@@ -145,6 +145,17 @@ pub enum Trace {
         /// In so many events.
         count: Count,
     },
+    /// A value in what is kept beside the events.
+    Beside {
+        /// The name of what it is in.
+        name: &'static str,
+        /// Where to look.
+        path: JsonPath,
+        /// What is to be there.
+        test: JsonTest,
+        /// It is not to be there.
+        absent: bool,
+    },
     /// The program's end.
     Exit(ExitTest),
     /// Why it ended.
@@ -237,6 +248,7 @@ impl Trace {
             }
             Self::Replies(test) => nowhere(test.check(&heard.replies, "the terminal's answer")),
             Self::Service { path, test, count } => service(inside(), path, test, *count),
+            Self::Beside { name, path, test, absent } => nowhere(beside(t, name, path, test, *absent)),
             Self::Exit(test) => nowhere(exit(t.end.exit, *test)),
             Self::Ended(cause) => {
                 let is = t.end.cause;
@@ -360,6 +372,21 @@ fn service<'a>(
     })
 }
 
+fn beside(t: &Timeline, name: &str, path: &JsonPath, test: &JsonTest, absent: bool) -> Result<(), String> {
+    let file = t.beside.iter().find(|(n, _)| *n == name);
+    let found = file.map(|(_, value)| path.select(value)).unwrap_or_default();
+    let holds = found.iter().any(|v| test.holds(v));
+    match (absent, holds) {
+        (false, true) | (true, false) => Ok(()),
+        (true, true) => Err(format!("{name} has {test} at {path}")),
+        (false, false) if file.is_none() => Err(format!("the cassette has no {name}")),
+        (false, false) => Err(match found.first() {
+            Some(value) => format!("{name} has {value} at {path}"),
+            None => format!("{name} has nothing at {path}"),
+        }),
+    }
+}
+
 fn exit(is: Option<Exit>, test: ExitTest) -> Result<(), String> {
     let Some(is) = is else { return Err("how the program ended was not recorded".to_owned()) };
     let holds = match test {
@@ -480,6 +507,9 @@ impl fmt::Display for Trace {
             Self::Clipboard(c) => write!(f, "{} clipboard writes", c.len()),
             Self::Replies(t) => write!(f, "terminal's answers {t}"),
             Self::Service { path, test, count } => write!(f, "{count} service events with {test} at {path}"),
+            Self::Beside { name, path, test, absent } => {
+                write!(f, "{name} {} {test} at {path}", if *absent { "without" } else { "with" })
+            }
             Self::Exit(ExitTest::Failure) => f.write_str("exit with a failure"),
             Self::Exit(ExitTest::Is(Exit::Code(code))) => write!(f, "exit code {code}"),
             Self::Exit(ExitTest::Is(Exit::Signal(n))) => write!(f, "killed by {}", signal_name(*n)),

@@ -18,17 +18,19 @@ const MAX_READINGS: usize = 4;
 /// Where the manifest names the cassette that another was made of.
 const FROM: &str = "scrubbed_from";
 
-/// The rules for a run: these packs, the folders of the run, and values that must not be seen.
+/// The rules for a run: these packs, rules of the run's own, its folders, and values that must not be seen.
 ///
 /// # Errors
-/// When there is no such pack.
+/// When there is no such pack, or two rules have one name.
 pub fn scrub_rules(
     packs: &[String],
+    own: &[Rule],
     folders: &[(&str, &Path)],
     secrets: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Rules, RuleError> {
     let packs = if packs.is_empty() { Rules::default_packs() } else { packs.to_vec() };
     let mut rules = Rules::of_packs(&packs)?;
+    rules.extend_from_slice(own);
     if packs.iter().any(|p| p == "paths" || p == "all") {
         for (name, folder) in folders {
             let text = folder.to_string_lossy();

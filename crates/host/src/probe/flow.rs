@@ -7,9 +7,10 @@ use serde::Deserialize;
 use tapdeck_term::keys::KeyPress;
 
 /// The agents that come with the product.
-const BUILTIN: [(&str, &str); 2] = [
+const BUILTIN: [(&str, &str); 3] = [
     ("claude", include_str!("../../../../agents/claude.toml")),
     ("codex", include_str!("../../../../agents/codex.toml")),
+    ("gemini", include_str!("../../../../agents/gemini.toml")),
 ];
 
 /// A flow that cannot be used.
@@ -132,6 +133,7 @@ struct RawProbe {
     send: Vec<String>,
     done: Vec<Pattern>,
     then: Vec<String>,
+    then_choose: Option<Pattern>,
     then_done: Vec<Pattern>,
     needs: Vec<String>,
     late: Vec<Pattern>,
@@ -218,6 +220,8 @@ pub struct Probe {
 /// Something to send, and what shows that it has had its effect.
 #[derive(Debug, Clone)]
 pub struct Step {
+    /// The row of the menu that must be marked before the keys are sent.
+    pub choose: Option<Pattern>,
     /// Keys and texts.
     pub keys: Vec<String>,
     /// Rows that must all be there, written after the keys.
@@ -229,16 +233,24 @@ pub fn agent_names() -> Vec<&'static str> {
     BUILTIN.iter().map(|(name, _)| *name).collect()
 }
 
-/// An agent's flows.
+/// An agent's flows: those of the product, or of a user's file that takes their place. A file without flows is about
+/// something else and takes no place.
 ///
 /// # Errors
-/// When there is no such agent.
-pub fn agent(name: &str) -> Result<Agent, FlowError> {
-    let found = BUILTIN.iter().find(|(known, _)| *known == name);
-    let (_, text) = found.ok_or_else(|| FlowError::NoAgent(name.to_owned()))?;
-    let agent: Agent = toml::from_str(text)
-        .map_err(|e| FlowError::Malformed { agent: name.to_owned(), why: e.to_string() })?;
-    Ok(agent)
+/// When there is no such agent, or its rules are wrong.
+pub fn agent(name: &str, own: Option<&str>) -> Result<Agent, FlowError> {
+    #[derive(Deserialize)]
+    struct Flows {
+        probe: Option<serde::de::IgnoredAny>,
+    }
+    let malformed = |e: toml::de::Error| FlowError::Malformed { agent: name.to_owned(), why: e.to_string() };
+    let own = match own {
+        Some(text) => toml::from_str::<Flows>(text).map_err(malformed)?.probe.map(|_| text),
+        None => None,
+    };
+    let found = || BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+    let text = own.or_else(found).ok_or_else(|| FlowError::NoAgent(name.to_owned()))?;
+    toml::from_str(text).map_err(malformed)
 }
 
 impl Agent {
@@ -264,9 +276,9 @@ impl Agent {
         if !raw.on_exit && (raw.ready.is_none() || raw.send.is_empty() || raw.done.is_empty()) {
             return Err(malformed("it needs ready, send and done"));
         }
-        let mut steps = vec![Step { keys: raw.send, done: raw.done }];
+        let mut steps = vec![Step { choose: None, keys: raw.send, done: raw.done }];
         if !raw.then.is_empty() {
-            steps.push(Step { keys: raw.then, done: raw.then_done });
+            steps.push(Step { choose: raw.then_choose, keys: raw.then, done: raw.then_done });
         }
         Ok(Probe {
             name: name.to_owned(),
@@ -304,13 +316,27 @@ mod tests {
     #[test]
     fn every_flow_is_whole() {
         for name in agent_names() {
-            let agent = agent(name).expect(name);
+            let agent = agent(name, None).expect(name);
             for probe in ["quota", "models", "reasoning", "status"] {
+                // Gemini CLI has no levels of effort to tell of.
+                if (name, probe) == ("gemini", "reasoning") {
+                    assert!(agent.probe(probe).is_err());
+                    continue;
+                }
                 let probe = agent.probe(probe).expect(probe);
                 assert!(probe.fresh_minutes > 0 && !probe.needs.is_empty(), "{name} {}", probe.name);
             }
             assert!(agent.probe("weather").is_err());
         }
-        assert!(agent("nobody").is_err());
+        assert!(agent("nobody", None).is_err());
+    }
+
+    #[test]
+    fn the_flows_of_a_user_take_the_place_of_ours() {
+        let other = "name = 'x'\nprogram = 'y'\ncols = 80\nrows = 24\n[probe.quota]\non_exit = true\n";
+        assert_eq!(agent("claude", Some(other)).expect("read").program, "y");
+        assert_eq!(agent("mine", Some(other)).expect("read").program, "y");
+        assert_eq!(agent("claude", Some("[turns]\n")).expect("ours").program, "claude");
+        assert!(agent("claude", Some("[probe.quota]\nsned = []\n")).is_err());
     }
 }

@@ -2,13 +2,16 @@
 //! passed, and says what to send. Whatever it acts on must have stood still for a moment: a half-drawn panel is
 //! no panel. What it reads must have been written after the keys that asked for it.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering;
 
 use tapdeck_tape::cassette::Model;
 use tapdeck_term::Modes;
 use tapdeck_term::keys::{KeyPress, encode, text};
 
-use super::flow::{Agent, More, Pattern, Probe, key_of};
+use super::flow::{Agent, Dialog, More, Pattern, Probe, key_of};
 use super::parse::{Facts, Status, sign};
 
 /// How long something must hold before it is acted on.
@@ -18,8 +21,15 @@ const DRAWN_MS: u64 = 3_000;
 /// How long the program may take to be ready, and a panel to be complete.
 const START_LIMIT_MS: u64 = 45_000;
 const PANEL_LIMIT_MS: u64 = 20_000;
-/// How many keys a dialog is worth.
+/// How many keys a dialog is worth, and a menu.
 const DIALOG_TRIES: usize = 6;
+const MENU_MOVES: usize = 30;
+/// How long an answer to a dialog may take to have its effect.
+const ANSWER_MS: u64 = 5_000;
+/// How often a command that was lost is sent again; when a dialog in its place, and a prompt that does not know of it, mean so.
+const ATTEMPTS: usize = 3;
+const DIALOG_MS: u64 = 500;
+const LOST_MS: u64 = 4_000;
 /// Rows above the screen that are looked at.
 const ROWS_ABOVE: usize = 500;
 
@@ -53,6 +63,8 @@ enum Sight {
     Sign(Status, String),
     Ready,
     Drawn,
+    /// A menu, and the key that moves its mark to where it should be.
+    Menu(Option<KeyPress>),
     Done(Facts),
 }
 
@@ -68,8 +80,14 @@ pub struct Machine<'a> {
     tries: Vec<usize>,
     /// How often more of a panel was asked for.
     more: Vec<usize>,
+    /// How often the mark of a menu was moved.
+    moves: usize,
     /// Output before this place is stale.
     sent_at: u64,
+    /// When a dialog was last answered.
+    answered_ms: u64,
+    /// How often the command was lost and is sent again.
+    attempts: usize,
     result: Option<(Status, String)>,
     facts: Facts,
 }
@@ -85,7 +103,10 @@ impl<'a> Machine<'a> {
             sight: None,
             tries: vec![0; agent.dialog.len()],
             more: vec![0; probe.more.len()],
+            moves: 0,
             sent_at: 0,
+            answered_ms: 0,
+            attempts: 0,
             result: None,
             facts: Facts::default(),
         }
@@ -148,11 +169,11 @@ impl<'a> Machine<'a> {
         if self.probe.on_exit {
             return None;
         }
-        let rows = rows(model, 0);
+        // A dialog that was answered may stay above the rest; it counts anew only when the answer had no effect.
+        let since = if now_ms < self.answered_ms + ANSWER_MS { self.sent_at } else { 0 };
+        let rows = rows(model, since);
         let any = |p: &Pattern| rows.iter().any(|row| p.is_match(row));
-        let dialog = self.agent.dialog.iter().zip(&self.tries);
-        let dialog = dialog.into_iter().position(|(d, tries)| *tries < DIALOG_TRIES && any(&d.when));
-        let sight = match dialog {
+        let sight = match self.dialog(&rows) {
             Some(i) => Some(Sight::Dialog(i)),
             None => match sign(self.agent, &rows) {
                 Some((status, row)) => Some(Sight::Sign(status, row)),
@@ -167,6 +188,7 @@ impl<'a> Machine<'a> {
                 if let Some(key) = dialog.choose.as_ref().and_then(|choose| towards(&rows, choose)) {
                     return Some(Action::Send(encode(key, &modes)));
                 }
+                (self.sent_at, self.answered_ms) = (model.fed(), now_ms);
                 Some(Action::Send(bytes_of(&dialog.keys, &modes)))
             }
             Sight::Sign(status, row) => {
@@ -180,6 +202,30 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// A dialog among these rows that is still worth an answer.
+    fn dialog(&self, rows: &[String]) -> Option<usize> {
+        let shown = |d: &Dialog| rows.iter().any(|row| d.when.is_match(row));
+        let mut all = self.agent.dialog.iter().zip(&self.tries);
+        all.position(|(dialog, tries)| *tries < DIALOG_TRIES && shown(dialog))
+    }
+
+    /// Whether the command was lost: a dialog came up in its place, or the program waits for one again that does not
+    /// know of it. Agents show their prompt before they ask, and start anew after an answer.
+    fn is_lost(&self, fresh: &[String], now_ms: u64) -> bool {
+        let waited = now_ms.saturating_sub(self.since_ms);
+        let any = |p: &Pattern| fresh.iter().any(|row| p.is_match(row));
+        let typed = self.probe.steps[0].keys.first().map_or("", String::as_str);
+        let forgotten =
+            || !fresh.iter().any(|row| row.contains(typed)) && self.probe.ready.as_ref().is_some_and(any);
+        self.attempts < ATTEMPTS
+            && (waited >= DIALOG_MS && self.dialog(fresh).is_some() || waited >= LOST_MS && forgotten())
+    }
+
+    fn begin_again(&mut self, now_ms: u64) {
+        self.attempts += 1;
+        self.enter(Phase::Starting, now_ms);
+    }
+
     fn typing(&mut self, now_ms: u64, model: &Model, step: usize, word: usize) -> Option<Action> {
         let words = &self.probe.steps[step].keys;
         let Some(current) = words.get(word) else {
@@ -190,6 +236,10 @@ impl<'a> Machine<'a> {
         if let Some(before) = word.checked_sub(1).map(|w| &words[w])
             && key_of(before).is_none()
         {
+            if step == 0 && self.dialog(&rows(model, self.sent_at)).is_some() && self.attempts < ATTEMPTS {
+                self.begin_again(now_ms);
+                return None;
+            }
             let drawn = rows(model, 0).iter().any(|row| row.contains(before.as_str()));
             let settled = self.settled(drawn.then_some(Sight::Drawn), now_ms).is_some();
             if !settled && now_ms < self.since_ms + DRAWN_MS {
@@ -197,6 +247,17 @@ impl<'a> Machine<'a> {
             }
         }
         let modes = model.term().modes();
+        if word == 0
+            && let Some(choose) = &self.probe.steps[step].choose
+        {
+            let move_mark = towards(&rows(model, 0), choose);
+            // Each move is seen before the next: menus take a moment to be drawn.
+            self.settled(Some(Sight::Menu(move_mark)), now_ms)?;
+            if let Some(key) = move_mark.filter(|_| self.moves < MENU_MOVES) {
+                self.moves += 1;
+                return Some(Action::Send(encode(key, &modes)));
+            }
+        }
         let bytes = bytes_of(std::slice::from_ref(current), &modes);
         self.sent_at = model.fed();
         self.enter(Phase::Typing { step, word: word + 1 }, now_ms);
@@ -214,6 +275,10 @@ impl<'a> Machine<'a> {
             true => Some(Sight::Done(facts)),
             false => sign(self.agent, &fresh).map(|(status, row)| Sight::Sign(status, row)),
         };
+        if sight.is_none() && step == 0 && self.is_lost(&fresh, now_ms) {
+            self.begin_again(now_ms);
+            return None;
+        }
         match self.settled(sight, now_ms) {
             Some(Sight::Done(facts)) if last => {
                 self.facts.merge(facts);
@@ -231,11 +296,12 @@ impl<'a> Machine<'a> {
             _ if now_ms >= self.since_ms + PANEL_LIMIT_MS => {
                 let all = rows(model, 0);
                 let explains = |row: &&String| self.probe.late.iter().any(|p| p.is_match(row));
+                let missing = Facts::read(self.probe, &fresh).missing(self.probe).join(", ");
                 if let Some(row) = all.iter().find(explains) {
-                    self.finish(Status::Unavailable, row.trim().to_owned());
+                    let row = row.trim_matches(|c: char| c.is_whitespace() || "│┃|".contains(c));
+                    self.finish(Status::Unavailable, format!("it does not tell ({missing} missing): {row}"));
                     return None;
                 }
-                let missing = Facts::read(self.probe, &fresh).missing(self.probe).join(", ");
                 let seconds = PANEL_LIMIT_MS / 1000;
                 let missing = if missing.is_empty() { String::new() } else { format!(": {missing} missing") };
                 self.finish(Status::Error, format!("the panel was not complete within {seconds} s{missing}"));
@@ -286,9 +352,14 @@ fn bytes_of(words: &[String], modes: &Modes) -> Vec<u8> {
 
 /// The key that moves the mark of a menu towards a row; `None` when it is there, or there is no menu.
 fn towards(rows: &[String], choose: &Pattern) -> Option<KeyPress> {
-    let marked =
-        rows.iter().position(|row| row.trim_start_matches([' ', '│']).starts_with(['❯', '›', '>']))?;
     let wanted = rows.iter().position(|row| choose.is_match(row))?;
+    let nearest = |marks: &[char]| {
+        let marked = |row: &str| row.trim_start_matches([' ', '│']).starts_with(marks);
+        let rows = rows.iter().enumerate().filter(|(_, row)| marked(row));
+        rows.map(|(i, _)| i).min_by_key(|i| i.abs_diff(wanted))
+    };
+    // The plain mark stands in front of much else.
+    let marked = nearest(&['❯', '›', '●']).or_else(|| nearest(&['>']))?;
     match marked.cmp(&wanted) {
         Ordering::Less => key_of("Down"),
         Ordering::Equal => None,
@@ -302,198 +373,4 @@ pub(super) fn rows(model: &Model, since: u64) -> Vec<String> {
     let above = term.scrollback_len().saturating_sub(ROWS_ABOVE);
     let lines = term.scrollback().skip(above).chain(term.screen());
     lines.filter(|line| line.written().is_some_and(|at| at >= since)).map(|line| line.text()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::flow::agent;
-    use super::*;
-
-    /// A screen that answers: pieces of output with the time at which they come, and what must have been sent
-    /// before each.
-    fn play(
-        name: &str,
-        probe: &str,
-        script: &[(&str, &str)],
-        exits: bool,
-    ) -> (Status, String, Facts, Vec<String>) {
-        let agent = agent(name).expect("an agent");
-        let probe = agent.probe(probe).expect("a probe");
-        let mut machine = Machine::new(&agent, &probe);
-        let mut model = Model::new(agent.rows, agent.cols);
-        let (mut now, mut next, mut sent) = (0, 0, Vec::<String>::new());
-        while machine.result().is_none() && now < 200_000 {
-            if let Some((after, output)) = script.get(next)
-                && (after.is_empty() || sent.last().is_some_and(|s| s == after))
-            {
-                model.output(output.as_bytes());
-                sent.push(String::new());
-                next += 1;
-            }
-            match machine.look(now, &model) {
-                Some(Action::Send(bytes)) => {
-                    let text = String::from_utf8_lossy(&bytes).into_owned();
-                    if key_of(&text).is_none() && !text.starts_with(['\r', '\t']) {
-                        // What is typed is echoed.
-                        model.output(&bytes);
-                    }
-                    sent.push(text);
-                }
-                Some(Action::Finish) => break,
-                None => {}
-            }
-            if exits && next == script.len() && now > 1_000 {
-                machine.exited(&model);
-            }
-            now += 50;
-        }
-        let (status, detail) = machine.result().map(|(s, d)| (s, d.to_owned())).expect("a result");
-        sent.retain(|s| !s.is_empty());
-        (status, detail, machine.facts().clone(), sent)
-    }
-
-    const USAGE: &str = "\x1b[2J\x1b[H Settings:  Status   Config   Usage\r\n\r\n Claude Max plan\r\n\r\n\
-        Current session\r\n ███▌   7% used\r\n Resets 3pm (UTC)\r\n\r\n\
-        Current week (all models)\r\n █████  94.5% used\r\n Resets Mar 4, 1pm (UTC)\r\n\r\n\
-        Current week (Sonnet only)\r\n <1% used\r\n";
-
-    #[test]
-    fn claude_quota_with_a_dialog_in_the_way() {
-        let script = [
-            ("", "Do you trust the files in this folder?\r\n ❯ 1. Yes, proceed\r\n"),
-            ("\r", "\x1b[2J\x1b[H Welcome\r\n 88% used\r\n❯ "),
-            ("\r", USAGE),
-        ];
-        let (status, detail, facts, sent) = play("claude", "quota", &script, false);
-        assert_eq!((status, detail.as_str()), (Status::Ok, "read off its screen"));
-        assert_eq!(sent, ["\r", "/usage", "\r"]);
-        let seen: Vec<_> =
-            facts.windows.iter().map(|w| (w.limit_id.as_str(), w.used_percent, w.state.as_str())).collect();
-        assert_eq!(
-            seen,
-            [("session", Some(7.0), "ok"), ("week", Some(94.5), "blocked"), ("week_sonnet", Some(1.0), "ok")]
-        );
-        assert_eq!(facts.windows[0].resets_at.as_deref(), Some("3pm (UTC)"));
-        assert_eq!(facts.windows[2].resets_at, None, "that of another window is not taken");
-        assert_eq!(facts.plan.as_deref(), Some("max"));
-    }
-
-    /// A trust dialog once chose "No, exit" by default, and Enter ended the agent.
-    #[test]
-    fn the_right_row_of_a_menu_is_chosen() {
-        let menu = |mark: usize| {
-            let row = |i, text| format!(" {} {text}\r\n", if i == mark { "❯" } else { " " });
-            format!(
-                "\x1b[2J\x1b[HIs this a project you trust?\r\n{}{}",
-                row(0, "No, exit"),
-                row(1, "Yes, I trust this folder")
-            )
-        };
-        let (first, second) = (menu(0), menu(1));
-        let script =
-            [("", first.as_str()), ("\x1b[B", second.as_str()), ("\r", "\x1b[2J\x1b[H❯ "), ("\r", USAGE)];
-        let (status, detail, _, sent) = play("claude", "quota", &script, false);
-        assert_eq!(status, Status::Ok, "{detail}");
-        assert_eq!(sent, ["\x1b[B", "\r", "/usage", "\r"]);
-    }
-
-    /// A panel that was there before the command once satisfied the wait.
-    #[test]
-    fn a_stale_panel_never_satisfies() {
-        let stale = format!("{USAGE}\r\n❯ ");
-        let (status, detail, facts, sent) = play("claude", "quota", &[("", stale.as_str())], false);
-        assert_eq!(status, Status::Error, "{detail}");
-        assert!(detail.contains("not complete") && detail.contains("session"), "{detail}");
-        assert_eq!((facts, sent.len()), (Facts::default(), 2));
-    }
-
-    /// A half-drawn panel was once parsed.
-    #[test]
-    fn a_half_drawn_panel_is_waited_for() {
-        let (first, rest) = USAGE.split_at(USAGE.find("Current week (all").expect("there"));
-        let script = [("", "❯ "), ("\r", first), ("", rest)];
-        let (status, _, facts, _) = play("claude", "quota", &script, false);
-        assert_eq!((status, facts.windows.len()), (Status::Ok, 3));
-        let (status, detail, ..) = play("claude", "quota", &script[..2], false);
-        assert_eq!(status, Status::Error);
-        assert!(detail.contains("week missing") || detail.contains("week"), "{detail}");
-    }
-
-    #[test]
-    fn who_is_not_signed_in_is_told_apart() {
-        let cases = [
-            ("claude", "Not logged in · Please run /login\r\n❯ ", Status::Unauthenticated),
-            ("claude", "Select login method:\r\n ❯ 1. Claude account\r\n", Status::Unauthenticated),
-            ("codex", "Sign in with ChatGPT to use Codex\r\n> 1. Sign in\r\n", Status::Unauthenticated),
-        ];
-        for (name, screen, want) in cases {
-            let (status, detail, ..) = play(name, "quota", &[("", screen)], false);
-            assert_eq!(status, want, "{screen}: {detail}");
-        }
-        let (status, ..) = play(
-            "claude",
-            "quota",
-            &[("", "Opus · API Usage Billing\r\n❯ "), ("\r", "Total cost: $0\r\n")],
-            false,
-        );
-        assert_eq!(status, Status::Unavailable);
-        // False friends are healthy: the probe goes on, and is only missing its panel here.
-        for screen in
-            ["Authenticated with OAuth, sign in to none\r\n❯ ", "cwd: /tmp/sign in to/project\r\n❯ "]
-        {
-            let (status, detail, ..) = play("claude", "quota", &[("", screen)], false);
-            assert_eq!(status, Status::Error, "{screen}: {detail}");
-        }
-        let (status, detail, ..) =
-            play("claude", "quota", &[("", "Unable to connect to Anthropic services\r\n")], true);
-        assert_eq!(status, Status::Unavailable, "{detail}");
-        let (status, detail, ..) = play("claude", "quota", &[("", "Segmentation fault\r\n")], true);
-        assert_eq!(status, Status::Error);
-        assert!(detail.contains("Segmentation fault"), "{detail}");
-    }
-
-    #[test]
-    fn codex_quota_models_and_levels() {
-        let panel = "› /status\r\n│ Account: me@example.org (Plus) │\r\n\
-            │ 5h limit:     [███░] 76% left (resets 14:20) │\r\n│ Weekly limit: less than 5% left (resets 1 Mar) │\r\n";
-        let (status, detail, facts, sent) = play("codex", "quota", &[("", "› "), ("\r", panel)], false);
-        assert_eq!(status, Status::Ok, "{detail}");
-        assert_eq!(sent, ["/status", "\r"]);
-        let seen: Vec<_> = facts
-            .windows
-            .iter()
-            .map(|w| (w.used_percent, w.resets_at.as_deref(), w.state.as_str()))
-            .collect();
-        assert_eq!(seen, [(Some(24.0), Some("14:20"), "ok"), (Some(95.0), Some("1 Mar"), "blocked")]);
-        assert_eq!(facts.plan.as_deref(), Some("plus"));
-        let menu = "Select Model\r\n› 1. gpt-5.2-codex  (current)\r\n  2. GPT-6.1 Terra  A model.\r\n ↓\r\n";
-        let rest = "\x1b[2J\x1b[HSelect Model\r\n  2. GPT-6.1 Terra  A model.\r\n› 3. gpt-5-mini\r\n";
-        let script = [("", "› "), ("\r", menu), ("\x1b[B", rest)];
-        let (status, detail, facts, _) = play("codex", "models", &script, false);
-        assert_eq!(facts.models, ["gpt-5.2-codex", "GPT-6.1 Terra", "gpt-5-mini"], "{detail}");
-        assert_eq!(status, Status::Ok);
-        let levels =
-            "\x1b[2J\x1b[HSelect Reasoning Level\r\n  1. Low\r\n› 2. Medium (default)\r\n  3. High\r\n";
-        let script = [("", "› "), ("\r", menu), ("\r", levels)];
-        let (status, detail, facts, _) = play("codex", "reasoning", &script, false);
-        assert_eq!(
-            (status, facts.reasoning),
-            (Status::Ok, vec!["low".into(), "medium".into(), "high".into()]),
-            "{detail}"
-        );
-    }
-
-    #[test]
-    fn claude_levels_come_from_its_help() {
-        let help = "  --effort <level>   Effort level for the current session\r\n                     (low, medium, high)\r\n";
-        let (status, detail, facts, sent) = play("claude", "reasoning", &[("", help)], true);
-        assert_eq!(
-            (status, facts.reasoning),
-            (Status::Ok, vec!["low".into(), "medium".into(), "high".into()]),
-            "{detail}"
-        );
-        assert!(sent.is_empty());
-        let (status, ..) = play("claude", "reasoning", &[("", "unknown option\r\n")], true);
-        assert_eq!(status, Status::Error, "nothing is made up");
-    }
 }

@@ -10,4 +10,4 @@ mod run;
 pub use flow::{Agent, FlowError, Probe, agent, agent_names};
 pub use machine::{Action, Machine};
 pub use parse::{Facts, Status};
-pub use run::{ProbeOptions, Probed, probe, read_cassette};
+pub use run::{ProbeOptions, Probed, probe, probe_folder, read_cassette};

@@ -104,6 +104,8 @@ impl Facts {
     pub(super) fn missing<'a>(&self, probe: &'a Probe) -> Vec<&'a str> {
         let has = |need: &str| match need {
             "plan" => self.plan.is_some(),
+            // Any: which there are depends on the account.
+            "windows" => !self.windows.is_empty(),
             "models" => !self.models.is_empty(),
             "reasoning" => !self.reasoning.is_empty(),
             id => self.windows.iter().any(|w| w.limit_id == id),

@@ -69,6 +69,11 @@ pub struct Probed {
     pub recorded: Option<Recorded>,
 }
 
+/// The empty folder in which agents are probed: `$XDG_STATE_HOME/tapdeck/probe`.
+pub fn probe_folder() -> PathBuf {
+    state_folder().join("probe")
+}
+
 /// Runs a probe against the program.
 pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed {
     let clock = Clock::start();
@@ -79,7 +84,7 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
         false => program,
     };
     if options.cwd.is_none() {
-        let folder = state_folder().join("probe");
+        let folder = probe_folder();
         options.cwd = std::fs::create_dir_all(&folder).is_ok().then_some(folder);
     }
     let allowed = DEFAULT_ENV.into_iter().chain(agent.env.iter().map(String::as_str));
@@ -146,13 +151,18 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
     );
     drop(adoption);
     match outcome {
-        Ok((Ok(_), recorded)) => {
+        Ok((Ok(outcome), recorded)) => {
             done.recorded = recorded;
             match rx.recv() {
                 Ok((status, detail, facts)) => {
                     (done.status, done.detail, done.facts) = (status, detail, facts)
                 }
                 Err(_) => done.detail = "the probe broke down".into(),
+            }
+            // The machine only saw that the program was gone.
+            if outcome.ended == Ended::TimedOut && done.status == Status::Error {
+                let seconds = options.timeout.unwrap_or_default().as_secs_f64();
+                done.detail = format!("its time limit of {seconds} s was over before there was an answer");
             }
         }
         Ok((Err(e), _)) | Err(e) => done.detail = e.to_string(),

@@ -94,7 +94,7 @@ impl Collector {
             .map(|(i, (ns, what))| Moment { at: pos(i, ns), what })
             .collect();
         let end = End { at: pos(moments.len(), end_ns), exit: Some(exit), cause, eof: Some(eof), leaked };
-        Timeline { size: self.size, moments, end }
+        Timeline { size: self.size, moments, end, beside: Vec::new() }
     }
 }
 

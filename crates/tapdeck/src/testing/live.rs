@@ -233,7 +233,8 @@ fn make(loaded: &Loaded, timeline: &Timeline, folder: Option<&Path>) -> Result<F
     };
     let files = scenario::record(timeline, RESOLUTION_MS, closing(loaded).map_err(wrong)?).map_err(wrong)?;
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
-    let rules = scrub_rules(&[], &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
+    let own = &loaded.scenario.scrub;
+    let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
     scrub(&cassette, Arc::new(rules), None).map(|(files, _)| files).map_err(wrong)
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tapdeck_core::check::{Claim, Fact, Failure, Timeline, evaluate};
+use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
 use tapdeck_host::Clock;
 use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
 
@@ -228,20 +228,21 @@ fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
 }
 
 fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
-    let assertions = loaded.scenario.assertions.iter();
-    let mut lines: Vec<Option<u64>> = assertions.clone().map(|a| Some(a.line)).collect();
-    let mut claims: Vec<Claim> = assertions.clone().map(|a| a.claim.clone()).collect();
-    let names: Vec<Option<&str>> = assertions.map(|a| a.name.as_deref()).collect();
-    for (line, claim) in std::mem::take(&mut ran.claims) {
-        lines.push(line);
-        claims.push(claim);
-    }
-    if let Some(timeline) = &ran.timeline {
-        let verdicts = evaluate(timeline, &claims);
+    if let Some(timeline) = ran.timeline.take() {
+        let own = loaded.scenario.assertions.iter().map(|a| (Some(a.line), a.name.as_deref(), &a.claim));
+        // What is kept beside the events is a fact about a cassette; of a program that has just run there is nothing.
+        let there = |claim: &Claim| {
+            !timeline.beside.is_empty() || !matches!(claim, Claim::Trace(_, Trace::Beside { .. }))
+        };
+        let own = own.filter(|(_, _, claim)| there(claim));
+        let beside = std::mem::take(&mut ran.claims);
+        let all: Vec<_> = own.chain(beside.iter().map(|(line, claim)| (*line, None, claim))).collect();
+        let claims: Vec<Claim> = all.iter().map(|(_, _, claim)| (*claim).clone()).collect();
         ran.checks += claims.len();
-        for (i, verdict) in verdicts.into_iter().enumerate() {
+        let verdicts = evaluate(&timeline, &claims);
+        for ((line, name, claim), verdict) in all.into_iter().zip(verdicts) {
             let Err(failure) = verdict else { continue };
-            let change = change(loaded, &claims[i], &failure);
+            let change = change(loaded, claim, &failure);
             let mut message = failure.message.clone();
             if let Some(change) = &change
                 && !change.path.exists()
@@ -250,11 +251,10 @@ fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
                     format!("{} is not there yet: --update or --record makes it", change.path.display());
             }
             ran.changes.extend(change);
-            let said = claims[i].to_string();
-            let claim =
-                names.get(i).copied().flatten().map_or(said.clone(), |name| format!("{name} ({said})"));
-            let details = picture::failure(&failure, timeline);
-            ran.faults.push(Fault { line: lines[i], claim, message, details });
+            let said = claim.to_string();
+            let claim = name.map_or(said.clone(), |name| format!("{name} ({said})"));
+            let details = picture::failure(&failure, &timeline);
+            ran.faults.push(Fault { line, claim, message, details });
         }
     }
     if ran.checks == 0 && ran.faults.is_empty() && ran.skipped.is_none() {

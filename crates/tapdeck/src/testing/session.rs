@@ -294,6 +294,16 @@ impl Session {
         self.expect_that(&Condition { facts: vec![Fact::Contains(text.to_owned())], ..Condition::default() })
     }
 
+    /// Waits until a condition holds that is written as in a scenario file: `{contains: ready, alternate: true}`. Files
+    /// in it are looked for from the folder of the test.
+    ///
+    /// # Errors
+    /// As [`Session::expect`]; also when the condition is not understood.
+    pub fn expect_screen(&mut self, condition: &str) -> TestResult {
+        let read = tapdeck_tape::scenario::condition(condition, &stored);
+        self.expect_that(&read.map_err(|e| TestError::new(e.to_string()))?)
+    }
+
     /// Waits until a condition holds.
     ///
     /// # Errors
@@ -500,6 +510,11 @@ impl Drop for Session {
     }
 }
 
+/// A text that a condition names, from the folder that the test runs in.
+fn stored(file: &str) -> Option<String> {
+    std::fs::read_to_string(file).ok()
+}
+
 /// How a program ended, in words.
 pub(crate) fn ended(exit: Exit) -> String {
     match exit {
@@ -531,6 +546,16 @@ impl Finished {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Checks a claim that is written as an assertion of a scenario file: `never: {contains: panic}`, `exit: 0`,
+    /// `order: [{shows: one}, {key: q}]`.
+    ///
+    /// # Errors
+    /// As [`Finished::check`]; also when the claim is not understood.
+    pub fn assert(&self, claim: &str) -> TestResult {
+        let read = tapdeck_tape::scenario::claim(claim, &stored);
+        self.check(read.map_err(|e| TestError::new(e.to_string()))?)
     }
 
     /// The program must have ended with code 0.

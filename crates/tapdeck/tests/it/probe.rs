@@ -62,6 +62,51 @@ fn a_probe_gets_past_the_dialog_and_reads_the_fresh_panel() {
     assert_eq!(json(&output)["quota"]["windows"], *windows);
 }
 
+/// An answer is kept for as long as it may be believed, and is nobody else's.
+#[test]
+fn an_answer_is_believed_for_a_while() {
+    let home = Home::new();
+    agent(&home, AGENT);
+    let ask = |more: &[&str]| {
+        let args = ["probe", "claude", "quota", "--program", "./agent", "--json"];
+        let output = home.run(args.iter().chain(more).copied());
+        (output.status.code(), json(&output))
+    };
+    let (code, answer) = ask(&["--only-cached"]);
+    assert_eq!((code, &answer["status"], &answer["limited"]), (Some(1), &"error".into(), &true.into()));
+    let (code, answer) = ask(&["--cached"]);
+    assert_eq!(
+        (code, &answer["cached"], &answer["limited"]),
+        (Some(0), &false.into(), &false.into()),
+        "{answer}"
+    );
+    let windows = answer["quota"]["windows"].clone();
+    // The program is gone, and the answer still there.
+    agent(&home, "#!/bin/sh\nexit 9\n");
+    for way in ["--cached", "--only-cached"] {
+        let (code, answer) = ask(&[way]);
+        assert_eq!(
+            (code, &answer["cached"], &answer["fresh"]),
+            (Some(0), &true.into(), &true.into()),
+            "{answer}"
+        );
+        assert_eq!((&answer["quota"]["windows"], &answer["limited"]), (&windows, &false.into()));
+    }
+    let (code, answer) = ask(&["--only-cached", "--max-age", "0s"]);
+    assert_eq!(
+        (code, &answer["fresh"], &answer["limited"]),
+        (Some(1), &false.into(), &true.into()),
+        "{answer}"
+    );
+    assert_ne!(ask(&["--cached", "--max-age", "0s"]).0, Some(0), "it is asked, and has no answer");
+    let other = home
+        .tapdeck(["probe", "claude", "quota", "--program", "./agent", "--only-cached", "--json"])
+        .env("ANTHROPIC_API_KEY", "of-somebody-else")
+        .output()
+        .expect("it runs");
+    assert_eq!(other.status.code(), Some(1), "another account");
+}
+
 #[test]
 fn without_an_account_or_a_program_there_is_a_clear_answer_and_no_cassette() {
     let home = Home::new();
@@ -83,7 +128,21 @@ fn without_an_account_or_a_program_there_is_a_clear_answer_and_no_cassette() {
 fn the_real_agents_as_they_were() {
     let home = Home::new();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cassettes/probes");
-    let cases: [(&str, &str, &str, &[&str]); 3] = [
+    let cases: [(&str, &str, &str, &[&str]); 4] = [
+        (
+            "gemini",
+            "models",
+            "models",
+            &[
+                "gemini-3.1-pro-preview",
+                "gemini-3-flash-preview",
+                "gemini-2.5-pro",
+                "gemini-3.5-flash-lite",
+                "gemini-3.8-flash",
+                "gemma-4-31b-it",
+                "gemma-4-26b-a4b-it",
+            ],
+        ),
         ("claude", "models", "models", &["Opus 5.5", "Default", "Fable 5.2", "Sonnet 5.5", "Haiku 5.5"]),
         (
             "codex",

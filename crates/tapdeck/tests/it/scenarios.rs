@@ -42,6 +42,36 @@ fn the_corpus_from_cassettes() {
     assert!(text(&output).contains("0 failed, 0 skipped"), "{}", text(&output));
 }
 
+/// Evidence is for everybody: nothing in it tells of the machine or the person that recorded it.
+#[test]
+fn nothing_of_a_machine_is_in_the_corpus() {
+    fn look(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).expect("listed").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                look(&path, found);
+                continue;
+            }
+            let bytes = match tapdeck_tape::cassette::Files::read(&path) {
+                // An archive of a cassette, as the text that is in it.
+                Ok(files) => files.iter().flat_map(|(_, bytes)| bytes.to_vec()).collect(),
+                Err(_) => fs::read(&path).expect("read"),
+            };
+            let text = String::from_utf8_lossy(&bytes);
+            // Folders of people and of builds, a login at a host, and what the programs of the corpus show of a machine.
+            for mark in ["/root/", "/work/", "/tmp/tapdeck-", "root@", "load average: 0", "load average: 1"] {
+                if text.contains(mark) {
+                    found.push(format!("{}: {mark}", path.display()));
+                }
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(&corpus(), &mut found);
+    look(&corpus().join("../agents"), &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn the_corpus_live() {
     let home = Home::new();

@@ -5,7 +5,8 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 in hexadecimal.
 pub fn digest_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or('0');
+    Sha256::digest(bytes).iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
 }
 
 /// Whether a text is a UUID in its usual spelling.

@@ -11,6 +11,7 @@ use super::raw::{self, At};
 use super::timeline::from_json;
 use super::{Assertion, ScenarioError};
 use crate::base64;
+use crate::cassette::names;
 
 pub(super) fn read(
     raw: At<raw::Assertion>,
@@ -142,6 +143,21 @@ fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
         };
         out.push(("service", Trace::Service { path, test, count }));
     }
+    let beside = [
+        ("final", names::FINAL, &raw.final_),
+        ("quota", names::QUOTA, &raw.quota),
+        ("discovery", names::DISCOVERY, &raw.discovery),
+        ("manifest", names::MANIFEST, &raw.manifest),
+        ("scrub_report", names::SCRUB, &raw.scrub_report),
+    ];
+    for (key, name, value) in beside {
+        let Some(value) = value else { continue };
+        if value.count.is_some() {
+            return Err(format!("count goes with service events; there is one {name}"));
+        }
+        let (path, test) = service_test(value)?;
+        out.push((key, Trace::Beside { name, path, test, absent: value.absent == Some(true) }));
+    }
     if let Some(end) = &raw.exit {
         out.push(("exit", Trace::Exit(exit(end)?)));
     }
@@ -208,7 +224,7 @@ fn service_test(raw: &raw::Service) -> Said<(JsonPath, JsonTest)> {
         (Some(value), None, None) => JsonTest::Is(from_json(value)),
         (None, Some(text), None) => JsonTest::Text(TextTest::Contains(text.clone())),
         (None, None, Some(text)) => JsonTest::Text(TextTest::Matches(pattern(text)?)),
-        _ => return Err("a service event wants one of is, contains and matches".into()),
+        _ => return Err("a value wants one of is, contains and matches".into()),
     };
     Ok((raw.path.parse()?, test))
 }

@@ -13,7 +13,8 @@ mod step;
 mod tests;
 mod timeline;
 
-use tapdeck_core::check::{Claim, millis};
+use tapdeck_core::check::{Claim, Condition, millis};
+use tapdeck_core::scrub::{Rule, Rules};
 use tapdeck_term::Size;
 
 use crate::cassette::ReplayMode;
@@ -55,6 +56,8 @@ pub struct Scenario {
     pub env: Option<EnvPolicy>,
     /// Where the session comes from when it is made anew.
     pub source: Option<Source>,
+    /// What must not be in the cassette, beside what never is.
+    pub scrub: Vec<Rule>,
     /// What is done to the program.
     pub steps: Vec<Step>,
     /// What must hold.
@@ -125,7 +128,7 @@ impl Scenario {
     /// # Errors
     /// With the line of whatever was not understood.
     pub fn parse(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Self, ScenarioError> {
-        let raw = raw::read(text)?;
+        let raw: raw::File = raw::read(text)?;
         let top = |what: String| ScenarioError { line: 1, what };
         let common = condition::Common::new(&raw.normalise, &raw.masks)?;
         let source = match (raw.program, raw.play) {
@@ -171,10 +174,37 @@ impl Scenario {
             replay: replay.unwrap_or(ReplayMode::Collapsed),
             env,
             source,
+            scrub: raw.scrub.into_iter().map(scrub_rule).collect::<Result<_, _>>()?,
             steps,
             assertions,
         })
     }
+}
+
+/// A claim, written as an assertion of a scenario is: `never: {contains: panic}`.
+///
+/// # Errors
+/// With the line of whatever was not understood.
+pub fn claim(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Claim, ScenarioError> {
+    assertion::read(raw::read(text)?, &condition::Common::default(), stored).map(|a| a.claim)
+}
+
+/// A condition, written as in a scenario: `{contains: ready, cursor: {row: 1}}`.
+///
+/// # Errors
+/// With the line of whatever was not understood.
+pub fn condition(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Condition, ScenarioError> {
+    let raw: raw::At<raw::Condition> = raw::read(text)?;
+    condition::read(&raw.value, raw.line, &condition::Common::default(), stored)
+}
+
+/// A rule, tried before it is believed.
+fn scrub_rule(raw: raw::At<raw::Scrub>) -> Result<Rule, ScenarioError> {
+    let line = raw.line;
+    let raw::Scrub { name, pattern, keep } = raw.value;
+    let rule = Rule { name, pack: "scenario".into(), pattern, keep, ..Rule::default() };
+    let tried = Rules::new(vec![rule.clone()], Vec::new());
+    tried.map(|_| rule).map_err(|e| ScenarioError { line, what: e.to_string() })
 }
 
 fn read_program(raw: raw::At<raw::Program>) -> Result<Program, ScenarioError> {

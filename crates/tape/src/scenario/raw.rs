@@ -151,6 +151,8 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) masks: Vec<At<Area>>,
     #[serde(default)]
+    pub(super) scrub: Vec<At<Scrub>>,
+    #[serde(default)]
     pub(super) steps: Vec<At<Step>>,
     #[serde(default, rename = "assert")]
     pub(super) assertions: Vec<At<Assertion>>,
@@ -269,6 +271,15 @@ pub(super) struct LongRule {
     pub(super) with: String,
 }
 
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scrub {
+    pub(super) name: String,
+    pub(super) pattern: String,
+    #[serde(default)]
+    pub(super) keep: String,
+}
+
 short_or_long!(
     /// A rule to normalise by: the name of one, or one of its own.
     Rule, Name(String), LongRule
@@ -372,6 +383,12 @@ pub(super) struct Assertion {
     pub(super) clipboard: Option<Vec<Clipboard>>,
     pub(super) replies: Option<Bytes>,
     pub(super) service: Option<Service>,
+    #[serde(rename = "final")]
+    pub(super) final_: Option<Service>,
+    pub(super) quota: Option<Service>,
+    pub(super) discovery: Option<Service>,
+    pub(super) manifest: Option<Service>,
+    pub(super) scrub_report: Option<Service>,
     pub(super) exit: Option<Exit>,
     pub(super) ended: Option<String>,
     pub(super) eof: Option<bool>,
@@ -422,12 +439,18 @@ pub(super) struct Clipboard {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Service {
+    #[serde(default = "whole")]
     pub(super) path: String,
     pub(super) is: Option<Value>,
     pub(super) contains: Option<String>,
     pub(super) matches: Option<String>,
     pub(super) count: Option<Count>,
     pub(super) absent: Option<bool>,
+}
+
+/// The path of a value itself.
+fn whole() -> String {
+    "$".to_owned()
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -442,8 +465,8 @@ short_or_long!(
     Exit, Short(String), LongExit
 );
 
-/// Reads the file's own types.
-pub(super) fn read(text: &str) -> Result<File, ScenarioError> {
+/// Reads a file, or a part of one.
+pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options(text, options).map_err(|e| {
         let line = e.location().map_or(1, |l| l.line());

@@ -26,6 +26,8 @@ normalise:
   - {name: build, pattern: 'b\d+', with: '<build>'}
 masks:
   - {rows: 4, cols: 10-}
+scrub:
+  - {name: build, pattern: 'b(\d+)', keep: "."}
 play:
   - write: "\e]2;hello\e\\name: "
   - {input: "\r", key: Enter, after: 500ms}
@@ -67,7 +69,8 @@ fn a_whole_scenario() {
     let scenario = parse(WHOLE).expect("it is understood");
     assert_eq!(scenario.cassette.id.as_deref(), Some("01890a5d-ac96-774b-bcce-b302099a8057"));
     assert_eq!((scenario.size, scenario.replay), (Size::new(30, 4), ReplayMode::Scaled(0.5)));
-    assert_eq!(scenario.assertions[2].line, 30);
+    assert_eq!(scenario.assertions[2].line, 32);
+    assert_eq!((scenario.scrub[0].name.as_str(), scenario.scrub[0].keep.as_str()), ("build", "."));
     let Some(Source::Play(play)) = &scenario.source else { panic!("a play") };
     let claims: Vec<Claim> = scenario.assertions.iter().map(|a| a.claim.clone()).collect();
     let verdicts = evaluate(&play.timeline(scenario.size), &claims);
@@ -93,6 +96,46 @@ fn a_timeline_survives_its_cassette() {
     let end =
         |t: &tapdeck_core::check::Timeline| (t.end.at.t_ms, t.end.exit, t.end.cause, t.end.eof, t.end.leaked);
     assert_eq!(end(&before), end(&after));
+}
+
+/// What stands beside the events of a cassette can be asserted as well.
+#[test]
+fn what_stands_beside_the_events() {
+    let text = r#"play: [{write: hello}, {exit: 0}]
+assert:
+  - {final: {path: $.exit.code, is: 0}}
+  - {final: {path: $.final_text, matches: "^hel+o"}}
+  - {final: {path: $.usage.tokens, absent: true}}
+  - {manifest: {path: $.terminal.emulator.name, contains: tapdeck}}
+  - {scrub_report: {path: $.status, is: not_scrubbed}}
+  - {quota: {path: "$.windows[*].state", is: ok}}
+  - {discovery: {absent: true}}
+  - {final: {path: $.exit.code, is: 1}}
+  - {discovery: {path: "$.models[0]"}}
+  - {final: {path: $.final_text, absent: true}}
+"#;
+    let scenario = parse(text).expect("it is understood");
+    let Some(Source::Play(play)) = &scenario.source else { panic!("a play") };
+    let window = crate::cassette::QuotaWindow { state: "ok".into(), ..Default::default() };
+    let mut closing = crate::cassette::tests::closing();
+    closing.quota = Some(crate::cassette::Quota { windows: vec![window], ..Default::default() });
+    closing.discovery = None;
+    let files = record(&play.timeline(scenario.size), 1, closing).expect("small enough");
+    let after = timeline(&crate::cassette::Cassette::from_files(&files).expect("whole"));
+    let claims: Vec<Claim> = scenario.assertions.iter().map(|a| a.claim.clone()).collect();
+    let said: Vec<String> = evaluate(&after, &claims)
+        .into_iter()
+        .map(|v| v.err().map(|f| f.message).unwrap_or_default())
+        .collect();
+    assert_eq!(said[..7], [""; 7], "{claims:?}");
+    assert_eq!(
+        said[7..],
+        [
+            "final.json has 0 at $.exit.code",
+            "the cassette has no discovery.json",
+            "final.json has something at $.final_text"
+        ]
+    );
 }
 
 #[test]
@@ -132,6 +175,9 @@ fn whatever_is_not_understood_is_an_error_with_its_line() {
         ("assert:\n  - {screen: {file: ../../etc/passwd}}\n", 2, "beside"),
         ("normalise:\n  - moon\n", 2, "moon"),
         ("masks:\n  - {}\n", 2, "mask"),
+        ("scrub:\n  - {name: x, pattern: '('}\n", 2, "x"),
+        ("scrub:\n  - {name: x, pattern: 'a*'}\n", 2, "empty"),
+        ("assert:\n  - {final: {path: $.a, count: 2}}\n", 2, "count"),
         ("size: 80\n", 1, "80"),
         ("size: 80x99999\n", 1, "99999"),
         ("replay: later\n", 1, "later"),

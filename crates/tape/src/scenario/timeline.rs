@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
 use tapdeck_term::Size;
 
-use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal};
+use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
 
 /// The type of the service events that give a moment its name; it is that of the markers of other formats.
 const MARK: &str = "tapdeck.marker";
@@ -53,7 +53,24 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
             eof: fact("eof").and_then(Value::as_bool),
             leaked,
         },
+        beside: beside(cassette),
     }
+}
+
+/// What a cassette keeps beside its events.
+fn beside(cassette: &Cassette) -> Vec<(&'static str, Json)> {
+    fn value(part: &impl serde::Serialize) -> Json {
+        // They were read as JSON, so they can be written as such.
+        from_json(&serde_json::to_value(part).unwrap_or_default())
+    }
+    let mut all = vec![
+        (names::MANIFEST, value(&cassette.manifest)),
+        (names::FINAL, value(&cassette.outcome)),
+        (names::SCRUB, value(&cassette.scrub_report)),
+    ];
+    all.extend(cassette.quota.as_ref().map(|quota| (names::QUOTA, value(quota))));
+    all.extend(cassette.discovery.as_ref().map(|discovery| (names::DISCOVERY, value(discovery))));
+    all
 }
 
 /// The facts about a session's end that go into `final.json`.

@@ -262,7 +262,7 @@ impl RecordArgs {
             .iter()
             .filter(|(name, _)| telling(name))
             .filter_map(|(name, _)| Some((format!("variable {name}"), environment.get(name)?)));
-        let rules = scrub_rules(&self.scrub, &[("work folder", &cwd), ("home", &home)], secrets);
+        let rules = scrub_rules(&self.scrub, &[], &[("work folder", &cwd), ("home", &home)], secrets);
         rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::USAGE))
     }
 

@@ -1,5 +1,7 @@
 //! `tapdeck probe`: the facts that only an agent's screen shows, read by rules that are data.
 
+mod cache;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,9 +10,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
+use tapdeck_host::Clock;
 use tapdeck_host::cassette::{CassetteFolder, diagnostics_folder, rfc3339, scrub_rules};
-use tapdeck_host::probe::{Agent, Facts, Probe, ProbeOptions, Probed, Status, agent, probe, read_cassette};
-use tapdeck_tape::cassette::{Cassette, Discovery, Exit, Quota};
+use tapdeck_host::probe::{
+    Agent, Facts, Probe, ProbeOptions, Probed, Status, agent, probe, probe_folder, read_cassette,
+};
+use tapdeck_tape::cassette::{Cassette, Discovery, Exit, Quota, digest_hex};
 
 use super::cassette::begin;
 use crate::ending::{Ending, code, print, say};
@@ -21,15 +26,17 @@ use crate::{human, parse};
 #[command(after_help = "\
 The answer is one of ok, unauthenticated, unavailable and error; the exit code is 0 for ok and 1 for
 the others. A panel counts only if it was drawn after the command, is complete and stands still.
-Quota may be believed for 15 minutes, models and levels for a day.
+Quota may be believed for 15 minutes, models and levels for a day: --cached takes an earlier answer
+for so long, and asks the agent only then.
 
 Examples:
   tapdeck probe claude quota
   tapdeck probe codex models --json
   tapdeck probe claude quota --cassette cassettes/claude-quota
+  tapdeck probe claude quota --cached --json                    from an earlier probe while it is fresh
   tapdeck probe claude quota --from cassettes/claude-quota      with no program at all")]
 pub(crate) struct ProbeArgs {
-    /// The agent: claude or codex
+    /// The agent: claude, codex or gemini, or one with rules of your own
     #[arg(value_name = "AGENT")]
     agent: String,
     /// What to read
@@ -56,6 +63,15 @@ pub(crate) struct ProbeArgs {
     /// Read a cassette of an earlier probe instead of running the program
     #[arg(long, value_name = "CASSETTE")]
     from: Option<PathBuf>,
+    /// Take what an earlier probe found while it may be believed; otherwise ask the agent
+    #[arg(long, conflicts_with_all = ["from", "cassette"])]
+    cached: bool,
+    /// The same, but never start the agent: exit code 1 when there is nothing that may be believed
+    #[arg(long, conflicts_with_all = ["from", "cassette", "cached"])]
+    only_cached: bool,
+    /// Believe an answer for this long, instead of as long as is usual for what was asked
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    max_age: Option<Duration>,
     /// Answer in JSON
     #[arg(long)]
     json: bool,
@@ -103,13 +119,22 @@ pub(crate) fn run(args: &ProbeArgs) -> Ending {
 
 fn answer(args: &ProbeArgs) -> Result<Status, Fail> {
     let usage = |e: tapdeck_host::probe::FlowError| (e.to_string(), code::USAGE);
-    let agent = agent(&args.agent).map_err(usage)?;
+    let own = crate::agents::own(&args.agent).map_err(|e| (e, code::IO))?;
+    let agent = agent(&args.agent, own.as_deref()).map_err(usage)?;
     let flow = agent.probe(args.what.name()).map_err(usage)?;
+    let shown = Shown { agent: &agent, flow: &flow, max_age: args.max_age, cached: false };
     if let Some(path) = &args.from {
         let cassette = Cassette::open(path).map_err(|e| (format!("{}: {e}", path.display()), code::IO))?;
         let (status, detail, facts) = read_cassette(&agent, &flow, &cassette);
-        let at = cassette.manifest.harness.captured_at.clone();
-        args.show(&Shown { agent: &agent, flow: &flow, status, detail: &detail, facts: &facts, at: &at });
+        let at = &cassette.manifest.harness.captured_at;
+        args.show(&shown, &Answer { status, detail: &detail, facts: &facts, at });
+        return Ok(status);
+    }
+    let program = args.program.clone().unwrap_or_else(|| agent.program.as_str().into());
+    let place = cache::place(&agent, &flow, &program);
+    if (args.cached || args.only_cached)
+        && let Some(status) = remembered(args, Shown { cached: true, ..shown }, &place)
+    {
         return Ok(status);
     }
     let options = ProbeOptions {
@@ -123,11 +148,35 @@ fn answer(args: &ProbeArgs) -> Result<Status, Fail> {
     let at = rfc3339(probed.captured_ns);
     let kept = args.keep(&agent, &flow, &mut probed)?;
     let Probed { status, detail, facts, .. } = &probed;
-    args.show(&Shown { agent: &agent, flow: &flow, status: *status, detail, facts, at: &at });
+    let answer = Answer { status: *status, detail, facts, at: &at };
+    args.show(&shown, &answer);
     if let Some(kept) = kept {
         say(kept);
     }
+    if *status == Status::Ok
+        && let Err(e) = cache::store(&place, &shown.kept(args.what, &answer))
+    {
+        say(format_args!("the answer is not kept for --cached: {}: {e}", place.display()));
+    }
     Ok(probed.status)
+}
+
+/// An earlier answer, where it is to be taken; `None` when the program has to be asked.
+fn remembered(args: &ProbeArgs, shown: Shown<'_>, place: &Path) -> Option<Status> {
+    let kept = cache::load(place);
+    let at = kept.as_ref().map(cache::Kept::captured_at).unwrap_or_default();
+    let fresh = shown.is_fresh(at);
+    if !fresh && !args.only_cached {
+        return None;
+    }
+    let facts = kept.as_ref().map(cache::Kept::facts).unwrap_or_default();
+    let (status, detail) = match &kept {
+        Some(_) if fresh => (Status::Ok, format!("found by the probe of {at}")),
+        Some(_) => (Status::Error, format!("the last probe was at {at}, too long ago to be believed")),
+        None => (Status::Error, "no probe has found anything yet".to_owned()),
+    };
+    args.show(&shown, &Answer { status, detail: &detail, facts: &facts, at });
+    Some(status)
 }
 
 impl ProbeArgs {
@@ -141,8 +190,8 @@ impl ProbeArgs {
             return Ok(None);
         }
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-        let cwd = self.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-        let rules = scrub_rules(&[], &[("work folder", &cwd), ("home", &home)], []);
+        let cwd = self.cwd.clone().unwrap_or_else(probe_folder);
+        let rules = scrub_rules(&[], &[], &[("work folder", &cwd), ("home", &home)], []);
         rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::INTERNAL))
     }
 
@@ -158,7 +207,11 @@ impl ProbeArgs {
         m.harness.account_class.clone_from(&probed.facts.plan);
         m.harness.freshness_window = Some(window(flow));
         m.command.workdir_policy = if self.cwd.is_some() { "given" } else { "temporary" }.into();
-        m.command.argv = probed.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        let path = probed.argv.first().map(|p| digest_hex(p.to_string_lossy().as_bytes()));
+        m.harness.binary_path_digest_sha256 = path;
+        // Where the program lies is the machine's business, and stands there as a digest.
+        let args = probed.argv.iter().skip(1).map(|a| a.to_string_lossy().into_owned());
+        m.command.argv = [agent.program.clone()].into_iter().chain(args).collect();
         m.command.env_allowlist = probed.environment.names();
         m.command.timeout_ms = Some(self.timeout.as_millis() as u64);
         m.terminal.term = probed.environment.get("TERM");
@@ -190,11 +243,11 @@ impl ProbeArgs {
         Ok(Some(format!("no cassette was made; the traces are in {}", place.display())))
     }
 
-    fn show(&self, shown: &Shown<'_>) {
+    fn show(&self, shown: &Shown<'_>, answer: &Answer<'_>) {
         if self.json {
-            print(format_args!("{}\n", human::json(&shown.to_json(self.what))));
+            print(format_args!("{}\n", human::json(&shown.to_json(self.what, answer))));
         } else {
-            print(format_args!("{}", shown.to_text()));
+            print(format_args!("{}", shown.to_text(answer)));
         }
     }
 }
@@ -226,48 +279,79 @@ fn discovery(flow: &Probe, facts: &Facts, at: &str) -> Discovery {
 }
 
 /// An answer.
-struct Shown<'a> {
-    agent: &'a Agent,
-    flow: &'a Probe,
+struct Answer<'a> {
     status: Status,
     detail: &'a str,
     facts: &'a Facts,
     at: &'a str,
 }
 
+/// What an answer is to, and for how long it may be believed.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    agent: &'a Agent,
+    flow: &'a Probe,
+    max_age: Option<Duration>,
+    cached: bool,
+}
+
 impl Shown<'_> {
-    fn to_json(&self, what: What) -> Value {
-        let body = match what.is_quota() {
-            true => serde_json::to_value(quota(self.agent, self.flow, self.status, self.facts, self.at)),
-            false => serde_json::to_value(discovery(self.flow, self.facts, self.at)),
-        };
-        let key = if what.is_quota() { "quota" } else { "discovery" };
-        json!({
-            "agent": self.agent.name, "probe": self.flow.name, "status": self.status, "detail": self.detail,
-            key: body.unwrap_or_default(),
-        })
+    fn is_fresh(&self, at: &str) -> bool {
+        let window = self.max_age.unwrap_or(Duration::from_secs(60 * self.flow.fresh_minutes));
+        cache::is_fresh(at, window, Clock::start().wall_start_ns())
     }
 
-    fn to_text(&self) -> String {
-        let mut text = format!(
-            "{} {}: {} ({})\n",
-            self.agent.name,
-            self.flow.name,
-            self.status,
-            human::printable(self.detail)
-        );
-        if let Some(plan) = &self.facts.plan {
+    fn kept(&self, what: What, answer: &Answer<'_>) -> cache::Kept {
+        let Answer { status, facts, at, .. } = answer;
+        match what.is_quota() {
+            true => {
+                cache::Kept { quota: Some(quota(self.agent, self.flow, *status, facts, at)), discovery: None }
+            }
+            false => cache::Kept { quota: None, discovery: Some(discovery(self.flow, facts, at)) },
+        }
+    }
+
+    fn to_json(self, what: What, answer: &Answer<'_>) -> Value {
+        let fresh = self.is_fresh(answer.at);
+        let mut value = json!({
+            "agent": self.agent.name, "probe": self.flow.name, "status": answer.status, "detail": answer.detail,
+            "fresh": fresh, "cached": self.cached,
+        });
+        let kept = serde_json::to_value(self.kept(what, answer)).unwrap_or_default();
+        if let (Value::Object(value), Value::Object(kept)) = (&mut value, kept) {
+            value.extend(kept);
+            if what.is_quota() {
+                // Whoever does not know must take it that there is nothing left.
+                let blocked = answer.facts.windows.iter().any(|w| w.state == "blocked");
+                let limited = answer.status != Status::Ok || !fresh || blocked;
+                value.insert("limited".into(), limited.into());
+            }
+        }
+        value
+    }
+
+    fn to_text(self, answer: &Answer<'_>) -> String {
+        let Answer { status, detail, facts, at } = answer;
+        let mut text =
+            format!("{} {}: {status} ({})\n", self.agent.name, self.flow.name, human::printable(detail));
+        if let Some(plan) = &facts.plan {
             text.push_str(&format!("  plan       {}\n", human::printable(plan)));
         }
-        for w in &self.facts.windows {
+        for w in &facts.windows {
             let resets = w.resets_at.as_ref().map(|r| format!(", resets {r}")).unwrap_or_default();
             let line = format!("{}: {}% used{resets}, {}", w.name, w.used_percent.unwrap_or(0.0), w.state);
             text.push_str(&format!("  {}\n", human::printable(&line)));
         }
-        for (name, list) in [("models", &self.facts.models), ("levels", &self.facts.reasoning)] {
+        for (name, list) in [("models", &facts.models), ("levels", &facts.reasoning)] {
             if !list.is_empty() {
                 text.push_str(&format!("  {name:<10} {}\n", human::printable(&list.join(", "))));
             }
+        }
+        if *status == Status::Ok && !self.is_fresh(at) {
+            text.push_str(&format!(
+                "  stale      found at {}: no longer to be believed\n",
+                human::printable(at)
+            ));
         }
         text
     }

@@ -1,0 +1,108 @@
+//! What earlier probes found, kept for as long as it may be believed: `$XDG_STATE_HOME/tapdeck/probes`. An answer is
+//! kept under everything that decides whose it is (program, home, the variables that name an account), so that
+//! one account's is never taken for another's; of those only a digest is kept.
+
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tapdeck_host::cassette::rfc3339;
+use tapdeck_host::probe::{Agent, Facts, Probe};
+use tapdeck_host::state_folder;
+use tapdeck_tape::cassette::{Discovery, Quota, digest_hex};
+
+use crate::out_file::OutFile;
+
+/// No answer is longer.
+const MAX: u64 = 1 << 20;
+/// A clock that was set back a little does not make an answer come from the future.
+const SLACK: Duration = Duration::from_secs(60);
+
+/// What is kept of a probe.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) quota: Option<Quota>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) discovery: Option<Discovery>,
+}
+
+impl Kept {
+    /// When it was found.
+    pub(super) fn captured_at(&self) -> &str {
+        let quota = self.quota.as_ref().map(|q| q.captured_at.as_str());
+        quota.or_else(|| self.discovery.as_ref().map(|d| d.captured_at.as_str())).unwrap_or_default()
+    }
+
+    /// What was found.
+    pub(super) fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        if let Some(quota) = &self.quota {
+            facts.windows.clone_from(&quota.windows);
+            facts.plan.clone_from(&quota.account_class);
+        }
+        if let Some(discovery) = &self.discovery {
+            facts.models.clone_from(&discovery.models);
+            facts.reasoning.clone_from(&discovery.reasoning_levels);
+        }
+        facts
+    }
+}
+
+/// Whether something that was found then may be believed now.
+pub(super) fn is_fresh(captured_at: &str, window: Duration, now_ns: u64) -> bool {
+    let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    // Moments are written alike, so their order is that of their texts.
+    let (oldest, newest) = (rfc3339(now_ns.saturating_sub(ns(window))), rfc3339(now_ns + ns(SLACK)));
+    captured_at.len() == oldest.len() && *oldest <= *captured_at && *captured_at <= *newest
+}
+
+/// Where the answer of a probe is kept.
+pub(super) fn place(agent: &Agent, flow: &Probe, program: &std::ffi::OsStr) -> PathBuf {
+    let mut whose = program.as_bytes().to_vec();
+    for name in ["HOME"].into_iter().chain(agent.env.iter().map(String::as_str)) {
+        let value = std::env::var_os(name);
+        whose.extend([0, u8::from(value.is_some())]);
+        whose.extend_from_slice(value.unwrap_or_default().as_bytes());
+    }
+    let whose = &digest_hex(&whose)[..16];
+    state_folder().join("probes").join(format!("{}-{}-{whose}.json", agent.name, flow.name))
+}
+
+/// What is kept there. What cannot be read is as good as nothing: the probe is made anew.
+pub(super) fn load(place: &std::path::Path) -> Option<Kept> {
+    let mut text = String::new();
+    std::fs::File::open(place).ok()?.take(MAX).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Keeps an answer.
+pub(super) fn store(place: &std::path::Path, kept: &Kept) -> io::Result<()> {
+    if let Some(folder) = place.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = OutFile::create(place, true)?;
+    file.write_all(&serde_json::to_vec(kept).map_err(io::Error::other)?)?;
+    file.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_grow_old() {
+        let now = 1_709_251_199_000_000_000;
+        let quarter = Duration::from_secs(15 * 60);
+        let at = |minutes: u64| rfc3339(now - minutes * 60_000_000_000);
+        assert!(is_fresh(&at(0), quarter, now) && is_fresh(&at(15), quarter, now));
+        assert!(!is_fresh(&at(16), quarter, now));
+        assert!(is_fresh(&rfc3339(now + 30_000_000_000), quarter, now));
+        for odd in [&rfc3339(now + 300_000_000_000), "", "2024-02-29", "yesterday", "9999-99-99T99:99:99Z"] {
+            assert!(!is_fresh(odd, quarter, now), "{odd}");
+        }
+    }
+}
