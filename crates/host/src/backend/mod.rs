@@ -16,10 +16,12 @@ mod in_process;
 mod local;
 mod pipes;
 mod place;
-#[cfg(feature = "docker")]
+#[cfg(any(feature = "docker", feature = "ssh"))]
 mod remote;
 mod replay;
 mod spawn;
+#[cfg(feature = "ssh")]
+mod ssh;
 
 pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};

@@ -127,6 +127,9 @@ impl Place {
             Place::Docker(place) => {
                 Ok(Box::new(super::docker::Docker::start(place, command, terminal, front)?))
             }
+            #[cfg(feature = "ssh")]
+            Place::Ssh(place) => Ok(Box::new(super::ssh::Ssh::start(place, command, terminal, front)?)),
+            #[cfg(not(all(feature = "docker", feature = "ssh")))]
             other => {
                 let _ = front;
                 Err(SpawnError::unreachable(other, "this tapdeck was built without it"))

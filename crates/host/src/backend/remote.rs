@@ -1,8 +1,12 @@
-//! What backends behind a connection have in common: the end of output that is still on its way when the program has
-//! ended, the keys that stand for signals, and exit codes that stand for them.
+//! What backends behind a connection have in common: the verdict on how the program ended, the end of output that is
+//! still on its way then, and the keys that stand for signals.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::termios::{SpecialCodeIndex, Termios};
 use tapdeck_core::{Exit, Stamp};
 
@@ -58,6 +62,33 @@ impl Drain {
     }
 }
 
+/// How the program ended, and a descriptor that is readable once that is known.
+pub(super) struct Verdict {
+    exit: Mutex<Option<Result<Exit, String>>>,
+    wake: OwnedFd,
+}
+
+impl Verdict {
+    pub(super) fn new() -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { exit: Mutex::default(), wake })
+    }
+
+    /// The first verdict stands.
+    pub(super) fn give(&self, verdict: Result<Exit, String>) {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(verdict);
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    pub(super) fn get(&self) -> Option<Result<Exit, String>> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
 /// The keys of a far terminal that stand for something.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
@@ -101,15 +132,6 @@ impl Keys {
     }
 }
 
-/// How a program ended whose far side tells only a code: above 128 it is by convention a signal.
-pub(super) fn exit_of_code(code: i64) -> Exit {
-    match i32::try_from(code) {
-        Ok(code @ 129..=159) => Exit::Signal(code - 128),
-        Ok(code) => Exit::Code(code),
-        Err(_) => Exit::Code(255),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,12 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_and_keys() {
-        assert_eq!(exit_of_code(7), Exit::Code(7));
-        assert_eq!(exit_of_code(137), Exit::Signal(9));
-        assert_eq!(exit_of_code(128), Exit::Code(128));
-        assert_eq!(exit_of_code(255), Exit::Code(255));
-        assert_eq!(exit_of_code(i64::MAX), Exit::Code(255));
+    fn keys_stand_for_signals() {
         let keys = Keys::of(None);
         assert_eq!((keys.of_signal(libc::SIGINT), keys.of_signal(libc::SIGTERM)), (Some(3), None));
         assert_eq!(keys.end_of_input(true, Duration::from_secs(2)), EndOfInput::Send(4, 2));

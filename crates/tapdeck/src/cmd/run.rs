@@ -26,6 +26,7 @@ Examples:
   tapdeck run --timeout 10m -- make test
   tapdeck run -d --name build -- bash    start it without a terminal; see tapdeck attach, ls, peek, send
   tapdeck run --on docker:debian:12 --mount .:/work --cwd /work -- bash
+  tapdeck run --on ssh:ada@example.org   a shell there, shared and recorded like one here
   tapdeck run --bus unix:/run/user/1000/agent.sock -- claude
   tapdeck run --no-pty -- sh -c 'echo out; echo err >&2' 2>errors")]
 pub(crate) struct RunArgs {

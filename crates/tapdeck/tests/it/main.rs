@@ -10,6 +10,7 @@ mod cassette;
 mod convert;
 mod faults;
 mod live;
+mod places;
 mod plain;
 mod play;
 mod probe;

@@ -2,12 +2,10 @@
 //! never holds up the session. Requests of a kind overtake each other; only the newest counts.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, eventfd};
-use tapdeck_core::{Exit, WinSize};
+use tapdeck_core::WinSize;
 
 /// How many different signals may wait.
 const SIGNALS: usize = 16;
@@ -35,33 +33,6 @@ impl Wanted {
         if !self.signals.contains(&order) && self.signals.len() < SIGNALS {
             self.signals.push(order);
         }
-    }
-}
-
-/// How the program ended, and a descriptor that is readable once that is known.
-pub(super) struct Verdict {
-    exit: Mutex<Option<Result<Exit, String>>>,
-    wake: OwnedFd,
-}
-
-impl Verdict {
-    pub(super) fn new() -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { exit: Mutex::default(), wake })
-    }
-
-    /// The first verdict stands.
-    pub(super) fn give(&self, verdict: Result<Exit, String>) {
-        self.exit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(verdict);
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-
-    pub(super) fn get(&self) -> Option<Result<Exit, String>> {
-        self.exit.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
     }
 }
 

@@ -19,9 +19,9 @@ use std::time::Duration;
 use tapdeck_core::check::signal_name;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
-use super::remote::{Drain, Keys};
+use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, EndOfInput, Got, Stop, Watch};
-use desk::{Desk, Verdict};
+use desk::Desk;
 use frames::{Frames, Took};
 use http::Socket;
 

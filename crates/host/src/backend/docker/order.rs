@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tapdeck_core::{Exit, WinSize};
 
-use super::super::remote::exit_of_code;
-use super::desk::{Verdict, Wanted};
+use super::super::remote::Verdict;
+use super::desk::Wanted;
 use super::engine::{Engine, EngineError, escape};
 
 /// How often, and how many times, an engine is asked how a program ended whose output has.
@@ -145,4 +145,28 @@ pub(super) fn remove(engine: &Engine, id: &str) {
 /// How a program ended, as the engine says it.
 pub(super) fn exit_of(code: &Value) -> Exit {
     code.as_i64().map_or(Exit::Code(255), exit_of_code)
+}
+
+/// How a program ended whose far side tells only a code: above 128 it is by convention a signal.
+fn exit_of_code(code: i64) -> Exit {
+    match i32::try_from(code) {
+        Ok(code @ 129..=159) => Exit::Signal(code - 128),
+        Ok(code) => Exit::Code(code),
+        Err(_) => Exit::Code(255),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_above_128_are_signals() {
+        let cases =
+            [(7, Exit::Code(7)), (137, Exit::Signal(9)), (128, Exit::Code(128)), (255, Exit::Code(255))];
+        for (code, exit) in cases {
+            assert_eq!(exit_of(&json!(code)), exit);
+        }
+        assert_eq!((exit_of(&json!(i64::MAX)), exit_of(&Value::Null)), (Exit::Code(255), Exit::Code(255)));
+    }
 }

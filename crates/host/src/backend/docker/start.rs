@@ -9,9 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::super::place::{Container, DockerPlace, Front, Place};
-use super::super::remote::{Drain, Keys};
+use super::super::remote::{Drain, Keys, Verdict};
 use super::super::{CommandSpec, SpawnError, TerminalSetup};
-use super::desk::{Desk, Verdict};
+use super::desk::Desk;
 use super::engine::{Engine, EngineError, EngineResult, Watched, endpoint, escape};
 use super::frames::{Frames, Took};
 use super::http::{HttpError, Socket};

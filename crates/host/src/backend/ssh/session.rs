@@ -1,0 +1,323 @@
+//! A program on the far side, once one is known there: its terminal, its command, and the bytes both ways.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use russh::client::Msg;
+use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Disconnect, Pty, Sig};
+use tapdeck_core::check::{signal_name, signal_number};
+use tapdeck_core::{Exit, WinSize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::super::remote::Verdict;
+use super::super::{CommandSpec, Stop};
+use super::connect::Connection;
+
+/// After a signal that is to end the program: how long it has before its terminal is taken away. Some servers pass no
+/// signals on; without its terminal a program ends by itself.
+const HUNG_UP: Duration = Duration::from_secs(5);
+const KILLED: Duration = Duration::from_millis(300);
+/// How long the far side has to close what we have closed.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What the driver asks for while the program runs.
+#[derive(Debug)]
+pub(super) enum Order {
+    Resize(WinSize),
+    Signal(i32),
+    Stop(Stop),
+}
+
+/// What to run, ready to be said.
+pub(super) struct Program {
+    pub(super) command: CommandSpec,
+    pub(super) terminal: Option<Terminal>,
+}
+
+/// The terminal that it gets.
+pub(super) struct Terminal {
+    pub(super) term: String,
+    pub(super) size: WinSize,
+    pub(super) modes: Vec<(Pty, u32)>,
+}
+
+/// Our ends of the program's streams.
+pub(super) struct Streams {
+    pub(super) both: UnixStream,
+    pub(super) err: Option<UnixStream>,
+}
+
+/// A program that runs.
+pub(super) struct Running {
+    reader: ChannelReadHalf,
+    writer: ChannelWriteHalf<Msg>,
+}
+
+/// Starts the program.
+pub(super) async fn start(connection: &Connection, program: &Program) -> Result<Running, String> {
+    let channel = connection.handle.channel_open_session().await;
+    let channel = channel.map_err(|e| format!("it opens no session: {e}"))?;
+    let (mut reader, writer) = channel.split();
+    let lost = |e: russh::Error| e.to_string();
+    if let Some(Terminal { term, size, modes }) = &program.terminal {
+        let (cols, rows) = (u32::from(size.cols), u32::from(size.rows));
+        let (x, y) = (u32::from(size.x_pixels), u32::from(size.y_pixels));
+        writer.request_pty(true, term, cols, rows, x, y, modes).await.map_err(lost)?;
+        if !granted(&mut reader).await? {
+            return Err("it gives no terminal: try --no-pty".into());
+        }
+    }
+    // Servers take few variables this way; the others are set by the command itself.
+    let mut refused = Vec::new();
+    for (name, value) in &program.command.env {
+        let Some(value) = value else { continue };
+        let (Some(key), Some(text)) = (name.to_str(), value.to_str()) else {
+            return Err(format!("the variable {name:?} is no UTF-8, which the protocol needs"));
+        };
+        if key == "TERM" && program.terminal.is_some() {
+            continue;
+        }
+        writer.set_env(true, key, text).await.map_err(lost)?;
+        if !granted(&mut reader).await? {
+            refused.push((key, text));
+        }
+    }
+    match command_line(&program.command, &refused) {
+        Some(line) => writer.exec(true, line).await.map_err(lost)?,
+        None => writer.request_shell(true).await.map_err(lost)?,
+    }
+    if !granted(&mut reader).await? {
+        return Err("it does not start the program".into());
+    }
+    Ok(Running { reader, writer })
+}
+
+/// Whether a request was granted. Nothing else comes before the program runs.
+async fn granted(reader: &mut ChannelReadHalf) -> Result<bool, String> {
+    loop {
+        match reader.wait().await {
+            Some(ChannelMsg::Success) => return Ok(true),
+            Some(ChannelMsg::Failure) => return Ok(false),
+            Some(ChannelMsg::Close) | None => return Err("it closed the session".into()),
+            Some(_) => {}
+        }
+    }
+}
+
+/// The line that the far shell is given; none for the login shell itself.
+fn command_line(command: &CommandSpec, variables: &[(&str, &str)]) -> Option<Vec<u8>> {
+    if command.argv.is_empty() && command.cwd.is_none() && variables.is_empty() {
+        return None;
+    }
+    let mut line = Vec::new();
+    if let Some(cwd) = &command.cwd {
+        line.extend_from_slice(b"cd ");
+        quote(&mut line, cwd.as_os_str().as_bytes());
+        line.extend_from_slice(b" && ");
+    }
+    line.extend_from_slice(b"exec");
+    if !variables.is_empty() {
+        line.extend_from_slice(b" env");
+        for (name, value) in variables {
+            line.push(b' ');
+            quote(&mut line, format!("{name}={value}").as_bytes());
+        }
+    }
+    if command.argv.is_empty() {
+        line.extend_from_slice(b" \"$SHELL\" -l");
+    }
+    for word in &command.argv {
+        line.push(b' ');
+        quote(&mut line, word.as_bytes());
+    }
+    Some(line)
+}
+
+/// A word in which nothing means anything to a shell.
+fn quote(line: &mut Vec<u8>, word: &[u8]) {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-./,:+@%".contains(b);
+    if !word.is_empty() && word.iter().all(plain) {
+        return line.extend_from_slice(word);
+    }
+    line.push(b'\'');
+    for byte in word {
+        match byte {
+            b'\'' => line.extend_from_slice(br"'\''"),
+            byte => line.push(*byte),
+        }
+    }
+    line.push(b'\'');
+}
+
+/// Carries bytes and orders until the program has ended and its output is out. The orders' end is that of the session.
+pub(super) async fn run(
+    connection: Connection,
+    running: Running,
+    streams: Streams,
+    mut orders: UnboundedReceiver<Order>,
+    verdict: Arc<Verdict>,
+) {
+    let Running { mut reader, writer } = running;
+    let (mut input, mut out) = streams.both.into_split();
+    let mut err = streams.err;
+    let stopped = std::cell::Cell::new(None);
+    let output = async {
+        let mut ended = None;
+        while let Some(message) = reader.wait().await {
+            let written = match message {
+                ChannelMsg::Data { data } => out.write_all(&data).await,
+                ChannelMsg::ExtendedData { data, ext: 1 } => match &mut err {
+                    Some(err) => err.write_all(&data).await,
+                    None => out.write_all(&data).await,
+                },
+                ChannelMsg::ExitStatus { exit_status } => {
+                    // A death by signal has a message of its own.
+                    ended = Some(Exit::Code(i32::try_from(exit_status).unwrap_or(255)));
+                    Ok(())
+                }
+                ChannelMsg::ExitSignal { signal_name, .. } => {
+                    ended = Some(Exit::Signal(number_of(&signal_name)));
+                    Ok(())
+                }
+                ChannelMsg::Close => break,
+                _ => Ok(()),
+            };
+            if let Some(exit) = ended {
+                verdict.give(Ok(exit));
+            }
+            // The driver is gone, and the session with it.
+            if written.is_err() {
+                break;
+            }
+        }
+    };
+    let pump_input = async {
+        let mut buf = vec![0; 32 * 1024];
+        loop {
+            match input.read(&mut buf).await {
+                Ok(n) if n > 0 => {
+                    if writer.data(&buf[..n]).await.is_err() {
+                        break;
+                    }
+                }
+                _ => {
+                    let _ = writer.eof().await;
+                    break;
+                }
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    let obey = async {
+        let mut close_at = None;
+        loop {
+            let deadline = async {
+                match close_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let order = tokio::select! {
+                order = orders.recv() => order,
+                () = deadline => {
+                    stopped.set(Some(libc::SIGKILL));
+                    let _ = writer.signal(Sig::KILL).await;
+                    let _ = writer.close().await;
+                    tokio::time::sleep(FAREWELL).await;
+                    return;
+                }
+            };
+            let Some(order) = order else { return };
+            // A connection that is lost shows where its output is read.
+            match order {
+                Order::Resize(size) => {
+                    let (cols, rows) = (u32::from(size.cols), u32::from(size.rows));
+                    let (x, y) = (u32::from(size.x_pixels), u32::from(size.y_pixels));
+                    let _ = writer.window_change(cols, rows, x, y).await;
+                }
+                Order::Signal(signal) => {
+                    let _ = writer.signal(named(signal)).await;
+                }
+                Order::Stop(how) => {
+                    let _ = writer.signal(named(how.signal())).await;
+                    let left = match how {
+                        Stop::Terminate => continue,
+                        Stop::HangUp => HUNG_UP,
+                        Stop::Kill => KILLED,
+                    };
+                    let at = tokio::time::Instant::now() + left;
+                    close_at = Some(close_at.map_or(at, |set: tokio::time::Instant| set.min(at)));
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = output => {}
+        () = pump_input => {}
+        () = obey => {}
+    }
+    let lost = || {
+        let said = connection.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        format!("the connection was lost: {}", said.as_deref().unwrap_or("the far side closed it"))
+    };
+    // The first verdict stands; this one is for programs whose end nobody told.
+    verdict.give(stopped.get().map_or_else(|| Err(lost()), |signal| Ok(Exit::Signal(signal))));
+    drop((out, input, err));
+    let farewell = connection.handle.disconnect(Disconnect::ByApplication, "", "");
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
+}
+
+fn named(signal: i32) -> Sig {
+    match signal {
+        libc::SIGHUP => Sig::HUP,
+        libc::SIGINT => Sig::INT,
+        libc::SIGKILL => Sig::KILL,
+        libc::SIGQUIT => Sig::QUIT,
+        libc::SIGTERM => Sig::TERM,
+        libc::SIGUSR1 => Sig::USR1,
+        other => Sig::Custom(signal_name(other)),
+    }
+}
+
+fn number_of(signal: &Sig) -> i32 {
+    let name = match signal {
+        Sig::Custom(name) => name.clone(),
+        other => format!("{other:?}"),
+    };
+    // A signal that has no number here is some death all the same.
+    signal_number(&name).unwrap_or(libc::SIGKILL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_reach_the_far_shell_as_they_are() {
+        let line = |argv: &[&str], cwd: Option<&str>, env: &[(&str, &str)]| {
+            let mut command = CommandSpec::new(argv.iter().copied());
+            command.cwd = cwd.map(Into::into);
+            command_line(&command, env).map(|l| String::from_utf8_lossy(&l).into_owned())
+        };
+        assert_eq!(line(&[], None, &[]), None);
+        assert_eq!(line(&["ls", "-l"], None, &[]).as_deref(), Some("exec ls -l"));
+        assert_eq!(
+            line(&["sh", "-c", "echo '$x'"], None, &[]).as_deref(),
+            Some(r"exec sh -c 'echo '\''$x'\'''")
+        );
+        assert_eq!(line(&[""], Some("/a b"), &[]).as_deref(), Some("cd '/a b' && exec ''"));
+        let with = line(&["x"], None, &[("A", "1"), ("B", "$(rm)")]);
+        assert_eq!(with.as_deref(), Some("exec env 'A=1' 'B=$(rm)' x"));
+        assert_eq!(line(&[], Some("/w"), &[]).as_deref(), Some("cd /w && exec \"$SHELL\" -l"));
+    }
+
+    #[test]
+    fn signals_by_name() {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, libc::SIGUSR2, libc::SIGKILL] {
+            assert_eq!(number_of(&named(signal)), signal);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Sessions elsewhere: the same scenarios on a terminal and on pipes, here, in a container, beside another program in
+//! one, and behind ssh. The engine and the server are real ones that these tests start and end themselves.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{Home, Seat, recorded_output};
+
+use self::servers::{Engine, Sshd};
+
+mod servers;
+
+/// A place to run things at, with what it takes to get there.
+struct Spot<'a> {
+    name: &'static str,
+    home: &'a Home,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Spot<'_> {
+    fn command(&self, args: &[&str], program: &[&str]) -> Command {
+        let mut command = self.home.tapdeck(args);
+        command.args(&self.args).arg("--").args(program);
+        command.envs(self.env.iter().map(|(k, v)| (k, v)));
+        command
+    }
+
+    /// Runs something to its end, with this on its standard input.
+    fn run(&self, args: &[&str], program: &[&str], input: &[u8]) -> Output {
+        let mut command = self.command(args, program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("tapdeck runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = input.to_owned();
+        let feeder = std::thread::spawn(move || {
+            // A program that does not read its input is no fault of the test's.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().expect("it ends");
+        feeder.join().expect("the input was given");
+        output
+    }
+}
+
+/// What a program without a person does and how it ends, the same everywhere.
+struct Case {
+    what: &'static str,
+    args: &'static [&'static str],
+    script: &'static str,
+    input: &'static [u8],
+    /// Exit code, or as a negative number the signal.
+    end: i32,
+    out: &'static str,
+    err: &'static str,
+}
+
+const CASES: [Case; 9] = [
+    Case {
+        what: "an exit code",
+        args: &[],
+        script: "echo hello; exit 7",
+        input: b"",
+        end: 7,
+        out: "hello\r\n",
+        err: "",
+    },
+    Case { what: "a death", args: &[], script: "kill -TERM $$", input: b"", end: -15, out: "", err: "" },
+    Case {
+        what: "no such program",
+        args: &[],
+        script: "exec nosuch-program 2>&-",
+        input: b"",
+        end: 127,
+        out: "",
+        err: "",
+    },
+    Case {
+        what: "streams apart",
+        args: &["--no-pty"],
+        script: "echo out; echo err >&2; exit 3",
+        input: b"",
+        end: 3,
+        out: "out\n",
+        err: "err\n",
+    },
+    Case {
+        what: "a death on pipes",
+        args: &["--no-pty"],
+        script: "kill -KILL $$",
+        input: b"",
+        end: -9,
+        out: "",
+        err: "",
+    },
+    Case {
+        what: "input and its end on pipes",
+        args: &["--no-pty"],
+        script: "cat; echo over",
+        input: b"one\0two\n",
+        end: 0,
+        out: "one\0two\nover\n",
+        err: "",
+    },
+    Case {
+        what: "the end of input on a terminal",
+        args: &[],
+        script: "stty -echo; read a; cat; echo over",
+        input: b"first\n",
+        end: 0,
+        out: "over\r\n",
+        err: "",
+    },
+    Case {
+        what: "a variable and a folder",
+        args: &["--env", "FLAVOUR=a b", "--cwd", "/tmp"],
+        script: "echo \"$FLAVOUR\"; pwd",
+        input: b"",
+        end: 0,
+        out: "a b\r\n/tmp\r\n",
+        err: "",
+    },
+    Case {
+        what: "a limit",
+        args: &["--timeout", "1s"],
+        script: "sleep 300 & sleep 400",
+        input: b"",
+        end: -15,
+        out: "",
+        err: "tapdeck: ended after 1s, the time limit\n",
+    },
+];
+
+fn end_of(output: &Output) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    output.status.code().unwrap_or_else(|| -output.status.signal().unwrap_or(0))
+}
+
+fn check_cases(spot: &Spot<'_>) {
+    for case in &CASES {
+        let args: Vec<&str> = ["run"].iter().chain(case.args).copied().collect();
+        let output = spot.run(&args, &["sh", "-c", case.script], case.input);
+        let what = format!("{} on {}", case.what, spot.name);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(end_of(&output), case.end, "{what}: {out:?} {err:?}");
+        // A far terminal may show what is typed before it is told not to.
+        let out = if case.input.is_empty() { &out } else { out.strip_prefix("first\r\n").unwrap_or(&out) };
+        assert_eq!(out, case.out, "{what}: {err:?}");
+        assert_eq!(err, case.err, "{what}");
+    }
+}
+
+/// A person at a terminal: size, keys, a change of size, Ctrl-C, output as it comes, and all of it recorded.
+fn check_person(spot: &Spot<'_>) {
+    let tape = spot.home.path(&format!("{}.ahr", spot.name));
+    let mut args = vec!["rec", "-q", "--overwrite"];
+    let path = tape.display().to_string();
+    args.push(&path);
+    let mut seat = Seat::with_size(spot.command(&args, &["sh"]), 90, 28);
+    seat.wait("a prompt", |seat| seat.screen().contains(['$', '#']));
+    // Engines before 1.42 set the size when the program runs already.
+    seat.send("until [ \"$(stty size)\" = '28 90' ]; do :; done; echo size-$(stty size | tr ' ' x)\r");
+    seat.wait_text("size-28x90");
+    seat.send("echo term-$TERM\r");
+    seat.wait_text("term-xterm-256color");
+    seat.send("echo be$((1))fore; sleep 300\r");
+    seat.wait_text("be1fore");
+    seat.send("\x03");
+    seat.send("echo code-$?\r");
+    seat.wait_text("code-130");
+    seat.resize(70, 20);
+    seat.send("until [ \"$(stty size)\" = '20 70' ]; do :; done; echo now-$(stty size | tr ' ' x)\r");
+    seat.wait_text("now-20x70");
+    seat.send("exit 9\r");
+    let status = seat.end();
+    assert_eq!(status.code(), Some(9), "{}", spot.name);
+    let recorded = recorded_output(&tape);
+    assert_eq!(recorded, seat.raw, "{}: what was shown is what was recorded", spot.name);
+}
+
+/// Much output, all of it, in order.
+fn check_flood(spot: &Spot<'_>) {
+    let script =
+        "i=0; while [ $i -lt 200 ]; do i=$((i+1)); head -c 50000 /dev/zero; done | tr '\\0' x; echo end";
+    let output = spot.run(&["run", "--no-pty"], &["sh", "-c", script], b"");
+    assert_eq!(output.stdout.len(), 200 * 50_000 + 4, "{}", spot.name);
+    assert!(output.stdout.ends_with(b"xend\n") && output.stdout[..10_000_000].iter().all(|b| *b == b'x'));
+}
+
+/// A detached session that others type to and look at, and that is ended from outside.
+fn check_shared(spot: &Spot<'_>) {
+    let mut command = spot.command(&["run", "-d", "--name", "far"], &["sh"]);
+    let started = command.stdin(Stdio::null()).output().expect("it starts");
+    assert!(started.status.success(), "{}: {}", spot.name, String::from_utf8_lossy(&started.stderr));
+    let ok = |args: &[&str]| {
+        let output = spot.home.run(args);
+        assert!(
+            output.status.success(),
+            "{}: {args:?}: {}",
+            spot.name,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    ok(&["type", "far", "echo sum-$((40+2))", "--enter"]);
+    ok(&["wait", "far", "--text", "sum-42", "--timeout", "20s"]);
+    assert!(ok(&["peek", "far"]).contains("sum-42"));
+    ok(&["kill", "far"]);
+}
+
+#[test]
+fn here() {
+    let home = Home::new();
+    let spot = Spot { name: "local", home: &home, args: Vec::new(), env: Vec::new() };
+    check_cases(&spot);
+    check_person(&spot);
+    check_flood(&spot);
+    check_shared(&spot);
+}
+
+#[test]
+fn in_a_container() {
+    let Some(engine) = Engine::start() else { return };
+    let home = Home::new();
+    let env = vec![("DOCKER_HOST".to_owned(), engine.host())];
+    let new = Spot { name: "docker", home: &home, args: words("--on docker:tapdeck-test"), env: env.clone() };
+    check_cases(&new);
+    check_person(&new);
+    check_flood(&new);
+    check_shared(&new);
+    engine.wait_for_containers(0);
+
+    // One more program in a container that runs already.
+    let mut command = new.command(&["run", "-d", "--name", "host"], &["sleep", "1000"]);
+    assert!(command.stdin(Stdio::null()).status().expect("it starts").success());
+    let container = engine.wait_for_containers(1).remove(0);
+    let args = words(&format!("--on docker:exec:{container}"));
+    let exec = Spot { name: "docker exec", home: &home, args, env };
+    check_cases(&exec);
+    check_person(&exec);
+    check_flood(&exec);
+    check_shared(&exec);
+    let left = exec.run(&["run", "--no-pty"], &["sh", "-c", "ps -o args"], b"");
+    let left = String::from_utf8_lossy(&left.stdout).into_owned();
+    assert!(!left.contains("sleep 3") && !left.contains("sleep 4"), "left within: {left}");
+    assert!(home.run(["kill", "host"]).status.success());
+    engine.wait_for_containers(0);
+
+    let refused = [
+        ("docker:tapdeck-test", &["no-such-program"][..], 127, ""),
+        ("docker:exec:nobody", &["sh"], 4, "No such container"),
+        ("docker:no-such-image.invalid/x", &["sh"], 4, "no-such-image"),
+    ];
+    for (place, program, code, said) in refused {
+        let spot =
+            Spot { name: "docker", home: &home, args: words(&format!("--on {place}")), env: new.env.clone() };
+        let output = spot.run(&["run"], program, b"");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{place}: {err}");
+        assert!(err.contains(said), "{place}: {err}");
+    }
+    engine.wait_for_containers(0);
+}
+
+#[test]
+fn an_engine_that_is_not_there() {
+    let home = Home::new();
+    let mut command = home.tapdeck(["run", "--on", "docker:x", "--", "true"]);
+    let missing = format!("unix://{}", home.path("none.sock").display());
+    let output = command.env("DOCKER_HOST", missing).stdin(Stdio::null()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("none.sock"));
+    for place in ["docker:", "ssh:", "nowhere:x"] {
+        assert_eq!(home.run(["run", "--on", place, "--", "true"]).status.code(), Some(2), "{place}");
+    }
+}
+
+#[test]
+fn behind_ssh() {
+    let Some(server) = Sshd::start() else { return };
+    let home = Home::new();
+    let place =
+        format!("--on ssh:{}@127.0.0.1:{} --identity {}", server.user(), server.port(), server.key("user"));
+    let spot = Spot { name: "ssh", home: &home, args: words(&place), env: Vec::new() };
+
+    let stranger = spot.run(&["run"], &["true"], b"");
+    let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
+    assert_eq!(stranger.status.code(), Some(4), "{said}");
+    assert!(said.contains("is new to you") && said.contains("--accept-new"), "{said}");
+    // A person is asked, and remembers.
+    let mut seat = Seat::new(spot.command(&["run"], &["echo", "inside"]));
+    seat.wait_text("(yes/no)?");
+    seat.send("yes\n");
+    assert!(seat.end().success(), "{}", seat.screen());
+    assert!(seat.screen().contains("inside"), "{}", seat.screen());
+
+    check_cases(&spot);
+    check_person(&spot);
+    check_flood(&spot);
+    check_shared(&spot);
+
+    // A locked key is unlocked by a person, and by nobody else.
+    let locked = place.replace(&server.key("user"), &server.key("locked"));
+    let locked = Spot { name: "ssh", home: &home, args: words(&locked), env: Vec::new() };
+    let alone = locked.run(&["run"], &["true"], b"");
+    assert_eq!(alone.status.code(), Some(4));
+    let mut seat = Seat::new(locked.command(&["run"], &["echo", "inside"]));
+    seat.wait_text("Passphrase");
+    seat.send("wrong\n");
+    seat.wait("the question again", |seat| seat.screen().matches("Passphrase").count() == 2);
+    seat.send("open sesame\n");
+    assert!(seat.end().success(), "{}", seat.screen());
+    assert!(!seat.screen().contains("sesame"));
+    // Ctrl-C at a question ends it, and the terminal is as it was.
+    let mut seat = Seat::new(locked.command(&["run"], &["true"]));
+    seat.wait_text("Passphrase");
+    seat.send("\x03");
+    assert_eq!(seat.end().code(), Some(130));
+    assert_eq!(format!("{:?}", seat.termios()), seat.original);
+
+    // A connection that is lost is an error of its own.
+    let mut seat = Seat::new(spot.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
+    seat.wait_text("up");
+    server.cut();
+    assert_eq!(seat.end().code(), Some(4), "{}", seat.screen());
+    let said = seat.screen().replace('\n', "");
+    assert!(said.contains("the connection was lost"), "{said}");
+
+    // Somebody else's key in its place is refused, whatever was allowed.
+    let hosts = home.path(".ssh/known_hosts");
+    let other = std::fs::read_to_string(server.key("locked") + ".pub").expect("a key");
+    let name = format!("[127.0.0.1]:{}", server.port());
+    std::fs::write(&hosts, format!("{name} {other}")).expect("written");
+    let changed = spot.run(&["run", "--accept-new"], &["true"], b"");
+    let said = String::from_utf8_lossy(&changed.stderr).into_owned();
+    assert_eq!(changed.status.code(), Some(4), "{said}");
+    assert!(said.contains("IS NOT WHO IT WAS"), "{said}");
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}

@@ -1,0 +1,257 @@
+//! A container engine and an ssh server of a test's own, gone with it.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+
+use crate::support::{PATIENCE, descends, eventually};
+
+/// The image that the tests run.
+pub const IMAGE: &str = "tapdeck-test";
+
+#[expect(clippy::print_stderr, reason = "the test log is where it is looked for")]
+fn skip(what: &str) {
+    eprintln!("skipped: {what}");
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// A server that goes when this process does, even by a signal.
+fn serve(mut command: Command, log: &Path) -> Child {
+    let log = std::fs::File::create(log).expect("a log");
+    command.stdin(Stdio::null()).stdout(log.try_clone().expect("a copy")).stderr(log);
+    // SAFETY: one async-signal-safe system call.
+    #[expect(unsafe_code, reason = "the standard library has no safe way to tie a child to its parent")]
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            Ok(())
+        });
+    }
+    command.spawn().expect("the server starts")
+}
+
+fn end(child: &mut Child) {
+    let pid = Pid::from_raw(child.id().cast_signed()).expect("a process");
+    let _ = kill_process(pid, Signal::TERM);
+    let _ = child.wait();
+}
+
+fn done(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().expect("it runs");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A container engine with one image.
+pub struct Engine {
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Engine {
+    /// Starts one, where that is possible.
+    pub fn start() -> Option<Self> {
+        let (Some(dockerd), Some(busybox)) = (find("dockerd"), find("busybox")) else {
+            skip("sessions in containers (dockerd or busybox is not installed)");
+            return None;
+        };
+        if !getuid().is_root() {
+            skip("sessions in containers (an engine needs root)");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let mut command = Command::new(dockerd);
+        command.arg("--data-root").arg(at("data")).arg("--exec-root").arg(at("exec"));
+        command
+            .arg("--pidfile")
+            .arg(at("pid"))
+            .arg("-H")
+            .arg(format!("unix://{}", at("docker.sock").display()));
+        command.args(["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]);
+        command.arg("--ip-masq=false");
+        let child = serve(command, &at("log"));
+        let mut engine = Self { folder, child };
+        let mut over = false;
+        eventually("the engine", || {
+            over = engine.child.try_wait().expect("a child").is_some();
+            over || engine.call("GET", "/_ping", &[]).is_ok_and(|a| a.contains("200 OK"))
+        });
+        if over {
+            let log = std::fs::read_to_string(engine.at("log")).unwrap_or_default();
+            let last = log.lines().last().unwrap_or_default();
+            skip(&format!("sessions in containers (the engine does not start: {last})"));
+            return None;
+        }
+        engine.import(&busybox);
+        Some(engine)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Its address.
+    pub fn host(&self) -> String {
+        format!("unix://{}", self.at("docker.sock").display())
+    }
+
+    /// An image of one static program that is many.
+    fn import(&self, busybox: &Path) {
+        let root = self.at("root");
+        for folder in ["bin", "tmp", "etc"] {
+            std::fs::create_dir_all(root.join(folder)).expect("a folder");
+        }
+        std::fs::copy(busybox, root.join("bin/busybox")).expect("copied");
+        done(Command::new("chroot").arg(&root).args(["/bin/busybox", "--install", "-s", "/bin"]));
+        done(Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(self.at("image.tar")).arg("."));
+        let image = std::fs::read(self.at("image.tar")).expect("an image");
+        let path = format!("/images/create?fromSrc=-&repo={IMAGE}&tag=latest");
+        let answer = self.call("POST", &path, &image).expect("it takes the image");
+        assert!(answer.contains("200 OK"), "{answer}");
+    }
+
+    fn call(&self, method: &str, path: &str, body: &[u8]) -> std::io::Result<String> {
+        let mut socket = UnixStream::connect(self.at("docker.sock"))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: d\r\nConnection: close\r\nContent-Type: application/x-tar\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        socket.write_all(head.as_bytes())?;
+        socket.write_all(body)?;
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    /// Waits until there are so many containers, and tells their ids.
+    #[track_caller]
+    pub fn wait_for_containers(&self, count: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        eventually("the containers", || {
+            let answer = self.call("GET", "/containers/json?all=1", &[]).expect("an answer");
+            // Ids are the only values of that name.
+            let found = answer.split("\"Id\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+            ids = found.map(str::to_owned).collect();
+            ids.len() == count
+        });
+        ids
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// An ssh server on the loopback with an ordinary user: signals are not passed on to root.
+pub struct Sshd {
+    folder: tempfile::TempDir,
+    child: Child,
+    port: u16,
+    user: String,
+    made_user: bool,
+}
+
+impl Sshd {
+    /// Starts one, where that is possible.
+    pub fn start() -> Option<Self> {
+        let (Some(sshd), Some(_)) = (find("sshd"), find("ssh-keygen")) else {
+            skip("sessions behind ssh (sshd or ssh-keygen is not installed)");
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        for (name, passphrase) in [("host", ""), ("user", ""), ("locked", "open sesame")] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", passphrase, "-f"]).arg(at(name));
+            done(&mut keygen);
+        }
+        let keys = ["user.pub", "locked.pub"].map(|name| std::fs::read_to_string(at(name)).expect("a key"));
+        std::fs::write(at("authorized"), keys.concat()).expect("written");
+        let made_user = getuid().is_root();
+        let user = if made_user {
+            use std::os::unix::fs::PermissionsExt;
+            // The user must be able to get at the list of keys.
+            let open = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(folder.path(), open).expect("opened");
+            std::fs::create_dir_all("/run/sshd").expect("a folder");
+            let user = format!("tapdeck{}", std::process::id());
+            done(Command::new("useradd").args(["-M", "-d", "/tmp", "-s", "/bin/sh", &user]));
+            // An account without any password counts as locked.
+            done(Command::new("usermod").args(["-p", "*", &user]));
+            user
+        } else {
+            std::env::var("USER").ok()?
+        };
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {0}/host\nPidFile {0}/pid\nAuthorizedKeysFile {0}/authorized\n\
+             StrictModes no\nUsePAM no\nPrintMotd no\nPrintLastLog no\n",
+            folder.path().display()
+        );
+        std::fs::write(at("config"), config).expect("written");
+        let mut command = Command::new(sshd);
+        command.arg("-D").arg("-e").arg("-f").arg(at("config"));
+        let child = serve(command, &at("log"));
+        let mut server = Self { folder, child, port, user, made_user };
+        eventually("the server", || {
+            let over = server.child.try_wait().expect("a child").is_some();
+            assert!(
+                !over,
+                "sshd: {}",
+                std::fs::read_to_string(server.folder.path().join("log")).unwrap_or_default()
+            );
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Some(server)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The file of a private key.
+    pub fn key(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// Cuts every connection.
+    pub fn cut(&self) {
+        let root = self.child.id().cast_signed();
+        let all = std::fs::read_dir("/proc").expect("processes").flatten();
+        for pid in all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if pid != root && name.starts_with("sshd") && descends(pid, root) {
+                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            }
+        }
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.cut();
+        end(&mut self.child);
+        if self.made_user {
+            let mut userdel = Command::new("userdel");
+            let _ = userdel.arg("-f").arg(&self.user).stderr(Stdio::null()).status();
+        }
+    }
+}
