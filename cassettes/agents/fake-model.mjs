@@ -1,7 +1,8 @@
 // A model that knows a few answers by heart, on a free port of the loopback: enough of the Messages API and of the
-// Responses API for a real agent to hold a conversation without an account. Writes its port to the file named first.
+// Responses API for a real agent to hold a conversation without an account. Writes its port to the file named first, and
+// to the one named second, if any, a line for each thing that it was asked.
 import { createServer } from "node:http";
-import { writeFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 
 const body = (req) =>
   new Promise((done) => {
@@ -19,8 +20,33 @@ const body = (req) =>
 // Everything that was said, as one text.
 const said = (value) => (typeof value === "string" ? value : JSON.stringify(value ?? ""));
 
-const answer = (asked) => {
-  if (asked.includes("tool_result")) return "The note is written.";
+// What the person said last, as they said it.
+const last = (messages) => {
+  const content = messages?.findLast?.((m) => m.role === "user")?.content ?? "";
+  if (typeof content === "string") return content;
+  return content.map((part) => part.text ?? "").filter((text) => text && !text.startsWith("<system-reminder>")).join("\n");
+};
+const note = (path, ask) => {
+  if (!process.argv[3]) return;
+  const tools = (ask.tools ?? []).map((tool) => tool.name ?? tool.type);
+  appendFileSync(process.argv[3], JSON.stringify({ path, tools, last: last(ask.messages ?? ask.input) }) + "\n");
+};
+
+// Words that come one after the other, as long as somebody listens.
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const words = async function* (text, asked, res) {
+  const slow = asked.includes("slowly") || asked.includes("endlessly");
+  for (const word of text.split(/(?<= )/)) {
+    if (slow) await pause(100);
+    if (res.destroyed) return;
+    yield word;
+  }
+};
+
+const answer = (asked, now) => {
+  if (now.includes("endlessly")) return "and on ".repeat(3000);
+  if (now.includes("slowly")) return "One after the other: " + "word ".repeat(15) + "and that is all.";
+  if (asked.includes("tool_result") || asked.includes("function_call_output")) return "The note is written.";
   return asked.includes("capital of France") ? "The capital of France is Paris." : "I only know a few things by heart.";
 };
 
@@ -29,10 +55,10 @@ const stream = (res) => {
   return (event, data) => res.write(`event: ${event}\ndata: ${JSON.stringify({ type: event, ...data })}\n\n`);
 };
 
-const messages = (ask, res) => {
+const messages = async (ask, res) => {
   const asked = said(ask.messages);
   const wantsTool = asked.includes("write the note") && !asked.includes("tool_result") && said(ask.tools).includes('"Write"');
-  const text = answer(asked);
+  const text = answer(asked, last(ask.messages));
   const usage = { input_tokens: 12, output_tokens: 7 };
   const message = { id: "msg_1", type: "message", role: "assistant", model: ask.model, content: [], stop_reason: null, stop_sequence: null, usage };
   const stop = wantsTool ? "tool_use" : "end_turn";
@@ -49,7 +75,7 @@ const messages = (ask, res) => {
     send("content_block_delta", { index: 0, delta: { type: "input_json_delta", partial_json: JSON.stringify(input) } });
   } else {
     send("content_block_start", { index: 0, content_block: { type: "text", text: "" } });
-    for (const word of text.split(/(?<= )/)) send("content_block_delta", { index: 0, delta: { type: "text_delta", text: word } });
+    for await (const word of words(text, last(ask.messages), res)) send("content_block_delta", { index: 0, delta: { type: "text_delta", text: word } });
   }
   send("content_block_stop", { index: 0 });
   send("message_delta", { delta: { stop_reason: stop, stop_sequence: null }, usage });
@@ -57,14 +83,18 @@ const messages = (ask, res) => {
   res.end();
 };
 
-const responses = (ask, res) => {
-  const text = answer(said(ask.input));
+const responses = async (ask, res) => {
+  const text = answer(said(ask.input), last(ask.input));
   const send = stream(res);
   const response = { id: "resp_1", object: "response", status: "in_progress", model: ask.model, output: [] };
-  const item = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
+  const wantsTool = last(ask.input).includes("write the note") && !said(ask.input).includes("function_call_output") && said(ask.tools).includes('"exec_command"');
+  const call = { cmd: "echo remember the milk > note.txt", sandbox_permissions: "require_escalated", justification: "Shall the note be written?" };
+  const item = wantsTool
+    ? { id: "fc_1", type: "function_call", status: "completed", call_id: "call_1", name: "exec_command", arguments: JSON.stringify(call) }
+    : { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
   send("response.created", { response });
-  send("response.output_item.added", { output_index: 0, item: { ...item, status: "in_progress", content: [] } });
-  for (const word of text.split(/(?<= )/)) send("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta: word });
+  if (!wantsTool) send("response.output_item.added", { output_index: 0, item: { ...item, status: "in_progress", content: [] } });
+  if (!wantsTool) for await (const word of words(text, last(ask.input), res)) send("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta: word });
   send("response.output_item.done", { output_index: 0, item });
   const usage = { input_tokens: 12, input_tokens_details: null, output_tokens: 7, output_tokens_details: null, total_tokens: 19 };
   send("response.completed", { response: { ...response, status: "completed", output: [item], usage } });
@@ -74,6 +104,7 @@ const responses = (ask, res) => {
 const server = createServer(async (req, res) => {
   const path = req.url.split("?")[0];
   const ask = await body(req);
+  if (req.method === "POST") note(path, ask);
   if (req.method === "POST" && path.endsWith("/messages")) return messages(ask, res);
   if (req.method === "POST" && path.endsWith("/responses")) return responses(ask, res);
   if (req.method === "POST" && path.endsWith("/count_tokens")) {

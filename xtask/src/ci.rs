@@ -1,13 +1,14 @@
 //! Everything that must hold before a change lands: installs what the tests need, formats, lints, checks the
 //! house, tests. What cannot run here is listed as skipped, by name.
 
+use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 20] = [
+const PROGRAMS: [(&str, &str); 25] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -28,6 +29,11 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("node", "nodejs"),
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
+    ("Xvfb", "xvfb"),
+    ("xterm", "xterm"),
+    ("xdotool", "xdotool"),
+    ("xclip", "xclip"),
+    ("xsel", "xsel"),
 ];
 
 pub(crate) fn run() -> Result<()> {
@@ -55,14 +61,62 @@ pub(crate) fn run() -> Result<()> {
 /// The coding agents that the corpus talks to, in the versions that it was recorded with.
 const AGENTS: [&str; 2] = ["@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0"];
 
-/// The scenarios with real agents, live, against the model that comes with them.
+/// What is asked of each agent in a run of everything; `cargo xtask agents` asks more.
+const PROMPTS: &str = "10";
+
+/// The scenarios and tests with real agents, live, against the model that comes with them.
 fn agents(skipped: &mut Vec<String>) -> Result<()> {
+    let path = match install_agents()? {
+        Ok(path) => path,
+        Err(why) => {
+            skipped.push(format!("coding agents ({why})"));
+            return Ok(());
+        }
+    };
     let root = crate::root()?;
-    let folder = root.join("target/agents");
+    println!("== coding agents");
+    let status = Command::new(root.join("target/debug/tapdeck"))
+        .args(["test", "--live", "--jobs", "2", "cassettes/agents"])
+        .env("PATH", &path)
+        .current_dir(&root)
+        .status()?;
+    if !status.success() {
+        bail!("the scenarios with coding agents failed");
+    }
+    talk(&path, PROMPTS)
+}
+
+/// The longer mode: so many prompts for each agent, on a busy machine, none lost and none submitted twice.
+pub(crate) fn talk_to_agents(prompts: &str) -> Result<()> {
+    match install_agents()? {
+        Ok(path) => talk(&path, prompts),
+        Err(why) => bail!("no coding agents to talk to: {why}"),
+    }
+}
+
+fn talk(path: &OsStr, prompts: &str) -> Result<()> {
+    println!("== talking to coding agents, {prompts} prompts each");
+    let args =
+        ["test", "-p", "tapdeck", "--test", "it", "--", "--ignored", "--test-threads", "1", "--nocapture"];
+    let status = Command::new("cargo")
+        .args(args)
+        .arg("agents::")
+        .env("PATH", path)
+        .env("TAPDECK_PROMPTS", prompts)
+        .current_dir(crate::root()?)
+        .status()?;
+    if !status.success() {
+        bail!("the tests with coding agents failed");
+    }
+    Ok(())
+}
+
+/// Installs the agents below `target`; gives a `PATH` with them, or why there are none.
+fn install_agents() -> Result<Result<OsString, String>> {
+    let folder = crate::root()?.join("target/agents");
     let bin = folder.join("node_modules/.bin");
     if !has("npm") {
-        skipped.push("coding agents (npm is not installed)".into());
-        return Ok(());
+        return Ok(Err("npm is not installed".into()));
     }
     let quiet = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
@@ -75,24 +129,13 @@ fn agents(skipped: &mut Vec<String>) -> Result<()> {
         let mut args = vec!["install", "--no-audit", "--no-fund", "--prefix", "."];
         args.extend(AGENTS);
         if !quiet("npm", &args) {
-            skipped.push("coding agents (npm could not install them)".into());
-            return Ok(());
+            return Ok(Err("npm could not install them".into()));
         }
         // What npm may not run by itself, where that is so.
         quiet("node", &["node_modules/@anthropic-ai/claude-code/install.cjs"]);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
-    println!("== coding agents");
-    let status = Command::new(root.join("target/debug/tapdeck"))
-        .args(["test", "--live", "--jobs", "2", "cassettes/agents"])
-        .env("PATH", path)
-        .current_dir(&root)
-        .status()?;
-    if !status.success() {
-        bail!("the scenarios with coding agents failed");
-    }
-    Ok(())
+    Ok(Ok(std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?))
 }
 
 /// A crate outside the workspace that uses the library as others do. It gets the workspace's lock file and target

@@ -15,9 +15,11 @@ fn main() -> Result<()> {
     match args[..] {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
+        ["agents"] => ci::talk_to_agents("100"),
+        ["agents", prompts] => ci::talk_to_agents(prompts),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        _ => bail!("usage: cargo xtask ci | tidy | fuzz [SECONDS]"),
+        _ => bail!("usage: cargo xtask ci | tidy | agents [PROMPTS] | fuzz [SECONDS]"),
     }
 }
 

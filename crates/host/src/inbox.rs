@@ -28,6 +28,8 @@ pub(crate) enum Request {
     Take(PartyId, Sender<Result<Fence, StickError>>),
     Release(PartyId, Sender<Result<Fence, StickError>>),
     Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
+    /// How much of the input waits for the program.
+    Waiting(Sender<usize>),
     Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
     /// Something that was found out about the session.
@@ -192,6 +194,13 @@ impl Handle {
     ) -> Result<Result<(), Refused>, SessionOver> {
         let (tx, rx) = channel();
         self.post(Request::Input(id, fence, bytes, tx));
+        answer(&rx)
+    }
+
+    /// How many bytes of input the program has not taken yet.
+    pub fn undelivered(&self) -> Result<usize, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::Waiting(tx));
         answer(&rx)
     }
 

@@ -5,6 +5,8 @@ mod ahead;
 pub mod backend;
 pub mod cassette;
 mod clock;
+#[cfg(feature = "hotkeys")]
+pub mod desktop;
 mod driver;
 mod glass;
 mod inbox;
@@ -12,6 +14,7 @@ mod launch;
 mod outer;
 mod player;
 pub mod probe;
+pub mod processes;
 mod recorder;
 pub mod registry;
 mod shared;

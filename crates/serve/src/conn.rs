@@ -5,6 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::sockopt::socket_peercred;
+
 /// A stream to the other side.
 #[derive(Debug)]
 pub enum Conn {
@@ -25,6 +27,14 @@ impl Conn {
             Conn::Unix(s) => Conn::Unix(s.try_clone()?),
             Conn::Tcp(s) => Conn::Tcp(s.try_clone()?),
         })
+    }
+
+    /// The process at the other side, where the system tells.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        match self {
+            Conn::Unix(s) => socket_peercred(s).ok().map(|peer| peer.pid.as_raw_nonzero().get()),
+            Conn::Tcp(_) => None,
+        }
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) {

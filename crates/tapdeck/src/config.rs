@@ -21,6 +21,28 @@ pub(crate) struct Config {
     pub(crate) hooks: Hooks,
     /// Attached terminals.
     pub(crate) attach: Attach,
+    /// Keys that work in every window.
+    #[cfg_attr(not(feature = "hotkeys"), expect(dead_code, reason = "read by the hotkeys alone"))]
+    pub(crate) hotkeys: Hotkeys,
+}
+
+/// `[hotkeys]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(not(feature = "hotkeys"), expect(dead_code, reason = "read by the hotkeys alone"))]
+pub(crate) struct Hotkeys {
+    /// The key that captures.
+    pub(crate) capture: String,
+    /// The key that pastes.
+    pub(crate) paste: String,
+    /// Whether the desktop is told what was done.
+    pub(crate) notify: bool,
+}
+
+impl Default for Hotkeys {
+    fn default() -> Self {
+        Self { capture: "Ctrl+Alt+C".into(), paste: "Ctrl+Alt+V".into(), notify: false }
+    }
 }
 
 /// `[attach]`

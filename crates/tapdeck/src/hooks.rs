@@ -36,13 +36,18 @@ fn changed(hooks: &Hooks, event: &Value) {
         start(program, args.iter().map(fill).collect(), event);
     }
     if hooks.notify {
-        start("notify-send", vec![format!("{name} is {state}"), rule.to_owned()], event);
+        notify(&format!("{name} is {state}"), rule, event);
     }
     if hooks.bell
         && let Ok(mut tty) = std::fs::OpenOptions::new().write(true).open("/dev/tty")
     {
         let _ = tty.write_all(b"\x07");
     }
+}
+
+/// Tells the desktop.
+pub(crate) fn notify(title: &str, text: &str, event: &Value) {
+    start("notify-send", vec!["--".into(), title.to_owned(), text.to_owned()], event);
 }
 
 /// Starts a program and forgets it; one that cannot be started must not disturb the session.

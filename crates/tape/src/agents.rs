@@ -84,6 +84,8 @@ struct Turns {
     #[serde(default)]
     chrome: Vec<String>,
     echo: Option<String>,
+    interrupted: Option<String>,
+    placeholder: Option<String>,
     #[serde(default)]
     eol_marks: Vec<String>,
     #[serde(default)]
@@ -170,6 +172,8 @@ impl AgentFile {
                 border: turns.border,
                 chrome: turns.chrome,
                 echo: turns.echo,
+                interrupted: turns.interrupted,
+                placeholder: turns.placeholder,
                 eol_marks: turns.eol_marks,
             },
         })

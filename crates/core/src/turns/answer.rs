@@ -170,7 +170,7 @@ impl Detector {
         let at = self.nowhere(term);
         // What was typed into a dialog is no beginning of the next question.
         self.typing = Typing::default();
-        let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
+        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
         self.answered += 1;
         let from = run.submitted.byte;
         // The answer stands above the program's own frame.
@@ -194,13 +194,21 @@ impl Detector {
             let asked = rest.iter().position(|l| l.trim().is_empty()).unwrap_or(1);
             written.lines.drain(..at + asked);
         }
+        // The program's own word that it was broken off is no part of the answer.
+        if let Some(says) = &self.rules.interrupted {
+            let before = written.lines.len();
+            written.lines.retain(|l| !says.is_match(l));
+            run.interrupted |= written.lines.len() < before;
+        }
         let is_blank = |l: &String| l.trim().is_empty();
         let first = written.lines.iter().position(|l| !is_blank(l)).unwrap_or(written.lines.len());
         written.lines.drain(..first);
         while written.lines.last().is_some_and(is_blank) {
             written.lines.pop();
         }
-        if written.lines.is_empty() && !run.interrupted {
+        // Enter at an empty prompt asks for nothing, and what stands on the screen is no answer to it.
+        let asked = run.worked || !run.typed.trim().is_empty();
+        if (written.lines.is_empty() || !asked) && !run.interrupted {
             self.tell(Notice::Nothing { submitted: from });
             return;
         }

@@ -122,6 +122,8 @@ pub struct Detector {
     pub(super) editor_on: Option<(u64, u16, u64)>,
     pub(super) editor_off: Option<u64>,
     pub(super) progress: Progress,
+    /// Since when the screen of a program that was given something says that it is idle.
+    pub(super) at_rest: Option<Stamp>,
     pub(super) above: Vec<Look>,
     pub(super) ended: bool,
 }
@@ -150,6 +152,7 @@ impl Detector {
             editor_on: None,
             editor_off: None,
             progress: Progress::None,
+            at_rest: None,
             above: Vec::new(),
             ended: false,
         }
@@ -189,6 +192,11 @@ impl Detector {
         }
     }
 
+    /// Whether a line was submitted to a program that reads one at a time: what reads next may be another.
+    pub fn is_changing(&self) -> bool {
+        matches!(self.phase, Phase::Running(_)) && !self.rules.by_state
+    }
+
     /// The last line of the prompt that stands, or stood when the running turn was submitted.
     pub fn prompt(&self) -> Option<&str> {
         match &self.phase {
@@ -226,7 +234,8 @@ impl Detector {
             at(run.submitted.at.mono_ns + within);
         }
         if self.rules.by_state && !matches!(self.phase, Phase::Ready(_)) {
-            at(self.judgement.since.mono_ns + self.rules.settle_ns);
+            let since = self.at_rest.unwrap_or(self.judgement.since);
+            at(since.mono_ns + self.rules.settle_ns);
         }
         next
     }

@@ -8,6 +8,20 @@ use tapdeck_term::{Progress, Term};
 use super::rules::{Rules, StateRule, Wanted};
 use super::{Evidence, page};
 
+impl Rules {
+    /// The first row of the program's own input field; the first of all where that is not known.
+    pub fn input_row(&self, term: &Term) -> u16 {
+        let Some(frame) = &self.frame else { return 0 };
+        let is_frame = |y: &u16| term.row(*y).is_some_and(|l| frame.is_match(&l.text()));
+        (0..term.size().rows).rev().find(is_frame).unwrap_or(0)
+    }
+
+    /// How often a row says that a long text was pasted and is not shown.
+    pub fn placeholders(&self, row: &str) -> usize {
+        self.placeholder.as_ref().map_or(0, |p| p.find_iter(row).count())
+    }
+}
+
 /// A rule that holds, and what it rests on.
 pub(super) struct Held<'r> {
     pub(super) rule: &'r StateRule,

@@ -64,6 +64,10 @@ pub struct RuleText {
     pub chrome: Vec<String>,
     /// The row that repeats what was asked, above the answer.
     pub echo: Option<String>,
+    /// The row that says that an answer was broken off.
+    pub interrupted: Option<String>,
+    /// What is shown in place of a long text that was pasted.
+    pub placeholder: Option<String>,
     /// What a shell writes behind output without a line end, byte for byte.
     pub eol_marks: Vec<String>,
 }
@@ -154,6 +158,8 @@ pub struct Rules {
     pub(super) border: Option<Regex>,
     pub(super) chrome: Vec<Regex>,
     pub(super) echo: Option<Regex>,
+    pub(super) interrupted: Option<Regex>,
+    pub(super) placeholder: Option<Regex>,
     pub(super) eol_marks: Vec<Vec<u8>>,
 }
 
@@ -187,6 +193,8 @@ impl Rules {
         };
         let (frame, echo) = (whole("frame", &text.frame)?, whole("echo", &text.echo)?);
         let border = whole("border", &text.border)?;
+        let interrupted = whole("interrupted", &text.interrupted)?;
+        let placeholder = whole("placeholder", &text.placeholder)?;
         let in_chrome = |c: &String| compile(&format!("{}, chrome", text.name), c);
         let chrome = text.chrome.iter().map(in_chrome).collect::<Result<Vec<_>, _>>()?;
         let mut rules = Self {
@@ -198,6 +206,8 @@ impl Rules {
             answer_within_ns: text.answer_within_ms.map(|ms| ms * MS),
             quiet_ns: text.quiet_ms.map(|ms| ms * MS),
             frame,
+            interrupted,
+            placeholder,
             border,
             chrome,
             echo,

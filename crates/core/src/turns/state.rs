@@ -11,6 +11,10 @@ use super::page;
 use super::{AgentState, Evidence, Judgement, Notice, Place};
 use crate::event::Stamp;
 
+/// How much of a question is looked for, and how many rows above the program's frame it is looked for in.
+const ECHO: usize = 16;
+const ECHO_ROWS: u64 = 500;
+
 impl Detector {
     /// Looks at the screen. `sure` when somebody acts on what stands there.
     pub(super) fn judge(&mut self, term: &Term, now: Stamp, sure: bool) {
@@ -31,10 +35,21 @@ impl Detector {
         let rules = Arc::clone(&self.rules);
         // A frame that is always there says nothing before it had time to change.
         let waiting = match &self.phase {
-            Phase::Running(run) if rules.by_state && !run.worked => !self.is_late(run, now),
+            Phase::Running(run) if rules.by_state => !self.may_be_over(term, run, now),
             _ => false,
         };
-        let judgement = match screen.judge(&rules) {
+        let held = screen.judge(&rules);
+        let says_idle = held.as_ref().is_some_and(|h| h.rule.state == AgentState::Idle);
+        if rules.by_state && says_idle && !waiting && matches!(self.phase, Phase::Running(_)) {
+            // A pause between two steps looks like the end. What it was doing, it goes on doing until the turn is over,
+            // so that whoever waits for the answer finds it there.
+            let since = self.at_rest.get_or_insert(now).mono_ns;
+            if now.mono_ns.saturating_sub(since) < rules.settle_ns {
+                return;
+            }
+        }
+        self.at_rest = None;
+        let judgement = match held {
             Some(held) if waiting && held.rule.state == AgentState::Idle => self.by_phase(term, now),
             // At its prompt a shell is idle, whatever an old line on its screen says.
             Some(held) if rules.by_state || !self.is_ready() => Judgement {
@@ -96,9 +111,7 @@ impl Detector {
                 self.phase = Phase::Ready(self.nowhere(term));
             }
             Phase::Running(run) => match state {
-                AgentState::Idle if stood && (run.worked || self.is_late(run, now)) => {
-                    self.complete_by_state(term, now)
-                }
+                AgentState::Idle if self.may_be_over(term, run, now) => self.complete_by_state(term, now),
                 AgentState::Working | AgentState::Blocked
                     if !run.worked && self.judgement.evidence != Evidence::Input =>
                 {
@@ -111,6 +124,25 @@ impl Detector {
             },
             _ => {}
         }
+    }
+
+    /// Whether an idle screen can mean that what was submitted is over: it was worked on, or has had its time. A program
+    /// that is still starting works too, but not on this: it has not repeated the question yet.
+    fn may_be_over(&self, term: &Term, run: &Run, now: Stamp) -> bool {
+        self.is_late(run, now) || (run.worked && self.is_echoed(term, run))
+    }
+
+    /// Whether the question stands above the program's own frame.
+    fn is_echoed(&self, term: &Term, run: &Run) -> bool {
+        let squeezed = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
+        let asked: String =
+            squeezed(run.typed.trim().lines().next().unwrap_or("")).chars().take(ECHO).collect();
+        let Some(echo) = self.rules.echo.as_ref().filter(|_| !asked.is_empty()) else { return true };
+        let end = page::absolute(term, self.rules.input_row(term));
+        (1..=ECHO_ROWS).map_while(|up| page::row(term, end.checked_sub(up)?)).any(|line| {
+            let text = line.text();
+            echo.is_match(&text) && (squeezed(&text).contains(&asked) || self.rules.placeholders(&text) > 0)
+        })
     }
 
     /// Whether a program that gives no sign of work has had its time.

@@ -12,6 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tapdeck_core::Exit;
 
 use super::Stop;
+use crate::processes::{self, Process};
 use crate::sys::{ChildSetup, InheritedSignals, kill, prepare_child};
 
 /// What to run. The environment is this process's own, byte for byte, unless changed here.
@@ -290,28 +291,15 @@ fn signal_all(members: &[Pid], signals: &[i32]) {
 
 /// The living processes of a session, its leader included, but for those in one of these states.
 fn living(session: Pid, but_in: &[char]) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else {
+    let all = processes::all();
+    if all.is_empty() {
         return vec![session];
+    }
+    let is_its = |pid: &u32| {
+        Process::find(*pid)
+            .is_some_and(|p| p.session == number(session) && !p.is_dead() && !but_in.contains(&p.state))
     };
-    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| {
-        session_and_state(*pid).is_some_and(|(sid, state)| {
-            sid == number(session) && !matches!(state, 'Z' | 'X') && !but_in.contains(&state)
-        })
-    })
-    .filter_map(Pid::from_raw)
-    .collect()
-}
-
-fn session_and_state(pid: i32) -> Option<(i32, char)> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in brackets and may hold anything, brackets and spaces included.
-    let end = stat.iter().rposition(|b| *b == b')')?;
-    let rest = String::from_utf8_lossy(&stat[end + 1..]);
-    let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    let session = fields.nth(2)?.parse().ok()?;
-    Some((session, state))
+    all.into_iter().filter(is_its).filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).collect()
 }
 
 /// Whether a thread of this process is waiting in a read from a terminal.

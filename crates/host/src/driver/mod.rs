@@ -493,6 +493,9 @@ impl<B: Backend> Driver<B> {
                     let _ = reply.send(self.gate.offer(id, fence, bytes, now));
                     self.deliver(now)?;
                 }
+                Request::Waiting(reply) => {
+                    let _ = reply.send(self.gate.waiting());
+                }
                 Request::Snapshot(id, label, reply) => snapshots.push(Wanted { id, label, reply }),
             }
             self.log_changes(now);

@@ -26,6 +26,7 @@ use crate::clock::Clock;
 use crate::driver::Ended;
 use crate::inbox::Handle;
 use crate::launch::{Launch, Session};
+use crate::processes::{self, Process};
 use crate::recorder::state_folder;
 use crate::shared::{SharedLog, Woken};
 
@@ -202,18 +203,13 @@ impl Drop for Adoption {
 
 /// The children of this process.
 fn children() -> Vec<Pid> {
-    let own = getpid();
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|e| Pid::from_raw(e.file_name().to_str()?.parse().ok()?));
-    pids.filter(|pid| {
-        let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-        // Behind the program's name, which may hold anything: state, parent, …
-        let end = stat.iter().rposition(|b| *b == b')').unwrap_or(stat.len());
-        let rest = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default()).into_owned();
-        let parent = rest.split_ascii_whitespace().nth(1).and_then(|p| p.parse().ok());
-        parent.and_then(Pid::from_raw) == Some(own)
-    })
-    .collect()
+    let own = std::process::id();
+    let is_child = |pid: &u32| Process::find(*pid).is_some_and(|p| p.parent == own);
+    processes::all()
+        .into_iter()
+        .filter(is_child)
+        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+        .collect()
 }
 
 /// Who looks at the screen.

@@ -114,32 +114,39 @@ fn write_turns(mut stream: UnixStream, session: &str, turns: &Receiver<Arc<Turn>
 
 fn read_injections(mut stream: UnixStream, handle: &Handle, glass: &Glass) {
     // One party for all: to leave would take back what the program has not read yet.
-    let Ok(party) = handle.join("broker", Role::Bot) else { return };
+    // Who reaches the broker is this user, as is who sits at the session: it is a person's paste.
+    let Ok(party) = handle.join("broker", Role::Human) else { return };
     while let Ok(message) = read_frame(&mut stream) {
         if message.get("type").and_then(Value::as_str) != Some("inject") {
             continue;
         }
         let Some(content) = message.get("content").and_then(Value::as_bytes) else { continue };
         let raw = message.get("raw").and_then(Value::as_bool).unwrap_or(false);
-        let modes = glass.look(handle).term().modes();
-        let bytes = if raw { content.to_vec() } else { pasted(&String::from_utf8_lossy(content), &modes) };
-        // Whoever drives is not disturbed.
-        if matches!(handle.claim(party), Ok(Ok(_))) {
-            let ms = 20 + bytes.len().min(256 * 1024) as u64 / 256;
-            offer(handle, party, bytes.into());
-            // What has not been read when the stick is given back is dropped: a program that reads has its time.
-            std::thread::park_timeout(Duration::from_millis(ms));
-            let _ = handle.release(party);
+        // From here on nobody else can make the program something that runs each line.
+        if !matches!(handle.take(party), Ok(Ok(_))) {
+            continue;
         }
+        let bytes =
+            if raw { content.to_vec() } else { pasted(&String::from_utf8_lossy(content), handle, glass) };
+        offer(handle, party, bytes.into());
+        // Whoever typed before goes on by typing.
+        let _ = handle.release(party);
     }
     handle.leave(party);
 }
 
-/// Offers it piece by piece, as fast as the program reads; one that does not read at all gets no more.
+/// Offers it piece by piece, as fast as the program reads, until it has read everything: what it has not read when the
+/// stick is given back is dropped. One that does not read at all gets no more.
 fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
     let mut rest = bytes;
     let mut tries = 0;
-    while !rest.is_empty() && tries < TRIES {
+    let is_read = || handle.undelivered().map_or(true, |n| n == 0);
+    while (!rest.is_empty() || !is_read()) && tries < TRIES {
+        if rest.is_empty() {
+            tries += 1;
+            std::thread::park_timeout(Duration::from_millis(10));
+            continue;
+        }
         let piece = rest.slice(..rest.len().min(PIECE));
         match handle.input(party, None, piece.clone()) {
             Ok(Ok(())) => (rest, tries) = (rest.slice(piece.len()..), 0),
@@ -152,11 +159,14 @@ fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
     }
 }
 
-/// What a person would paste. Where line ends would submit, they are blanks.
-fn pasted(text: &str, modes: &tapdeck_term::Modes) -> Vec<u8> {
+/// What a person would paste. Where line ends would submit, they are blanks: where nobody asked for brackets, and where a
+/// shell asked for them but is at work on a line, and may give way to a program that did not.
+fn pasted(text: &str, handle: &Handle, glass: &Glass) -> Vec<u8> {
+    let look = glass.look(handle);
+    let modes = look.term().modes();
     let text = text.trim_end_matches(['\n', '\r']);
-    if modes.bracketed_paste() {
-        return keys::paste(text, modes);
+    if modes.bracketed_paste() && !look.detector().is_some_and(|d| d.is_changing()) {
+        return keys::paste(text, &modes);
     }
-    keys::paste(&text.replace("\r\n", " ").replace(['\n', '\r', '\t'], " "), modes)
+    keys::paste(&text.replace("\r\n", " ").replace(['\n', '\r', '\t'], " "), &modes)
 }

@@ -90,6 +90,7 @@ impl Hub {
             "read_only": read_only,
             "offset": look.offset(),
             "dump": dump.len(),
+            "state": look.detector().map_or("unknown", |d| d.judgement().state.name()),
         }));
         drop(look);
         send_dump(client, dump);

@@ -199,7 +199,10 @@ impl Hub {
             .values()
             .chain(std::iter::once(&*client))
             .filter(|c| c.party.is_some())
-            .map(|c| json!({"name": c.name, "role": role_name(c.role)}))
+            .map(|c| {
+                let attached = matches!(&c.kind, Kind::Wire(w) if w.opened);
+                json!({"name": c.name, "role": role_name(c.role), "pid": c.conn.pid(), "attached": attached})
+            })
             .collect();
         let about = &self.about;
         let extra: BTreeMap<&str, Value> = BTreeMap::from([

@@ -145,6 +145,15 @@ impl Hub {
         }
     }
 
+    /// Tells every attached client.
+    pub(super) fn tell_attached(&mut self, control: &Value) {
+        for client in self.clients.values_mut() {
+            if matches!(&client.kind, Kind::Wire(w) if w.opened) {
+                client.control(control);
+            }
+        }
+    }
+
     /// Bells that the model heard; it is brought up to date for them only while somebody subscribes.
     pub(super) fn pass_signals(&mut self) {
         let listening = |c: &Client| match &c.kind {

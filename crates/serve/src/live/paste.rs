@@ -51,8 +51,8 @@ pub(crate) struct Paste {
     since_ns: u64,
     limit_ns: u64,
     tail: String,
-    /// The tail stood there before anything was sent.
-    shown_before: usize,
+    /// How often the tail, and placeholders, stood there before anything was sent.
+    shown_before: (usize, usize),
     stands_since: Option<(u64, u64)>,
     /// Submissions that were over, and output, when Enter was sent.
     answered: u32,
@@ -70,8 +70,13 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect()
 }
 
-fn page_of(picture: &Picture) -> String {
-    picture.term().screen().map(|l| squeezed(&l.text())).collect()
+/// What stands in the program's input field, as far as that is known, and how many texts it shows by a placeholder only.
+fn field_of(picture: &Picture) -> (String, usize) {
+    let rules = picture.detector().map(|d| d.rules());
+    let first = rules.map_or(0, |r| r.input_row(picture.term()));
+    let rows: Vec<String> = picture.term().screen().skip(usize::from(first)).map(|l| l.text()).collect();
+    let placeholders = rows.iter().map(|row| rules.map_or(0, |r| r.placeholders(row))).sum();
+    (rows.iter().map(|row| squeezed(row)).collect(), placeholders)
 }
 
 fn answer(outcome: &str, why: &str, picture: &Picture) -> Value {
@@ -119,7 +124,8 @@ impl Hub {
         let whole = squeezed(&clean);
         let skip = whole.chars().count().saturating_sub(TAIL);
         let tail: String = whole.chars().skip(skip).collect();
-        let shown_before = count(&page_of(&look), &tail);
+        let (field, placeholders) = field_of(&look);
+        let shown_before = (count(&field, &tail), placeholders);
         let limit = request.get("wait_ms").and_then(Value::as_u64).unwrap_or(LIMIT_MS).min(3_600_000);
         let paste = Box::new(Paste {
             bytes: bytes.into(),
@@ -173,7 +179,8 @@ impl Hub {
             let state = look.detector().map_or(AgentState::Unknown, |d| d.judgement().state);
             let say = |outcome, why: &str| Some(("PASTE", answer(outcome, why, &look)));
             if self.exit.is_some() {
-                return say("stalled", "the program has ended");
+                let outcome = if paste.step == Step::Taken { "submitted" } else { "stalled" };
+                return say(outcome, "the program has ended");
             }
             match paste.step {
                 Step::Ready => match state {
@@ -182,20 +189,27 @@ impl Hub {
                         return say("stalled", "the program was at work all the time, and nothing was sent");
                     }
                     AgentState::Working => return None,
+                    // It has only just come to its prompt.
+                    AgentState::Idle if !late && !look.detector().is_some_and(|d| d.is_ready()) => {
+                        return None;
+                    }
                     _ => (paste.step, paste.since_ns) = (Step::Offering, now),
                 },
                 Step::Offering => {
                     drop(look);
                     match self.offer_paste(client, paste) {
-                        Ok(true) => {
-                            let next = if paste.enter { Step::Drawn } else { Step::Taken };
-                            (paste.step, paste.since_ns) = (next, now);
-                            if !paste.enter {
-                                return Some((
-                                    "PASTE",
-                                    json!({"outcome": "pasted", "evidence": "nothing more was asked for"}),
-                                ));
+                        Ok(true) if paste.enter => (paste.step, paste.since_ns) = (Step::Drawn, now),
+                        // What the program has not read when the client goes would be dropped.
+                        Ok(true) if self.handle.undelivered().is_ok_and(|n| n > 0) => {
+                            if late {
+                                let why = "the program does not read";
+                                return Some(("PASTE", answer("stalled", why, &glass.look(&handle))));
                             }
+                            return None;
+                        }
+                        Ok(true) => {
+                            let why = "nothing more was asked for";
+                            return Some(("PASTE", json!({"outcome": "pasted", "evidence": why})));
                         }
                         Ok(false) if late => {
                             let why = "the program takes no input";
@@ -248,9 +262,11 @@ impl Hub {
 
     /// Whether the end of the text is on the screen and stands still.
     fn is_drawn(&self, look: &Picture, paste: &mut Paste, now: u64) -> bool {
-        let page = page_of(look);
-        let placeholder = page.contains("[Pastedtext") || page.contains("[PastedContent");
-        let shown = paste.tail.is_empty() || count(&page, &paste.tail) > paste.shown_before || placeholder;
+        let (field, placeholders) = field_of(look);
+        let (tails_before, placeholders_before) = paste.shown_before;
+        let shown = paste.tail.is_empty()
+            || count(&field, &paste.tail) > tails_before
+            || placeholders > placeholders_before;
         if !shown {
             paste.stands_since = None;
             return false;

@@ -142,6 +142,11 @@ impl Hub {
                     let mut event = judged(judgement);
                     event["name"] = json!("STATE");
                     self.announce(&event);
+                    self.tell_attached(&json!({
+                        "type": "state",
+                        "state": judgement.state.name(),
+                        "rule": judgement.rule,
+                    }));
                     event["session"] = json!(self.about.id);
                     event["session_name"] = json!(self.about.name);
                     if let Some(on_state) = &mut self.turns.on_state {

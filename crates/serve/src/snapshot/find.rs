@@ -5,10 +5,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::door::{Address, default_folder, socket_name};
+use tapdeck_host::processes::parents;
 
-/// More parents than this nobody has.
-const DEPTH: usize = 256;
+use crate::door::{Address, default_folder, socket_name};
 
 /// The nearest recorder above this process, or the one with a given process number.
 pub fn find(recorder: Option<u32>) -> Option<Address> {
@@ -38,29 +37,4 @@ fn socket_of(pid: u32, known: &str) -> Option<PathBuf> {
 fn is_of(path: &Path, pid: u32) -> bool {
     let owner = |path: &Path| fs::symlink_metadata(path).ok().map(|m| m.uid());
     owner(path).is_some_and(|uid| Some(uid) == owner(Path::new(&format!("/proc/{pid}"))))
-}
-
-/// The processes above this one, nearest first.
-fn parents(pid: u32) -> impl Iterator<Item = u32> {
-    std::iter::successors(parent(pid), |pid| parent(*pid)).take(DEPTH)
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is a name in brackets that may hold anything, brackets included.
-    let rest = &stat[stat.iter().rposition(|b| *b == b')')? + 1..];
-    let parent = String::from_utf8_lossy(rest).split_ascii_whitespace().nth(1)?.parse().ok()?;
-    (parent != 0).then_some(parent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parents_go_up_to_the_first() {
-        let all: Vec<u32> = parents(std::process::id()).collect();
-        assert!(!all.is_empty() && all.len() < DEPTH, "{all:?}");
-        assert!(!all.contains(&std::process::id()));
-    }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -16,6 +17,9 @@ use super::paste::{How, deliver as paste, is_fine};
 use super::sessions::{Failed, alive, ask, connect, find};
 use crate::ending::{Ending, code, print, say};
 use crate::human;
+
+/// How long a tool of the desktop's may take.
+const TOOL: Duration = Duration::from_secs(10);
 
 /// Keep the last turns of all sessions, to be captured and delivered.
 #[derive(Args)]
@@ -308,8 +312,18 @@ fn copy_with(tool: &[&str], content: &[u8]) -> std::io::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(content)?;
-    }
-    if child.wait()?.success() { Ok(()) } else { Err(std::io::Error::other("it failed")) }
+    // One that neither reads nor ends would keep its thread for ever.
+    let (done, watched) = channel::<()>();
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    let watchdog = std::thread::spawn(move || {
+        if let (Err(RecvTimeoutError::Timeout), Some(pid)) = (watched.recv_timeout(TOOL), pid) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    });
+    let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(content));
+    let ended = child.wait();
+    drop(done);
+    let _ = watchdog.join();
+    written?;
+    if ended?.success() { Ok(()) } else { Err(std::io::Error::other("it failed")) }
 }

@@ -15,6 +15,8 @@ mod convert;
 mod dash;
 mod detach;
 mod doors;
+#[cfg(feature = "hotkeys")]
+mod hotkeys;
 mod index;
 mod info;
 mod ipc;
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     Capture(broker::CaptureArgs),
     Deliver(broker::DeliverArgs),
     Relay(broker::RelayArgs),
+    #[cfg(feature = "hotkeys")]
+    Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
     Resize(kill::ResizeArgs),
@@ -111,6 +115,8 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Capture(args) => broker::run_capture(&args),
         Command::Deliver(args) => broker::run_deliver(&args),
         Command::Relay(args) => broker::run_relay(&args),
+        #[cfg(feature = "hotkeys")]
+        Command::Hotkeys(args) => hotkeys::run(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Kill(args) => kill::run(&args),
         Command::Resize(args) => kill::run_resize(&args),

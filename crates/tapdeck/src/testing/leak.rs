@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapdeck_host::Clock;
+use tapdeck_host::processes::Process;
 
 /// How long a process that was told to end may take to be gone.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -50,14 +51,9 @@ impl Leftovers {
     }
 
     fn is_ours(&self, pid: i32) -> bool {
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-        // pid (comm) state ppid pgrp session …
-        let fields: Vec<&str> = stat[stat.rfind(')').map_or(0, |i| i + 1)..].split_whitespace().collect();
-        if matches!(fields.first(), Some(&("Z" | "X"))) {
-            return false;
-        }
-        let session = fields.get(3).and_then(|s| s.parse().ok());
-        (self.session.is_some() && session == self.session) || self.has_home(pid)
+        let process = u32::try_from(pid).ok().and_then(Process::find);
+        let Some(process) = process.filter(|p| !p.is_dead()) else { return false };
+        Some(process.session) == self.session || self.has_home(pid)
     }
 
     fn has_home(&self, pid: i32) -> bool {

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use tapdeck_core::Exit;
+use tapdeck_core::turns::AgentState;
 use tapdeck_term::keys::{self, Button, Key, KeyPress, Mods, MouseKind};
 use tapdeck_term::{Settings, Size, Term};
 
@@ -21,6 +22,8 @@ pub enum News {
     Resize(Size),
     /// Somebody else drives, or nobody.
     Driver(Option<String>),
+    /// The program does something else now.
+    State(AgentState),
     /// A snapshot was taken.
     Snapshot(tapdeck_tape::Moment),
     /// The program ended.
@@ -74,6 +77,7 @@ pub struct Live {
     term: Term,
     offset: u64,
     driver: Option<String>,
+    state: AgentState,
     denied: Option<String>,
     ended: Option<Exit>,
     gone: Option<String>,
@@ -90,6 +94,7 @@ impl Live {
             term: Term::new(size, Settings { scrollback, replies: false, ..Settings::default() }),
             offset: 0,
             driver: None,
+            state: AgentState::Unknown,
             denied: None,
             ended: None,
             gone: None,
@@ -124,6 +129,7 @@ impl Live {
                 let _ = self.term.resize(size);
             }
             News::Driver(driver) => self.driver = driver,
+            News::State(state) => self.state = state,
             News::Snapshot(moment) => self.moments.push(moment),
             News::Ended(exit) => self.ended = Some(exit),
             News::Gone(why) => self.gone = Some(why),
@@ -138,6 +144,11 @@ impl Live {
     /// Snapshots taken since it is watched.
     pub fn moments(&self) -> &[tapdeck_tape::Moment] {
         &self.moments
+    }
+
+    /// What the program is doing, as far as is known.
+    pub fn state(&self) -> AgentState {
+        self.state
     }
 
     /// Who drives.

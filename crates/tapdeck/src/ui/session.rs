@@ -73,6 +73,7 @@ pub fn watch(listing: &Listing, scrollback: usize, outlives: bool) -> Result<Liv
     let size = size_of(&opened).unwrap_or_default();
     let mut live = Live::new(title(listing), size, scrollback, Box::new(link));
     live.hear(News::Driver(opened["driver"].as_str().map(str::to_owned)));
+    live.hear(state_of(&opened));
     live.hear(dump_begins(&opened, "offset"));
     Ok(live)
 }
@@ -100,6 +101,12 @@ fn size_of(control: &Value) -> Option<Size> {
     Some(Size::new(side("cols")?, side("rows")?))
 }
 
+/// Sessions of another version may know of none, or of others.
+fn state_of(control: &Value) -> News {
+    let name = control.get("state").and_then(Value::as_str).unwrap_or_default();
+    News::State(name.parse().unwrap_or_default())
+}
+
 fn exit_of(control: &Value) -> Exit {
     let code = control.get("code").and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
     let signal = control.get("signal").and_then(Value::as_str);
@@ -115,6 +122,7 @@ impl SessionLink {
         match control.get("type").and_then(Value::as_str).unwrap_or_default() {
             "resize" => news.extend(size_of(control).map(News::Resize)),
             "driver" => news.push(News::Driver(text("driver"))),
+            "state" => news.push(state_of(control)),
             "denied" => news.push(News::Denied(
                 match text("driver") {
                     Some(driver) => format!("{driver} drives"),

@@ -1,6 +1,7 @@
 //! Colours of the views, in one place. Without colour everything is still told apart, by bold, dim and reverse.
 
 use ratatui::style::{Color, Modifier, Style};
+use tapdeck_core::turns::AgentState;
 
 /// How things look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,16 @@ impl Theme {
             Style::new().fg(Color::Indexed(16)).bg(colour).add_modifier(Modifier::BOLD),
             Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD),
         )
+    }
+
+    /// What a program is doing: who waits for somebody stands out.
+    pub fn state(self, state: AgentState) -> Style {
+        match state {
+            AgentState::Working => self.fg(Color::Green),
+            AgentState::Blocked => self.fg(Color::Yellow).add_modifier(Modifier::BOLD),
+            AgentState::Idle => self.fg(Color::Cyan),
+            AgentState::Done | AgentState::Unknown => self.faint(),
+        }
     }
 
     /// A key in a hint.

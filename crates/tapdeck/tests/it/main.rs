@@ -3,11 +3,14 @@
 #![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
+mod agents;
 mod broker;
 #[cfg(feature = "web")]
 mod browser;
 mod cassette;
 mod convert;
+#[cfg(feature = "hotkeys")]
+mod desktop;
 mod faults;
 mod live;
 mod places;

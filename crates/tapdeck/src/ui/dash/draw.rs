@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Block, BorderType, Widget};
 use tapdeck_core::Exit;
+use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
 use super::grid::Grid;
@@ -15,6 +16,7 @@ use crate::ui::theme::{Mood, Theme};
 
 const HELP: &[(&str, &str)] = &[
     ("Tab ← ↑ ↓ → 1-9, click", "choose a session"),
+    ("b", "choose the next that waits for an answer"),
     ("z space, second click", "as large as the screen, and back"),
     ("Enter", "type to it, which takes the stick; Ctrl-] stops and lets go"),
     ("t r", "take the stick without typing, let go of it"),
@@ -146,10 +148,12 @@ impl Dash {
         let theme = self.theme;
         buf.set_style(area, theme.status());
         let running = self.tiles.iter().filter(|t| t.live.runs()).count();
+        let blocked = self.tiles.iter().filter(|t| t.is_blocked()).count();
         let (badge, mood) = match (self.mode, &self.notice) {
             (_, Some((_, Mood::Wrong, _))) => ("!".to_owned(), Mood::Wrong),
             (Mode::Type, _) => ("⌨ TYPING".to_owned(), Mood::Driving),
             (Mode::AskEnd, _) => ("?".to_owned(), Mood::Asking),
+            _ if blocked > 0 => (format!("● {running} LIVE, {blocked} BLOCKED"), Mood::Asking),
             _ => (format!("● {running} LIVE"), Mood::Going),
         };
         let text = match (self.mode, &self.notice, self.tiles.get(self.chosen)) {
@@ -158,7 +162,8 @@ impl Dash {
             (_, None, Some(tile)) => {
                 let title = tile.live.term().title();
                 let dash = if title.is_empty() { "" } else { " — " };
-                format!("{}{dash}{title} · {}", tile.live.name, driver(tile))
+                let state = state(tile).map_or(String::new(), |s| format!(" · {s}"));
+                format!("{}{dash}{title}{state} · {}", tile.live.name, driver(tile))
             }
             (_, None, None) => String::new(),
         };
@@ -210,15 +215,26 @@ fn paint_title(tile: &Tile, i: usize, area: Rect, theme: Theme, buf: &mut Buffer
         (None, None) => tile.live.driver().map_or(String::new(), |d| format!(" ⌨ {} ", shortened(d, 16))),
     };
     let room = usize::from(area.width.saturating_sub(4));
-    let right = if right.width() * 2 > room { String::new() } else { right };
+    // What it is doing says more than who drives.
+    let state = state(tile).map_or(String::new(), |s| format!(" {s} "));
+    let state = if state.width() * 2 > room { String::new() } else { state };
+    let right = if (right.width() + state.width()) * 2 > room { String::new() } else { right };
     let title = tile.live.term().title();
     let dash = if title.is_empty() { "" } else { " — " };
     let left = format!("{} {}{dash}{title}", i + 1, tile.live.name);
-    let left = format!(" {} ", shortened(&left, room.saturating_sub(right.width() + 2)));
+    let left = format!(" {} ", shortened(&left, room.saturating_sub(right.width() + state.width() + 2)));
     label(buf, area.x + 2, area.y, room as u16, &left, theme.title());
     let width = right.width() as u16;
     let style = if tile.live.drives() { theme.frame_active() } else { theme.marker() };
-    label(buf, area.right().saturating_sub(2 + width), area.y, width, &right, style);
+    let at = area.right().saturating_sub(2 + width);
+    label(buf, at, area.y, width, &right, style);
+    let width = state.width() as u16;
+    label(buf, at.saturating_sub(width), area.y, width, &state, theme.state(tile.live.state()));
+}
+
+/// What the program is doing, where that is known and the border does not say it already.
+fn state(tile: &Tile) -> Option<AgentState> {
+    Some(tile.live.state()).filter(|s| tile.live.runs() && *s != AgentState::Unknown)
 }
 
 fn driver(tile: &Tile) -> String {

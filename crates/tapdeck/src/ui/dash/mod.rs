@@ -10,6 +10,7 @@ use std::os::fd::BorrowedFd;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
+use tapdeck_core::turns::AgentState;
 
 use super::live::Live;
 use super::theme::{Mood, Theme};
@@ -43,6 +44,12 @@ struct Tile {
     /// Where it was drawn, and where the program's screen begins in that.
     drawn: Rect,
     origin: (u16, u16),
+}
+
+impl Tile {
+    fn is_blocked(&self) -> bool {
+        self.live.runs() && self.live.state() == AgentState::Blocked
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,6 +256,7 @@ impl Dash {
                     self.chosen = nth;
                 }
             }
+            KeyCode::Char('b') => self.choose_blocked(),
             KeyCode::Char('z' | ' ') => self.zoomed = !self.zoomed && !self.tiles.is_empty(),
             KeyCode::Char('s') => self.scaled = !self.scaled,
             KeyCode::Enter | KeyCode::Char('i') => self.take(true),
@@ -278,6 +286,17 @@ impl Dash {
             self.chosen = to.rem_euclid(count.cast_signed()) as usize;
         } else if (0..count.cast_signed()).contains(&to) {
             self.chosen = to as usize;
+        }
+    }
+
+    /// The next session that waits for somebody.
+    fn choose_blocked(&mut self) {
+        let count = self.tiles.len();
+        let next =
+            (1..=count).map(|by| (self.chosen + by) % count.max(1)).find(|i| self.tiles[*i].is_blocked());
+        match next {
+            Some(i) => self.chosen = i,
+            None => self.notify("no session waits for an answer", Mood::Calm),
         }
     }
 

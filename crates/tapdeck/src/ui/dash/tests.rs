@@ -149,6 +149,23 @@ fn choosing_zooming_and_typing() {
 }
 
 #[test]
+fn each_tile_says_what_its_program_is_doing() {
+    let mut stage = Stage::new(&["a", "b", "c"], 120, 20);
+    assert!(!stage.screen().contains("unknown"), "{}", stage.screen());
+    for (i, state) in [AgentState::Working, AgentState::Idle, AgentState::Blocked].into_iter().enumerate() {
+        stage.tell(i, News::State(state));
+        assert!(stage.screen().contains(&format!(" {state} ")), "{}", stage.screen());
+    }
+    assert!(stage.screen().contains("3 LIVE, 1 BLOCKED"), "{}", stage.screen());
+    stage.send("b");
+    assert_eq!(stage.dash.chosen, 2);
+    assert!(stage.screen().contains("c · blocked · nobody drives"), "{}", stage.screen());
+    stage.tell(2, News::Ended(Exit::Code(0)));
+    stage.send("1b");
+    assert!(stage.screen().contains("no session waits") && stage.dash.chosen == 0, "{}", stage.screen());
+}
+
+#[test]
 fn a_stick_that_is_taken_ends_the_typing() {
     let mut stage = Stage::new(&["a"], 60, 12);
     stage.send("\rx");

@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 use tapdeck_core::Exit;
+use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
 use super::rows::{self, Row};
@@ -402,6 +403,9 @@ impl App {
                 Some(driver) => format!("{driver} drives · "),
                 None => "nobody drives · ".to_owned(),
             };
+            if live.state() != AgentState::Unknown {
+                text.insert_str(0, &format!("{} · ", live.state()));
+            }
         }
         if let Origin::Live(live, _) = &self.origin
             && let Some(why) = live.gone()

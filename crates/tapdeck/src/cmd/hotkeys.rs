@@ -1,0 +1,158 @@
+//! `tapdeck hotkeys`: capturing and pasting turns with keys that work in every window of an X11 desktop.
+
+use clap::Args;
+use serde_json::{Value as Json, json};
+use tapdeck_host::desktop::{Desktop, DesktopError};
+use tapdeck_host::processes::terminals_above;
+use tapdeck_host::registry::Listing;
+use tapdeck_serve::broker::Asked;
+use tapdeck_serve::broker::msgpack::Value;
+use tapdeck_term::keys::KeyPress;
+
+use super::sessions::{Failed, alive, ask, connect};
+use crate::config::Config;
+use crate::ending::{Ending, code, print, say};
+use crate::hooks::notify;
+use crate::human;
+
+/// Capture and paste turns with keys that work in every window (X11).
+#[derive(Args)]
+#[command(after_help = "\
+The session that is meant is the one in the window that has the focus: the one that runs there, or is attached there.
+Where a window shows several, nothing is done, and that is said. Needs a broker; what is pasted is not submitted. Keys are
+written Ctrl+Alt+C or C-M-c, and can be set under [hotkeys] in the configuration. Runs until it is ended.
+
+Examples:
+  tapdeck broker & tapdeck hotkeys &
+  tapdeck hotkeys --capture Super+F1 --paste Super+F2 --notify")]
+pub(crate) struct HotkeysArgs {
+    /// Captures the last turn of the session in the focused window [default: Ctrl+Alt+C]
+    #[arg(long, value_name = "KEY")]
+    capture: Option<String>,
+    /// Pastes what was captured into the session in the focused window [default: Ctrl+Alt+V]
+    #[arg(long, value_name = "KEY")]
+    paste: Option<String>,
+    /// Tell the desktop what was done (notify-send)
+    #[arg(long)]
+    notify: bool,
+    /// What was done as JSON, an object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a key does.
+#[derive(Clone, Copy)]
+enum Act {
+    Capture,
+    Paste,
+}
+
+impl From<DesktopError> for Failed {
+    fn from(e: DesktopError) -> Self {
+        let code = match &e {
+            DesktopError::Plain(_) | DesktopError::NoKey(_) => code::USAGE,
+            DesktopError::Taken(_) | DesktopError::NoFocus | DesktopError::NobodysWindow => code::FAILED,
+            _ => code::IO,
+        };
+        Failed(e.to_string(), code)
+    }
+}
+
+pub(crate) fn run(args: &HotkeysArgs) -> Ending {
+    listen(args).unwrap_or_else(Failed::end)
+}
+
+fn listen(args: &HotkeysArgs) -> Result<Ending, Failed> {
+    let config = Config::load().map_err(|e| Failed(e, code::USAGE))?.hotkeys;
+    let capture = key(args.capture.as_ref().unwrap_or(&config.capture))?;
+    let paste = key(args.paste.as_ref().unwrap_or(&config.paste))?;
+    if capture == paste {
+        return Err(Failed(format!("{capture} cannot both capture and paste"), code::USAGE));
+    }
+    let mut desktop = Desktop::connect()?;
+    let acts = [(capture, Act::Capture), (paste, Act::Paste)];
+    for (press, _) in acts {
+        desktop.grab(press)?;
+    }
+    if args.json {
+        print(format_args!("{}\n", json!({"capture": capture.to_string(), "paste": paste.to_string()})));
+    } else {
+        print(format_args!("{capture} captures, {paste} pastes\n"));
+    }
+    loop {
+        let (_, act) = acts[desktop.wait()?];
+        let done = desktop.focused_process().map_err(Failed::from).and_then(|window| perform(act, window));
+        let (text, event) = match done {
+            Ok(done) => done,
+            Err(Failed(why, _)) => (why.clone(), json!({"error": why})),
+        };
+        if args.notify || config.notify {
+            notify("tapdeck", &text, &event);
+        }
+        if args.json {
+            print(format_args!("{event}\n"));
+        } else if event.get("error").is_some() {
+            say(&text);
+        } else {
+            print(format_args!("{text}\n"));
+        }
+    }
+}
+
+fn key(name: &str) -> Result<KeyPress, Failed> {
+    name.parse().map_err(|e| Failed(format!("{e}: write it like Ctrl+Alt+C or F12"), code::USAGE))
+}
+
+fn perform(act: Act, window: u32) -> Result<(String, Json), Failed> {
+    let session = session_in(window)?;
+    let mut broker = Asked::connect()?;
+    let (kind, does) = match act {
+        Act::Capture => ("capture", "captured"),
+        Act::Paste => ("paste", "pasted"),
+    };
+    let answer = broker.ask(kind, [("session", Value::from(session.id.as_str()))])?;
+    let turn = answer.get("turn_id").and_then(Value::as_str).unwrap_or("-").to_owned();
+    let bytes = answer.get("byte_length").and_then(Value::as_u64).unwrap_or(0);
+    let name = session.name.as_ref().unwrap_or(&session.id);
+    let text = match act {
+        Act::Capture => format!("{does} {turn} of {name}, {bytes} bytes"),
+        Act::Paste => format!("{does} {turn} into {name}, {bytes} bytes"),
+    };
+    let event = json!({"did": does, "session": session.id, "turn_id": turn, "byte_length": bytes});
+    Ok((human::printable(&text), event))
+}
+
+/// The session that this process's window shows.
+fn session_in(window: u32) -> Result<Listing, Failed> {
+    let (_, all) = alive()?;
+    let mut found: Vec<Listing> = all.into_iter().filter(|l| is_shown(l, window)).collect();
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failed(
+            format!("no session runs in the window that has the focus (process {window})"),
+            code::NOT_FOUND,
+        )),
+        _ => {
+            let names: Vec<&str> = found.iter().map(|l| l.name.as_ref().unwrap_or(&l.id).as_str()).collect();
+            let why = format!(
+                "several sessions run in the window that has the focus: {}: use tapdeck capture",
+                names.join(", ")
+            );
+            Err(Failed(why, code::FAILED))
+        }
+    }
+}
+
+/// Whether a window of this process shows the session: it runs below it, or somebody below it is attached.
+fn is_shown(listing: &Listing, window: u32) -> bool {
+    let is_below = |pid: u32| pid == window || terminals_above(pid).contains(&window);
+    if is_below(listing.pid) {
+        return true;
+    }
+    // One that does not answer shows itself nowhere.
+    let info = connect(listing, "hotkeys", "observer").and_then(|mut bus| ask(&mut bus, "INFO", "brief"));
+    let info = info.unwrap_or_else(|_| json!({}));
+    let attached = info["clients"].as_array().into_iter().flatten().filter(|c| c["attached"] == json!(true));
+    let pids = attached.filter_map(|c| c["pid"].as_u64().and_then(|p| u32::try_from(p).ok()));
+    pids.into_iter().any(is_below)
+}
