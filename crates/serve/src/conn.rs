@@ -14,6 +14,9 @@ pub enum Conn {
     Unix(UnixStream),
     /// A TCP stream.
     Tcp(TcpStream),
+    /// A socket to a thread that carries its bytes on.
+    #[cfg(feature = "net")]
+    Bridge(crate::net::Bridge),
 }
 
 impl Conn {
@@ -26,6 +29,9 @@ impl Conn {
         Ok(match self {
             Conn::Unix(s) => Conn::Unix(s.try_clone()?),
             Conn::Tcp(s) => Conn::Tcp(s.try_clone()?),
+            // Only who waits for the last byte holds the thread.
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => Conn::Unix(b.stream.try_clone()?),
         })
     }
 
@@ -42,6 +48,8 @@ impl Conn {
         let _ = match self {
             Conn::Unix(s) => s.shutdown(how),
             Conn::Tcp(s) => s.shutdown(how),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.shutdown(how),
         };
     }
 
@@ -49,6 +57,8 @@ impl Conn {
         match self {
             Conn::Unix(s) => s.set_nonblocking(on),
             Conn::Tcp(s) => s.set_nonblocking(on),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.set_nonblocking(on),
         }
     }
 }
@@ -58,6 +68,8 @@ impl AsFd for Conn {
         match self {
             Conn::Unix(s) => s.as_fd(),
             Conn::Tcp(s) => s.as_fd(),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.as_fd(),
         }
     }
 }
@@ -67,6 +79,8 @@ impl Read for Conn {
         match self {
             Conn::Unix(s) => s.read(buf),
             Conn::Tcp(s) => s.read(buf),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.read(buf),
         }
     }
 }
@@ -76,6 +90,8 @@ impl Write for Conn {
         match self {
             Conn::Unix(s) => s.write(buf),
             Conn::Tcp(s) => s.write(buf),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.write(buf),
         }
     }
 
@@ -83,6 +99,8 @@ impl Write for Conn {
         match self {
             Conn::Unix(s) => s.write_vectored(bufs),
             Conn::Tcp(s) => s.write_vectored(bufs),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.write_vectored(bufs),
         }
     }
 

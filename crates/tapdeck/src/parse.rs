@@ -52,6 +52,21 @@ pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String>
     }
 }
 
+/// A long duration such as `7d` or `2w`, or any other.
+#[cfg(feature = "net")]
+pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
+    let days = |number: &str, scale: f64| {
+        let days: f64 = number.parse().ok()?;
+        Duration::try_from_secs_f64(days * scale * 86_400.0).ok()
+    };
+    let long = match (text.strip_suffix('d'), text.strip_suffix('w')) {
+        (Some(number), _) => days(number, 1.0),
+        (_, Some(number)) => days(number, 7.0),
+        _ => return duration(text),
+    };
+    long.ok_or_else(|| format!("{text:?} is no duration: write 12h, 7d or 2w"))
+}
+
 /// A place in a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Place {

@@ -266,6 +266,10 @@ impl<B: Backend> Driver<B> {
             self.pump_output(now)?;
             self.glass.keep_up();
         }
+        // A terminal that has another size is told so before what was typed at it since.
+        if ready.signals {
+            self.serve_signals(now)?;
+        }
         if ready.typed {
             self.pump_typed(now)?;
         }
@@ -278,9 +282,6 @@ impl<B: Backend> Driver<B> {
         }
         if ready.inbox {
             self.serve_inbox(now)?;
-        }
-        if ready.signals {
-            self.serve_signals(now)?;
         }
         if ready.exit || self.backend.watch().exit.is_none() {
             self.notice_exit(now)?;
@@ -407,6 +408,7 @@ impl<B: Backend> Driver<B> {
                 self.log_changes(now);
             }
             Typed::Nothing => {}
+            Typed::Resized(size) => self.resize(size, now)?,
             Typed::HungUp => self.hang_up(now),
             Typed::Gone => self.outer_is_gone(),
             Typed::Left => {

@@ -31,6 +31,8 @@ pub use tty::restore_terminal_on_panic;
 pub(crate) enum Typed {
     Bytes(Bytes),
     Nothing,
+    /// The terminal elsewhere has this size from here on.
+    Resized(WinSize),
     End,
     /// The terminal is gone.
     HungUp,

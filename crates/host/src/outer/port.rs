@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use tapdeck_core::Stream;
+use tapdeck_core::{Stream, WinSize};
 
 use super::Typed;
 use crate::inbox::Handle;
@@ -35,11 +35,17 @@ pub struct Whose {
 #[error("the session is over")]
 pub struct PortClosed;
 
+/// What came from the far side, in its order.
+enum Given {
+    Bytes(Bytes),
+    Size(WinSize),
+}
+
 #[derive(Default)]
 struct State {
     output: VecDeque<(Stream, Bytes)>,
     output_len: usize,
-    input: VecDeque<Bytes>,
+    input: VecDeque<Given>,
     input_len: usize,
     /// No more input will come.
     input_ended: bool,
@@ -116,9 +122,21 @@ impl Port {
         let mut state = lock(&self.0);
         if !state.closed && !state.input_ended && !bytes.is_empty() {
             state.input_len += bytes.len();
-            state.input.push_back(bytes);
+            state.input.push_back(Given::Bytes(bytes));
             wake_driver(state);
         }
+    }
+
+    /// Says that the terminal has another size, behind what was typed before and ahead of what is typed after.
+    pub fn resize(&self, size: WinSize) {
+        let mut state = lock(&self.0);
+        // Of sizes with nothing in between, the last one counts.
+        if let Some(Given::Size(last)) = state.input.back_mut() {
+            *last = size;
+        } else if !state.closed {
+            state.input.push_back(Given::Size(size));
+        }
+        wake_driver(state);
     }
 
     /// Says that no more input will come.
@@ -181,14 +199,18 @@ impl Inside {
             }
             return if self.whose.stays { Typed::Left } else { Typed::Gone };
         }
-        if let Some(bytes) = state.input.pop_front() {
-            state.input_len -= bytes.len();
-            let waker = state.wants_room.take();
-            drop(state);
-            if let Some(waker) = waker {
-                waker.wake();
+        match state.input.pop_front() {
+            Some(Given::Bytes(bytes)) => {
+                state.input_len -= bytes.len();
+                let waker = state.wants_room.take();
+                drop(state);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+                return Typed::Bytes(bytes);
             }
-            return Typed::Bytes(bytes);
+            Some(Given::Size(size)) => return Typed::Resized(size),
+            None => {}
         }
         // Said once.
         if std::mem::take(&mut state.input_ended) { Typed::End } else { Typed::Nothing }
@@ -256,10 +278,13 @@ mod tests {
     fn input_comes_in_order_with_its_end_last_and_said_once() {
         let (mut inside, port) = pair(OWNER);
         let mut cx = Context::from_waker(Waker::noop());
+        port.resize(WinSize::cells(1, 1));
+        port.resize(WinSize::cells(2, 2));
         port.push(Bytes::from(vec![b'i'; INPUT_LIMIT]));
         assert!(port.poll_room(&mut cx).is_pending());
         port.end_input();
         assert!(inside.has_typed(true) && !inside.has_typed(false));
+        assert!(matches!(inside.read(), Typed::Resized(size) if size == WinSize::cells(2, 2)));
         assert!(matches!(inside.read(), Typed::Bytes(b) if b.len() == INPUT_LIMIT));
         assert_eq!(port.poll_room(&mut cx), Poll::Ready(Ok(())));
         assert!(matches!(inside.read(), Typed::End));

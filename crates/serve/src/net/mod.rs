@@ -8,22 +8,36 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
 use tapdeck_host::registry::Listing;
-use tapdeck_host::{Handle, Outer};
-use tokio::sync::Semaphore;
+use tapdeck_host::{Clock, Handle, Outer};
+use tokio::sync::{Semaphore, watch};
 
+use crate::tokens::{Scope, Token, Tokens};
 use crate::wire::{self, Wanted};
 
 mod attach;
+mod dial;
+mod endpoint;
+mod identity;
+pub(crate) mod messages;
+mod quic;
 mod session;
+mod tls;
+mod trust;
 mod unix;
+mod wt;
 
+pub use dial::{Bridge, Dialled, dial};
+pub use endpoint::{Endpoint, EndpointError, Transport};
+pub use identity::Identity;
 pub use session::{Client, serve_stream};
+pub use trust::Trust;
 
 /// What the server does for its clients, which only the command knows how to do.
 pub trait Desk: Send + Sync + 'static {
@@ -111,6 +125,26 @@ pub struct Server {
     sessions: Arc<Semaphore>,
     connections: Arc<Semaphore>,
     running: Arc<Sessions>,
+    tokens: Tokens,
+    clock: Clock,
+    /// Rises whenever a token may have been taken back.
+    changes: watch::Sender<u64>,
+}
+
+/// What a client has shown.
+#[derive(Debug, Clone)]
+enum Pass {
+    Owner,
+    Token(Token),
+}
+
+impl Pass {
+    fn allows(&self, scope: Scope) -> bool {
+        match self {
+            Pass::Owner => true,
+            Pass::Token(token) => token.allows(scope),
+        }
+    }
 }
 
 /// The sessions that run.
@@ -134,21 +168,57 @@ impl Sessions {
 
 impl Server {
     /// A server that does its work by this desk, within these limits.
-    pub fn new(desk: impl Desk, limits: Limits) -> Arc<Self> {
+    pub fn new(desk: impl Desk, limits: Limits, tokens: Tokens) -> Arc<Self> {
         Arc::new(Self {
             desk: Box::new(desk),
             limits,
             sessions: Arc::new(Semaphore::new(limits.sessions)),
             connections: Arc::new(Semaphore::new(limits.connections)),
             running: Arc::default(),
+            tokens,
+            clock: Clock::start(),
+            changes: watch::Sender::new(0),
         })
     }
 
-    /// Whether this client may have what it wants.
-    fn authorise(&self, peer: Peer, _wanted: &Wanted) -> Result<(), Refusal> {
-        match peer {
-            Peer::Owner => Ok(()),
-            Peer::Stranger => Err(Refusal::new("forbidden", "a token is needed")),
+    /// The tokens by which strangers are let in.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock.now().wall_ns
+    }
+
+    /// What this client may do, if that includes what it wants. Whether there is such a thing is asked later.
+    fn authorise(&self, peer: Peer, wanted: &Wanted) -> Result<Pass, Refusal> {
+        let forbidden = |why: String| Refusal::new("forbidden", why);
+        let pass = match (peer, &wanted.token) {
+            (Peer::Owner, _) => return Ok(Pass::Owner),
+            (Peer::Stranger, None) => return Err(forbidden("a token is needed".into())),
+            (Peer::Stranger, Some(secret)) => self.tokens.find(secret, self.now_ns()).map(Pass::Token),
+        };
+        let pass = pass.ok_or_else(|| forbidden("the token is wrong, or no longer good".into()))?;
+        let needed: &[Scope] = match wanted.backend.as_str() {
+            "attach" => &[Scope::Attach, Scope::Observe],
+            _ => &[Scope::Open],
+        };
+        if needed.iter().any(|scope| pass.allows(*scope)) {
+            return Ok(pass);
+        }
+        let names: Vec<String> = needed.iter().map(Scope::to_string).collect();
+        Err(forbidden(format!("the token does not allow it: {} is needed", names.join(" or "))))
+    }
+
+    /// Ready when what the client has shown is worth nothing any more.
+    async fn revoked(&self, pass: &Pass) {
+        let Pass::Token(token) = pass else { return std::future::pending().await };
+        let mut changes = self.changes.subscribe();
+        while self.tokens.is_good(token, self.now_ns()) {
+            let left = token.expires_ns.map(|at| Duration::from_nanos(at.saturating_sub(self.now_ns())));
+            // A year is as good as for ever; a timer cannot wait much longer.
+            let left = left.unwrap_or(Duration::MAX).min(Duration::from_secs(365 * 86_400));
+            let _ = tokio::time::timeout(left, changes.changed()).await;
         }
     }
 
@@ -174,6 +244,71 @@ pub struct Running {
     server: Arc<Server>,
 }
 
+/// Where a server listens.
+pub struct Listening {
+    /// The address, with the port that was free.
+    pub at: Endpoint,
+    /// The hash by which a browser knows the certificate, where it asks for one.
+    pub browser_hash: Option<String>,
+}
+
+#[cfg(feature = "web")]
+pub use crate::web::Site;
+
+/// Without the page there is none.
+#[cfg(not(feature = "web"))]
+pub enum Site {}
+
+/// Serves a page, in the clear or over TLS.
+#[cfg(feature = "web")]
+fn page(
+    server: Arc<Server>,
+    listener: tokio::net::TcpListener,
+    identity: Option<&Arc<Identity>>,
+    site: Site,
+) -> io::Result<()> {
+    let acceptor = identity.map(|i| i.server_config(&[b"http/1.1"])).transpose()?;
+    let acceptor = acceptor.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
+    tls::accept_all(server, listener, move |server, stream| {
+        let (acceptor, site) = (acceptor.clone(), site.clone());
+        async move {
+            match acceptor {
+                None => crate::web::serve_stream(&site, stream).await,
+                Some(acceptor) => {
+                    if let Some(stream) = tls::hands_shaken(&server, acceptor, stream).await {
+                        crate::web::serve_stream(&site, stream).await;
+                    }
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(feature = "web"))]
+fn page(_: Arc<Server>, _: tokio::net::TcpListener, _: Option<&Arc<Identity>>, site: Site) -> io::Result<()> {
+    match site {}
+}
+
+/// Has everybody look again whenever the tokens change: a thread that sleeps until the file is replaced.
+fn watch_tokens(server: Arc<Server>) -> io::Result<()> {
+    use rustix::fs::inotify;
+    let folder = server.tokens.path().parent().unwrap_or(Path::new(".")).to_owned();
+    tapdeck_host::registry::private_folder(&folder)?;
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC)?;
+    let events =
+        inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::DELETE;
+    inotify::add_watch(&watch, &folder, events)?;
+    let thread = std::thread::Builder::new().name("tapdeck-tokens".into());
+    thread.spawn(move || {
+        let mut buf = [0; 4096];
+        while matches!(rustix::io::read(&watch, &mut buf), Ok(n) if n > 0) {
+            server.changes.send_modify(|n| *n += 1);
+        }
+    })?;
+    Ok(())
+}
+
 /// How long sessions have at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -182,6 +317,7 @@ impl Running {
     pub fn start(server: Arc<Server>) -> io::Result<Self> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().thread_name("tapdeck-net").enable_all().build()?;
+        watch_tokens(Arc::clone(&server))?;
         Ok(Self { runtime, server })
     }
 
@@ -189,6 +325,64 @@ impl Running {
     pub fn unix(&self, door: crate::door::Door) -> io::Result<()> {
         let _runtime = self.runtime.enter();
         unix::listen(Arc::clone(&self.server), door)
+    }
+
+    /// Serves those who come to this port. A page is served where the transport is a WebSocket: `site` makes it, given
+    /// the address with the port that was free.
+    ///
+    /// # Errors
+    /// When the port cannot be had, or is for others than this machine and nobody could be told from anybody.
+    pub fn net(
+        &self,
+        at: &Endpoint,
+        identity: &Arc<Identity>,
+        site: impl FnOnce(&Endpoint, Arc<Server>) -> Option<Site>,
+    ) -> io::Result<Listening> {
+        let Endpoint::Net { transport, host, port } = at else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an address of a network"));
+        };
+        let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        let address = Endpoint::resolve(host, *port)?[0];
+        if !address.ip().is_loopback() {
+            if *transport == Transport::Ws {
+                return refuse(
+                    "it can be reached from other machines, and ws:// is in the clear: use wss://",
+                );
+            }
+            if self.server.tokens.all()?.is_empty() {
+                return refuse(
+                    "it can be reached from other machines, and nobody has a token: see tapdeck serve token add",
+                );
+            }
+        }
+        let _runtime = self.runtime.enter();
+        let server = Arc::clone(&self.server);
+        let (bound, browser_hash) = match transport {
+            Transport::Tls => {
+                let listener = tls::bind(address)?;
+                let bound = listener.local_addr()?;
+                tls::listen(server, listener, identity)?;
+                (bound, None)
+            }
+            Transport::Quic => (quic::listen(server, address, identity)?, None),
+            Transport::WebTransport => wt::listen(server, address, Arc::clone(identity))?,
+            Transport::Ws | Transport::Wss => {
+                let listener = tls::bind(address)?;
+                let bound = listener.local_addr()?;
+                let Some(site) = site(&at.with_port(bound.port()), Arc::clone(&server)) else {
+                    return refuse("this tapdeck was built without its page");
+                };
+                let identity = (*transport == Transport::Wss).then_some(identity);
+                page(server, listener, identity, site)?;
+                (bound, None)
+            }
+        };
+        Ok(Listening { at: at.with_port(bound.port()), browser_hash })
+    }
+
+    /// The tokens by which strangers are let in.
+    pub fn tokens(&self) -> &Tokens {
+        &self.server.tokens
     }
 
     /// Ends all sessions and stops.

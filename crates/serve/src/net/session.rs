@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::{Opened, Peer, Refusal, Server, Sessions, attach};
+use super::{Opened, Pass, Peer, Refusal, Server, Sessions, attach};
 use crate::live::exit_json;
 use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, Tty, Wanted, size_of};
 
@@ -32,14 +32,20 @@ where
 {
     let refusal = match negotiate(&server, &mut reader, peer).await {
         Ok(None) => return,
-        Ok(Some(wanted)) if wanted.backend == "attach" => match attach::join(&server, &wanted).await {
-            Ok(session) => return attach::carry(session, reader, writer).await,
-            Err(refusal) => refusal,
-        },
-        Ok(Some(wanted)) => match open(&server, wanted).await {
-            Ok(session) => return session.carry(reader, writer).await,
-            Err(refusal) => refusal,
-        },
+        Ok(Some((wanted, pass))) => {
+            let revoked = server.revoked(&pass);
+            if wanted.backend == "attach" {
+                match attach::join(&server, &wanted, &pass).await {
+                    Ok(session) => return until(revoked, attach::carry(session, reader, writer)).await,
+                    Err(refusal) => refusal,
+                }
+            } else {
+                match open(&server, wanted).await {
+                    Ok(session) => return until(revoked, session.carry(reader, writer)).await,
+                    Err(refusal) => refusal,
+                }
+            }
+        }
         Err(refusal) => refusal,
     };
     let _ = timeout(LAST_WORDS, async {
@@ -49,8 +55,16 @@ where
     .await;
 }
 
+/// Does something until it is done, or until it may not be done any more.
+async fn until(stop: impl Future<Output = ()>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = stop => {}
+        () = work => {}
+    }
+}
+
 /// What the client wants and may have; nothing, if it went without a word.
-async fn negotiate<R>(server: &Server, reader: &mut R, peer: Peer) -> Result<Option<Wanted>, Refusal>
+async fn negotiate<R>(server: &Server, reader: &mut R, peer: Peer) -> Result<Option<(Wanted, Pass)>, Refusal>
 where
     R: AsyncRead + Unpin,
 {
@@ -71,8 +85,8 @@ where
     let value = wire::parse_object(&body).map_err(|e| malformed(e.to_string()))?;
     let wanted = Wanted::from_json(value).map_err(|e| malformed(e.to_string()))?;
     // The right to have it comes before whether there is such a thing.
-    server.authorise(peer, &wanted)?;
-    Ok(Some(wanted))
+    let pass = server.authorise(peer, &wanted)?;
+    Ok(Some((wanted, pass)))
 }
 
 async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::Result<Vec<u8>> {
@@ -242,7 +256,7 @@ where
 fn obey(port: &Port, handle: &Handle, control: &Value) -> Result<(), String> {
     match control["type"].as_str() {
         Some("resize") => {
-            handle.resize(size_of(control).ok_or("a size has cols and rows")?);
+            port.resize(size_of(control).ok_or("a size has cols and rows")?);
         }
         Some("signal") => {
             let name = control["name"].as_str().unwrap_or("");
@@ -276,16 +290,31 @@ where
     }
 }
 
+fn kind_of(stream: Stream) -> ChunkKind {
+    match stream {
+        Stream::Out => ChunkKind::Stdout,
+        Stream::Err => ChunkKind::Stderr,
+    }
+}
+
 async fn send<W>(writer: &mut W, taken: &mut Vec<(Stream, Bytes)>) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
-    for some in taken.chunks_mut(SLICES / 2) {
+    if !writer.is_write_vectored() {
+        let all = taken.iter().map(|(_, bytes)| bytes.len() + 5).sum();
+        let mut joined = Vec::with_capacity(all);
+        for (stream, bytes) in taken.drain(..) {
+            joined.extend_from_slice(&wire::chunk_head(kind_of(stream), bytes.len()));
+            joined.extend_from_slice(&bytes);
+        }
+        return writer.write_all(&joined).await;
+    }
+    for some in taken.chunks(SLICES / 2) {
         let mut heads = [[0; 5]; SLICES / 2];
         let mut slices = [IoSlice::new(&[]); SLICES];
         for (head, (stream, bytes)) in heads.iter_mut().zip(some.iter()) {
-            let kind = if *stream == Stream::Out { ChunkKind::Stdout } else { ChunkKind::Stderr };
-            *head = wire::chunk_head(kind, bytes.len());
+            *head = wire::chunk_head(kind_of(*stream), bytes.len());
         }
         for (i, (head, (_, bytes))) in heads.iter().zip(some.iter()).enumerate() {
             slices[2 * i] = IoSlice::new(head);

@@ -33,6 +33,8 @@ impl Conn {
         match self {
             Conn::Unix(s) => s.set_read_timeout(left).and_then(|()| s.read(buf)),
             Conn::Tcp(s) => s.set_read_timeout(left).and_then(|()| s.read(buf)),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.set_read_timeout(left).and_then(|()| b.stream.read(buf)),
         }
     }
 
@@ -41,6 +43,8 @@ impl Conn {
         match self {
             Conn::Unix(s) => s.set_write_timeout(left).and_then(|()| s.write(bytes)),
             Conn::Tcp(s) => s.set_write_timeout(left).and_then(|()| s.write(bytes)),
+            #[cfg(feature = "net")]
+            Conn::Bridge(b) => b.stream.set_write_timeout(left).and_then(|()| b.stream.write(bytes)),
         }
     }
 

@@ -10,6 +10,8 @@ mod guard;
 mod list;
 mod relay;
 mod serving;
+#[cfg(feature = "net")]
+mod tty;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +49,9 @@ pub struct SiteOptions {
     pub check: Check,
     /// The folder whose recordings are shown.
     pub recordings: Option<PathBuf>,
+    /// Who opens sessions for those who speak the tty wire here.
+    #[cfg(feature = "net")]
+    pub tty: Option<Arc<crate::net::Server>>,
 }
 
 /// The page, to be served on any number of listeners.
@@ -78,7 +83,10 @@ impl Site {
 
     /// All that is served.
     fn router(&self) -> Router {
-        Router::new()
+        let router = Router::new();
+        #[cfg(feature = "net")]
+        let router = router.route("/ws/tty", get(tty::upgrade));
+        router
             .route("/", get(files::index))
             .route("/page/{name}", get(files::file))
             .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))

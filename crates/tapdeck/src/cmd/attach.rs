@@ -49,7 +49,17 @@ pub(crate) struct AttachArgs {
     detach_keys: Option<String>,
 }
 
-type Keys = Option<DetachKeys>;
+/// The keys to leave with, if there are any.
+pub(crate) type Keys = Option<DetachKeys>;
+
+/// Those that were asked for, or those of the configuration.
+pub(crate) fn keys_to_leave_with(asked: Option<&str>) -> Result<Keys, Failed> {
+    let keys = match asked {
+        Some(keys) => keys.to_owned(),
+        None => Config::load().map_err(|e| Failed(e, code::USAGE))?.attach.detach_keys,
+    };
+    detach_keys(&keys).map_err(|e| Failed(e, code::USAGE))
+}
 
 fn detach_keys(text: &str) -> Result<Keys, String> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
@@ -65,11 +75,7 @@ pub(crate) fn run(args: &AttachArgs) -> Ending {
 }
 
 fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
-    let keys = match &args.detach_keys {
-        Some(keys) => keys.clone(),
-        None => Config::load().map_err(|e| Failed(e, code::USAGE))?.attach.detach_keys,
-    };
-    let keys = detach_keys(&keys).map_err(|e| Failed(e, code::USAGE))?;
+    let keys = keys_to_leave_with(args.detach_keys.as_deref())?;
     let listing = find(args.which.session.as_deref())?;
     if std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id) {
         return Err(Failed(
@@ -77,18 +83,32 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
             code::USAGE,
         ));
     }
+    let wish = Attach {
+        name: "attach",
+        token: Some(&listing.human_token),
+        read_only: args.read_only,
+        takeover: args.takeover,
+        ..Attach::default()
+    };
+    let again = format!("tapdeck attach {}", listing.id);
+    bring(keys, &listing.id, &again, &wish, |wish| {
+        Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?)
+    })
+}
+
+/// Brings a session to this terminal, wherever it is: `open` reaches it, `again` says how to come back.
+pub(crate) fn bring(
+    keys: Keys,
+    id: &str,
+    again: &str,
+    wish: &Attach<'_>,
+    open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Value), Failed>,
+) -> Result<Ending, Failed> {
     let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
     let keyboard = Keyboard::take().map_err(io)?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
-    let request = Attach {
-        name: "attach",
-        token: Some(&listing.human_token),
-        read_only: args.read_only || !keyboard.is_there(),
-        takeover: args.takeover,
-        size,
-        ..Attach::default()
-    };
-    let (attachment, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &request)?;
+    let request = Attach { read_only: wish.read_only || !keyboard.is_there(), size, ..wish.clone() };
+    let (attachment, opened) = open(&request)?;
     let session = WinSize::cells(side(&opened, "cols"), side(&opened, "rows"));
     let mut view = View {
         detach_keys: keys,
@@ -119,11 +139,11 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
     drop(view);
     match how {
         Over::Detached => {
-            say(format_args!("detached from {}: tapdeck attach {} comes back", listing.id, listing.id))
+            say(format_args!("detached from {id}: {again} comes back"));
         }
-        Over::Exited(exit) => say(format_args!("the program of {} has ended: {exit}", listing.id)),
+        Over::Exited(exit) => say(format_args!("the program of {id} has ended: {exit}")),
         Over::Lost => {
-            return Err(Failed(format!("session {} is gone", listing.id), code::IO));
+            return Err(Failed(format!("session {id} is gone"), code::IO));
         }
         Over::Signal(signal) => return Ok(Ending::Signal(signal)),
     }

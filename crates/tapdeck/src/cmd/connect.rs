@@ -1,19 +1,26 @@
-//! `tapdeck connect`: a program on another machine, or another user's side of this one, as if it ran here.
+//! `tapdeck connect`: a program at a server, as if it ran here.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
-use tapdeck_host::backend::{Backend, CommandSpec};
-use tapdeck_host::{Launch, LaunchError, terminal_size};
-use tapdeck_serve::client::{Conn, FarProgram};
+use tapdeck_host::backend::{Backend, CommandSpec, Front, Nobody};
+use tapdeck_host::{Launch, LaunchError, Outer, terminal_size};
+use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
+use tapdeck_serve::net::{Endpoint, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
 
+use super::attach;
 use super::sessions::Failed;
 use crate::ending::{Ending, code, print, say};
 use crate::parse;
+
+/// The variable that holds a token.
+const TOKEN_VAR: &str = "TAPDECK_TOKEN";
+/// No token is longer.
+const TOKEN_LIMIT: u64 = 4096;
 
 /// Run a program at a server, as if it ran here.
 #[derive(Args)]
@@ -22,15 +29,20 @@ Ends as the program ends. With a terminal here the program gets one there; witho
 runs on pipes, with standard output and error apart. It ends when this command has gone, unless it was
 started with --detach.
 
+A server on a network wants a token, from --token-file or TAPDECK_TOKEN. It is known by its fingerprint
+from the first time on; one that has changed is refused.
+
 Examples:
-  tapdeck connect unix:/run/user/1000/tty.sock
-  tapdeck connect unix:/run/user/1000/tty.sock --no-pty -- cargo test
-  tapdeck connect unix:/run/user/1000/tty.sock -d --name build -- make
-  tapdeck connect unix:/run/user/1000/tty.sock --cwd /srv --env DEBUG=1 -- ./deploy")]
+  tapdeck connect unix:/run/user/1000/tty/tty.sock
+  tapdeck connect quic://build.example:4433 --token-file laptop.token -- htop
+  tapdeck connect tls://build.example:4433 --no-pty -- cargo test
+  tapdeck connect tls://build.example:4433 -d --name nightly -- make
+  tapdeck connect tls://build.example:4433 --attach nightly --read-only
+  tapdeck connect tls://build.example:4433 --on docker:debian:12 -- bash")]
 pub(crate) struct ConnectArgs {
-    /// Where the server listens: unix:PATH
+    /// Where the server listens: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with HOST:PORT
     #[arg(value_name = "ADDRESS")]
-    address: String,
+    address: Endpoint,
     /// Run on pipes, with standard output and error apart
     #[arg(long, conflicts_with = "pty")]
     no_pty: bool,
@@ -40,13 +52,25 @@ pub(crate) struct ConnectArgs {
     /// Start it, print its session's id, and leave it running
     #[arg(short, long)]
     detach: bool,
+    /// Join this session, by id or name, instead of starting a program
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["command", "detach", "pty", "no_pty"])]
+    attach: Option<String>,
+    /// With --attach, only watch
+    #[arg(short, long, requires = "attach", conflicts_with = "takeover")]
+    read_only: bool,
+    /// With --attach, take the stick, whoever drives
+    #[arg(long, requires = "attach")]
+    takeover: bool,
+    /// With --attach, the keys to leave with, one or two, or `none`
+    #[arg(long, value_name = "KEYS", requires = "attach")]
+    detach_keys: Option<String>,
     /// A name for the session
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Run in this folder of the server's
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
-    /// Set a variable for the program
+    /// Set a variable for the program: NAME=VALUE, or NAME for yours
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
     /// Where the server is to run it: local, or a place as run --on has it
@@ -55,18 +79,50 @@ pub(crate) struct ConnectArgs {
     /// Size of the program's terminal, if not yours
     #[arg(long, value_name = "COLSxROWS", value_parser = parse::size)]
     window_size: Option<WinSize>,
+    /// The file that holds the token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The server's fingerprint, as it prints it
+    #[arg(long, value_name = "sha256:…")]
+    fingerprint: Option<String>,
+    /// Believe servers whose certificate one of these has signed, as PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// The program and its arguments; the shell of the server's user when left out
     #[arg(value_name = "CMD", last = true)]
     command: Vec<String>,
 }
 
 pub(crate) fn run(args: &ConnectArgs) -> Ending {
-    if args.detach { detach(args).unwrap_or_else(Failed::end) } else { drive(args) }
+    match (&args.attach, args.detach) {
+        (Some(session), _) => join(args, session).unwrap_or_else(Failed::end),
+        (None, true) => detach(args).unwrap_or_else(Failed::end),
+        (None, false) => drive(args).unwrap_or_else(Failed::end),
+    }
 }
 
 impl ConnectArgs {
     fn has_terminal(&self) -> bool {
         self.pty || (!self.no_pty && isatty(rustix::stdio::stdin()))
+    }
+
+    /// The token, from wherever it is; never from the command line, where everybody can read it.
+    fn token(&self) -> Result<Option<String>, Failed> {
+        let text = match &self.token_file {
+            Some(path) => {
+                let failed = |e: std::io::Error| {
+                    let missing = e.kind() == std::io::ErrorKind::NotFound;
+                    let code = if missing { code::NOT_FOUND } else { code::IO };
+                    Failed(format!("{}: {e}", path.display()), code)
+                };
+                if std::fs::metadata(path).map_err(failed)?.len() > TOKEN_LIMIT {
+                    return Err(Failed(format!("{} is too long to be a token", path.display()), code::USAGE));
+                }
+                Some(std::fs::read_to_string(path).map_err(failed)?)
+            }
+            None => std::env::var(TOKEN_VAR).ok(),
+        };
+        Ok(text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()))
     }
 
     /// The variables to set there; those named without a value as they are here.
@@ -78,7 +134,7 @@ impl ConnectArgs {
         self.env.iter().filter_map(value).collect()
     }
 
-    fn wanted(&self, size: WinSize, typed: bool) -> Wanted {
+    fn wanted(&self, size: WinSize, typed: bool, token: Option<String>) -> Wanted {
         let tty = self.has_terminal().then(|| Tty {
             term: std::env::var("TERM").ok().filter(|t| !t.is_empty()),
             size,
@@ -88,7 +144,7 @@ impl ConnectArgs {
         });
         Wanted {
             backend: self.backend.clone(),
-            token: None,
+            token,
             tty,
             cmd: self.command.clone(),
             cwd: self.cwd.clone(),
@@ -99,42 +155,70 @@ impl ConnectArgs {
         }
     }
 
-    fn dial(&self) -> Result<Conn, Failed> {
-        let Some(path) = self.address.strip_prefix("unix:") else {
-            return Err(Failed(format!("{:?} is no address: write unix:PATH", self.address), code::USAGE));
-        };
-        Ok(Conn::unix(Path::new(path))?)
+    fn dial(&self, token: Option<&str>, front: &mut dyn Front) -> Result<Conn, Failed> {
+        let fingerprint = self.fingerprint.as_ref().map(|f| f.to_ascii_lowercase());
+        let fingerprint = fingerprint.map(|f| if f.contains(':') { f } else { format!("sha256:{f}") });
+        let trust = Trust { fingerprint, ca: self.ca.clone(), ..Trust::by_acquaintance() };
+        let dialled = dial(&self.address, &trust, token, || front.called_off().is_some())?;
+        if let Some(note) = dialled.note {
+            say(note);
+        }
+        Ok(dialled.conn)
     }
 }
 
 /// Starts it and leaves it.
 fn detach(args: &ConnectArgs) -> Result<Ending, Failed> {
     let size = args.window_size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
-    let (_, opened) = FarProgram::open(args.dial()?, &args.wanted(size, true))?;
+    let token = args.token()?;
+    let conn = args.dial(token.as_deref(), &mut Nobody)?;
+    let (_, opened) = FarProgram::open(conn, &args.wanted(size, true, token))?;
     print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
     Ok(Ending::Code(0))
 }
 
+/// Brings a session there to this terminal.
+fn join(args: &ConnectArgs, session: &str) -> Result<Ending, Failed> {
+    let keys = attach::keys_to_leave_with(args.detach_keys.as_deref())?;
+    let token = args.token()?;
+    let wish = Attach {
+        name: args.name.as_deref().unwrap_or("connect"),
+        token: token.as_deref(),
+        session: Some(session),
+        read_only: args.read_only,
+        takeover: args.takeover,
+        ..Attach::default()
+    };
+    let again = format!("tapdeck connect {} --attach {session}", args.address);
+    attach::bring(keys, session, &again, &wish, |wish| {
+        Ok(Attachment::over(args.dial(wish.token, &mut Nobody)?, wish)?)
+    })
+}
+
 /// Runs it as if it were here.
-fn drive(args: &ConnectArgs) -> Ending {
+fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
+    let token = args.token()?;
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
     launch.size = args.window_size;
+    let start = |outer: Option<&Outer>, size, front: &mut dyn Front| -> Result<FarProgram, Failed> {
+        let typed = outer.is_some_and(Outer::is_interactive);
+        let conn = args.dial(token.as_deref(), front)?;
+        Ok(FarProgram::open(conn, &args.wanted(size, typed, token.clone()))?.0)
+    };
     let finished = launch.run_on(
-        &|_, outer, size, _| {
-            let typed = outer.is_some_and(tapdeck_host::Outer::is_interactive);
-            let opened = args.dial().and_then(|conn| Ok(FarProgram::open(conn, &args.wanted(size, typed))?));
-            let place = |Failed(why, code)| LaunchError::Place { why, code };
-            opened.map(|(program, _)| Box::new(program) as Box<dyn Backend>).map_err(place)
+        &|_, outer, size, front| match start(outer, size, front) {
+            Ok(program) => Ok(Box::new(program) as Box<dyn Backend>),
+            Err(Failed(why, code)) => Err(LaunchError::Place { why, code }),
         },
         None,
         |_| (),
     );
-    match finished.outcome {
+    Ok(match finished.outcome {
         Ok(outcome) => Ending::of(&outcome),
         Err(e) => {
             say(&e);
             Ending::of_launch_error(&e)
         }
-    }
+    })
 }

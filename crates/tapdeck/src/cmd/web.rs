@@ -81,6 +81,8 @@ fn open(args: &WebArgs) -> Result<Ending, Failed> {
         secure: false,
         check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(scope)),
         recordings: Some(folder),
+        #[cfg(feature = "net")]
+        tty: None,
     });
     let opened = shown.as_deref().map(|id| format!("&open=s/{id}")).unwrap_or_default();
     print(format_args!("http://127.0.0.1:{port}/#token={token}{opened}\n"));

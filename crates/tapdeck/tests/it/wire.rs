@@ -1,9 +1,9 @@
 //! Sessions over the network: the same scenarios through every transport, and what others do to them.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -15,10 +15,16 @@ struct Server<'a> {
     child: Child,
     /// Where it listens, as it says.
     addresses: Vec<String>,
+    /// What lets everything be done.
+    token: String,
+    /// What else it has to say.
+    _says: Lines<BufReader<ChildStdout>>,
 }
 
 impl<'a> Server<'a> {
     fn start(home: &'a Home, options: &[&str]) -> Self {
+        let token = text(&home.run(["serve", "token", "add"]).stdout).trim().to_owned();
+        assert_eq!(token.len(), 64, "256 bits");
         let socket = format!("unix:{}", home.path("tty").join("tty.sock").display());
         let mut command = home.tapdeck(["serve", "--listen", &socket]);
         let mut child = command.args(options).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -29,12 +35,12 @@ impl<'a> Server<'a> {
             let line = lines.next().expect("it listens").expect("text");
             addresses.extend(line.strip_prefix("listening ").map(str::to_owned));
         }
-        Self { home, child, addresses }
+        Self { home, child, addresses, token, _says: lines }
     }
 
     fn connect(&self, address: &str, args: &[&str]) -> Command {
         let mut command = self.home.tapdeck(["connect", address]);
-        command.args(args);
+        command.args(args).env("TAPDECK_TOKEN", &self.token);
         command
     }
 
@@ -124,6 +130,45 @@ fn the_same_through_a_unix_socket() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     scenario(&server, &server.addresses[0]);
+}
+
+#[test]
+fn the_same_through_tls() {
+    through("tls");
+}
+
+#[test]
+fn the_same_through_quic() {
+    through("quic");
+}
+
+#[test]
+#[cfg(feature = "web")]
+fn the_same_through_web_sockets() {
+    through("ws");
+    through("wss");
+}
+
+#[test]
+fn the_same_through_web_transport() {
+    through("wt");
+}
+
+fn through(scheme: &str) {
+    let home = Home::new();
+    let server = Server::start(&home, &["--listen", &format!("{scheme}://127.0.0.1:0")]);
+    scenario(&server, &server.addresses[1]);
+    // A killed client, whatever carried it.
+    let address = &server.addresses[1];
+    let mut child = server
+        .connect(address, &["--no-pty", "--", "sh", "-c", "sleep 4331 & wait"])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    eventually("it runs", || running("sleep 4331", server.child.id()));
+    child.kill().expect("killed");
+    let _ = child.wait();
+    eventually("it is gone", || !running("sleep 4331", server.child.id()));
 }
 
 #[test]

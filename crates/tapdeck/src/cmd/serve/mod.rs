@@ -1,32 +1,48 @@
 //! `tapdeck serve`: sessions for those who come over the network.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use clap::Args;
-use tapdeck_host::{Keyboard, Pressed, registry};
+use clap::{Args, Subcommand};
+use tapdeck_host::{Keyboard, Pressed, registry, state_folder};
 use tapdeck_serve::door::Door;
-use tapdeck_serve::net::{Limits, Running, Server};
+use tapdeck_serve::net::{Endpoint, Identity, Limits, Running, Server};
+use tapdeck_serve::tokens::Tokens;
 
 use super::sessions::Failed;
-use crate::ending::{Ending, code, print};
+use crate::ending::{Ending, code, print, say};
 
 mod desk;
+mod site;
+mod token;
 
 use desk::SessionDesk;
 
 /// Let sessions be opened and joined over the network.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Prints the addresses at which it listens, and ends its sessions when it is told to end. A session ends
 when the client that opened it has gone, unless it was opened detached. All are in tapdeck ls.
 
+At a Unix socket you are known by the system. Everywhere else everybody shows a token: see
+tapdeck serve token. Clients know the server by its fingerprint, which it prints.
+
 Examples:
-  tapdeck serve --listen unix:/run/user/1000/tty.sock
-  tapdeck serve --record runs/")]
+  tapdeck serve --listen unix:/run/user/1000/tty/tty.sock
+  tapdeck serve token add --name laptop > laptop.token
+  tapdeck serve --listen quic://0.0.0.0:4433 --listen tls://0.0.0.0:4433
+  tapdeck serve --listen wss://0.0.0.0:8443        the page in the browser, and sessions beside it
+  tapdeck serve --record runs/                     every session is a recording"
+)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: unix:PATH; a socket among those of live sessions when left out
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Where to listen: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with HOST:PORT; a socket among those of live
+    /// sessions when left out
     #[arg(long, value_name = "ADDRESS")]
-    listen: Vec<String>,
+    listen: Vec<Endpoint>,
     /// Record every session in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
@@ -36,10 +52,28 @@ pub(crate) struct ServeArgs {
     /// How many connections there may be at once
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
+    /// A certificate of your own, as PEM, with those that vouch for it behind it
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Its key
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// A further name, with its port if any, under which a browser reaches the page
+    #[arg(long, value_name = "HOST[:PORT]")]
+    host: Vec<String>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Token(token::TokenArgs),
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Ending {
-    serve(args).unwrap_or_else(Failed::end)
+    let done = match &args.what {
+        Some(What::Token(args)) => token::run(args),
+        None => serve(args),
+    };
+    done.unwrap_or_else(Failed::end)
 }
 
 fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
@@ -49,23 +83,12 @@ fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
     let desk = SessionDesk::new(signals.inherited(), args.record.clone())?;
     let limits =
         Limits { sessions: args.max_sessions, connections: args.max_connections, ..Limits::default() };
-    let running = Running::start(Server::new(desk, limits)).map_err(io)?;
-    let listen = if args.listen.is_empty() {
-        let folder = registry::folder().map_err(io)?;
-        vec![format!("unix:{}", folder.join("serve.sock").display())]
-    } else {
-        args.listen.clone()
-    };
-    for address in &listen {
-        let failed = |e: std::io::Error| Failed(format!("cannot listen at {address}: {e}"), code::IO);
-        match address.strip_prefix("unix:") {
-            Some(path) => running.unix(Door::unix(path.as_ref()).map_err(failed)?).map_err(failed)?,
-            None => {
-                let message = format!("{address:?} is no address to listen at: write unix:PATH");
-                return Err(Failed(message, code::USAGE));
-            }
-        }
-        print(format_args!("listening {address}\n"));
+    let running =
+        Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path()))).map_err(io)?;
+    let listened = listen(args, &running);
+    if listened.is_err() {
+        running.stop();
+        return listened.map(|()| Ending::Code(0));
     }
     loop {
         if let Pressed::Signal(_) = signals.wait(None).map_err(io)? {
@@ -73,4 +96,51 @@ fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
             return Ok(Ending::Code(0));
         }
     }
+}
+
+fn listen(args: &ServeArgs, running: &Running) -> Result<(), Failed> {
+    let mut listen = args.listen.clone();
+    if listen.is_empty() {
+        let folder = registry::folder().map_err(|e| Failed(e.to_string(), code::IO))?;
+        listen.push(Endpoint::Unix(folder.join("serve.sock")));
+    }
+    let mut identity = None;
+    for address in &listen {
+        let failed = |e: std::io::Error| {
+            let refused = e.kind() == std::io::ErrorKind::PermissionDenied && e.raw_os_error().is_none();
+            let code = if refused { code::USAGE } else { code::IO };
+            Failed(format!("cannot listen at {address}: {e}"), code)
+        };
+        if let Endpoint::Unix(path) = address {
+            running.unix(Door::unix(path).map_err(failed)?).map_err(failed)?;
+            print(format_args!("listening {address}\n"));
+            continue;
+        }
+        let own = match &identity {
+            Some(own) => Arc::clone(own),
+            None => {
+                let own = Arc::new(self::identity(args)?);
+                print(format_args!("fingerprint {}\n", own.fingerprint()));
+                if running.tokens().all().is_ok_and(|all| all.is_empty()) {
+                    say("nobody has a token yet, so nobody can come in: see tapdeck serve token add");
+                }
+                Arc::clone(identity.insert(own))
+            }
+        };
+        let listening =
+            running.net(address, &own, |at, server| site::make(at, &args.host, server)).map_err(failed)?;
+        print(format_args!("listening {}\n", listening.at));
+        if let Some(hash) = listening.browser_hash {
+            print(format_args!("certificate {hash}\n"));
+        }
+    }
+    Ok(())
+}
+
+fn identity(args: &ServeArgs) -> Result<Identity, Failed> {
+    let made = match (&args.cert, &args.key) {
+        (Some(cert), Some(key)) => Identity::from_files(cert, key),
+        _ => Identity::own(&state_folder().join("serve")),
+    };
+    made.map_err(|e| Failed(format!("no certificate: {e}"), code::IO))
 }

@@ -1,0 +1,287 @@
+//! The client's side of every transport but the Unix socket: a thread of its own with a small runtime carries bytes
+//! between the server and a pair of sockets, so that clients need no runtime and know one kind of connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_tungstenite::tungstenite;
+use tungstenite::client::IntoClientRequest;
+
+use super::endpoint::{Endpoint, Transport, authority};
+use super::identity::ALPN;
+use super::messages::{self, Message};
+use super::trust::{Expected, Trust};
+use super::{quic, tls, wt};
+use crate::client::{ClientError, Conn};
+
+/// How long a server may take to be reached.
+const REACH: Duration = Duration::from_secs(15);
+/// How long it may take to say goodbye.
+const GOODBYE: Duration = Duration::from_millis(500);
+/// How often it is looked whether somebody called it off.
+const GLANCE: Duration = Duration::from_millis(50);
+const PIECE: usize = 64 * 1024;
+
+/// A connection, and what there is to say about it.
+pub struct Dialled {
+    /// The connection.
+    pub conn: Conn,
+    /// Something that the user should know.
+    pub note: Option<String>,
+}
+
+/// Reaches a server. `called_off` is asked now and then.
+pub fn dial(
+    to: &Endpoint,
+    trust: &Trust,
+    token: Option<&str>,
+    mut called_off: impl FnMut() -> bool,
+) -> Result<Dialled, ClientError> {
+    let (transport, host, port) = match to {
+        Endpoint::Unix(path) => return Ok(Dialled { conn: Conn::unix(path)?, note: None }),
+        Endpoint::Net { transport, host, port } => (*transport, host.clone(), *port),
+    };
+    let place = authority(&host, port);
+    let expected = trust.expect(&place)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    theirs.set_nonblocking(true)?;
+    let (tell, told) = channel();
+    let (say_done, done) = channel();
+    let way = Way { transport, host, port, expected: Arc::clone(&expected), token: token.map(str::to_owned) };
+    std::thread::Builder::new().name("tapdeck-dial".into()).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => runtime.block_on(carry(way, theirs, tell)),
+            Err(e) => drop(tell.send(Err(e))),
+        }
+        // Whoever waits for the last byte to be sent has it.
+        let _ = say_done.send(());
+    })?;
+    let bridge = Bridge { stream: ours, _done: Done(done) };
+    loop {
+        match told.recv_timeout(GLANCE) {
+            Ok(Ok(())) => break,
+            Ok(Err(e)) => {
+                return Err(match trust.complaint(&place, &expected) {
+                    Some(complaint) => ClientError::Denied(complaint),
+                    None => ClientError::Io(io::Error::new(e.kind(), format!("{to}: {e}"))),
+                });
+            }
+            Err(RecvTimeoutError::Timeout) if called_off() => {
+                return Err(ClientError::Io(io::ErrorKind::Interrupted.into()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(ClientError::Ended),
+        }
+    }
+    let note = trust.remember(&place, &expected)?;
+    Ok(Dialled { conn: Conn::Bridge(bridge), note })
+}
+
+/// A socket to the thread that carries its bytes on.
+#[derive(Debug)]
+pub struct Bridge {
+    pub(crate) stream: UnixStream,
+    _done: Done,
+}
+
+/// Dropped after the socket: a process that ends at once would take the goodbye with it.
+#[derive(Debug)]
+struct Done(Receiver<()>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        let _ = self.0.recv_timeout(2 * GOODBYE);
+    }
+}
+
+/// How to get there.
+struct Way {
+    transport: Transport,
+    host: String,
+    port: u16,
+    expected: Arc<Expected>,
+    token: Option<String>,
+}
+
+type Reading = Box<dyn AsyncRead + Unpin + Send>;
+type Writing = Box<dyn AsyncWrite + Unpin + Send>;
+
+/// A stream, and what has to be closed behind it.
+struct Stream {
+    reader: Reading,
+    writer: Writing,
+    behind: Behind,
+}
+
+enum Behind {
+    Nothing,
+    Quic(quinn::Endpoint),
+    WebTransport(
+        Box<(wtransport::Endpoint<wtransport::endpoint::endpoint_side::Client>, wtransport::Connection)>,
+    ),
+}
+
+async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Result<()>>) {
+    let reached = timeout(REACH, reach(&way)).await;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
+    let stream = match reached.unwrap_or_else(|_| Err(late())) {
+        Ok(stream) => stream,
+        Err(e) => {
+            let _ = tell.send(Err(e));
+            return;
+        }
+    };
+    let near = match tokio::net::UnixStream::from_std(near) {
+        Ok(near) => near,
+        Err(e) => {
+            let _ = tell.send(Err(e));
+            return;
+        }
+    };
+    let _ = tell.send(Ok(()));
+    let Stream { mut reader, mut writer, behind } = stream;
+    let (mut from_near, mut to_near) = near.into_split();
+    tokio::select! {
+        _ = copy(&mut reader, &mut to_near) => {}
+        _ = copy(&mut from_near, &mut writer) => {
+            // Whoever is here has gone; that is said, and then it is over.
+            let _ = timeout(GOODBYE, writer.shutdown()).await;
+        }
+    }
+    drop((reader, writer));
+    match behind {
+        Behind::Nothing => {}
+        Behind::Quic(endpoint) => {
+            endpoint.close(0u32.into(), b"");
+            let _ = timeout(GOODBYE, endpoint.wait_idle()).await;
+        }
+        Behind::WebTransport(both) => {
+            both.1.close(0u32.into(), b"");
+            let _ = timeout(GOODBYE, both.0.wait_idle()).await;
+        }
+    }
+}
+
+/// Passes bytes on as they come.
+async fn copy<R, W>(from: &mut R, to: &mut W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut from = tokio::io::BufReader::with_capacity(PIECE, from);
+    tokio::io::copy_buf(&mut from, to).await.map(drop)
+}
+
+async fn reach(way: &Way) -> io::Result<Stream> {
+    let (host, port) = (way.host.clone(), way.port);
+    let found = tokio::task::spawn_blocking(move || Endpoint::resolve(&host, port)).await;
+    let mut last = Err(io::ErrorKind::NotFound.into());
+    for address in found.map_err(io::Error::other)?? {
+        last = reach_one(way, address).await;
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Stream> {
+    match way.transport {
+        Transport::Tls => {
+            let stream = over_tls(way, address, &[ALPN]).await?;
+            let (reader, writer) = tokio::io::split(stream);
+            Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind: Behind::Nothing })
+        }
+        Transport::Wss => over_ws(way, "wss", over_tls(way, address, &[b"http/1.1"]).await?).await,
+        Transport::Ws if !address.ip().is_loopback() => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "ws:// is in the clear and for this machine alone: use wss://",
+        )),
+        Transport::Ws => {
+            let stream = TcpStream::connect(address).await?;
+            tls::settle(&stream);
+            over_ws(way, "ws", stream).await
+        }
+        Transport::Quic => {
+            let endpoint = quic::client(way.expected.client_config(&[ALPN])?, address)?;
+            let connecting = endpoint.connect(address, &way.host).map_err(io::Error::other)?;
+            let connection = connecting.await.map_err(io::Error::other)?;
+            let (writer, reader) = connection.open_bi().await.map_err(io::Error::other)?;
+            let behind = Behind::Quic(endpoint);
+            Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind })
+        }
+        Transport::WebTransport => {
+            let tls = way.expected.client_config(&[wtransport::tls::WEBTRANSPORT_ALPN])?;
+            let config = wtransport::ClientConfig::builder()
+                .with_bind_address(quic::any(address))
+                .with_custom_tls(tls);
+            let config = config.keep_alive_interval(Some(Duration::from_secs(3))).build();
+            let endpoint = wtransport::Endpoint::client(config)?;
+            let url = format!("https://{}{}", authority(&way.host, way.port), wt::PATH);
+            let connection = endpoint.connect(url).await.map_err(io::Error::other)?;
+            let opening = connection.open_bi().await.map_err(io::Error::other)?;
+            let (writer, reader) = opening.await.map_err(io::Error::other)?;
+            let behind = Behind::WebTransport(Box::new((endpoint, connection)));
+            Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind })
+        }
+    }
+}
+
+async fn over_tls(
+    way: &Way,
+    address: SocketAddr,
+    alpn: &[&[u8]],
+) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let connector = TlsConnector::from(Arc::new(way.expected.client_config(alpn)?));
+    let stream = TcpStream::connect(address).await?;
+    tls::settle(&stream);
+    let name = ServerName::try_from(way.host.clone()).map_err(io::Error::other)?;
+    connector.connect(name, stream).await
+}
+
+async fn over_ws<S>(way: &Way, scheme: &str, stream: S) -> io::Result<Stream>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let url = format!("{scheme}://{}/ws/tty", authority(&way.host, way.port));
+    let mut request = url.into_client_request().map_err(io::Error::other)?;
+    if let Some(token) = &way.token {
+        let value = format!("Bearer {token}").parse().map_err(io::Error::other)?;
+        request.headers_mut().insert("authorization", value);
+    }
+    let (socket, _) = tokio_tungstenite::client_async(request, stream).await.map_err(|e| match e {
+        tungstenite::Error::Http(answer) => {
+            let why = answer.body().as_ref().map(|b| String::from_utf8_lossy(b).trim().to_owned());
+            let why = why.filter(|w| !w.is_empty()).unwrap_or_else(|| answer.status().to_string());
+            io::Error::new(io::ErrorKind::PermissionDenied, why)
+        }
+        e => io::Error::other(e),
+    })?;
+    let (sink, source) = socket.split();
+    Ok(Stream {
+        reader: Box::new(messages::Reader::new(source)),
+        writer: Box::new(messages::Writer::new(sink, tungstenite::Message::Binary)),
+        behind: Behind::Nothing,
+    })
+}
+
+impl From<tungstenite::Message> for Message {
+    fn from(message: tungstenite::Message) -> Self {
+        match message {
+            tungstenite::Message::Binary(bytes) => Message::Bytes(bytes),
+            tungstenite::Message::Close(_) => Message::End,
+            _ => Message::Other,
+        }
+    }
+}

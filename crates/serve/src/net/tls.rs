@@ -1,0 +1,78 @@
+//! Sessions over TCP with TLS: one a connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::identity::{ALPN, Identity};
+use super::session::BREATH;
+use super::{Peer, Server, serve_stream};
+
+/// A port, bound.
+pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// Serves those who come to this port.
+pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Identity) -> io::Result<()> {
+    let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(&[ALPN])?));
+    accept_all(server, listener, move |server, stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Some(stream) = hands_shaken(&server, acceptor, stream).await else { return };
+            let (reader, writer) = tokio::io::split(stream);
+            serve_stream(server, reader, writer, Peer::Stranger).await;
+        }
+    });
+    Ok(())
+}
+
+/// Accepts connections in a bounded number, and has each served by a task of its own.
+pub(super) fn accept_all<F, S>(server: Arc<Server>, listener: TcpListener, serve: F)
+where
+    F: Fn(Arc<Server>, TcpStream) -> S + Send + 'static,
+    S: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Who finds no seat is sent away at once, and may come again.
+                    let Ok(seat) = Arc::clone(&server.connections).try_acquire_owned() else { continue };
+                    settle(&stream);
+                    let served = serve(Arc::clone(&server), stream);
+                    tokio::spawn(async move {
+                        served.await;
+                        drop(seat);
+                    });
+                }
+                // Out of descriptors, most likely: those who are here may leave meanwhile.
+                Err(_) => tokio::time::sleep(BREATH).await,
+            }
+        }
+    });
+}
+
+/// Keys are small and nothing is gained by waiting for more; a peer that is gone without a word is found out.
+pub(super) fn settle(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(stream, true);
+    let _ = rustix::net::sockopt::set_tcp_keepidle(stream, std::time::Duration::from_secs(30));
+    let _ = rustix::net::sockopt::set_tcp_keepintvl(stream, std::time::Duration::from_secs(10));
+}
+
+/// The stream within, if the other side knows how and does not take all day.
+pub(super) async fn hands_shaken(
+    server: &Server,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+) -> Option<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
+    timeout(server.limits.hello, acceptor.accept(stream)).await.ok()?.ok()
+}

@@ -1,0 +1,75 @@
+//! Sessions over WebTransport, for browsers: one a bidirectional stream, many a connection. Who may do what is said by
+//! the token in each negotiation, so that a page from elsewhere, which has none, can do nothing.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use wtransport::tls::WEBTRANSPORT_ALPN;
+use wtransport::{Endpoint, ServerConfig};
+
+use super::identity::Identity;
+use super::{Peer, Server, serve_stream};
+
+/// Where on the server sessions are.
+pub(super) const PATH: &str = "/tty";
+/// How often the certificate is renewed, long before it runs out.
+const RENEW: Duration = Duration::from_secs(5 * 86_400);
+
+fn config(address: SocketAddr, identity: &Identity) -> io::Result<(ServerConfig, Option<String>)> {
+    let (tls, hash) = identity.browser_config(&[WEBTRANSPORT_ALPN])?;
+    let builder = ServerConfig::builder().with_bind_address(address).with_custom_tls(tls);
+    let built = builder.keep_alive_interval(Some(Duration::from_secs(3)));
+    let built =
+        built.max_idle_timeout(Some(Duration::from_secs(10))).map_err(|_| io::ErrorKind::InvalidInput)?;
+    Ok((built.build(), hash))
+}
+
+/// Serves those who come to this port; returns where it is, and the hash by which a browser knows the certificate.
+pub(super) fn listen(
+    server: Arc<Server>,
+    address: SocketAddr,
+    identity: Arc<Identity>,
+) -> io::Result<(SocketAddr, Option<String>)> {
+    let (config, hash) = config(address, &identity)?;
+    let endpoint = Arc::new(Endpoint::server(config)?);
+    let bound = endpoint.local_addr()?;
+    let renewed = Arc::clone(&endpoint);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(RENEW).await;
+            if let Ok((config, _)) = self::config(bound, &identity) {
+                let _ = renewed.reload_config(config, false);
+            }
+        }
+    });
+    tokio::spawn(async move {
+        loop {
+            let incoming = endpoint.accept().await;
+            let Ok(seat) = Arc::clone(&server.connections).try_acquire_owned() else {
+                incoming.refuse();
+                continue;
+            };
+            let server = Arc::clone(&server);
+            tokio::spawn(async move {
+                let hello = async {
+                    let request = incoming.await.ok()?;
+                    if request.path() != PATH {
+                        request.not_found().await;
+                        return None;
+                    }
+                    request.accept().await.ok()
+                };
+                if let Ok(Some(connection)) = timeout(server.limits.hello, hello).await {
+                    while let Ok((writer, reader)) = connection.accept_bi().await {
+                        tokio::spawn(serve_stream(Arc::clone(&server), reader, writer, Peer::Stranger));
+                    }
+                }
+                drop(seat);
+            });
+        }
+    });
+    Ok((bound, hash))
+}

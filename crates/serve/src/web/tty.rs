@@ -1,0 +1,34 @@
+//! The tty wire over a WebSocket: one session a socket. What its client may do is said by the token in the negotiation;
+//! that no other page can speak for it has been seen to before.
+
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::Response;
+use futures_util::StreamExt;
+
+use super::Site;
+use super::guard::refuse;
+use super::relay::bounded;
+use crate::net::{Peer, messages, serve_stream};
+
+pub(super) async fn upgrade(State(site): State<Site>, ws: WebSocketUpgrade) -> Response {
+    let Some(server) = site.0.options.tty.clone() else {
+        return refuse(StatusCode::NOT_FOUND, "no sessions are opened here: see tapdeck serve");
+    };
+    bounded(ws).on_upgrade(async move |socket| {
+        let (sink, source) = socket.split();
+        let writer = messages::Writer::new(sink, Message::Binary);
+        serve_stream(server, messages::Reader::new(source), writer, Peer::Stranger).await;
+    })
+}
+
+impl From<Message> for messages::Message {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::Binary(bytes) => messages::Message::Bytes(bytes),
+            Message::Close(_) => messages::Message::End,
+            _ => messages::Message::Other,
+        }
+    }
+}

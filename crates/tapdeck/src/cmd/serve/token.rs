@@ -1,0 +1,115 @@
+//! `tapdeck serve token`: who may come over the network, and what for.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tapdeck_host::{Clock, calendar};
+use tapdeck_serve::tokens::{Scope, Token, Tokens};
+
+use super::super::sessions::Failed;
+use crate::ending::{Ending, code, print};
+use crate::{human, parse};
+
+/// Tokens: what lets others in over the network.
+#[derive(Args)]
+#[command(after_help = "\
+A token is printed once, when it is made, and kept by its digest alone. Taking one back ends the
+connections that were let in by it.
+
+Examples:
+  tapdeck serve token add --name laptop > laptop.token
+  tapdeck serve token add --scope observe --name guest --expires 7d
+  tapdeck serve token ls
+  tapdeck serve token rm guest")]
+pub(super) struct TokenArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Make a token and print it
+    Add {
+        /// What it allows: tty:open (run programs), tty:attach (join sessions), observe (watch them)
+        #[arg(
+            long,
+            value_name = "SCOPE,…",
+            value_delimiter = ',',
+            default_value = "tty:open,tty:attach,observe"
+        )]
+        scope: Vec<Scope>,
+        /// A name for it
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// For how long it is good, such as 12h or 7d; for ever when left out
+        #[arg(long, value_name = "TIME", value_parser = parse::long_duration)]
+        expires: Option<Duration>,
+    },
+    /// List the tokens there are
+    Ls {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a token back
+    Rm {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
+pub(super) fn run(args: &TokenArgs) -> Result<Ending, Failed> {
+    let tokens = Tokens::at(Tokens::default_path());
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => Failed(e.to_string(), code::USAGE),
+        _ => Failed(format!("cannot use the list of tokens: {e}"), code::IO),
+    };
+    let now = Clock::start().wall_start_ns();
+    match &args.what {
+        What::Add { scope, name, expires } => {
+            let mut scopes = scope.clone();
+            scopes.sort_unstable();
+            scopes.dedup();
+            if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
+                return Err(Failed("a token's name is a word".into(), code::USAGE));
+            }
+            let ends = expires.map(|e| now.saturating_add(u64::try_from(e.as_nanos()).unwrap_or(u64::MAX)));
+            let (_, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;
+            print(format_args!("{secret}\n"));
+        }
+        What::Ls { json: true } => {
+            let all = tokens.all().map_err(failed)?;
+            let all: Vec<Value> = all.iter().map(|t| described(t, now)).collect();
+            print(format_args!("{}\n", human::json(&Value::from(all))));
+        }
+        What::Ls { json: false } => {
+            for token in tokens.all().map_err(failed)? {
+                let scopes: Vec<String> = token.scopes.iter().map(Scope::to_string).collect();
+                let until = match token.expires_ns {
+                    None => "for ever".to_owned(),
+                    Some(_) if token.has_expired(now) => "expired".to_owned(),
+                    Some(at) => format!("until {} UTC", calendar(at)),
+                };
+                print(format_args!("{}  {}  {until}\n", human::printable(&token.name), scopes.join(",")));
+            }
+        }
+        What::Rm { name } => {
+            if !tokens.remove(name).map_err(failed)? {
+                return Err(Failed(format!("there is no token called {name:?}"), code::NOT_FOUND));
+            }
+        }
+    }
+    Ok(Ending::Code(0))
+}
+
+fn described(token: &Token, now: u64) -> Value {
+    json!({
+        "name": token.name,
+        "scopes": token.scopes.iter().map(Scope::to_string).collect::<Vec<_>>(),
+        "created_ns": token.created_ns,
+        "expires_ns": token.expires_ns,
+        "expired": token.has_expired(now),
+    })
+}
