@@ -40,6 +40,8 @@ impl Conn {
         match self {
             Conn::Unix(s) => socket_peercred(s).ok().map(|peer| peer.pid.as_raw_nonzero().get()),
             Conn::Tcp(_) => None,
+            #[cfg(feature = "net")]
+            Conn::Bridge(_) => None,
         }
     }
 
