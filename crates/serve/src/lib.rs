@@ -10,6 +10,8 @@ pub mod live;
 pub mod net;
 mod paint;
 pub mod snapshot;
+#[cfg(feature = "ssh")]
+pub mod ssh_door;
 #[cfg(feature = "net")]
 pub mod tokens;
 #[cfg(feature = "web")]

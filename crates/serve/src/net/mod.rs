@@ -385,6 +385,17 @@ impl Running {
         &self.server.tokens
     }
 
+    /// Lets ssh clients attach to sessions, and says where.
+    #[cfg(feature = "ssh")]
+    pub fn ssh(
+        &self,
+        door: crate::ssh_door::SshDoor,
+        listener: std::net::TcpListener,
+    ) -> io::Result<std::net::SocketAddr> {
+        let _runtime = self.runtime.enter();
+        crate::ssh_door::listen(door, listener)
+    }
+
     /// Ends all sessions and stops.
     pub fn stop(self) {
         self.runtime.block_on(self.server.end_sessions(FAREWELL));

@@ -13,6 +13,7 @@ mod convert;
 mod desktop;
 mod faults;
 mod live;
+#[cfg(all(feature = "docker", feature = "ssh"))]
 mod places;
 mod plain;
 mod play;
@@ -23,6 +24,8 @@ mod scenarios;
 mod scrub;
 mod signals;
 mod snapshot;
+#[cfg(feature = "ssh")]
+mod ssh_door;
 mod support;
 mod terminal;
 mod turns;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tapdeck_host::{Keyboard, Pressed, registry, state_folder};
+use tapdeck_host::{InheritedSignals, Keyboard, Pressed, registry, state_folder};
 use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{Endpoint, Identity, Limits, Running, Server};
 use tapdeck_serve::tokens::Tokens;
@@ -13,6 +13,8 @@ use super::sessions::Failed;
 use crate::ending::{Ending, code, print, say};
 
 mod desk;
+#[cfg(feature = "ssh")]
+mod porter;
 mod site;
 mod token;
 
@@ -34,15 +36,20 @@ Examples:
   tapdeck serve token add --name laptop > laptop.token
   tapdeck serve --listen quic://0.0.0.0:4433 --listen tls://0.0.0.0:4433
   tapdeck serve --listen wss://0.0.0.0:8443        the page in the browser, and sessions beside it
+  tapdeck serve --listen ssh://127.0.0.1:2222      then: ssh -p 2222 build@127.0.0.1
   tapdeck serve --record runs/                     every session is a recording"
 )]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
     what: Option<What>,
-    /// Where to listen: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with HOST:PORT; a socket among those of live
+    /// Where to listen: unix:PATH, or tls://, quic://, wss://, ws://, wt:// or ssh:// with HOST:PORT; a socket among those of live
     /// sessions when left out
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Vec<Endpoint>,
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    listen: Vec<Listen>,
+    /// Whose keys open an ssh:// address; ~/.ssh/authorized_keys when left out
+    #[cfg(feature = "ssh")]
+    #[arg(long, value_name = "FILE")]
+    authorized_keys: Option<PathBuf>,
     /// Record every session in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
@@ -61,6 +68,22 @@ pub(crate) struct ServeArgs {
     /// A further name, with its port if any, under which a browser reaches the page
     #[arg(long, value_name = "HOST[:PORT]")]
     host: Vec<String>,
+}
+
+/// An address to listen at.
+#[derive(Clone)]
+enum Listen {
+    Wire(Endpoint),
+    #[cfg(feature = "ssh")]
+    Ssh(String),
+}
+
+fn address(text: &str) -> Result<Listen, String> {
+    #[cfg(feature = "ssh")]
+    if let Some(place) = text.strip_prefix("ssh://") {
+        return Ok(Listen::Ssh(place.to_owned()));
+    }
+    text.parse().map(Listen::Wire).map_err(|e: <Endpoint as std::str::FromStr>::Err| e.to_string())
 }
 
 #[derive(Subcommand)]
@@ -85,7 +108,7 @@ fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
         Limits { sessions: args.max_sessions, connections: args.max_connections, ..Limits::default() };
     let running =
         Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path()))).map_err(io)?;
-    let listened = listen(args, &running);
+    let listened = listen(args, &running, signals.inherited());
     if listened.is_err() {
         running.stop();
         return listened.map(|()| Ending::Code(0));
@@ -98,14 +121,23 @@ fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
     }
 }
 
-fn listen(args: &ServeArgs, running: &Running) -> Result<(), Failed> {
+fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Result<(), Failed> {
     let mut listen = args.listen.clone();
     if listen.is_empty() {
         let folder = registry::folder().map_err(|e| Failed(e.to_string(), code::IO))?;
-        listen.push(Endpoint::Unix(folder.join("serve.sock")));
+        listen.push(Listen::Wire(Endpoint::Unix(folder.join("serve.sock"))));
     }
     let mut identity = None;
     for address in &listen {
+        let address = match address {
+            Listen::Wire(address) => address,
+            #[cfg(feature = "ssh")]
+            Listen::Ssh(place) => {
+                let shown = porter::open(running, place, args.authorized_keys.as_deref(), signals)?;
+                print(format_args!("listening {shown}\n"));
+                continue;
+            }
+        };
         let failed = |e: std::io::Error| {
             let refused = e.kind() == std::io::ErrorKind::PermissionDenied && e.raw_os_error().is_none();
             let code = if refused { code::USAGE } else { code::IO };

@@ -1,0 +1,172 @@
+//! One visitor: judged by their key, then given what they ask for, channel by channel.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use russh::keys::PublicKey;
+use russh::server::{Auth, Handler, Msg, Session};
+use russh::{Channel, ChannelId, Pty};
+use tapdeck_core::WinSize;
+use tokio::sync::oneshot;
+
+use super::keys::{Grant, grant};
+use super::terminal::{refuse, show};
+use super::{Kind, Request, SshDoor};
+
+/// What a visitor may have open at once.
+const CHANNELS: usize = 8;
+/// What a visitor may say in one request.
+const WORDS: usize = 4096;
+
+/// A visitor.
+pub(super) struct Visitor {
+    door: Arc<SshDoor>,
+    from: IpAddr,
+    user: String,
+    grant: Option<Grant>,
+    /// Told when they are known.
+    known: Option<oneshot::Sender<()>>,
+    /// Channels on which nothing runs yet.
+    waiting: HashMap<ChannelId, (Channel<Msg>, Option<Kind>)>,
+    opened: usize,
+}
+
+impl Visitor {
+    /// Somebody from this address, and a way to learn that they are known.
+    pub(super) fn new(door: Arc<SshDoor>, from: IpAddr) -> (Self, impl Future<Output = ()>) {
+        let (known, told) = oneshot::channel();
+        let visitor = Self {
+            door,
+            from,
+            user: String::new(),
+            grant: None,
+            known: Some(known),
+            waiting: HashMap::new(),
+            opened: 0,
+        };
+        let told = async {
+            // A visitor who is gone is never known.
+            if told.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        (visitor, told)
+    }
+
+    fn judge(&self, key: &PublicKey) -> Option<Grant> {
+        grant(&self.door.authorized_keys, key, self.from)
+    }
+
+    /// Begins what was asked for on a channel.
+    fn begin(
+        &mut self,
+        id: ChannelId,
+        command: Option<String>,
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        let (Some((channel, kind)), Some(grant)) = (self.waiting.remove(&id), self.grant.clone()) else {
+            return session.channel_failure(id);
+        };
+        session.channel_success(id)?;
+        let request = Request { user: self.user.clone(), command, grant, terminal: kind.is_some() };
+        match (self.door.porter)(&request) {
+            Ok(command) => tokio::spawn(show(channel, command, kind, self.door.signals)),
+            Err((why, code)) => tokio::spawn(refuse(channel, why, code)),
+        };
+        Ok(())
+    }
+}
+
+fn cells(n: u32) -> u16 {
+    u16::try_from(n).unwrap_or(u16::MAX)
+}
+
+/// The size of a visitor's terminal.
+pub(super) fn size(cols: u32, rows: u32, x: u32, y: u32) -> WinSize {
+    WinSize { cols: cells(cols), rows: cells(rows), x_pixels: cells(x), y_pixels: cells(y) }
+}
+
+impl Handler for Visitor {
+    type Error = russh::Error;
+
+    async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, russh::Error> {
+        Ok(if self.judge(key).is_some() { Auth::Accept } else { Auth::reject() })
+    }
+
+    async fn auth_publickey(&mut self, user: &str, key: &PublicKey) -> Result<Auth, russh::Error> {
+        let Some(grant) = self.judge(key) else { return Ok(Auth::reject()) };
+        self.user = user.chars().take(WORDS).collect();
+        self.grant = Some(grant);
+        if let Some(known) = self.known.take() {
+            let _ = known.send(());
+        }
+        Ok(Auth::Accept)
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        channel: Channel<Msg>,
+        _: &mut Session,
+    ) -> Result<bool, russh::Error> {
+        self.opened += 1;
+        if self.waiting.len() >= CHANNELS || self.opened > CHANNELS * 8 {
+            return Ok(false);
+        }
+        self.waiting.insert(channel.id(), (channel, None));
+        Ok(true)
+    }
+
+    async fn pty_request(
+        &mut self,
+        id: ChannelId,
+        term: &str,
+        cols: u32,
+        rows: u32,
+        x: u32,
+        y: u32,
+        _modes: &[(Pty, u32)],
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        let Some((_, kind)) = self.waiting.get_mut(&id) else { return session.channel_failure(id) };
+        // The name goes into the environment of a program, and from there into a path.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
+        let named = !term.is_empty() && term.len() < 64 && !term.starts_with('.') && term.chars().all(plain);
+        let term = if named { term } else { "dumb" };
+        *kind = Some(Kind { term: term.to_owned(), size: size(cols, rows, x, y) });
+        session.channel_success(id)
+    }
+
+    async fn shell_request(&mut self, id: ChannelId, session: &mut Session) -> Result<(), russh::Error> {
+        self.begin(id, None, session)
+    }
+
+    async fn exec_request(
+        &mut self,
+        id: ChannelId,
+        data: &[u8],
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        let words = String::from_utf8_lossy(&data[..data.len().min(WORDS)]).into_owned();
+        self.begin(id, Some(words), session)
+    }
+
+    async fn env_request(
+        &mut self,
+        id: ChannelId,
+        _: &str,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        session.channel_failure(id)
+    }
+
+    async fn subsystem_request(
+        &mut self,
+        id: ChannelId,
+        _: &str,
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        session.channel_failure(id)
+    }
+}

@@ -1,0 +1,121 @@
+//! What visitors of the ssh door get: `attach` and `ls`, and nothing else.
+
+use std::net::{TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use tapdeck_host::backend::CommandSpec;
+use tapdeck_host::{InheritedSignals, state_folder};
+use tapdeck_serve::net::Running;
+use tapdeck_serve::ssh_door::{self, Request, SshDoor};
+
+use super::super::ipc::SESSION_VAR;
+use super::super::sessions::{Failed, find};
+use crate::ending::{code, say};
+
+/// Opens the door at an address; says where it is, and by which key it is known.
+pub(super) fn open(
+    running: &Running,
+    address: &str,
+    keys: Option<&Path>,
+    signals: InheritedSignals,
+) -> Result<String, Failed> {
+    let io = |what: &str, e: std::io::Error| Failed(format!("{what}: {e}"), code::IO);
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let keys = keys.map_or_else(|| home.join(".ssh/authorized_keys"), Path::to_owned);
+    let count = ssh_door::check(&keys).map_err(|e| {
+        let hint = if e.kind() == std::io::ErrorKind::NotFound {
+            ": name the list with --authorized-keys"
+        } else {
+            ""
+        };
+        Failed(format!("{}: {e}{hint}", keys.display()), code::IO)
+    })?;
+    if count == 0 {
+        say(format_args!("{} has no key for this door: nobody can come in yet", keys.display()));
+    }
+    let own = state_folder().join("ssh_host_ed25519_key");
+    let host_key = ssh_door::host_key(&own).map_err(|e| io("the door's own key", e))?;
+    let print = host_key.fingerprint(Default::default());
+    let wrong = || Failed(format!("ssh://{address} is no address: write ssh://HOST:PORT"), code::USAGE);
+    let mut found = address.to_socket_addrs().map_err(|_| wrong())?;
+    let listener = TcpListener::bind(found.next().ok_or_else(wrong)?);
+    let listener = listener.map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
+    let door = SshDoor { authorized_keys: keys, host_key, porter: Box::new(command), signals };
+    let at = running.ssh(door, listener).map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
+    Ok(format!("ssh://{at} {print}"))
+}
+
+/// The command for a request.
+fn command(request: &Request) -> Result<CommandSpec, (String, i32)> {
+    let words: Vec<&str> = request.command.as_deref().unwrap_or("attach").split_whitespace().collect();
+    let usage = || {
+        let known = "this door knows `attach [--read-only] [--takeover] [SESSION]` and `ls [--json]`";
+        (known.to_owned(), code::USAGE)
+    };
+    let denied = |why: &str| Err((why.to_owned(), code::FAILED));
+    let (verb, rest) = words.split_first().ok_or_else(usage)?;
+    let mut argv = vec!["/proc/self/exe".to_owned(), (*verb).to_owned()];
+    match *verb {
+        "attach" => {
+            let (flags, names): (Vec<&str>, Vec<&str>) = rest.iter().partition(|w| w.starts_with('-'));
+            let known = |flag: &&str| matches!(*flag, "--read-only" | "-r" | "--takeover");
+            if names.len() > 1 || !flags.iter().all(known) {
+                return Err(usage());
+            }
+            let name = names.first().copied().unwrap_or(&request.user);
+            let listing = find(Some(name)).map_err(|Failed(why, code)| (why, code))?;
+            if let Some(allowed) = &request.grant.sessions
+                && !allowed.iter().any(|a| *a == listing.id || Some(a) == listing.name.as_ref())
+            {
+                return denied("this key does not open that session");
+            }
+            if request.grant.read_only {
+                if flags.contains(&"--takeover") {
+                    return denied("this key only lets you watch");
+                }
+                argv.push("--read-only".into());
+            }
+            let flags = flags.into_iter().filter(|f| !request.grant.read_only || *f == "--takeover");
+            argv.extend(flags.map(str::to_owned));
+            argv.push(listing.id);
+        }
+        "ls" if rest.iter().all(|w| *w == "--json") => {
+            if request.grant.sessions.is_some() {
+                return denied("this key opens only the sessions that it names");
+            }
+            argv.extend(rest.iter().map(|w| (*w).to_owned()));
+        }
+        _ => return Err(usage()),
+    }
+    let mut spec = CommandSpec::new(argv);
+    // The server may itself run in a session, which is none of the visitor's business.
+    spec.env.push((SESSION_VAR.into(), None));
+    Ok(spec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tapdeck_serve::ssh_door::Grant;
+
+    #[test]
+    fn nothing_but_attach_and_ls() {
+        let ask = |text: &str, grant: Grant| {
+            let request =
+                Request { user: "nobody".into(), command: Some(text.into()), grant, terminal: true };
+            command(&request)
+                .map(|spec| spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            ask("ls --json", Grant::default()),
+            Ok(["/proc/self/exe", "ls", "--json"].map(Into::into).into())
+        );
+        let refused =
+            ["", "sh", "ls -l", "ls; sh", "attach a b", "attach --detach-keys none", "run -- sh", "scp -t x"];
+        for text in refused {
+            assert!(ask(text, Grant::default()).is_err(), "{text}");
+        }
+        let bound = Grant { read_only: false, sessions: Some(vec!["one".into()]) };
+        assert!(ask("ls", bound).is_err());
+    }
+}
