@@ -66,7 +66,10 @@ impl<'a> Line<'a> {
         if let Some(text) = self.as_plain() {
             return Cow::Borrowed(text);
         }
-        let mut out = String::new();
+        let mut out = String::with_capacity(match &self.body {
+            Body::Live(cells) => cells.len(),
+            Body::Packed(_) => 0,
+        });
         self.each(|text, _, _| out.push_str(if text.is_empty() { " " } else { text }));
         out.truncate(out.trim_end_matches(' ').len());
         Cow::Owned(out)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tapdeck_term::Signal;
 
-use super::condition::{Condition, Mismatch, Spot, View};
+use super::condition::{Condition, Fact, Mismatch, Spot, View};
 use super::follow::Follow;
 use super::frame::{Frame, Screen};
 use super::timeline::{Pos, Timeline, What};
@@ -222,6 +222,14 @@ impl<'a> Watch<'a> {
             && condition.is_of_rows()
             && condition.look.same_rows(frame, view.frame)
         {
+            return answer.clone();
+        }
+        // What was not there can only have come with a row that changed.
+        if let (Some((before, answer @ Err(_))), [Fact::Contains(text)]) =
+            (&mut self.last, &condition.facts[..])
+            && condition.look.still_lacks(before, view.frame, text)
+        {
+            *before = view.frame.clone();
             return answer.clone();
         }
         let answer = condition.check(view);

@@ -47,26 +47,21 @@ pub struct Row {
 
 impl Row {
     fn of(line: &Line<'_>) -> Self {
-        let mut row = Self { wrapped: line.wrapped(), ..Self::default() };
-        let mut plain = true;
-        let mut glyphs: Vec<(u32, usize)> = Vec::new();
-        line.each(|text, width, _| {
-            let start = row.text.len() as u32;
-            row.text.push_str(if text.is_empty() { " " } else { text });
-            glyphs.push((start, width));
-            plain &= width == 1 && row.text.len() as u32 == start + 1;
-        });
-        row.text.truncate(row.text.trim_end_matches(' ').len());
-        if !plain {
-            glyphs.retain(|(start, _)| (*start as usize) < row.text.len());
-            let end = row.text.len() as u32;
-            for (i, (start, width)) in glyphs.iter().enumerate() {
-                row.stops.push(*start);
-                // The second half of a wide character belongs to what comes next.
-                let next = glyphs.get(i + 1).map_or(end, |(next, _)| *next);
-                row.stops.resize(row.stops.len() + width.saturating_sub(1), next);
-            }
+        let mut row = Self { wrapped: line.wrapped(), text: line.text(), ..Self::default() };
+        // Most rows are of characters that take a byte and a column each.
+        if row.text.is_ascii() {
+            return row;
         }
+        let (mut at, end) = (0, row.text.len());
+        line.each(|text, width, _| {
+            if at >= end {
+                return;
+            }
+            row.stops.push(at as u32);
+            at += text.len().max(1);
+            // The second half of a wide character belongs to what comes next.
+            row.stops.resize(row.stops.len() + width.saturating_sub(1), at.min(end) as u32);
+        });
         row
     }
 

@@ -108,6 +108,19 @@ impl Look {
         has(&self.text(frame)) || self.unwrapped(frame).is_some_and(|t| has(&t))
     }
 
+    /// Whether a text that was not to be seen before is not to be seen now either, as far as the rows that changed can
+    /// tell; `false` when all of it has to be looked at.
+    pub(crate) fn still_lacks(&self, before: &Frame, now: &Frame, text: &str) -> bool {
+        let simple = !text.is_empty() && !text.contains('\n') && !text.ends_with(' ');
+        let whole = |frame: &Frame| !frame.rows.iter().any(|row| row.wrapped());
+        let rows = before.rows.iter().zip(&now.rows).enumerate();
+        let mut changed = rows.filter(|(y, (a, b))| self.region.has_row(*y) && !Arc::ptr_eq(a, b));
+        simple
+            && before.rows.len() == now.rows.len()
+            && whole(now)
+            && changed.all(|(y, (_, row))| !self.row(y, row).contains(text))
+    }
+
     /// Whether two frames look the same, judged by the rows that they share.
     pub(crate) fn same_rows(&self, a: &Frame, b: &Frame) -> bool {
         a.rows.len() == b.rows.len()

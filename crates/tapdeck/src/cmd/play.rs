@@ -1,5 +1,8 @@
 //! `tapdeck play`: a recording on the terminal, in its own time or all at once.
 
+mod keys;
+
+use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +13,7 @@ use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, So
 use tapdeck_tape::{Container, Moment, MomentKind};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
+use self::keys::{Key, keys_of};
 use super::info;
 use crate::ending::{Ending, code, output_failed, say};
 use crate::{formats, human, parse};
@@ -76,8 +80,8 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// The final lines come with this much scrollback.
 const ALL_ROWS: usize = 1_000_000;
-const SKIP: u64 = 5_000_000_000;
-const LONG_SKIP: u64 = 60_000_000_000;
+/// Keys that wait for moments; more are only a key that was held down.
+const MAX_OWED: usize = 16;
 const JUST_PASSED: u64 = 1_000_000_000;
 const TICK: Duration = Duration::from_millis(250);
 
@@ -226,6 +230,8 @@ struct Screening<'a> {
     covered: bool,
     /// Show the progress until then even where it covers something.
     announce_until_ns: u64,
+    /// Jumps to moments that wait until the moments are known, in the order of the keys: forth or back.
+    owed: VecDeque<bool>,
 }
 
 enum Go {
@@ -248,6 +254,7 @@ impl<'a> Screening<'a> {
             due_ns: 0,
             covered: false,
             announce_until_ns: 0,
+            owed: VecDeque::new(),
         }
     }
 
@@ -340,7 +347,7 @@ impl<'a> Screening<'a> {
         if keyboard.is_there() && !self.paused {
             limit = limit.map(|l| l.min(TICK));
         } else if keyboard.is_there() && self.player.is_looking_ahead() {
-            // The progress line does not know the length yet.
+            // The progress line does not know the length yet, and keys may wait for moments.
             limit = Some(TICK);
         }
         match keyboard.wait(limit)? {
@@ -355,6 +362,7 @@ impl<'a> Screening<'a> {
             Pressed::Repaint => self.picture(),
             Pressed::Nothing => {}
         }
+        self.jump_to_moments(Duration::ZERO)?;
         self.show_what_is_due()?;
         self.progress(keyboard);
         self.flush()?;
@@ -404,6 +412,10 @@ impl<'a> Screening<'a> {
 
     fn obey(&mut self, key: Key, keyboard: &mut Keyboard) -> Result<Go, Trouble> {
         let (at, end) = (self.player.at_ns(), self.player.duration_ns());
+        if matches!(key, Key::StepForth | Key::StepBack | Key::Skip(_) | Key::Tenth(_)) {
+            // Whoever goes elsewhere has given up waiting.
+            self.owed.clear();
+        }
         match key {
             Key::Quit => return Ok(Go::Quit(Ending::Code(0))),
             Key::Suspend => {
@@ -433,8 +445,13 @@ impl<'a> Screening<'a> {
                 let end = if self.player.is_looking_ahead() { self.player.whole_duration_ns() } else { end };
                 self.jump(end / 10 * u64::from(n))?;
             }
-            Key::NextMoment => self.jump_to_moment(true)?,
-            Key::LastMoment => self.jump_to_moment(false)?,
+            Key::NextMoment | Key::LastMoment => {
+                // In a large recording they are not all known yet: the key waits for them rather than be lost.
+                if self.owed.len() < MAX_OWED {
+                    self.owed.push_back(key == Key::NextMoment);
+                }
+                self.jump_to_moments(TICK)?;
+            }
         }
         self.due_ns = self.clock.now().mono_ns;
         self.schedule()?;
@@ -448,10 +465,21 @@ impl<'a> Screening<'a> {
         Ok(())
     }
 
+    /// Jumps where the keys that wait want it, if the moments are known within the time.
+    fn jump_to_moments(&mut self, within: Duration) -> Result<(), Trouble> {
+        while !self.owed.is_empty() && self.player.moments(Some(within)).is_some() {
+            if let Some(forth) = self.owed.pop_front() {
+                self.jump_to_moment(forth)?;
+                self.due_ns = self.clock.now().mono_ns;
+                self.schedule()?;
+            }
+        }
+        Ok(())
+    }
+
     fn jump_to_moment(&mut self, forth: bool) -> Result<(), Trouble> {
         let (at, offset, paused) = (self.player.at_ns(), self.player.offset(), self.paused);
-        // In a recording so large that they are not all known yet, the key does nothing; it can be pressed again.
-        let Some(moments) = self.player.moments(Some(TICK)) else { return Ok(()) };
+        let Some(moments) = self.player.moments(Some(Duration::ZERO)) else { return Ok(()) };
         let moment = if forth {
             moments.iter().find(|m| m.anchor > offset)
         } else {
@@ -543,65 +571,9 @@ fn progress_line(at_ns: u64, end_ns: u64, paused: bool, speed: f64, cols: u16) -
     line.chars().take(usize::from(cols)).collect()
 }
 
-/// What a key asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Quit,
-    Suspend,
-    Pause,
-    StepForth,
-    StepBack,
-    Skip(i64),
-    Tenth(u8),
-    NextMoment,
-    LastMoment,
-}
-
-/// The keys in what was typed. Sequences that are none of ours are passed over whole.
-fn keys_of(bytes: &[u8]) -> Vec<Key> {
-    let mut keys = Vec::new();
-    let mut rest = bytes;
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        match first {
-            b'q' | b'Q' | 3 | 4 => keys.push(Key::Quit),
-            26 => keys.push(Key::Suspend),
-            b' ' => keys.push(Key::Pause),
-            b'.' => keys.push(Key::StepForth),
-            b',' => keys.push(Key::StepBack),
-            b']' => keys.push(Key::NextMoment),
-            b'[' => keys.push(Key::LastMoment),
-            b'0'..=b'9' => keys.push(Key::Tenth(first - b'0')),
-            0x1b => {
-                let introduced = matches!(rest.first(), Some(b'[' | b'O'));
-                let end = rest.iter().skip(1).position(|b| (0x40..=0x7e).contains(b)).map(|i| i + 1);
-                let Some(end) = end.filter(|_| introduced) else { continue };
-                keys.extend(match rest[end] {
-                    b'C' => Some(Key::Skip(SKIP.cast_signed())),
-                    b'D' => Some(Key::Skip(-SKIP.cast_signed())),
-                    b'A' => Some(Key::Skip(LONG_SKIP.cast_signed())),
-                    b'B' => Some(Key::Skip(-LONG_SKIP.cast_signed())),
-                    _ => None,
-                });
-                rest = &rest[end + 1..];
-            }
-            _ => {}
-        }
-    }
-    keys
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_and_sequences_that_are_none() {
-        assert_eq!(keys_of(b" .,5q"), [Key::Pause, Key::StepForth, Key::StepBack, Key::Tenth(5), Key::Quit]);
-        assert_eq!(keys_of(b"\x1b[C\x1bOD"), [Key::Skip(5_000_000_000), Key::Skip(-5_000_000_000)]);
-        assert_eq!(keys_of(b"\x1b[?62;4c\x1b[5n"), [], "a terminal's answers are no keys");
-        assert_eq!(keys_of(b"\x1b"), []);
-    }
 
     #[test]
     fn the_progress_line_fits() {

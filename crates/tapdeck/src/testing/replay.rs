@@ -11,6 +11,9 @@ use tapdeck_tape::scenario::{Action, Scenario, bind, step_mark, timeline};
 use super::picture;
 use super::scenario::{Change, Fault, Loaded, Ran};
 
+/// What to do about a cassette that is another one.
+const REBIND: &str = "if that is on purpose, `tapdeck test --update` binds the scenario to it";
+
 pub(super) fn run(loaded: &Loaded) -> Ran {
     let mut ran = Ran::default();
     let path = loaded.cassette();
@@ -22,7 +25,7 @@ pub(super) fn run(loaded: &Loaded) -> Ran {
     }
     let files = Files::read(&path);
     let (checks, whole) = verified(files.as_ref());
-    ran.checks += checks.len();
+    ran.checks += checks.iter().filter(|c| !matches!(c.verdict, Verdict::Skipped(_))).count();
     for check in &checks {
         if let Verdict::Failed(why) = &check.verdict {
             let claim = format!("cassette: {}", check.what);
@@ -83,11 +86,11 @@ fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
             Some(id) if *id == manifest.id => None,
             Some(id) => {
                 rebind = true;
-                Some(format!("the scenario was written for {id}, the cassette is {}", manifest.id))
+                Some(format!("the scenario was written for {id}, the cassette is {}; {REBIND}", manifest.id))
             }
             None => {
                 rebind = true;
-                Some(format!("the scenario names no id; the cassette is {}", manifest.id))
+                Some(format!("the scenario names no id; the cassette is {}; {REBIND}", manifest.id))
             }
         },
     );
@@ -98,11 +101,11 @@ fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
             Some(digest) if digest == is => None,
             Some(digest) => {
                 rebind = true;
-                Some(format!("the scenario was written for output {digest}, the cassette has {is}"))
+                Some(format!("the scenario was written for output {digest}, the cassette has {is}; {REBIND}"))
             }
             None => {
                 rebind = true;
-                Some(format!("the scenario names no digest; the cassette's output has {is}"))
+                Some(format!("the scenario names no digest; the cassette's output has {is}; {REBIND}"))
             }
         },
     );

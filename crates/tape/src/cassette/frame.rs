@@ -2,7 +2,7 @@
 //! and asserting all go through [`Model`], so that they cannot disagree about what was shown.
 
 use serde::{Deserialize, Serialize};
-use tapdeck_term::{Attrs, Colour, CursorShape, Settings, Size, Term, Underline};
+use tapdeck_term::{Attrs, Colour, CursorShape, Settings, Size, Style, Term, Underline};
 
 use super::{CassetteEvent, EventKind, Manifest};
 
@@ -170,12 +170,12 @@ impl Frame {
             && self.title == other.title
     }
 
-    /// What another frame has otherwise, a sentence a difference: for people who compare the two.
+    /// What the derived frame has otherwise, a sentence a difference, for people: rows and columns count from 1.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
         let mut fact = |name: &str, a: String, b: String| {
             if a != b {
-                out.push(format!("{name}: {a} here, {b} derived"));
+                out.push(format!("{name}: {a} is stored, the bytes show {b}"));
             }
         };
         fact("t_ms", self.t_ms.to_string(), other.t_ms.to_string());
@@ -187,8 +187,8 @@ impl Frame {
             let c = &f.cursor;
             format!(
                 "row {} column {} {} {}",
-                c.row,
-                c.col,
+                c.row + 1,
+                c.col + 1,
                 c.shape,
                 if c.visible { "shown" } else { "hidden" }
             )
@@ -201,7 +201,7 @@ impl Frame {
         let rows = self.text.len().max(other.text.len());
         let row = |f: &Self, i: usize| format!("{:?}", f.text.get(i).map_or("", String::as_str));
         for i in 0..rows {
-            fact(&format!("row {i}"), row(self, i), row(other, i));
+            fact(&format!("row {}", i + 1), row(self, i), row(other, i));
         }
         fact("number of rows", self.text.len().to_string(), other.text.len().to_string());
         let styles = |f: &Self, i: usize| {
@@ -209,7 +209,7 @@ impl Frame {
             runs.map(|r| serde_json::to_string(r).unwrap_or_default()).collect::<Vec<_>>().join(" ")
         };
         for i in 0..rows.max(self.runs.iter().map(|r| usize::from(r.row) + 1).max().unwrap_or(0)) {
-            fact(&format!("styles of row {i}"), styles(self, i), styles(other, i));
+            fact(&format!("styles of row {}", i + 1), styles(self, i), styles(other, i));
         }
         out
     }
@@ -220,9 +220,12 @@ fn picture(term: &Term, seq: u64, t_ms: u64, raw_start: u64, raw_end: u64) -> Fr
     let mut text = Vec::new();
     let mut runs = Vec::new();
     for (y, line) in term.screen().enumerate() {
-        text.push(line.text());
-        for run in line.runs() {
-            let styled = styled(term, y as u16, &run);
+        let all = line.runs();
+        let mut row: String = all.iter().map(|run| run.text.as_str()).collect();
+        row.truncate(row.trim_end_matches(' ').len());
+        text.push(row);
+        for run in all.into_iter().filter(|run| run.style != Style::default()) {
+            let styled = styled(term, y as u16, run);
             if !styled.is_plain() {
                 runs.push(styled);
             }
@@ -254,7 +257,7 @@ fn picture(term: &Term, seq: u64, t_ms: u64, raw_start: u64, raw_end: u64) -> Fr
     }
 }
 
-fn styled(term: &Term, row: u16, run: &tapdeck_term::Run) -> StyledRun {
+fn styled(term: &Term, row: u16, run: tapdeck_term::Run) -> StyledRun {
     const ATTRS: [(Attrs, &str); 8] = [
         (Attrs::BOLD, "bold"),
         (Attrs::FAINT, "faint"),
@@ -278,7 +281,7 @@ fn styled(term: &Term, row: u16, run: &tapdeck_term::Run) -> StyledRun {
         row,
         col: run.col,
         width: run.width,
-        text: run.text.clone(),
+        text: run.text,
         fg: colour(style.fg),
         bg: colour(style.bg),
         underline: underline.map(Into::into),

@@ -147,7 +147,7 @@ fn one_change_fails_one_check() {
         ("output.jsonl", "\"length\":12", "\"length\":13", "chunks", "outside of output.raw"),
         ("output.jsonl", "\"offset\":16", "\"offset\":15", "chunks", "ends at 16"),
         ("output.jsonl", "\"length\":12", "\"lenght\":12", "fields", "\"length\" is missing"),
-        ("frames.jsonl", "hello", "hallo", "frames", "row 0: \"hallo\" here, \"hello\" derived"),
+        ("frames.jsonl", "hello", "hallo", "frames", "row 1: \"hallo\" is stored, the bytes show \"hello\""),
         ("input.jsonl", "bHMN", "bHNN", "binding", "input.jsonl was changed"),
         ("final.json", "\"code\": 0", "\"code\": 1", "binding", "final.json was changed"),
         ("service-events.jsonl", "\"payload\"", "\"pay\"", "fields", "\"payload\" is missing"),
