@@ -1,5 +1,6 @@
 //! What there is to see: the live sessions and the recordings, told anew when something about them has changed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -11,6 +12,7 @@ use tokio::time::{Duration, interval};
 
 use super::Site;
 use super::guard::{Pass, no_credential};
+use super::recordings;
 use super::relay::{bounded, bye, say};
 use crate::client::{alive, describe};
 
@@ -59,7 +61,9 @@ impl Site {
         match &listed.0 {
             Some((at, list)) if now < at + LOOK.as_nanos() as u64 / 2 => Arc::clone(list),
             _ => {
-                let list = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+                let root = self.0.options.recordings.clone();
+                let list =
+                    tokio::task::spawn_blocking(move || look(root.as_deref())).await.unwrap_or_default();
                 let list: Arc<str> = list.into();
                 listed.0 = Some((self.0.clock.now().mono_ns, Arc::clone(&list)));
                 list
@@ -68,12 +72,13 @@ impl Site {
     }
 }
 
-fn look() -> String {
+fn look(root: Option<&Path>) -> String {
     let sessions: Vec<Value> = match alive() {
         Ok((_, listings)) => listings.iter().map(|l| brief(&describe(l, "web-list"))).collect(),
         Err(_) => Vec::new(),
     };
-    json!({"sessions": sessions}).to_string()
+    let recordings = root.map(recordings::list).unwrap_or_default();
+    json!({"sessions": sessions, "recordings": recordings}).to_string()
 }
 
 /// What is worth showing, without what changes all the time.

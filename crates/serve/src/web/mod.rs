@@ -5,9 +5,12 @@
 //! this module owns is the way in: which host names are answered, which origins may speak, and which credential is
 //! shown. Whoever has none gets the page's files, which hold nothing, and no more.
 
+mod deck;
 mod files;
 mod guard;
 mod list;
+mod play;
+mod recordings;
 mod relay;
 mod serving;
 #[cfg(feature = "net")]
@@ -64,7 +67,11 @@ struct Inner {
     logins: Mutex<guard::Logins>,
     clock: Clock,
     listed: tokio::sync::Mutex<list::Listed>,
+    /// Recordings that can be played at once.
+    decks: tokio::sync::Semaphore,
 }
+
+const DECKS: usize = 64;
 
 impl Site {
     /// A page with nobody at it yet.
@@ -78,6 +85,7 @@ impl Site {
             logins: Mutex::default(),
             clock: Clock::start(),
             listed: tokio::sync::Mutex::default(),
+            decks: tokio::sync::Semaphore::new(DECKS),
         }))
     }
 
@@ -92,6 +100,7 @@ impl Site {
             .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))
             .route("/ws/list", get(list::upgrade))
             .route("/ws/session/{id}", get(relay::upgrade))
+            .route("/ws/play/{*name}", get(play::upgrade))
             .layer(axum::extract::DefaultBodyLimit::max(4096))
             .layer(axum::middleware::from_fn_with_state(self.clone(), guard::check))
             .with_state(self.clone())

@@ -23,7 +23,7 @@ use crate::conn::Conn;
 use crate::door::Address;
 
 /// The longest message from a browser: a paste.
-pub(super) const MESSAGE: usize = 4 << 20;
+const MESSAGE: usize = 4 << 20;
 /// The longest frame from a session.
 const FRAME: usize = 16 << 20;
 /// How often it is looked whether the other side is still there and still may be.
@@ -31,7 +31,7 @@ pub(super) const BEAT: Duration = Duration::from_secs(10);
 /// With no sign of life for so long, it is gone.
 const SILENCE: Duration = Duration::from_secs(40);
 /// How long it may take to take one message.
-pub(super) const STUCK: Duration = Duration::from_secs(30);
+const STUCK: Duration = Duration::from_secs(30);
 
 /// What a page may say to a session. Who it is has been said for it.
 const VERBS: [&str; 14] = [
@@ -129,7 +129,7 @@ async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSo
                 if heard.elapsed() > SILENCE {
                     return "gone".into();
                 }
-                if !matches!(timeout(STUCK, socket.send(Message::Ping(Vec::new().into()))).await, Ok(Ok(()))) {
+                if ping(socket).await.is_none() {
                     return "gone".into();
                 }
             }
@@ -155,6 +155,11 @@ async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
 /// Sends a text message; `None` when the other side is gone.
 pub(super) async fn say(socket: &mut WebSocket, text: String) -> Option<()> {
     timeout(STUCK, socket.send(Message::Text(text.into()))).await.ok()?.ok()
+}
+
+/// Asks the other side for a sign of life; `None` when it is gone.
+pub(super) async fn ping(socket: &mut WebSocket) -> Option<()> {
+    timeout(STUCK, socket.send(Message::Ping(bytes::Bytes::new()))).await.ok()?.ok()
 }
 
 /// Ends the conversation with a reason.

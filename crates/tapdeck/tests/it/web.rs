@@ -167,6 +167,8 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
     browser.type_keys(&format!("\u{e013}{ENTER}"));
     eventually("it a second time", || session.peek().matches("\none-42").count() == 2);
     browser.type_keys("never");
+    // Ctrl-C throws away what the program has not read.
+    browser.wait_text("$ never");
     browser.chord(&[CONTROL, "c"]);
     browser.wait_text("never^C");
     // Colours and widths, as the server's model has them.
@@ -305,4 +307,102 @@ fn a_link_for_watching_lets_nobody_type() {
     );
     assert_eq!(closed, "HELLO is not said here");
     assert!(!session.peek().contains("sneaked"));
+}
+
+/// The place of the recording in the first tile, in milliseconds.
+const PLACE: &str = "document.querySelector('.recording').tile.now";
+
+#[test]
+fn a_recording_plays_seeks_and_stops_in_a_browser() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    std::fs::create_dir_all(home.path("tapes/deep")).expect("made");
+    // Two lines a second apart, a marker in between, and a long pause before the last.
+    let cast = concat!(
+        "{\"version\": 2, \"width\": 40, \"height\": 5}\n",
+        "[0.5, \"o\", \"\\u001b[31mfirst\\u001b[m\\r\\n\"]\n",
+        "[1.5, \"o\", \"second\\r\\n\"]\n",
+        "[2.0, \"m\", \"half way\"]\n",
+        "[2.5, \"o\", \"third\\r\\n\"]\n",
+        "[900.0, \"o\", \"fourth\\r\\n1\\r\\n2\\r\\n3\\r\\n4\"]\n",
+    );
+    std::fs::write(home.path("tapes/deep/demo.cast"), cast).expect("written");
+    std::fs::write(home.path("tapes/broken.ahr"), "no recording").expect("written");
+    let web = Web::start(&home, &["--recordings", home.path("tapes").to_str().expect("text")]);
+    browser.go(&web.url);
+    browser.wait_text("deep/demo.cast");
+    let pick = |name: &str| {
+        browser.js(&format!(
+            "[...document.querySelectorAll('#recordings li')].find(li => li.dataset.key === 'r/{name}').click()"
+        ));
+    };
+    pick("deep/demo.cast");
+    browser.wait("its length", &format!("return {PLACE}.duration_ms === 900000"));
+    let shows = |words: &[&str], not: &[&str]| {
+        let all: Vec<String> = words
+            .iter()
+            .map(|w| format!("t.includes('{w}')"))
+            .chain(not.iter().map(|w| format!("!t.includes('{w}')")))
+            .collect();
+        browser.wait(
+            &format!("{words:?} without {not:?}"),
+            &format!("const t = document.querySelector('.rows').innerText; return {}", all.join(" && ")),
+        );
+    };
+    // The keys of players: tenths, steps, markers.
+    browser.type_keys("9");
+    shows(&["third"], &["fourth"]);
+    browser.type_keys("0");
+    shows(&[], &["first"]);
+    browser.type_keys("..");
+    shows(&["first", "second"], &["third"]);
+    browser.type_keys(",");
+    shows(&["first"], &["second"]);
+    browser.type_keys("]");
+    browser.wait("the marker's place", &format!("return {PLACE}.at_ms === 2000"));
+    shows(&["second"], &["third"]);
+    // The timeline, by hand.
+    browser.js("const r = document.querySelector('.recording input[type=range]'); r.value = 600; r.dispatchEvent(new Event('input'))");
+    shows(&["first"], &["second"]);
+    // Played, with the long pause cut short, it comes to its end by itself.
+    browser.js("const s = document.querySelectorAll('.recording footer select'); s[2].value = '250'; s[2].dispatchEvent(new Event('change')); s[1].value = '4'; s[1].dispatchEvent(new Event('change'))");
+    browser.js("document.querySelector('.recording .play').click()");
+    browser.wait("the end", &format!("return {PLACE}.at_ms === 900000 && !{PLACE}.playing"));
+    shows(&["4"], &[]);
+    browser.shot("recording");
+    // What has scrolled off its screen is there.
+    browser.js("document.querySelector('.recording').tile.search(); document.querySelector('.finder input').value = 'first'; document.querySelector('.recording').tile.find()");
+    browser.wait("the place of it", "return document.querySelector('.mark.current') !== null");
+    // After a cut it goes on where it was.
+    browser.js(&format!("document.querySelector('.recording').tile.endSearch(); {PLACE}.at_ms; document.querySelector('.recording').tile.seek(1600)"));
+    shows(&["second"], &["third"]);
+    browser.wait("its place", &format!("return {PLACE}.at_ms === 1600"));
+    browser.js("document.querySelector('.recording').tile.link.cut()");
+    browser.wait("it back", "const t = document.querySelector('.recording'); return !t.classList.contains('away') && t.tile.now.at_ms === 1600");
+    shows(&["second"], &["third"]);
+    // One that cannot be played says why.
+    pick("broken.ahr");
+    browser.wait_text("broken.ahr: ");
+    assert_eq!(browser.log(), json!([]), "nothing to complain about");
+    // Others cannot be had by any name.
+    for name in [
+        "..%2f..%2fetc%2fpasswd",
+        "../tapes/deep/demo.cast",
+        "%2fetc%2fpasswd",
+        "deep",
+        "deep%2fdemo.cast%00",
+    ] {
+        let host = format!("Host: 127.0.0.1:{}", web.port);
+        let bearer = format!("Authorization: Bearer {}", web.token());
+        let headers = [
+            &host[..],
+            &bearer,
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ];
+        let answer = http(web.port, "GET", &format!("/ws/play/{name}"), &headers, "").expect("an answer");
+        assert_eq!(answer.status, 404, "{name}");
+    }
 }

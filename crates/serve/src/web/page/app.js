@@ -3,6 +3,7 @@
 import { bytes, make } from "./dom.js";
 import { Link } from "./link.js";
 import { Session } from "./panel.js";
+import { Recording } from "./recording.js";
 
 const tiles = document.getElementById("tiles");
 const lists = { sessions: document.getElementById("sessions"), recordings: document.getElementById("recordings") };
@@ -27,8 +28,7 @@ const show = (key, claims) => {
   if (known) { known.focus(); return; }
   const id = key.slice(2);
   const on = { closed: () => { open.delete(key); arrange(); } };
-  const tile = key.startsWith("s/") ? new Session(id, on, claims) : null;
-  if (!tile) return;
+  const tile = key.startsWith("s/") ? new Session(id, on, claims) : new Recording(id, on);
   open.set(key, tile);
   tiles.append(tile.el);
   arrange();

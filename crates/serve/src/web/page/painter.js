@@ -30,6 +30,8 @@ export class Painter {
     this.el = make("div", { className: "screen", tabIndex: -1 }, this.space, this.probe);
     this.el.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.el.addEventListener("copy", (e) => this.copy(e));
+    // Whether a whole frame is another place altogether, as in a recording.
+    this.jumps = false;
     this.size = 14;
     this.cw = 8;
     this.lh = 16;
@@ -64,7 +66,7 @@ export class Painter {
 
   apply(frame) {
     const old = this.frame;
-    const fresh = frame.cols !== old.cols || frame.top < old.top || frame.first < old.first;
+    const fresh = (frame.full && this.jumps) || frame.cols !== old.cols || frame.top < old.top || frame.first < old.first;
     if (fresh) { this.rows.clear(); this.list.replaceChildren(); this.view = [0, 0]; this.asked = null; }
     const gone = fresh ? 0 : frame.first - old.first;
     this.frame = frame;

@@ -27,7 +27,11 @@ export class Tile {
     this.foot = make("footer");
     this.el = make("section", { className: "tile " + kind }, this.head, this.finder, this.painter.el, this.note, this.foot);
     this.el.tile = this;
+    // The size of letters that the person likes, and the one that they chose for looking at this very screen.
     this.own = Number(kept.get("font", 14));
+    this.chosen = null;
+    this.whole = button("⤢", "Show the whole screen", () => { this.chosen = null; this.fit(); });
+    this.whole.hidden = true;
     this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.painter.el);
     document.fonts?.ready.then(() => this.fit());
@@ -36,8 +40,9 @@ export class Tile {
 
   endTools() {
     this.tools.append(
-      button("−", "Smaller letters", () => this.setOwn(this.own - 1)),
-      button("+", "Larger letters", () => this.setOwn(this.own + 1)),
+      button("−", "Smaller letters", () => this.zoom(-1)),
+      button("+", "Larger letters", () => this.zoom(1)),
+      this.whole,
       button("⌕", "Search (Ctrl+Shift+F)", () => this.search()),
       button("×", "Close this tile", () => this.close()));
   }
@@ -57,7 +62,8 @@ export class Tile {
     const { painter } = this;
     if (!painter.el.clientWidth) return;
     if (!painter.widths) painter.setFont(this.own);
-    const size = this.fitsWindow() ? this.own : painter.fitting();
+    const size = this.fitsWindow() ? this.own : this.chosen ?? painter.fitting();
+    this.whole.hidden = this.fitsWindow() || this.chosen === null;
     if (size !== painter.size) painter.setFont(size);
     else painter.place();
     this.fitted?.();
@@ -66,10 +72,12 @@ export class Tile {
   // Whether the session takes the tile's size; otherwise the letters do.
   fitsWindow() { return false; }
 
-  setOwn(size) {
-    this.own = Math.min(32, Math.max(6, size));
-    kept.set("font", this.own);
-    this.painter.widths = false;
+  zoom(by) {
+    const size = Math.min(32, Math.max(6, Math.round(this.painter.size) + by));
+    if (this.fitsWindow()) {
+      this.own = size;
+      kept.set("font", size);
+    } else this.chosen = size;
     this.fit();
   }
 

@@ -1,0 +1,316 @@
+//! A recording being played for one browser: a thread that has the player, keeps its pace, and sends frames as fast as
+//! they are drawn. It ends when nobody listens any more.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tapdeck_host::{Clock, Goal, PlayError, Played, Player};
+use tapdeck_tape::{Moment, MomentKind};
+use tapdeck_term::{Generation, Settings, Size};
+use tokio::sync::mpsc::Sender;
+
+use crate::paint;
+
+const MS: u64 = 1_000_000;
+/// The least time between two frames, and between two words about the place.
+const FRAME_NS: u64 = 16 * MS;
+const STATE_NS: u64 = 100 * MS;
+/// Output that is passed between two looks at what is wanted.
+const PIECE: u64 = 2 << 20;
+/// Frames that are sent before one is drawn.
+const WINDOW: u64 = 2;
+/// How long nothing may happen before it is looked again.
+const LOOK: Duration = Duration::from_millis(200);
+/// Rows above the screen.
+const SCROLLBACK: usize = 10_000;
+/// The most moments that are told.
+const MOMENTS: usize = 2000;
+
+/// Plays until the commands end. What goes wrong is said as `ERROR {error}`.
+pub(super) fn play(path: &Path, commands: &Receiver<String>, say: &Sender<String>) {
+    let settings = Settings { replies: false, scrollback: SCROLLBACK, ..Settings::default() };
+    let ended = match Player::open(path, settings) {
+        Ok(player) => Deck::new(player, say.clone()).run(commands),
+        Err(e) => Err(Stop::Failed(e)),
+    };
+    if let Err(Stop::Failed(e)) = ended {
+        let _ = say.blocking_send(format!("ERROR {}", json!({"error": e.to_string()})));
+    }
+}
+
+/// Why it is over.
+enum Stop {
+    Gone,
+    Failed(PlayError),
+}
+
+impl From<PlayError> for Stop {
+    fn from(e: PlayError) -> Self {
+        Stop::Failed(e)
+    }
+}
+
+struct Deck {
+    player: Player,
+    say: Sender<String>,
+    clock: Clock,
+    playing: bool,
+    speed: f64,
+    idle_ns: Option<u64>,
+    /// The moment of the wall clock, and the place in the recording that belonged to it.
+    since: (u64, u64),
+    goal: Option<(Goal, Option<Moment>)>,
+    moments: Option<Vec<Moment>>,
+    /// What was drawn last.
+    drawn: Option<(Generation, Size)>,
+    undrawn: u64,
+    framed_ns: u64,
+    told: Option<Value>,
+    told_ns: u64,
+}
+
+impl Deck {
+    fn new(mut player: Player, say: Sender<String>) -> Self {
+        player.look_ahead();
+        Self {
+            idle_ns: player.idle_limit_ns(),
+            player,
+            say,
+            clock: Clock::start(),
+            playing: false,
+            speed: 1.0,
+            since: (0, 0),
+            goal: None,
+            moments: None,
+            drawn: None,
+            undrawn: 0,
+            framed_ns: 0,
+            told: None,
+            told_ns: 0,
+        }
+    }
+
+    fn run(mut self, commands: &Receiver<String>) -> Result<(), Stop> {
+        let source = self.player.source();
+        let meta = source.meta();
+        let title = meta.as_ref().and_then(|m| m.title.clone());
+        let command = meta.map(|m| m.cmd);
+        self.tell("WELCOME", &json!({"title": title, "command": command}))?;
+        loop {
+            let wait = self.turn()?;
+            let mut next = match commands.recv_timeout(wait) {
+                Ok(command) => Some(command),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            while let Some(command) = next {
+                self.obey(&command)?;
+                next = commands.try_recv().ok();
+            }
+        }
+    }
+
+    fn tell(&self, verb: &str, value: &Value) -> Result<(), Stop> {
+        self.say.blocking_send(format!("{verb} {value}")).map_err(|_| Stop::Gone)
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.now().mono_ns
+    }
+
+    /// Counts time from here.
+    fn rebase(&mut self) {
+        self.since = (self.now(), self.player.at_ns());
+    }
+
+    fn obey(&mut self, command: &str) -> Result<(), Stop> {
+        let (verb, payload) = command.split_once(' ').unwrap_or((command, "null"));
+        let value: Value = serde_json::from_str(payload).unwrap_or_default();
+        let number = |key: &str| value.get(key).and_then(Value::as_u64);
+        match verb {
+            "ACK" => self.undrawn = self.undrawn.saturating_sub(1),
+            "PLAY" => {
+                if self.player.peek()?.is_none() && self.goal.is_none() {
+                    self.drawn = None;
+                    self.player.rewind()?;
+                }
+                self.playing = true;
+                self.rebase();
+            }
+            "PAUSE" => self.playing = false,
+            "SPEED" => {
+                let speed = value.get("speed").and_then(Value::as_f64).unwrap_or(1.0);
+                self.speed = speed.clamp(0.01, 1000.0);
+                self.rebase();
+            }
+            "IDLE" => {
+                self.idle_ns = number("ms").map(|ms| ms.max(1).saturating_mul(MS));
+                self.rebase();
+            }
+            "SEEK" => {
+                let moment = number("moment")
+                    .and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?).cloned());
+                let goal = match &moment {
+                    Some(moment) => Goal::Byte(moment.anchor),
+                    None => Goal::Time(number("ms").unwrap_or(0).saturating_mul(MS)),
+                };
+                // After a jump the model is another one, whose generations tell nothing about what was drawn.
+                self.drawn = None;
+                self.player.begin_seek(goal)?;
+                self.goal = Some((goal, moment));
+            }
+            "STEP" => {
+                self.playing = false;
+                if value.get("by").and_then(Value::as_i64).unwrap_or(1) < 0 {
+                    self.drawn = None;
+                    self.player.step_back()?;
+                } else {
+                    while !matches!(self.player.advance()?, None | Some(Played::Output(_))) {}
+                }
+            }
+            "ROWS" => match paint::rows(self.player.term(), &value) {
+                Ok(rows) => self.say.blocking_send(format!("ROWS {rows}")).map_err(|_| Stop::Gone)?,
+                Err(why) => self.tell("DENIED", &json!({"error": why}))?,
+            },
+            "FIND" => match paint::find(self.player.term(), &value) {
+                Ok(found) => self.tell("FIND", &found)?,
+                Err(why) => self.tell("DENIED", &json!({"error": why}))?,
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Goes on as far as it is time to, says what there is to say, and for how long there is nothing to do then.
+    fn turn(&mut self) -> Result<Duration, Stop> {
+        let mut wait = LOOK;
+        if let Some((goal, moment)) = self.goal.take() {
+            if self.player.approach(goal, PIECE)? {
+                if let Some(moment) = &moment {
+                    self.player.settle_at(moment)?;
+                }
+                self.rebase();
+            } else {
+                self.goal = Some((goal, moment));
+                wait = Duration::ZERO;
+            }
+        } else if self.playing {
+            wait = wait.min(self.advance()?);
+        }
+        let now = self.now();
+        if self.goal.is_none() && self.is_stale() && self.undrawn < WINDOW {
+            if now >= self.framed_ns + FRAME_NS {
+                self.frame(now)?;
+            } else {
+                wait = wait.min(Duration::from_nanos(self.framed_ns + FRAME_NS - now));
+            }
+        }
+        self.tell_moments()?;
+        self.tell_state(now)?;
+        Ok(wait)
+    }
+
+    /// Passes what is due; says when the next event is.
+    fn advance(&mut self) -> Result<Duration, Stop> {
+        let stop = self.player.offset().saturating_add(PIECE);
+        loop {
+            let (now, here) = (self.now(), self.player.at_ns());
+            let Some((at, _)) = self.player.peek()? else {
+                self.playing = false;
+                return Ok(Duration::ZERO);
+            };
+            let passed = now.saturating_sub(self.since.0) as f64 * self.speed;
+            let due = self.since.1.saturating_add(passed as u64);
+            if at <= due {
+                self.player.advance()?;
+                if self.player.offset() >= stop {
+                    // Behind its time, it goes on from here rather than to catch up in silence.
+                    if due > at.saturating_add((1_000.0 * MS as f64 * self.speed) as u64) {
+                        self.rebase();
+                    }
+                    return Ok(Duration::ZERO);
+                }
+                continue;
+            }
+            // A pause that is too long is cut short.
+            if let Some(idle) = self.idle_ns
+                && at - here > idle
+                && due < at - idle
+                && due >= here
+            {
+                self.since = (now, at - idle);
+                continue;
+            }
+            return Ok(Duration::from_nanos(((at - due) as f64 / self.speed) as u64));
+        }
+    }
+
+    fn is_stale(&self) -> bool {
+        let term = self.player.term();
+        self.drawn != Some((term.generation(), term.size()))
+    }
+
+    fn frame(&mut self, now: u64) -> Result<(), Stop> {
+        let term = self.player.term();
+        let (generation, size) = (term.generation(), term.size());
+        let since = self.drawn.filter(|(_, of)| *of == size).map(|(seen, _)| seen);
+        let frame = paint::frame(term, self.player.offset(), since);
+        self.drawn = Some((generation, size));
+        self.undrawn += 1;
+        self.framed_ns = now;
+        self.say.blocking_send(format!("FRAME {frame}")).map_err(|_| Stop::Gone)
+    }
+
+    fn tell_moments(&mut self) -> Result<(), Stop> {
+        if self.moments.is_some() {
+            return Ok(());
+        }
+        let Some(moments) = self.player.moments(Some(Duration::ZERO)) else { return Ok(()) };
+        let moments: Vec<Moment> = moments.iter().take(MOMENTS).cloned().collect();
+        let told: Vec<Value> = moments
+            .iter()
+            .map(|m| {
+                let snapshot = match m.kind {
+                    MomentKind::Snapshot(id) => json!(id),
+                    MomentKind::Marker => Value::Null,
+                };
+                json!({"ms": m.time_ns / MS, "label": m.label, "snapshot": snapshot})
+            })
+            .collect();
+        self.moments = Some(moments);
+        self.tell("MOMENTS", &Value::from(told))
+    }
+
+    fn tell_state(&mut self, now: u64) -> Result<(), Stop> {
+        let at_ns = match self.goal {
+            Some((Goal::Time(to), _)) => to,
+            _ if self.playing => {
+                let passed = now.saturating_sub(self.since.0) as f64 * self.speed;
+                self.since.1.saturating_add(passed as u64).max(self.player.at_ns())
+            }
+            _ => self.player.at_ns(),
+        };
+        let duration_ns = self.player.duration_ns();
+        let state = json!({
+            "at_ms": at_ns.min(duration_ns) / MS,
+            "duration_ms": duration_ns / MS,
+            "playing": self.playing,
+            "speed": self.speed,
+            "idle_ms": self.idle_ns.map(|ns| ns / MS),
+            "seeking": self.goal.is_some(),
+            "damages": self.player.damages(),
+        });
+        // The place changes all the time; everything else is told at once.
+        let same_but_place = self.told.as_ref().is_some_and(|told| {
+            ["playing", "speed", "idle_ms", "seeking", "damages"].iter().all(|k| told[k] == state[k])
+        });
+        if self.told.as_ref() == Some(&state) || (same_but_place && now < self.told_ns + STATE_NS) {
+            return Ok(());
+        }
+        self.tell("STATE", &state)?;
+        (self.told, self.told_ns) = (Some(state), now);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+// A recording in a tile: played by the server, drawn here, with a timeline.
+
+import { clock, make } from "./dom.js";
+import { Link } from "./link.js";
+import { Tile, button } from "./panel.js";
+
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 64];
+const PAUSES = [["as recorded", ""], ["at most 5 s", "5000"], ["at most 2 s", "2000"], ["at most 1 s", "1000"], ["at most ¼ s", "250"]];
+const SKIP = 5000;
+
+export class Recording extends Tile {
+  constructor(name, on) {
+    super("recording", name, on);
+    this.painter.jumps = true;
+    this.title.textContent = name;
+    this.endTools();
+    this.now = { at_ms: 0, duration_ms: 0, playing: false, speed: 1 };
+    this.moments = [];
+    this.toggle = button("Play", "Play or pause (space)", () => this.playOrPause());
+    this.toggle.className = "play";
+    this.range = make("input", { type: "range", min: 0, max: 1, value: 0, step: 1, oninput: () => this.drag(), onchange: () => { this.dragging = false; } });
+    this.range.setAttribute("aria-label", "position");
+    this.ticks = make("div", { className: "ticks" });
+    this.time = make("span", { className: "time", textContent: "0:00" });
+    this.speed = make("select", { title: "Speed", onchange: () => this.link.send("SPEED", { speed: Number(this.speed.value) }) },
+      ...SPEEDS.map((n) => make("option", { value: n, textContent: n + "×" })));
+    this.speed.value = 1;
+    this.pauses = make("select", { title: "Pauses", onchange: () => this.link.send("IDLE", this.pauses.value ? { ms: Number(this.pauses.value) } : {}) },
+      ...PAUSES.map(([text, value]) => make("option", { value, textContent: text })));
+    this.jump = make("select", { className: "moments", title: "Markers and snapshots", hidden: true, onchange: () => this.goto(Number(this.jump.value)) });
+    this.foot.append(this.toggle, button("‹", "Step back (,)", () => this.link.send("STEP", { by: -1 })), button("›", "Step on (.)", () => this.link.send("STEP", { by: 1 })),
+      make("div", { className: "line" }, this.range, this.ticks), this.time, this.jump, this.speed, this.pauses);
+    this.el.addEventListener("keydown", (e) => this.keydown(e));
+    this.painter.el.tabIndex = 0;
+    const path = name.split("/").map(encodeURIComponent).join("/");
+    this.link = new Link("/ws/play/" + path, {
+      open: () => {},
+      message: (verb, value) => this.hear(verb, value),
+      state: (text, final) => { this.el.classList.toggle("away", Boolean(text)); if (!this.failed) this.say(text, 0); if (final) this.el.classList.add("over"); },
+    });
+  }
+
+  hear(verb, value) {
+    super.hear(verb, value);
+    if (verb === "WELCOME") {
+      const title = value.title || value.command?.join(" ");
+      this.title.textContent = this.id + (title ? " · " + title : "");
+      // After a break it goes on where it was.
+      if (this.now.at_ms) this.link.send("SEEK", { ms: this.now.at_ms });
+      if (this.now.playing) this.link.send("PLAY");
+    } else if (verb === "STATE") this.setState(value);
+    else if (verb === "MOMENTS") this.setMoments(value);
+    else if (verb === "ERROR") { this.failed = true; this.say(value.error, 0); this.link.close(); }
+    else if (verb === "DENIED") this.say(value.error);
+  }
+
+  setState(value) {
+    const longer = value.duration_ms !== this.now.duration_ms;
+    this.now = value;
+    this.toggle.textContent = value.playing ? "Pause" : "Play";
+    this.range.max = Math.max(1, value.duration_ms);
+    if (!this.dragging) this.range.value = value.at_ms;
+    this.time.textContent = clock(value.at_ms) + " / " + clock(value.duration_ms);
+    this.range.setAttribute("aria-valuetext", this.time.textContent);
+    if (document.activeElement !== this.speed) this.speed.value = value.speed;
+    if (document.activeElement !== this.pauses) this.pauses.value = value.idle_ms ?? "";
+    if (longer) this.setMoments(this.moments);
+    if (value.damages && !this.warned) { this.warned = true; this.say("parts of this recording are damaged and are left out"); }
+  }
+
+  setMoments(moments) {
+    this.moments = moments;
+    const all = this.now.duration_ms || 1;
+    this.ticks.replaceChildren(...moments.slice(0, 500).map((m, i) => {
+      const tick = button("", `${clock(m.ms)} ${label(m)}`, () => this.goto(i));
+      tick.className = m.snapshot === null ? "tick" : "tick snapshot";
+      tick.style.left = Math.min(100, (100 * m.ms) / all) + "%";
+      return tick;
+    }));
+    this.jump.hidden = !moments.length;
+    this.jump.replaceChildren(make("option", { value: -1, textContent: "Moments" }), ...moments.map((m, i) => make("option", { value: i, textContent: `${clock(m.ms)}  ${label(m)}` })));
+  }
+
+  goto(i) {
+    if (i >= 0) this.link.send("SEEK", { moment: i });
+    this.jump.value = -1;
+    this.focus();
+  }
+
+  drag() {
+    this.dragging = true;
+    this.seek(Number(this.range.value));
+    clearTimeout(this.dragged);
+    this.dragged = setTimeout(() => { this.dragging = false; }, 400);
+  }
+
+  seek(ms) { this.link.send("SEEK", { ms: Math.round(Math.min(this.now.duration_ms, Math.max(0, ms))) }); }
+
+  playOrPause() { this.link.send(this.now.playing ? "PAUSE" : "PLAY"); this.focus(); }
+
+  keydown(e) {
+    if (e.target.matches("input[type=search], select") || e.metaKey || e.altKey) return;
+    if (e.ctrlKey) {
+      if (e.shiftKey && e.code === "KeyF") { this.search(); e.preventDefault(); }
+      return;
+    }
+    const { at_ms: at, duration_ms: all } = this.now;
+    const keys = {
+      " ": () => this.playOrPause(),
+      ArrowLeft: () => this.seek(at - SKIP),
+      ArrowRight: () => this.seek(at + SKIP),
+      ".": () => this.link.send("STEP", { by: 1 }),
+      ",": () => this.link.send("STEP", { by: -1 }),
+      "[": () => { const i = this.moments.findLastIndex((m) => m.ms < at - 1); i >= 0 ? this.goto(i) : this.seek(0); },
+      "]": () => { const i = this.moments.findIndex((m) => m.ms > at + 1); i >= 0 ? this.goto(i) : this.seek(all); },
+      "/": () => this.search(),
+      "<": () => this.faster(-1),
+      ">": () => this.faster(1),
+    };
+    if (/^[0-9]$/.test(e.key)) this.seek((all * Number(e.key)) / 10);
+    else if (keys[e.key] && !(e.key === " " && e.target.matches("button"))) keys[e.key]();
+    else return;
+    e.preventDefault();
+  }
+
+  faster(by) {
+    const at = SPEEDS.indexOf(this.now.speed);
+    this.link.send("SPEED", { speed: SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, (at < 0 ? 2 : at) + by))] });
+  }
+}
+
+const label = (moment) => moment.label || (moment.snapshot === null ? "marker" : "snapshot " + moment.snapshot);
