@@ -9,11 +9,11 @@ import { make } from "./dom.js";
 
 const AROUND = 30;
 const KEEP = 4000;
-const SMALLEST = 5, LARGEST = 40;
+const SMALLEST = 5, LARGEST = 32;
 const UNDERLINES = { double: "double", curly: "wavy", dotted: "dotted", dashed: "dashed" };
 
 export class Painter {
-  // `ask` is called with a range of rows that are missing.
+  // `ask` is called with a range of rows that are missing, and says whether it could ask for them.
   constructor(ask) {
     this.ask = ask;
     this.rows = new Map();
@@ -27,7 +27,7 @@ export class Painter {
     this.marks = make("div", { className: "marks" });
     this.space = make("div", { className: "space" }, this.list, this.marks, this.caret);
     this.probe = make("span", { className: "probe", textContent: "W".repeat(64) });
-    this.el = make("div", { className: "screen", tabIndex: -1 }, this.space, this.probe);
+    this.el = make("div", { className: "screen", tabIndex: -1 }, this.space, make("div", { className: "measure" }, this.probe));
     this.el.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.el.addEventListener("copy", (e) => this.copy(e));
     // Whether a whole frame is another place altogether, as in a recording.
@@ -77,10 +77,13 @@ export class Painter {
     return fresh || frame.rows_n !== old.rows_n;
   }
 
+  // What was asked for on another connection does not come any more.
+  forget() { this.asked = null; }
+
   // Rows that were asked for.
   more(answer) {
     this.asked = null;
-    if (answer.cols !== this.frame.cols) return;
+    if (answer.cols !== this.frame.cols) { this.fetch(); return; }
     // The screen's own rows come with its frames, and may be newer.
     this.take({ ...answer, changed: answer.changed.filter((row) => row[0] < this.frame.top) });
     this.place();
@@ -195,8 +198,8 @@ export class Painter {
     let start = from;
     while (start < end && this.rows.has(start)) start++;
     if (start >= end) return;
-    this.asked = [start, Math.min(end, start + 400)];
-    this.ask(...this.asked);
+    const range = [start, Math.min(end, start + 400)];
+    if (this.ask(...range)) this.asked = range;
   }
 
   scrolled() {

@@ -201,6 +201,7 @@ export class Session extends Tile {
   hear(verb, value) {
     super.hear(verb, value);
     if (verb === "WELCOME") {
+      this.painter.forget();
       this.name = value.name;
       this.may = value.role !== "observer";
       this.label = value.session || value.command?.[0]?.split("/").pop() || this.id;

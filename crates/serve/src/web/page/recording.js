@@ -18,7 +18,7 @@ export class Recording extends Tile {
     this.moments = [];
     this.toggle = button("Play", "Play or pause (space)", () => this.playOrPause());
     this.toggle.className = "play";
-    this.range = make("input", { type: "range", min: 0, max: 1, value: 0, step: 1, oninput: () => this.drag(), onchange: () => { this.dragging = false; } });
+    this.range = make("input", { type: "range", min: 0, max: 1, value: 0, step: 1, oninput: () => this.drag(), });
     this.range.setAttribute("aria-label", "position");
     this.ticks = make("div", { className: "ticks" });
     this.time = make("span", { className: "time", textContent: "0:00" });
@@ -43,6 +43,7 @@ export class Recording extends Tile {
   hear(verb, value) {
     super.hear(verb, value);
     if (verb === "WELCOME") {
+      this.painter.forget();
       const title = value.title || value.command?.join(" ");
       this.title.textContent = this.id + (title ? " · " + title : "");
       // After a break it goes on where it was.
@@ -91,7 +92,7 @@ export class Recording extends Tile {
     this.dragging = true;
     this.seek(Number(this.range.value));
     clearTimeout(this.dragged);
-    this.dragged = setTimeout(() => { this.dragging = false; }, 400);
+    this.dragged = setTimeout(() => { this.dragging = false; this.range.value = this.now.at_ms; }, 400);
   }
 
   seek(ms) { this.link.send("SEEK", { ms: Math.round(Math.min(this.now.duration_ms, Math.max(0, ms))) }); }
