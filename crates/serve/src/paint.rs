@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use tapdeck_tape::export::{cell_char, pieces};
 use tapdeck_term::{
-    Attrs, Colour, CursorShape, Generation, Line, LineSize, MouseTracking, Rgb, Run, Style, Term, Underline,
+    Attrs, Colour, CursorShape, Generation, Line, LineSize, MouseTracking, Rgb, Run, Size, Style, Term,
+    Underline,
 };
 
 /// The longest text that is searched for, and the most hits that are told.
@@ -21,19 +22,44 @@ const MAX_NEEDLE: usize = 1000;
 const MAX_HITS: usize = 1000;
 /// The most rows in one answer.
 const MAX_ROWS: u64 = 500;
+/// Rows that have just left the screen and come with a frame.
+const PASSED: u64 = 40;
 
-/// The screen as JSON: what changed since a generation, or all of it. `seq` is the place in the output.
-pub(crate) fn frame(term: &Term, seq: u64, since: Option<Generation>) -> String {
+/// What a painter has drawn: the frame after it tells what has changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    generation: Generation,
+    size: Size,
+    top: u64,
+}
+
+impl Drawn {
+    /// What has been drawn with a frame of this terminal.
+    pub(crate) fn of(term: &Term) -> Self {
+        Self { generation: term.generation(), size: term.size(), top: top(term) }
+    }
+}
+
+/// The screen as JSON: what changed since something was drawn, or all of it. `seq` is the place in the output. Of the rows
+/// that have left the screen since, the last few come with it: they may have changed before they left.
+pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> String {
     let top = top(term);
     let mut rows = Rows::new(term);
-    match since {
+    // Another size is another picture.
+    let drawn = drawn.filter(|drawn| drawn.size == term.size() && drawn.top <= top);
+    match drawn {
         None => {
             for (y, line) in (0..).zip(term.screen()) {
                 rows.push(top + y, line);
             }
         }
-        Some(since) => {
-            for row in term.diff(since).rows {
+        Some(drawn) => {
+            for n in drawn.top.max(top.saturating_sub(PASSED)).max(term.evicted())..top {
+                if let Some(line) = line_at(term, n) {
+                    rows.push(n, line);
+                }
+            }
+            for row in term.diff(drawn.generation).rows {
                 if let Some(line) = term.row(row.row) {
                     rows.push_runs(top + u64::from(row.row), line, &row.runs);
                 }
@@ -50,7 +76,7 @@ pub(crate) fn frame(term: &Term, seq: u64, since: Option<Generation>) -> String 
     let (fg, bg) = plain_colours(term);
     let head = json!({
         "paint": true,
-        "full": since.is_none(),
+        "full": drawn.is_none(),
         "seq": seq,
         "cols": size.cols,
         "rows_n": size.rows,
@@ -333,7 +359,7 @@ fn hex(Rgb(r, g, b): Rgb) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapdeck_term::{Settings, Size};
+    use tapdeck_term::Settings;
 
     fn screen(cols: u16, rows: u16, bytes: &[u8]) -> Term {
         let mut term = Term::new(Size::new(cols, rows), Settings::default());
@@ -390,10 +416,18 @@ mod tests {
     #[test]
     fn deltas_hold_the_rows_that_changed() {
         let mut term = screen(10, 3, b"one\r\ntwo");
-        let since = term.generation();
+        let drawn = Drawn::of(&term);
         term.feed(b"!", 0);
-        let frame = parsed(&frame(&term, 0, Some(since)));
-        assert_eq!(frame["changed"], json!([[1, 0, [[0, 4, "two!", 0]]]]));
-        assert_eq!(frame["full"], false);
+        let got = parsed(&frame(&term, 0, Some(drawn)));
+        assert_eq!(got["changed"], json!([[1, 0, [[0, 4, "two!", 0]]]]));
+        assert_eq!(got["full"], false);
+        // A row that changed and then left the screen is told as it left.
+        let drawn = Drawn::of(&term);
+        term.feed(b"\x1b[HONE\x1b[3;1H\r\n", 0);
+        let got = parsed(&frame(&term, 0, Some(drawn)));
+        assert_eq!(got["changed"][0], json!([0, 0, [[0, 3, "ONE", 0]]]));
+        assert_eq!(got["top"], 1);
+        term.resize(Size::new(11, 3));
+        assert_eq!(parsed(&frame(&term, 0, Some(drawn)))["full"], true);
     }
 }

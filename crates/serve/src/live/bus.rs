@@ -274,7 +274,7 @@ impl Hub {
             missed,
             window: request.get("window").and_then(Value::as_u64).map(|n| n.clamp(1, 64)),
             undrawn: 0,
-            painted: None,
+            drawn: None,
         });
         if let Some(exit) = self.exit {
             self.say_over(client, exit);

@@ -56,8 +56,8 @@ pub(crate) struct Sub {
     /// How many frames it takes before it has said that it has drawn one, if it says so at all.
     pub(crate) window: Option<u64>,
     pub(crate) undrawn: u64,
-    /// The size of the last frame for a painter: another size is another picture.
-    pub(crate) painted: Option<tapdeck_term::Size>,
+    /// What a painter has been given to draw.
+    pub(crate) drawn: Option<crate::paint::Drawn>,
 }
 
 impl Sub {

@@ -62,7 +62,10 @@ impl Hub {
             sub.from = next;
         }
         let frames = sub.frames;
-        let same_size = sub.painted.replace(look.term().size()) == Some(look.term().size());
+        let drawn = match frames {
+            Frames::Paint => sub.drawn.replace(crate::paint::Drawn::of(look.term())),
+            _ => None,
+        };
         if let Some(missed) = missed {
             let to = look.offset();
             let event = json!({"name": "GAP", "from": missed.from, "to": to, "bytes": to - missed.from});
@@ -71,8 +74,8 @@ impl Hub {
         match (frames, seen, missed) {
             (Frames::None, _, None) => {}
             (Frames::Paint, _, _) => {
-                let since = seen.filter(|_| same_size && missed.is_none());
-                let text = format!("FRAME {}\n", crate::paint::frame(look.term(), look.offset(), since));
+                let drawn = drawn.filter(|_| missed.is_none());
+                let text = format!("FRAME {}\n", crate::paint::frame(look.term(), look.offset(), drawn));
                 if text.len() <= max { client.send(text) } else { client.send(self.full_frame(&look, max)) }
             }
             (Frames::Delta, Some(since), None) => {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tapdeck_host::{Clock, Goal, PlayError, Played, Player};
 use tapdeck_tape::{Moment, MomentKind};
-use tapdeck_term::{Generation, Settings, Size};
+use tapdeck_term::Settings;
 use tokio::sync::mpsc::Sender;
 
-use crate::paint;
+use crate::paint::{self, Drawn};
 
 const MS: u64 = 1_000_000;
 /// The least time between two frames, and between two words about the place.
@@ -64,7 +64,7 @@ struct Deck {
     goal: Option<(Goal, Option<Moment>)>,
     moments: Option<Vec<Moment>>,
     /// What was drawn last.
-    drawn: Option<(Generation, Size)>,
+    drawn: Option<Drawn>,
     undrawn: u64,
     framed_ns: u64,
     told: Option<Value>,
@@ -248,16 +248,13 @@ impl Deck {
     }
 
     fn is_stale(&self) -> bool {
-        let term = self.player.term();
-        self.drawn != Some((term.generation(), term.size()))
+        self.drawn != Some(Drawn::of(self.player.term()))
     }
 
     fn frame(&mut self, now: u64) -> Result<(), Stop> {
         let term = self.player.term();
-        let (generation, size) = (term.generation(), term.size());
-        let since = self.drawn.filter(|(_, of)| *of == size).map(|(seen, _)| seen);
-        let frame = paint::frame(term, self.player.offset(), since);
-        self.drawn = Some((generation, size));
+        let frame = paint::frame(term, self.player.offset(), self.drawn);
+        self.drawn = Some(Drawn::of(term));
         self.undrawn += 1;
         self.framed_ns = now;
         self.say.blocking_send(format!("FRAME {frame}")).map_err(|_| Stop::Gone)

@@ -5,6 +5,7 @@
 //! this module owns is the way in: which host names are answered, which origins may speak, and which credential is
 //! shown. Whoever has none gets the page's files, which hold nothing, and no more.
 
+mod alis;
 mod deck;
 mod files;
 mod guard;
@@ -100,6 +101,8 @@ impl Site {
             .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))
             .route("/ws/list", get(list::upgrade))
             .route("/ws/session/{id}", get(relay::upgrade))
+            .route("/ws/alis", get(alis::upgrade))
+            .route("/ws/alis/{id}", get(alis::upgrade_to))
             .route("/ws/play/{*name}", get(play::upgrade))
             .layer(axum::extract::DefaultBodyLimit::max(4096))
             .layer(axum::middleware::from_fn_with_state(self.clone(), guard::check))

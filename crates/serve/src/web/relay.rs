@@ -31,7 +31,7 @@ pub(super) const BEAT: Duration = Duration::from_secs(10);
 /// With no sign of life for so long, it is gone.
 const SILENCE: Duration = Duration::from_secs(40);
 /// How long it may take to take one message.
-const STUCK: Duration = Duration::from_secs(30);
+pub(super) const STUCK: Duration = Duration::from_secs(30);
 
 /// What a page may say to a session. Who it is has been said for it.
 const VERBS: [&str; 14] = [
@@ -59,6 +59,15 @@ pub(super) fn bounded(ws: WebSocketUpgrade) -> WebSocketUpgrade {
 pub(super) async fn find(id: String) -> Option<Listing> {
     let listed = tokio::task::spawn_blocking(move || {
         alive().ok().and_then(|(_, all)| all.into_iter().find(|listing| listing.id == id))
+    });
+    listed.await.ok().flatten()
+}
+
+/// The only live session.
+pub(super) async fn only() -> Option<Listing> {
+    let listed = tokio::task::spawn_blocking(|| {
+        let (_, mut all) = alive().ok()?;
+        if all.len() == 1 { all.pop() } else { None }
     });
     listed.await.ok().flatten()
 }

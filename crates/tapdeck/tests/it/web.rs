@@ -221,6 +221,10 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
         let now = session.info();
         now["cols"].as_u64() < before["cols"].as_u64() && now["rows_n"].as_u64() < before["rows_n"].as_u64()
     });
+    browser.wait(
+        "the size of the window",
+        "const p = document.querySelector('.tile').tile.painter; const [cols, rows] = p.room(); return cols === p.frame.cols && rows === p.frame.rows_n",
+    );
     browser.type_keys(&format!("clear; stty size{ENTER}"));
     eventually("the program to be told", || {
         let now = session.info();
@@ -307,6 +311,33 @@ fn a_link_for_watching_lets_nobody_type() {
     );
     assert_eq!(closed, "HELLO is not said here");
     assert!(!session.peek().contains("sneaked"));
+}
+
+#[test]
+fn a_live_stream_for_other_players_has_the_screen_then_what_happens() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let session = Session::start(&home, "shell", &SHELL);
+    let web = Web::start(&home, &[]);
+    browser.go(&web.url);
+    browser.wait_text("shell");
+    home.run(["type", &session.id, "echo before\n"]);
+    eventually("its echo", || session.peek().contains("\nbefore"));
+    browser.js(
+        "window.got = []; window.socket = new WebSocket(location.origin.replace('http', 'ws') + '/ws/alis', ['v1.alis']);
+         socket.binaryType = 'arraybuffer'; socket.onmessage = (e) => got.push(new Uint8Array(e.data));
+         window.told = () => got.map(m => new TextDecoder().decode(m))",
+    );
+    browser.wait("the screen", "return told().length >= 2 && told()[0] === 'ALiS\\x01' && got[1][0] === 1 && told()[1].includes('before')");
+    assert_eq!(browser.js("return socket.protocol"), "v1.alis");
+    home.run(["type", &session.id, "echo behind; exit 3\n"]);
+    browser.wait("what happened", "return told().slice(2).some(m => m[0] === 'o' && m.includes('behind'))");
+    browser.wait("the end", "return socket.readyState === 3 && got.at(-1)[0] === 4");
+    assert_eq!(
+        browser.js("const x = got.at(-2); return [x[0], x.at(-1)]"),
+        json!([0x78, 3]),
+        "an exit with its code"
+    );
 }
 
 /// The place of the recording in the first tile, in milliseconds.

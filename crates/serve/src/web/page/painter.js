@@ -73,8 +73,19 @@ export class Painter {
     this.el.style.color = "#" + frame.fg;
     this.el.style.backgroundColor = "#" + frame.bg;
     this.take(frame);
+    if (!fresh) this.drop(old.top, Math.min(frame.top, old.top + old.rows_n), frame.changed);
     this.place(gone);
     return fresh || frame.rows_n !== old.rows_n;
+  }
+
+  // Rows that have left the screen may have changed before: those that were not told again are not known any more.
+  drop(from, to, told) {
+    if (from >= to) return;
+    const known = new Set(told.map((row) => row[0]));
+    for (let number = from; number < to; number++) {
+      if (known.has(number) || !this.rows.delete(number)) continue;
+      if (number >= this.view[0] && number < this.view[1]) this.list.children[number - this.view[0]].replaceChildren();
+    }
   }
 
   // What was asked for on another connection does not come any more.

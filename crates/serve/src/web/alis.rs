@@ -1,0 +1,307 @@
+//! The asciinema live stream (ALiS, version 1), so that asciinema's player can watch a session: a header, the state of the
+//! terminal, then events with their times, each in a binary message.
+//!
+//! The stream is UTF-8. What the program wrote otherwise is shown as U+FFFD, as that player would show it.
+
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde_json::Value;
+use tapdeck_core::TextDecoder;
+use tapdeck_host::Clock;
+use tapdeck_host::registry::Listing;
+use tapdeck_term::{Palette, Rgb};
+use tokio::sync::mpsc::Sender;
+use tokio::time::timeout;
+
+use super::Site;
+use super::guard::{Pass, no_credential, refuse};
+use super::relay::{BEAT, STUCK, bounded, bye, find, only, ping};
+use crate::client::{Attach, Attachment, ClientError, Incoming};
+use crate::door::Address;
+
+const MAGIC: &[u8] = b"ALiS\x01";
+const PROTOCOL: &str = "v1.alis";
+/// How often the thread looks whether anybody still listens.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// `GET /ws/alis`: the only session there is.
+pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: WebSocketUpgrade) -> Response {
+    let Some(pass) = site.pass(&headers) else { return no_credential() };
+    let Some(listing) = only().await else {
+        return refuse(StatusCode::NOT_FOUND, "say which session is meant: /ws/alis/ID");
+    };
+    begin(site, pass, listing, ws)
+}
+
+/// `GET /ws/alis/ID`
+pub(super) async fn upgrade_to(
+    State(site): State<Site>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    ws: WebSocketUpgrade,
+) -> Response {
+    let Some(pass) = site.pass(&headers) else { return no_credential() };
+    let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
+    begin(site, pass, listing, ws)
+}
+
+fn begin(site: Site, pass: Pass, listing: Listing, ws: WebSocketUpgrade) -> Response {
+    bounded(ws).protocols([PROTOCOL]).on_upgrade(move |socket| serve(site, pass, listing, socket))
+}
+
+async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
+    let Ok(_seat) = site.0.decks.try_acquire() else {
+        return bye(&mut socket, "too many are watching").await;
+    };
+    let (said, mut heard) = tokio::sync::mpsc::channel(16);
+    let clock = site.0.clock;
+    let watcher = std::thread::Builder::new().name("tapdeck-alis".into());
+    if watcher.spawn(move || watch(&listing, clock, &said)).is_err() {
+        return bye(&mut socket, "no thread to be had").await;
+    }
+    let mut beat = tokio::time::interval(BEAT);
+    loop {
+        tokio::select! {
+            message = heard.recv() => {
+                let Some(message) = message else { return bye(&mut socket, "the session has ended").await };
+                let sent = timeout(STUCK, socket.send(Message::Binary(Vec::into(message)))).await;
+                if !matches!(sent, Ok(Ok(()))) {
+                    return;
+                }
+            }
+            message = socket.recv() => match message {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {}
+            },
+            _ = beat.tick() => {
+                if !site.still(&pass) {
+                    return bye(&mut socket, "the credential is no longer good").await;
+                }
+                if ping(&mut socket).await.is_none() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Follows a session until it ends or nobody listens. Errors end the stream; its reader sees that it is over.
+fn watch(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) {
+    let _ = follow(listing, clock, say);
+}
+
+fn follow(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) -> Result<(), ClientError> {
+    let attach = Attach { name: "alis", read_only: true, watch: true, ..Attach::default() };
+    let (mut session, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &attach)?;
+    let mut stream = Stream::new(&opened);
+    let now = || clock.now().wall_ns.saturating_sub(listing.started_ns) / 1000;
+    let gone = || ClientError::Ended;
+    say.blocking_send(MAGIC.to_vec()).map_err(|_| gone())?;
+    loop {
+        for incoming in session.receive()? {
+            for message in stream.hear(incoming, now()) {
+                say.blocking_send(message).map_err(|_| gone())?;
+            }
+        }
+        if stream.over || say.is_closed() {
+            return Ok(());
+        }
+        session.wait(LOOK)?;
+    }
+}
+
+/// What comes from a session, as messages of the stream.
+struct Stream {
+    size: (u64, u64),
+    /// What redraws the screen, while it comes.
+    dump: Option<Vec<u8>>,
+    decoder: TextDecoder,
+    id: u64,
+    time: u64,
+    begun: bool,
+    over: bool,
+}
+
+impl Stream {
+    fn new(opened: &Value) -> Self {
+        Self {
+            size: size(opened),
+            dump: Some(Vec::new()),
+            decoder: TextDecoder::default(),
+            id: 0,
+            time: 0,
+            begun: false,
+            over: false,
+        }
+    }
+
+    /// Messages for one thing that came, at a time in microseconds since the session's start.
+    fn hear(&mut self, incoming: Incoming, now: u64) -> Vec<Vec<u8>> {
+        match incoming {
+            Incoming::Output(bytes) => match &mut self.dump {
+                Some(dump) => {
+                    dump.extend_from_slice(&bytes);
+                    Vec::new()
+                }
+                None => self.output(&bytes, now).into_iter().collect(),
+            },
+            Incoming::Control(control) => match control["type"].as_str().unwrap_or_default() {
+                "live" => vec![self.init(now)],
+                // What was missed is not told; the screen follows anew.
+                "gap" => {
+                    self.size = size(&control);
+                    self.dump = Some(Vec::new());
+                    self.decoder = TextDecoder::default();
+                    vec![self.eot(now)]
+                }
+                "resize" => {
+                    self.size = size(&control);
+                    // Where the screen is still coming, it comes with its size.
+                    if self.dump.is_some() { Vec::new() } else { vec![self.resize(now)] }
+                }
+                "exit" => {
+                    self.over = true;
+                    vec![self.exit(control["code"].as_u64().unwrap_or(0), now), self.eot(now)]
+                }
+                _ => Vec::new(),
+            },
+            Incoming::End => {
+                self.over = true;
+                if self.begun { vec![self.eot(now)] } else { Vec::new() }
+            }
+        }
+    }
+
+    fn init(&mut self, now: u64) -> Vec<u8> {
+        let mut text = String::new();
+        let dump = self.dump.take().unwrap_or_default();
+        TextDecoder::default().decode(&dump, &mut text);
+        (self.time, self.begun) = (now, true);
+        let mut out = vec![1];
+        for n in [self.id, now, self.size.0, self.size.1] {
+            varint(n, &mut out);
+        }
+        let palette = Palette::default();
+        out.push(16);
+        let fixed = [palette.dynamic(0), palette.dynamic(1)];
+        for Rgb(r, g, b) in fixed.into_iter().chain((0..16).map(|i| palette.entry(i))) {
+            out.extend_from_slice(&[r, g, b]);
+        }
+        put(text.as_bytes(), &mut out);
+        out
+    }
+
+    /// Kind, number and time of an event.
+    fn event(&mut self, kind: u8, now: u64) -> Vec<u8> {
+        self.id += 1;
+        let mut out = vec![kind];
+        varint(self.id, &mut out);
+        self.since(now, &mut out);
+        out
+    }
+
+    fn since(&mut self, now: u64, out: &mut Vec<u8>) {
+        let now = now.max(self.time);
+        varint(now - self.time, out);
+        self.time = now;
+    }
+
+    fn output(&mut self, bytes: &[u8], now: u64) -> Option<Vec<u8>> {
+        let mut text = String::new();
+        self.decoder.decode(bytes, &mut text);
+        if text.is_empty() {
+            return None;
+        }
+        let mut out = self.event(b'o', now);
+        put(text.as_bytes(), &mut out);
+        Some(out)
+    }
+
+    fn resize(&mut self, now: u64) -> Vec<u8> {
+        let mut out = self.event(b'r', now);
+        varint(self.size.0, &mut out);
+        varint(self.size.1, &mut out);
+        out
+    }
+
+    fn exit(&mut self, code: u64, now: u64) -> Vec<u8> {
+        let mut out = self.event(b'x', now);
+        varint(code, &mut out);
+        out
+    }
+
+    fn eot(&mut self, now: u64) -> Vec<u8> {
+        let mut out = vec![4];
+        self.since(now, &mut out);
+        out
+    }
+}
+
+fn size(control: &Value) -> (u64, u64) {
+    let side = |key: &str, usual| control[key].as_u64().unwrap_or(usual);
+    (side("cols", 80), side("rows", 24))
+}
+
+fn put(bytes: &[u8], out: &mut Vec<u8>) {
+    varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// Seven bits a byte, the low ones first; the high bit says that more follow.
+fn varint(mut n: u64, out: &mut Vec<u8>) {
+    while n > 0x7f {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn events_are_encoded_as_the_protocol_has_them() {
+        let mut stream = Stream::new(&json!({"cols": 180, "rows": 24}));
+        let mut hear = |incoming, now| stream.hear(incoming, now);
+        let control = |value| Incoming::Control(value);
+        assert!(hear(Incoming::Output(b"dump".to_vec()), 900).is_empty());
+        let init = hear(control(json!({"type": "live"})), 1000);
+        let [init] = init.as_slice() else { panic!("one message") };
+        assert_eq!(init[..7], [1, 0, 0xe8, 0x07, 0xb4, 0x01, 24]);
+        assert_eq!(init[7], 16, "sixteen colours follow");
+        assert_eq!(init[8 + 18 * 3..], *b"\x04dump");
+        let cases: [(Incoming, u64, &[&[u8]]); 7] = [
+            (Incoming::Output("世".as_bytes().to_vec()), 1200, &[b"o\x01\xc8\x01\x03\xe4\xb8\x96"]),
+            // A character comes whole, when it has come.
+            (Incoming::Output(b"\xe4\xb8".to_vec()), 1300, &[]),
+            (Incoming::Output(b"\x96!".to_vec()), 1300, &[b"o\x02\x64\x04\xe4\xb8\x96!"]),
+            (control(json!({"type": "resize", "cols": 100, "rows": 50})), 1300, &[b"r\x03\x00\x64\x32"]),
+            // Time does not go back.
+            (Incoming::Output(b"x".to_vec()), 1, &[b"o\x04\x00\x01x"]),
+            (control(json!({"type": "driver"})), 1300, &[]),
+            (control(json!({"type": "exit", "code": 130})), 1301, &[b"x\x05\x01\x82\x01", b"\x04\x00"]),
+        ];
+        for (incoming, now, expected) in cases {
+            let shown = format!("{incoming:?}");
+            assert_eq!(hear(incoming, now), expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn after_a_gap_the_screen_comes_anew() {
+        let mut stream = Stream::new(&json!({"cols": 80, "rows": 24}));
+        stream.hear(Incoming::Control(json!({"type": "live"})), 0);
+        let gap = json!({"type": "gap", "cols": 90, "rows": 30});
+        assert_eq!(stream.hear(Incoming::Control(gap), 5), [vec![4, 5]]);
+        assert!(stream.hear(Incoming::Output(b"new".to_vec()), 6).is_empty());
+        let init = stream.hear(Incoming::Control(json!({"type": "live"})), 7);
+        assert_eq!(init[0][..5], [1, 0, 7, 90, 30]);
+        assert!(init[0].ends_with(b"\x03new"));
+    }
+}
