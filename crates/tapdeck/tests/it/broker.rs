@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tapdeck_serve::broker::msgpack::{Value, map};
 
-use crate::support::{Home, PATIENCE};
+use crate::support::{Home, PATIENCE, has};
 
 struct Broker<'h> {
     home: &'h Home,
@@ -16,7 +16,12 @@ struct Broker<'h> {
 
 impl<'h> Broker<'h> {
     fn start(home: &'h Home) -> Self {
+        Self::start_with(home, &[])
+    }
+
+    fn start_with(home: &'h Home, env: &[(&str, &str)]) -> Self {
         let mut command = home.tapdeck(["broker"]);
+        command.envs(env.iter().copied());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
         let broker = Self { home, child };
         let deadline = std::time::Instant::now() + PATIENCE;
@@ -151,6 +156,32 @@ fn bad_peers_do_no_harm() {
     }
 }
 
+/// A clipboard tool that does not come to an end holds up nobody but who asked for it.
+#[test]
+fn a_slow_sink_holds_up_nobody() {
+    let home = Home::new();
+    let (tool, gate) = (home.path("xclip"), home.path("gate"));
+    std::fs::write(&tool, "#!/bin/sh\nread x < \"$HOME/gate\"\ncat > \"$HOME/copied\"\n").expect("written");
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    assert!(home.command("mkfifo").arg(&gate).status().expect("it runs").success());
+    let path = format!("{}:/usr/bin:/bin", home.path("").display());
+    let broker = Broker::start_with(&home, &[("PATH", &path), ("DISPLAY", ":none")]);
+    let (mut owner, mut slow) = (broker.greeted("wrapper"), broker.greeted("client"));
+    assert_eq!(owner.error(&register("s")), "ok");
+    assert_eq!(owner.error(&turn("s", b"the answer")), "ok");
+    assert_eq!(slow.error(&of("capture", "s")), "ok");
+    slow.send(&map([("type", "deliver".into()), ("id", 9.into()), ("sink", "clipboard".into())]));
+    let mut quick = broker.greeted("client");
+    for _ in 0..20 {
+        assert_eq!(quick.error(&of("list_turns", "s")), "ok");
+        assert_eq!(owner.error(&turn("s", b"the next")), "ok");
+    }
+    std::fs::write(&gate, "go on\n").expect("somebody reads it");
+    let answer = slow.receive().expect("an answer at last");
+    assert_eq!((answer.get("id"), answer.get("status")), (Some(&9.into()), Some(&"ok".into())), "{answer:?}");
+    assert_eq!(std::fs::read(home.path("copied")).expect("there"), b"the answer");
+}
+
 #[test]
 fn a_thousand_sessions_are_listed() {
     let home = Home::new();
@@ -170,7 +201,7 @@ struct End<'h>(&'h Home);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        for name in ["from", "plain", "editing"] {
+        for name in ["from", "plain", "editing", "zsh", "dash"] {
             self.0.run(["kill", name]);
         }
     }
@@ -192,7 +223,14 @@ fn what_is_captured_is_pasted_and_not_run() {
     let _broker = Broker::start(&home);
     run(&["run", "-d", "--name", "plain", "--", "bash", "--norc", "--noediting"]);
     run(&["run", "-d", "--name", "editing", "--", "bash", "--norc"]);
-    for name in ["from", "plain", "editing"] {
+    let mut shells = vec!["plain", "editing"];
+    for (name, command) in [("zsh", ["zsh", "-f"]), ("dash", ["dash", "-i"])] {
+        if has(name) {
+            run(&["run", "-d", "--name", name, "--", command[0], command[1]]);
+            shells.push(name);
+        }
+    }
+    for name in shells.iter().copied().chain(["from"]) {
         run(&["wait", name, "--state", "idle", "--timeout", "30"]);
     }
     run(&["paste", "from", "printf 'one\\033[201~\\n\\033[31mtouch evil\\ntouch worse\\n'"]);
@@ -202,7 +240,7 @@ fn what_is_captured_is_pasted_and_not_run() {
         assert!(std::time::Instant::now() < deadline, "the session makes itself known");
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    for name in ["plain", "editing"] {
+    for name in shells {
         run(&["deliver", "inject", name]);
         run(&["wait", name, "--text", "touch worse", "--timeout", "30"]);
     }

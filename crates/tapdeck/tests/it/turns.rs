@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tapdeck_serve::client::{Bus, Hello};
 use tapdeck_serve::door::Address;
 
-use crate::support::{Home, PATIENCE, has};
+use crate::support::{Home, PATIENCE, Seat, has};
 
 /// A session in the background, ended with the test.
 struct Session<'h> {
@@ -58,8 +58,8 @@ fn cmd(bus: &mut Bus, line: &str) -> String {
     answer["text"].as_str().expect("text").to_owned()
 }
 
-/// Program, environment, and its commands with what each must print.
-type Repl<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
+/// Program, environment, its commands with what each must print, and one that prints `a` and goes on for ever.
+type Repl<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], &'a str);
 
 const TWO_LINES: &str = r"\[\e[32m\]me@host\[\e[0m\] \[\e[34m\]\w\[\e[0m\]\n\[\e[35m\]❯\[\e[0m\] ";
 
@@ -77,31 +77,46 @@ fn each_command_has_exactly_its_output() {
                 ("printf '\\033[31mred\\033[0m\\n'", "red\n"),
                 ("echo; echo b; echo", "\nb\n\n"),
             ],
+            "echo a; sleep 1000",
         ),
         (
             &["bash", "--norc"],
             &[("PS1", TWO_LINES)],
             &[("echo hi", "hi\n"), ("cd /usr", ""), ("printf 'a\\nb'", "a\nb"), ("pwd", "/usr\n")],
+            "echo a; sleep 1000",
         ),
         (
             &["bash", "--norc", "--noediting"],
             &[],
             &[("echo hi", "hi\n"), ("printf abc", "abc"), ("true", "")],
+            "echo a; sleep 1000",
         ),
         (
             &["zsh", "-f"],
             &[("PROMPT", "%F{green}%~%f\n%F{blue}->%f ")],
             &[("echo hi", "hi\n"), ("printf abc", "abc"), ("cd /usr", ""), ("seq 3", "1\n2\n3\n")],
+            "echo a; sleep 1000",
         ),
         (
             &["python3", "-q"],
             &[],
             &[("print(6*7)", "42\n"), ("x = 1", ""), ("print('a\\nb')", "a\nb\n"), ("x", "1\n")],
+            "import time; print('a'); time.sleep(1000)",
         ),
-        (&["sqlite3"], &[], &[("select 1;", "1\n"), ("select 'a' union select 'b';", "a\nb\n")]),
-        (&["node"], &[("NODE_NO_READLINE", "")], &[("1+1", "2\n"), ("console.log('x')", "x\nundefined\n")]),
+        (
+            &["sqlite3"],
+            &[],
+            &[("select 1;", "1\n"), ("select 'a' union select 'b';", "a\nb\n")],
+            "select 'a'; with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c;",
+        ),
+        (
+            &["node"],
+            &[("NODE_NO_READLINE", "")],
+            &[("1+1", "2\n"), ("console.log('x')", "x\nundefined\n")],
+            "console.log('a'); while (true);",
+        ),
     ];
-    for (command, env, lines) in repls {
+    for (command, env, lines, endless) in repls {
         if !has(command[0]) {
             continue;
         }
@@ -118,6 +133,19 @@ fn each_command_has_exactly_its_output() {
         let turns = session.turns();
         let got: Vec<&str> = turns.iter().filter_map(|t| t["input"].as_str()).collect();
         assert_eq!(got, wanted, "{command:?}: no empty turns, each with what was asked");
+        // Broken off in the middle; and then it goes on as if nothing had been.
+        session.tapdeck(&["type", "@", endless, "--enter"]);
+        session.tapdeck(&["wait", "@", "--text", "^a$"]);
+        session.wait("working");
+        session.tapdeck(&["send", "@", "C-c"]);
+        session.wait("idle");
+        let (_, turn) = session.tapdeck(&["turns", "show", "@", "--json"]);
+        let turn: Value = serde_json::from_str(&turn).expect("JSON");
+        let text = turn["text"].as_str().expect("text");
+        assert!(text.starts_with("a\n") && !text.contains("^C"), "{command:?}: {turn}");
+        assert_eq!((&turn["interrupted"], &turn["input"]), (&json!(true), &json!(endless)), "{command:?}");
+        let (line, wanted) = lines[0];
+        assert_eq!(cmd(&mut session.bus(), line), wanted, "{command:?}, after the interrupt");
     }
 }
 
@@ -191,6 +219,40 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     session.wait("working");
     let (code, said) = session.tapdeck(&["paste", "@", "echo late", "--timeout", "1"]);
     assert!(code == 1 && said.contains("stalled: ") && said.contains("nothing was sent"), "{said}");
+}
+
+/// A command, the bell of this terminal and the desktop are told of a change, and only of those that were asked for.
+#[test]
+fn hooks_are_run_when_the_state_changes() {
+    let home = Home::new();
+    let script = |name: &str, text: &str| {
+        let path = home.path(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("written");
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .expect("executable");
+        path.display().to_string()
+    };
+    let hook =
+        script("hook", "echo \"$1 $2\" >> \"$HOME/told\"; echo \"$TAPDECK_STATE_EVENT\" >> \"$HOME/events\"");
+    script("notify-send", "echo \"$*\" >> \"$HOME/notified\"");
+    let config = format!(
+        "[hooks]\non_state = [{hook:?}, \"{{name}}\", \"{{state}}\"]\nstates = [\"idle\", \"blocked\"]\nbell = true\nnotify = true\n"
+    );
+    std::fs::write(home.path("config.toml"), config).expect("written");
+    let mut command = home.tapdeck(["run", "--name", "hooked", "--", "bash", "--norc"]);
+    let path = format!("{}:{}", home.path("").display(), std::env::var("PATH").expect("a path"));
+    command.env("TAPDECK_CONFIG", home.path("config.toml")).env("PATH", path);
+    let mut seat = Seat::new(command);
+    let read = |name: &str| std::fs::read_to_string(home.path(name)).unwrap_or_default();
+    seat.wait("the hook", |_| read("told") == "hooked idle\n");
+    seat.send("read -p 'Password: ' x\r");
+    seat.wait("the question", |_| read("told") == "hooked idle\nhooked blocked\n");
+    seat.wait("the notice", |_| read("notified").lines().any(|l| l.starts_with("-- hooked is blocked")));
+    seat.wait("the bell", |seat| seat.raw.contains(&7));
+    let event: Value = serde_json::from_str(read("events").lines().next_back().expect("one")).expect("JSON");
+    assert_eq!((&event["state"], &event["session_name"]), (&json!("blocked"), &json!("hooked")));
+    seat.send("x\rexit\r");
+    assert!(seat.end().success());
 }
 
 #[test]
