@@ -101,12 +101,25 @@ const responses = async (ask, res) => {
   res.end();
 };
 
+// Gemini's way of asking, and of being answered.
+const contents = async (ask, res) => {
+  const asked = (ask.contents ?? []).map((c) => ({ role: c.role, content: c.parts ?? [] }));
+  const text = answer(said(ask.contents), last(asked));
+  res.writeHead(200, { "content-type": "text/event-stream" });
+  const send = (part, finishReason) =>
+    res.write(`data: ${JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [{ text: part }] }, finishReason }], usageMetadata: { promptTokenCount: 12, candidatesTokenCount: 7, totalTokenCount: 19 } })}\n\n`);
+  for await (const word of words(text, last(asked), res)) send(word);
+  send("", "STOP");
+  res.end();
+};
+
 const server = createServer(async (req, res) => {
   const path = req.url.split("?")[0];
   const ask = await body(req);
   if (req.method === "POST") note(path, ask);
   if (req.method === "POST" && path.endsWith("/messages")) return messages(ask, res);
   if (req.method === "POST" && path.endsWith("/responses")) return responses(ask, res);
+  if (req.method === "POST" && path.endsWith(":streamGenerateContent")) return contents(ask, res);
   if (req.method === "POST" && path.endsWith("/count_tokens")) {
     res.writeHead(200, { "content-type": "application/json" });
     return res.end(JSON.stringify({ input_tokens: 12 }));

@@ -87,6 +87,8 @@ struct Turns {
     interrupted: Option<String>,
     placeholder: Option<String>,
     #[serde(default)]
+    brackets: bool,
+    #[serde(default)]
     eol_marks: Vec<String>,
     #[serde(default)]
     prompt: Vec<PromptTable>,
@@ -174,6 +176,7 @@ impl AgentFile {
                 echo: turns.echo,
                 interrupted: turns.interrupted,
                 placeholder: turns.placeholder,
+                brackets: turns.brackets,
                 eol_marks: turns.eol_marks,
             },
         })

@@ -68,6 +68,8 @@ pub struct RuleText {
     pub interrupted: Option<String>,
     /// What is shown in place of a long text that was pasted.
     pub placeholder: Option<String>,
+    /// The program always asks for bracketed paste once it takes prompts.
+    pub brackets: bool,
     /// What a shell writes behind output without a line end, byte for byte.
     pub eol_marks: Vec<String>,
 }
@@ -160,6 +162,7 @@ pub struct Rules {
     pub(super) echo: Option<Regex>,
     pub(super) interrupted: Option<Regex>,
     pub(super) placeholder: Option<Regex>,
+    pub(super) brackets: bool,
     pub(super) eol_marks: Vec<Vec<u8>>,
 }
 
@@ -208,6 +211,7 @@ impl Rules {
             frame,
             interrupted,
             placeholder,
+            brackets: text.brackets,
             border,
             chrome,
             echo,
@@ -219,6 +223,11 @@ impl Rules {
             rules.eol_marks.extend(base.eol_marks.iter().cloned());
         }
         Ok(rules)
+    }
+
+    /// Whether the program always asks for bracketed paste once it takes prompts.
+    pub fn brackets(&self) -> bool {
+        self.brackets
     }
 
     /// The same rules with a prompt of the user's own in front.

@@ -45,6 +45,10 @@ enum Step {
 
 /// A delivery at work.
 pub(crate) struct Paste {
+    /// What is to be sent, and whether it was given as bytes to be sent as they are.
+    text: String,
+    raw: bool,
+    /// What is left to be sent, spelt as the modes in force wanted it when it began.
     bytes: Bytes,
     enter: bool,
     step: Step,
@@ -107,39 +111,27 @@ impl Hub {
         }
         self.pump(now);
         self.follow_turns();
-        let glass = self.glass.clone();
-        let handle = self.handle.clone();
-        let look = glass.look(&handle);
-        let modes = look.term().modes();
         let text = text.trim_end_matches(['\n', '\r']);
-        let clean: String =
-            text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t')).collect();
-        let lines = clean.contains(['\n', '\r']);
-        if lines && !modes.bracketed_paste() && !raw {
-            let why = "the program has not asked for bracketed paste, so every line end would submit: \
-                       paste one line, or give --raw";
-            return client.say("PASTE", &answer("blocked", why, &look));
-        }
-        let bytes = if raw { keys::text(text, &modes) } else { keys::paste(&clean, &modes) };
-        let whole = squeezed(&clean);
+        let is_kept = |c: &char| raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+        let text: String = text.chars().filter(is_kept).collect();
+        let whole = squeezed(&text);
         let skip = whole.chars().count().saturating_sub(TAIL);
         let tail: String = whole.chars().skip(skip).collect();
-        let (field, placeholders) = field_of(&look);
-        let shown_before = (count(&field, &tail), placeholders);
         let limit = request.get("wait_ms").and_then(Value::as_u64).unwrap_or(LIMIT_MS).min(3_600_000);
         let paste = Box::new(Paste {
-            bytes: bytes.into(),
+            text,
+            raw,
+            bytes: Bytes::new(),
             enter,
             step: Step::Ready,
             since_ns: now,
             limit_ns: limit * MS,
             tail,
-            shown_before,
+            shown_before: (0, 0),
             stands_since: None,
             answered: 0,
             seq: 0,
         });
-        drop(look);
         if let Kind::Bus(bus) = &mut client.kind {
             bus.paste = Some(paste);
         }
@@ -193,7 +185,14 @@ impl Hub {
                     AgentState::Idle if !late && !look.detector().is_some_and(|d| d.is_ready()) => {
                         return None;
                     }
-                    _ => (paste.step, paste.since_ns) = (Step::Offering, now),
+                    // It is known to ask for brackets, and has not come to that.
+                    _ if !late && wants_brackets(&look) => return None,
+                    _ => {
+                        if let Err(why) = spell(paste, &look) {
+                            return say("blocked", why);
+                        }
+                        (paste.step, paste.since_ns) = (Step::Offering, now);
+                    }
                 },
                 Step::Offering => {
                     drop(look);
@@ -301,6 +300,25 @@ impl Hub {
         }
         Ok(true)
     }
+}
+
+/// Whether the program will ask for bracketed paste and has not yet.
+fn wants_brackets(look: &Picture) -> bool {
+    look.detector().is_some_and(|d| d.rules().brackets()) && !look.term().modes().bracketed_paste()
+}
+
+/// Spells the text as the modes in force want it, and notes what stands in the program's input field before it comes.
+fn spell(paste: &mut Paste, look: &Picture) -> Result<(), &'static str> {
+    let modes = look.term().modes();
+    if !paste.raw && paste.text.contains(['\n', '\r']) && !modes.bracketed_paste() {
+        return Err("the program has not asked for bracketed paste, so every line end would submit: \
+                    paste one line, or give --raw");
+    }
+    let text = std::mem::take(&mut paste.text);
+    paste.bytes = if paste.raw { keys::text(&text, &modes) } else { keys::paste(&text, &modes) }.into();
+    let (field, placeholders) = field_of(look);
+    paste.shown_before = (count(&field, &paste.tail), placeholders);
+    Ok(())
 }
 
 fn count(page: &str, tail: &str) -> usize {
