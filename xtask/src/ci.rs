@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 25] = [
+const PROGRAMS: [(&str, &str); 27] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -22,6 +22,8 @@ const PROGRAMS: [(&str, &str); 25] = [
     ("dialog", "dialog"),
     ("ssh", "openssh-client"),
     ("sshd", "openssh-server"),
+    ("dockerd", "docker.io"),
+    ("busybox", "busybox-static"),
     ("od", "coreutils"),
     ("zsh", "zsh"),
     ("python3", "python3"),
