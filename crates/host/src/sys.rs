@@ -292,3 +292,70 @@ pub(crate) fn stop_self() -> io::Result<()> {
     }
     Ok(())
 }
+
+/// A process that outlives this one just long enough to say one thing: see [`last_will`].
+#[cfg(feature = "docker")]
+pub(crate) struct LastWill {
+    /// Closed when this process is gone, however it went.
+    alive: Option<OwnedFd>,
+    pid: libc::pid_t,
+}
+
+/// Leaves a request that is sent to the Unix socket at `path` if this process is killed before the value returned is
+/// dropped. Nothing else can act for a process that gets no chance to.
+#[cfg(feature = "docker")]
+pub(crate) fn last_will(path: &std::path::Path, request: &[u8]) -> io::Result<LastWill> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = path.as_os_str().as_bytes();
+    // SAFETY: all zeroes is a valid address of no family.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    if path.len() >= address.sun_path.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or(1);
+    for (to, from) in address.sun_path.iter_mut().zip(path) {
+        *to = from.cast_signed();
+    }
+    let (waits, alive) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (waits, held) = (std::os::fd::IntoRawFd::into_raw_fd(waits), alive);
+    let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_un>()).unwrap_or(0);
+    // SAFETY: the child makes only async-signal-safe system calls on memory that was prepared before, and never returns.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // SAFETY: as above; every pointer is to memory of this frame or the caller's, which the child has a copy of.
+            unsafe {
+                libc::setsid();
+                libc::dup2(waits, 0);
+                libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
+                let mut word = 0u8;
+                // A byte says that all went well; the end says that nobody is left to say anything.
+                if libc::read(0, (&raw mut word).cast(), 1) == 0 {
+                    let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+                    if libc::connect(socket, (&raw const address).cast(), length) == 0 {
+                        libc::write(socket, request.as_ptr().cast(), request.len());
+                        let mut answer = [0u8; 512];
+                        while libc::read(socket, answer.as_mut_ptr().cast(), answer.len()) > 0 {}
+                    }
+                }
+                libc::_exit(0)
+            }
+        }
+        pid => {
+            // SAFETY: the reading end is ours, open, and used by nobody after this.
+            unsafe { libc::close(waits) };
+            Ok(LastWill { alive: Some(held), pid })
+        }
+    }
+}
+
+#[cfg(feature = "docker")]
+impl Drop for LastWill {
+    fn drop(&mut self) {
+        if let Some(alive) = self.alive.take() {
+            let _ = rustix::io::write(&alive, b".");
+        }
+        // SAFETY: the process is a child of ours that nobody else waits for; where somebody did, this fails.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
+    }
+}

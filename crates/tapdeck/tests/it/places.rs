@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{Home, Seat, recorded_output};
+use crate::support::{Home, Seat, eventually, recorded_output};
 
 use self::servers::{Engine, Sshd};
 
@@ -232,6 +232,12 @@ fn in_a_container() {
     check_shared(&new);
     engine.wait_for_containers(0);
 
+    // A tapdeck that gets no chance to tidy up leaves nothing behind either.
+    let mut seat = Seat::new(new.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
+    seat.wait_text("up");
+    seat.child.kill().expect("it is killed");
+    engine.wait_for_containers(0);
+
     // One more program in a container that runs already.
     let mut command = new.command(&["run", "-d", "--name", "host"], &["sleep", "1000"]);
     assert!(command.stdin(Stdio::null()).status().expect("it starts").success());
@@ -242,6 +248,13 @@ fn in_a_container() {
     check_person(&exec);
     check_flood(&exec);
     check_shared(&exec);
+    let mut seat = Seat::new(exec.command(&["run"], &["sh", "-c", "echo up; sleep 333 & sleep 334"]));
+    seat.wait_text("up");
+    seat.child.kill().expect("it is killed");
+    eventually("the program's end", || {
+        let left = exec.run(&["run", "--no-pty"], &["ps", "-o", "args"], b"");
+        !String::from_utf8_lossy(&left.stdout).contains("sleep 33")
+    });
     let left = exec.run(&["run", "--no-pty"], &["sh", "-c", "ps -o args"], b"");
     let left = String::from_utf8_lossy(&left.stdout).into_owned();
     assert!(!left.contains("sleep 3") && !left.contains("sleep 4"), "left within: {left}");

@@ -171,9 +171,7 @@ impl Engine {
         limit: Option<Duration>,
         mut called_off: Option<CallOff<'_>>,
     ) -> EngineResult<Answer> {
-        let (major, minor) = self.version;
-        let path = if major == 0 { path.to_owned() } else { format!("/v{major}.{minor}{path}") };
-        let bytes = request(method, &path, body, upgrade);
+        let bytes = request(method, &self.versioned(path), body, upgrade);
         let mut answer =
             Answer::to(&self.endpoint, &bytes, &mut Patience { limit, called_off: again(&mut called_off) })
                 .map_err(|why| self.away(why))?;
@@ -190,6 +188,24 @@ impl Engine {
             None => format!("the engine refused with {status}"),
         };
         Err(EngineError::Refused { status, message })
+    }
+
+    fn versioned(&self, path: &str) -> String {
+        let (major, minor) = self.version;
+        if major == 0 { path.to_owned() } else { format!("/v{major}.{minor}{path}") }
+    }
+
+    /// A request as it goes over the wire, for somebody else to send.
+    pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
+        request(method, &self.versioned(path), body, false)
+    }
+
+    /// The engine's socket, where it has one.
+    pub(super) fn socket(&self) -> Option<&std::path::Path> {
+        match &self.endpoint {
+            Endpoint::Unix(path) => Some(path),
+            Endpoint::Tcp(_) => None,
+        }
     }
 
     fn away(&self, why: HttpError) -> EngineError {

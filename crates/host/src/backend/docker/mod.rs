@@ -34,6 +34,8 @@ pub(super) struct Docker {
     /// Dropped first: whatever still runs is stopped then.
     desk: Desk,
     verdict: Arc<Verdict>,
+    /// Dropped last: what is to be done if this process is killed.
+    _will: Option<crate::sys::LastWill>,
 }
 
 /// A program's input and output.

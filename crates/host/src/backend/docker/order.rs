@@ -10,6 +10,7 @@ use tapdeck_core::{Exit, WinSize};
 use super::super::remote::Verdict;
 use super::desk::Wanted;
 use super::engine::{Engine, EngineError, escape};
+use crate::sys::LastWill;
 
 /// How often, and how many times, an engine is asked how a program ended whose output has.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -28,6 +29,29 @@ for file in /proc/[0-9]*/stat; do
   group=$9; [ "$group" -gt 0 ] || group=$6
   kill "-$2" "-$group"; exit
 done"#;
+
+/// What is to be said to the engine if this process is killed, so that nothing of the session is left behind.
+pub(super) fn last_will(engine: &Engine, held: &Held) -> Option<LastWill> {
+    let request = match held {
+        Held::Container(id) => engine.request("DELETE", &format!("/containers/{id}?force=true&v=true"), None),
+        Held::Program { container, pid: Some(pid), .. } => {
+            let argv = ["sh", "-c", SIGNAL, "sh", &pid.to_string(), "KILL", "all"];
+            let beside = prepare_beside(engine, container, &argv).ok()?;
+            engine.request("POST", &format!("/exec/{beside}/start"), Some(&json!({ "Detach": true })))
+        }
+        Held::Program { pid: None, .. } => return None,
+    };
+    // Without it the session runs all the same.
+    crate::sys::last_will(engine.socket()?, &request).ok()
+}
+
+/// A short program in a container, ready to be started.
+fn prepare_beside(engine: &Engine, container: &str, argv: &[&str]) -> Result<String, EngineError> {
+    let body = json!({ "Cmd": argv, "User": "0", "AttachStdout": true, "AttachStderr": true });
+    let path = format!("/containers/{}/exec", escape(container));
+    let created = engine.call("POST", &path, Some(&body))?;
+    Ok(escape(created["Id"].as_str().unwrap_or_default()))
+}
 
 /// What a session holds at the engine.
 pub(super) enum Held {
@@ -99,13 +123,9 @@ impl Hold {
 
     /// Runs a short program in a container, to its end.
     fn run_beside(&self, container: &str, argv: &[&str]) -> Result<Value, EngineError> {
-        // Argument 4 and on are the fields of the file; the first three are ours.
-        let body = json!({ "Cmd": argv, "User": "0", "AttachStdout": true, "AttachStderr": true });
-        let path = format!("/containers/{}/exec", escape(container));
-        let created = self.engine.call("POST", &path, Some(&body))?;
-        let id = created["Id"].as_str().unwrap_or_default().to_owned();
+        let id = prepare_beside(&self.engine, container, argv)?;
         let body = json!({ "Detach": false, "Tty": false });
-        self.engine.call("POST", &format!("/exec/{}/start", escape(&id)), Some(&body))
+        self.engine.call("POST", &format!("/exec/{id}/start"), Some(&body))
     }
 
     /// The program's output has ended: how did it?

@@ -15,7 +15,7 @@ use super::desk::Desk;
 use super::engine::{Engine, EngineError, EngineResult, Watched, endpoint, escape};
 use super::frames::{Frames, Took};
 use super::http::{HttpError, Socket};
-use super::order::{Held, Hold, exit_of, remove};
+use super::order::{Held, Hold, exit_of, last_will, remove};
 use super::{Docker, Tube};
 use crate::clock::Clock;
 
@@ -252,6 +252,7 @@ impl Job<'_> {
     fn session(&self, held: Held, tube: Tube, watched: Option<Watched>, sized: bool) -> EngineResult<Docker> {
         let system = |e: io::Error| refused(&e.to_string());
         let verdict = Arc::new(Verdict::new().map_err(system)?);
+        let will = last_will(&self.engine, &held);
         let hold = Hold { engine: self.engine.clone(), held, verdict: verdict.clone() };
         if let Some(terminal) = self.terminal.filter(|_| !sized) {
             // Engines that cannot start with a size set it as soon as there is somebody to have it.
@@ -277,6 +278,7 @@ impl Job<'_> {
             input_ended: false,
             desk,
             verdict,
+            _will: will,
         })
     }
 }
