@@ -100,3 +100,22 @@ fn what_cannot_be_started_is_told() {
     let Err(e) = Session::start(["no-such-program-anywhere"]) else { panic!("there is no such program") };
     assert!(e.message().contains("not found"), "{e}");
 }
+
+/// What a scenario file can say, a test can say in the same words.
+#[test]
+fn conditions_and_claims_in_the_words_of_scenarios() -> TestResult {
+    let mut session =
+        sh("printf '\\033[?1049h\\033[7mready\\033[m'; read x; printf '\\033[?1049l'; exit 4").start()?;
+    session.expect_screen("{contains: ready, alternate: true, style: {text: ready, inverse: true}}")?;
+    session.snapshot("ready");
+    session.type_text("\n")?;
+    let finished = session.finish()?;
+    finished.assert("{at: '@ready', screen: {cursor: {row: 1, col: 6}}}")?;
+    finished.assert("order: [{shows: ready}, {input: \"\\r\"}, '@end']")?;
+    finished.assert("exit: 4")?;
+    let wrong = finished.assert("never: {contains: ready}").expect_err("it was there");
+    assert!(wrong.details().contains("1 │ready\n      │^^^^^"), "{wrong}");
+    let wrong = finished.assert("nevre: {contains: ready}").expect_err("no such claim");
+    assert!(wrong.message().contains("nevre"), "{wrong}");
+    Ok(())
+}
