@@ -38,6 +38,8 @@ pub struct Launch {
     pub clock: Option<Clock>,
     /// Bytes of the past to keep for whoever comes late.
     pub ring: usize,
+    /// Settings of the program's terminal, by the names of [`crate::modes`], where it has none to take them from.
+    pub modes: Vec<(String, u8)>,
     /// How long a program whose user has gone may take to end before it is killed.
     pub kill_after: Duration,
 }
@@ -117,6 +119,7 @@ impl Launch {
             timeout: None,
             clock: None,
             ring: RING,
+            modes: Vec::new(),
             kill_after: Config::default().kill_after,
         }
     }
@@ -260,6 +263,7 @@ impl Launch {
         let setup = (!self.no_pty).then(|| TerminalSetup {
             size,
             termios: outer.and_then(Outer::termios),
+            modes: self.modes.clone(),
             no_echo: outer.is_some_and(|o| !o.is_interactive()),
         });
         Ok(self.place.start(&self.command, setup.as_ref(), signals, front)?)

@@ -11,6 +11,7 @@ mod driver;
 mod glass;
 mod inbox;
 mod launch;
+pub mod modes;
 mod outer;
 mod player;
 pub mod probe;

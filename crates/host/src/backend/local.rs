@@ -31,6 +31,8 @@ pub struct TerminalSetup {
     pub size: WinSize,
     /// Its settings; the system's own when there is no terminal to take them from.
     pub termios: Option<Termios>,
+    /// Single settings, by the names of [`crate::modes`], on top of those.
+    pub modes: Vec<(String, u8)>,
     /// Whether to echo input. Off where nobody types, or piped input would be shown twice.
     pub no_echo: bool,
 }
@@ -88,6 +90,9 @@ fn open_pair(setup: &TerminalSetup) -> io::Result<(OwnedFd, OwnedFd)> {
             own
         }
     };
+    for (name, value) in &setup.modes {
+        crate::modes::set(&mut termios, name, *value);
+    }
     if setup.no_echo {
         termios.local_modes -= LocalModes::ECHO;
     }

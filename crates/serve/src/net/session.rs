@@ -114,7 +114,7 @@ async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> 
     let permit = Arc::clone(&server.sessions).try_acquire_owned().map_err(full)?;
     let tty = wanted.tty.as_ref();
     let (outer, port) = Outer::port(Whose {
-        types: tty.is_some_and(|t| t.echo),
+        types: tty.is_some(),
         answers: tty.is_some_and(|t: &Tty| t.answers),
         stays: wanted.detached,
     });
@@ -127,7 +127,7 @@ async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> 
         over: Some(tell_over),
         running: Arc::clone(&server.running),
         number: None,
-        _permit: permit,
+        permit: Some(permit),
     };
     let run = move || own.desk.run(&wanted, outer, &mut client);
     if let Err(e) = thread.spawn(run) {
@@ -149,7 +149,8 @@ pub struct Client {
     over: Option<oneshot::Sender<Result<Exit, Refusal>>>,
     running: Arc<Sessions>,
     number: Option<u64>,
-    _permit: OwnedSemaphorePermit,
+    /// Held while there is anything of the session.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Client {
@@ -164,6 +165,9 @@ impl Client {
     pub fn over(&mut self, outcome: Result<Exit, Refusal>) {
         if let Some(number) = self.number.take() {
             self.running.lock().remove(&number);
+        } else {
+            // There never was one: whoever is told so may ask for another at once.
+            self.permit = None;
         }
         let _ = self.over.take().map(|tell| tell.send(outcome));
         self.opened = None;

@@ -36,15 +36,15 @@ pub struct Tty {
     pub term: Option<String>,
     /// How large.
     pub size: WinSize,
-    /// Whether what is typed is echoed by the program's terminal.
-    pub echo: bool,
+    /// Its settings, by the names of the ssh protocol.
+    pub modes: Vec<(String, u8)>,
     /// The program's questions are answered at the client's side.
     pub answers: bool,
 }
 
 impl Default for Tty {
     fn default() -> Self {
-        Self { term: None, size: WinSize::cells(80, 24), echo: true, answers: true }
+        Self { term: None, size: WinSize::cells(80, 24), modes: Vec::new(), answers: true }
     }
 }
 
@@ -130,16 +130,27 @@ impl Tty {
         } else {
             WinSize::cells(80, 24)
         };
-        let modes = tty.get("modes");
-        let echo = modes.and_then(|m| m.get("ECHO")).is_none_or(|on| on != &json!(0) && on != &json!(false));
+        let mut modes = Vec::new();
+        match tty.get("modes") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(all)) => {
+                for (name, value) in all {
+                    let value = value.as_u64().or(value.as_bool().map(u64::from));
+                    let value = value.and_then(|v| u8::try_from(v).ok());
+                    modes
+                        .push((name.clone(), value.ok_or_else(|| wrong("\"modes\" has numbers up to 255"))?));
+                }
+            }
+            Some(_) => return Err(wrong("\"modes\" is an object")),
+        }
         let answers = tty.get("answers").and_then(Value::as_bool).unwrap_or(true);
-        Ok(Self { term: text(tty, "term")?, size, echo, answers })
+        Ok(Self { term: text(tty, "term")?, size, modes, answers })
     }
 
     fn to_json(&self) -> Value {
         let mut value = size_json(self.size);
         value["term"] = json!(self.term);
-        value["modes"] = if self.echo { json!({}) } else { json!({"ECHO": 0}) };
+        value["modes"] = Value::Object(self.modes.iter().map(|(n, v)| (n.clone(), json!(v))).collect());
         value["answers"] = json!(self.answers);
         value
     }
@@ -194,7 +205,8 @@ mod tests {
         let wanted = Wanted::from_json(ask.clone()).expect("fine");
         assert_eq!((wanted.cmd.len(), wanted.env[0].1.as_str(), wanted.detached), (3, "b", true));
         let tty = wanted.tty.clone().expect("a terminal");
-        assert_eq!((tty.size.cols, tty.size.y_pixels, tty.echo, tty.answers), (100, 6, false, true));
+        assert_eq!((tty.size.cols, tty.size.y_pixels, tty.answers), (100, 6, true));
+        assert_eq!(tty.modes, [("ECHO".to_owned(), 0)]);
         assert_eq!(wanted.rest["container"], "c1");
         assert_eq!(Wanted::from_json(wanted.to_json()).map(|w| w.tty), Ok(Some(tty)), "there and back");
 
@@ -211,6 +223,7 @@ mod tests {
             (json!({"cwd": "a\0"}), "cwd"),
             (json!({"tty": 5}), "tty"),
             (json!({"tty": {"cols": 0, "rows": 5}}), "cols"),
+            (json!({"tty": {"modes": {"VINTR": 300}}}), "modes"),
             (json!({"detached": "yes"}), "detached"),
         ] {
             let error = Wanted::from_json(wrong.clone()).expect_err("it makes no sense").to_string();

@@ -7,7 +7,7 @@ use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::{Backend, CommandSpec, Front, Nobody};
-use tapdeck_host::{Launch, LaunchError, Outer, terminal_size};
+use tapdeck_host::{Launch, LaunchError, Outer, modes, terminal_size};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
 use tapdeck_serve::net::{Endpoint, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
@@ -134,13 +134,18 @@ impl ConnectArgs {
         self.env.iter().filter_map(value).collect()
     }
 
-    fn wanted(&self, size: WinSize, typed: bool, token: Option<String>) -> Wanted {
-        let tty = self.has_terminal().then(|| Tty {
-            term: std::env::var("TERM").ok().filter(|t| !t.is_empty()),
-            size,
-            // Where nobody types, piped input would be shown twice.
-            echo: typed,
-            answers: !self.detach,
+    /// What is asked of the server; the settings of the terminal there are those of `outer`, if it is one.
+    fn wanted(&self, size: WinSize, outer: Option<&Outer>, token: Option<String>) -> Wanted {
+        let tty = self.has_terminal().then(|| {
+            let settings = outer.and_then(Outer::termios).map(|t| modes::of(&t)).unwrap_or_default();
+            let mut modes: Vec<(String, u8)> = settings.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
+            if outer.is_some_and(|o| !o.is_interactive()) {
+                // Where nobody types, piped input would be shown twice.
+                modes.retain(|(name, _)| name != "ECHO");
+                modes.push(("ECHO".to_owned(), 0));
+            }
+            let term = std::env::var("TERM").ok().filter(|t| !t.is_empty());
+            Tty { term, size, modes, answers: !self.detach }
         });
         Wanted {
             backend: self.backend.clone(),
@@ -172,7 +177,7 @@ fn detach(args: &ConnectArgs) -> Result<Ending, Failed> {
     let size = args.window_size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
     let conn = args.dial(token.as_deref(), &mut Nobody)?;
-    let (_, opened) = FarProgram::open(conn, &args.wanted(size, true, token))?;
+    let (_, opened) = FarProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
     Ok(Ending::Code(0))
 }
@@ -202,9 +207,8 @@ fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
     launch.no_pty = !args.has_terminal();
     launch.size = args.window_size;
     let start = |outer: Option<&Outer>, size, front: &mut dyn Front| -> Result<FarProgram, Failed> {
-        let typed = outer.is_some_and(Outer::is_interactive);
         let conn = args.dial(token.as_deref(), front)?;
-        Ok(FarProgram::open(conn, &args.wanted(size, typed, token.clone()))?.0)
+        Ok(FarProgram::open(conn, &args.wanted(size, outer, token.clone()))?.0)
     };
     let finished = launch.run_on(
         &|_, outer, size, front| match start(outer, size, front) {

@@ -36,3 +36,5 @@ mod vttest;
 mod web;
 #[cfg(feature = "net")]
 mod wire;
+#[cfg(feature = "net")]
+mod wire_guard;

@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::support::{Home, Seat, eventually, lives, signal};
 
 /// A server of a test's own, ended with it.
-struct Server<'a> {
+pub struct Server<'a> {
     home: &'a Home,
-    child: Child,
+    pub child: Child,
     /// Where it listens, as it says.
-    addresses: Vec<String>,
+    pub addresses: Vec<String>,
     /// What lets everything be done.
     token: String,
     /// What else it has to say.
@@ -22,7 +22,7 @@ struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    fn start(home: &'a Home, options: &[&str]) -> Self {
+    pub fn start(home: &'a Home, options: &[&str]) -> Self {
         let token = text(&home.run(["serve", "token", "add"]).stdout).trim().to_owned();
         assert_eq!(token.len(), 64, "256 bits");
         let socket = format!("unix:{}", home.path("tty").join("tty.sock").display());
@@ -38,17 +38,17 @@ impl<'a> Server<'a> {
         Self { home, child, addresses, token, _says: lines }
     }
 
-    fn connect(&self, address: &str, args: &[&str]) -> Command {
+    pub fn connect(&self, address: &str, args: &[&str]) -> Command {
         let mut command = self.home.tapdeck(["connect", address]);
         command.args(args).env("TAPDECK_TOKEN", &self.token);
         command
     }
 
-    fn run(&self, address: &str, args: &[&str]) -> Output {
+    pub fn run(&self, address: &str, args: &[&str]) -> Output {
         self.connect(address, args).stdin(Stdio::null()).output().expect("it runs")
     }
 
-    fn listed(&self) -> Vec<Value> {
+    pub fn listed(&self) -> Vec<Value> {
         let out = self.home.run(["ls", "--json"]);
         serde_json::from_slice::<Value>(&out.stdout).expect("JSON").as_array().cloned().unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl Drop for Server<'_> {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -111,7 +111,7 @@ fn scenario(server: &Server<'_>, address: &str) {
 }
 
 /// Whether a process of this command line runs below another.
-fn running(command: &str, root: u32) -> bool {
+pub fn running(command: &str, root: u32) -> bool {
     pids(command).into_iter().any(|pid| crate::support::descends(pid, root.cast_signed()))
 }
 

@@ -77,6 +77,7 @@ impl SessionDesk {
         launch.place = place;
         launch.no_pty = wanted.tty.is_none() || wanted.backend == "pipe";
         launch.size = wanted.tty.as_ref().map(|t| t.size);
+        launch.modes = wanted.tty.as_ref().map(|t| t.modes.clone()).unwrap_or_default();
         launch.ring = RING;
         launch.kill_after = KILL_AFTER;
         Ok(launch)

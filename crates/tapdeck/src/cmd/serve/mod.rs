@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tapdeck_host::{InheritedSignals, Keyboard, Pressed, registry, state_folder};
@@ -11,6 +12,7 @@ use tapdeck_serve::tokens::Tokens;
 
 use super::sessions::Failed;
 use crate::ending::{Ending, code, print, say};
+use crate::parse;
 
 mod desk;
 #[cfg(feature = "ssh")]
@@ -59,6 +61,9 @@ pub(crate) struct ServeArgs {
     /// How many connections there may be at once
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
+    /// How long a client may take to say who it is and what it wants
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "10s")]
+    hello_time: Duration,
     /// A certificate of your own, as PEM, with those that vouch for it behind it
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -105,7 +110,7 @@ fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
     let mut signals = Keyboard::signals_only().map_err(io)?;
     let desk = SessionDesk::new(signals.inherited(), args.record.clone())?;
     let limits =
-        Limits { sessions: args.max_sessions, connections: args.max_connections, ..Limits::default() };
+        Limits { sessions: args.max_sessions, connections: args.max_connections, hello: args.hello_time };
     let running =
         Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path()))).map_err(io)?;
     let listened = listen(args, &running, signals.inherited());

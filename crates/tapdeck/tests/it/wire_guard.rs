@@ -1,0 +1,234 @@
+//! Who is let in over the network, and what those who are not, or who make no sense, can do to others: nothing.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tapdeck_serve::wire;
+
+use crate::support::{Home, PATIENCE, eventually};
+use crate::wire::{Server, running, text};
+
+/// A client that writes what it likes.
+struct Raw(UnixStream);
+
+impl Raw {
+    fn new(server: &Server<'_>) -> Self {
+        let path = server.addresses[0].strip_prefix("unix:").expect("a socket");
+        let stream = UnixStream::connect(Path::new(path)).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        Self(stream)
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).expect("sent");
+    }
+
+    /// Everything up to the end.
+    fn rest(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        self.0.read_to_end(&mut all).expect("it ends");
+        all
+    }
+
+    /// Reads until this is among what came.
+    fn until(&mut self, what: &str) -> String {
+        let mut all = Vec::new();
+        while !text(&all).contains(what) {
+            let mut buf = [0; 4096];
+            let n = self.0.read(&mut buf).expect("it comes");
+            assert!(n > 0, "{what} never came: {}", text(&all));
+            all.extend_from_slice(&buf[..n]);
+        }
+        text(&all)
+    }
+}
+
+fn refusal(bytes: &[u8]) -> Value {
+    assert_eq!(bytes.first(), Some(&0), "a refusal: {}", text(bytes));
+    serde_json::from_slice(&bytes[4..]).expect("JSON")
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_harms_nobody() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--hello-time", "300ms", "--max-sessions", "2"]);
+    let mut good = Raw::new(&server);
+    good.send(&wire::framed(&json!({"cmd": ["cat"], "tty": null})));
+    good.until("opened");
+
+    let framed = |value: &Value| wire::framed(value);
+    for (bytes, error) in [
+        (vec![0xff; 8], "malformed_negotiation"),
+        (vec![0, 0, 0, 2, b'[', b']'], "malformed_negotiation"),
+        (framed(&json!({"carriage": "boat"})), "malformed_negotiation"),
+        (framed(&json!({"cmd": 5})), "malformed_negotiation"),
+        (framed(&json!({"backend": "moon"})), "unknown_backend"),
+        (framed(&json!({"backend": "attach", "session": "none-such"})), "no_such_session"),
+        (framed(&json!({"cmd": ["no-such-program"]})), "allocate_failed"),
+        (framed(&json!({"cwd": "/no/such/folder", "cmd": ["true"]})), "allocate_failed"),
+        // One that says nothing, and one that never ends what it says.
+        (vec![], "malformed_negotiation"),
+        (vec![0, 0, 1, 0, b'{'], "malformed_negotiation"),
+    ] {
+        let mut raw = Raw::new(&server);
+        raw.send(&bytes);
+        assert_eq!(refusal(&raw.rest())["error"], error, "{}", text(&bytes));
+    }
+
+    // A second session, and no third.
+    let mut second = Raw::new(&server);
+    second.send(&framed(&json!({"cmd": ["cat"], "tty": null})));
+    second.until("opened");
+    let mut third = Raw::new(&server);
+    third.send(&framed(&json!({"cmd": ["cat"]})));
+    assert_eq!(refusal(&third.rest())["error"], "too_many_sessions");
+
+    // An unknown signal is refused and the session goes on; a chunk that does not exist ends it.
+    second.send(&wire::control(&json!({"type": "signal", "name": "SIGNONE"})));
+    second.send(&wire::control(&json!({"type": "from the future"})));
+    assert!(second.until("no signal is called").contains("SIGNONE"));
+    second.send(&[9, 0, 0, 0, 0]);
+    let last = text(&second.rest());
+    assert!(last.contains("chunk type 9"), "{last}");
+
+    // The first one has noticed nothing.
+    good.send(&wire::chunk_head(wire::ChunkKind::Stdin, 6));
+    good.send(b"still\n");
+    good.until("still");
+    good.send(&wire::control(&json!({"type": "eof"})));
+    assert!(text(&good.rest()).contains("\"code\":0"));
+}
+
+#[test]
+fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--listen", "tls://127.0.0.1:0"]);
+    let address = server.addresses[1].clone();
+    let token = |args: &[&str]| {
+        let out = home.run([&["serve", "token", "add"], args].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        text(&out.stdout).trim().to_owned()
+    };
+    let ask = |token: &str, args: &[&str]| {
+        let mut command = server.connect(&address, args);
+        command.env("TAPDECK_TOKEN", token).stdin(Stdio::null());
+        command.output().expect("it runs")
+    };
+    let watch = token(&["--name", "watch", "--scope", "observe"]);
+    let open = token(&["--name", "open", "--scope", "tty:open"]);
+    let old = token(&["--name", "old", "--expires", "1ms"]);
+
+    for (who, token) in [("nobody", ""), ("a stranger", "0123"), ("a watcher", &watch), ("too late", &old)] {
+        // Whether there is such a backend is not for them to know.
+        for args in [&["--", "true"][..], &["--backend", "moon", "--", "true"]] {
+            let out = ask(token, args);
+            assert_eq!(out.status.code(), Some(1), "{who}: {}", text(&out.stderr));
+            assert!(text(&out.stderr).contains("(forbidden)"), "{who}: {}", text(&out.stderr));
+        }
+    }
+    assert_eq!(ask(&open, &["--backend", "moon", "--", "true"]).status.code(), Some(2));
+    assert!(ask(&open, &["--", "true"]).status.success());
+
+    // Watching is not typing.
+    assert!(server.run(&server.addresses[0], &["-t", "-d", "--name", "work", "--", "cat"]).status.success());
+    assert_eq!(ask(&open, &["--attach", "work"]).status.code(), Some(1), "not its scope");
+    let mut watcher = server
+        .connect(&address, &["--attach", "work"])
+        .env("TAPDECK_TOKEN", &watch)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    eventually("the watcher is there", || {
+        server.listed().iter().any(|s| s["clients"].as_array().is_some_and(|c| !c.is_empty()))
+    });
+    let listed = server.listed();
+    assert_eq!(listed[0]["clients"][0]["role"], "observer", "{listed:?}");
+
+    // What is taken back ends what it let in: the watcher is sent away, the program of the other ends.
+    let mut owner = server
+        .connect(&address, &["--", "sleep", "4341"])
+        .env("TAPDECK_TOKEN", &open)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    eventually("its program runs", || running("sleep 4341", server.child.id()));
+    for name in ["watch", "open"] {
+        assert!(home.run(["serve", "token", "rm", name]).status.success());
+    }
+    assert_eq!(owner.wait().expect("it ends").code(), Some(4));
+    eventually("its program is gone", || !running("sleep 4341", server.child.id()));
+    assert_eq!(watcher.wait().expect("it ends").code(), Some(4));
+    assert_eq!(ask(&open, &["--", "true"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_server_is_known_by_its_key() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--listen", "quic://127.0.0.1:0"]);
+    let address = server.addresses[1].clone();
+    let first = server.run(&address, &["--", "true"]);
+    assert!(first.status.success() && text(&first.stderr).contains("is new here"), "{}", text(&first.stderr));
+    let again = server.run(&address, &["--", "true"]);
+    assert!(again.status.success() && again.stderr.is_empty(), "{}", text(&again.stderr));
+    let wrong = server.run(&address, &["--fingerprint", &"0".repeat(64), "--", "true"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).contains("has the fingerprint sha256:"), "{}", text(&wrong.stderr));
+    // Somebody else at that address.
+    let known = home.path("state").join("tapdeck").join("known_servers");
+    let lines = std::fs::read_to_string(&known).expect("remembered");
+    let (who, _) = lines.trim().split_once(' ').expect("a line");
+    std::fs::write(&known, format!("{who} sha256:{}\n", "1".repeat(64))).expect("written");
+    let changed = server.run(&address, &["--", "true"]);
+    assert_eq!(changed.status.code(), Some(1));
+    assert!(text(&changed.stderr).contains("another key than before"), "{}", text(&changed.stderr));
+}
+
+#[test]
+fn an_address_for_others_needs_a_token_first() {
+    let home = Home::new();
+    let out = home.run(["serve", "--listen", "tls://0.0.0.0:0"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("nobody has a token"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn two_hundred_at_once_and_a_reader_that_stops() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let mut stopped = Raw::new(&server);
+    stopped.send(&wire::framed(&json!({"cmd": ["sh", "-c", "seq 1 2000000"], "tty": null})));
+    let mut all: Vec<Raw> = (0..200).map(|_| Raw::new(&server)).collect();
+    for raw in &mut all {
+        raw.send(&wire::framed(&json!({"cmd": ["sh", "-c", "read x; echo got $x"], "tty": null})));
+    }
+    for raw in &mut all {
+        raw.until("opened");
+    }
+    for (n, raw) in all.iter_mut().enumerate() {
+        let line = format!("{n}\n");
+        raw.send(&wire::chunk_head(wire::ChunkKind::Stdin, line.len()));
+        raw.send(line.as_bytes());
+    }
+    for (n, raw) in all.iter_mut().enumerate() {
+        let rest = text(&raw.rest());
+        assert!(rest.contains(&format!("got {n}\n")) && rest.contains("\"code\":0"), "{n}: {rest}");
+    }
+    // The one that did not read has made its own program wait, and gets every byte now.
+    assert!(running("seq 1 2000000", server.child.id()), "it waits");
+    let came = stopped.rest();
+    let (mut decoder, mut out) = (wire::Decoder::default(), Vec::new());
+    decoder.buffer().extend_from_slice(&came);
+    while let Some(piece) = decoder.next().expect("chunks") {
+        if let wire::Piece::Bytes(_, bytes) = piece {
+            out.extend_from_slice(&bytes);
+        }
+    }
+    let expected: String = (1..=2_000_000).map(|n| format!("{n}\n")).collect();
+    assert!(out == expected.as_bytes(), "{} bytes came", out.len());
+}
