@@ -6,6 +6,7 @@
 //! relay (this program's own `relay`, two ptys and a poll loop), not the absolute number. Peers that are not
 //! installed are listed as skipped.
 
+mod pace;
 mod peers;
 mod pty;
 mod relay;
@@ -38,6 +39,11 @@ fn main() -> Result<()> {
         let command = args.get(1..).filter(|c| !c.is_empty()).context("usage: relay CMD ARGS…")?;
         return relay::run(command);
     }
+    match args.first().and_then(|a| a.to_str()) {
+        Some("drip") => return pace::drip(args.get(1).context("usage: drip FILE")?.as_ref()),
+        Some("tick") => return pace::tick(),
+        _ => {}
+    }
     let options = parse(args.into_iter().map(|a| a.to_string_lossy().into_owned()))?;
     let folder = std::env::temp_dir().join(format!("tapdeck-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -60,7 +66,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--load" => o.load = true,
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,tapes,sharing] [--load]"
+                 [--parts plain,agent,latency,startup,pace,tapes,sharing] [--load]"
             ),
         }
     }
@@ -92,6 +98,17 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
         let rows = startup(&peers, o, folder)?;
         table("start-up of `true`, ms", &rows);
         data.insert("startup_ms".into(), rows);
+    }
+    if wants("pace") {
+        let file = folder.join("agent");
+        workload::write("agent", 8 << 20, &file)?;
+        let rows = pace::steady(&peers, &file, o, folder)?;
+        table("1 MB/s, in percent of a core, the program included and without it", &rows);
+        data.insert("steady_percent".into(), rows);
+        std::fs::remove_file(&file)?;
+        let rows = pace::killed(o, folder)?;
+        table("what was shown and is not in the recording after kill -9", &rows);
+        data.insert("killed_ms".into(), rows);
     }
     if wants("tapes") {
         for kind in ["plain", "agent"] {
@@ -173,12 +190,22 @@ fn runs_of<'a>(runs: &'a [Vec<[f64; 4]>], peers: &[Peer], name: &str) -> &'a [[f
 
 fn latency(peers: &[Peer], o: &Options, folder: &std::path::Path) -> Result<Vec<Row>> {
     const ROUND_TRIPS: usize = 2000;
-    let mut all: Vec<Vec<[f64; 2]>> = vec![Vec::new(); peers.len()];
+    // Once more with ten who watch, at a socket that is known.
+    let watched = peers.iter().find(|p| p.name == "tapdeck rec");
+    let names: Vec<_> = peers.iter().map(|p| p.name).chain(watched.map(|_| "rec, 10 watch")).collect();
+    let mut all: Vec<Vec<[f64; 2]>> = vec![Vec::new(); names.len()];
     for _ in 0..o.rounds {
-        for (peer, all) in peers.iter().zip(&mut all) {
+        for (i, (peer, all)) in peers.iter().chain(watched).zip(&mut all).enumerate() {
             let out = folder.join("out");
             let echo = ["sh".into(), "-c".into(), "stty raw -echo; printf READY; exec cat".into()];
-            let mut times = pty::echo_times(&peer.command(&echo, &out), ROUND_TRIPS)?;
+            let mut command = peer.command(&echo, &out);
+            let mut times = if i < peers.len() {
+                pty::echo_times(&command, ROUND_TRIPS, || Ok(()))?
+            } else {
+                let socket = folder.join("bus");
+                command.splice(2..2, ["--bus".into(), format!("unix:{}", socket.display()).into()]);
+                pty::echo_times(&command, ROUND_TRIPS, || sharing::Watchers::start(&socket, 10, 0))?
+            };
             peers::take_size(&out);
             times.sort_by(f64::total_cmp);
             all.push([times[times.len() / 2], times[times.len() * 99 / 100]]);
@@ -186,13 +213,13 @@ fn latency(peers: &[Peer], o: &Options, folder: &std::path::Path) -> Result<Vec<
     }
     let relay = peers.iter().position(|p| p.name == "relay").map_or(&[][..], |i| &all[i]);
     let base = [0, 1].map(|i| median(relay.iter().map(|t| t[i])));
-    Ok(peers
-        .iter()
+    Ok(names
+        .into_iter()
         .zip(&all)
-        .map(|(peer, all)| {
+        .map(|(name, all)| {
             let m = |i: usize| median(all.iter().map(|t| t[i]));
             (
-                peer.name,
+                name,
                 vec![
                     ("p50", m(0)),
                     ("p99", m(1)),

@@ -72,6 +72,25 @@ pub fn run_to_end(command: &[OsString]) -> Result<Run> {
     Ok(Run { wall: start.elapsed().as_secs_f64(), cpu, max_rss_kb })
 }
 
+/// Runs a command for a time, kills it with everything that it shows read, and gives that.
+pub fn kill_after(command: &[OsString], time: Duration) -> Result<Vec<u8>> {
+    let (master, slave) = open_pair()?;
+    let start = Instant::now();
+    let mut child = spawn(command, &slave)?;
+    drop(slave);
+    let mut shown = Vec::new();
+    while start.elapsed() < time {
+        shown.extend(read_within(&master, Duration::from_secs(5))?);
+    }
+    child.kill()?;
+    child.wait()?;
+    // What it had put on the terminal by then was shown, too.
+    while let Ok(more) = read_within(&master, Duration::ZERO) {
+        shown.extend(more);
+    }
+    Ok(shown)
+}
+
 fn wait(child: &mut Child) -> Result<(f64, f64)> {
     // SAFETY: all zeroes is a valid rusage, and wait4 fills it for a child that is ours and not yet waited for.
     let usage = unsafe {
@@ -87,11 +106,16 @@ fn wait(child: &mut Child) -> Result<(f64, f64)> {
 }
 
 /// Sends single bytes to a command that echoes, and takes the time of each round trip in microseconds.
-pub fn echo_times(command: &[OsString], count: usize) -> Result<Vec<f64>> {
+/// `ready` is called when the command is about to echo; what it gives is kept meanwhile.
+pub fn echo_times<T>(
+    command: &[OsString],
+    count: usize,
+    ready: impl FnOnce() -> Result<T>,
+) -> Result<Vec<f64>> {
     let (master, slave) = open_pair()?;
     let mut child = spawn(command, &slave)?;
     drop(slave);
-    let result = echo_loop(&master, count);
+    let result = echo_loop(&master, count, ready);
     let _ = child.kill();
     // A peer's own child ends when its terminal hangs up.
     drop(master);
@@ -99,11 +123,12 @@ pub fn echo_times(command: &[OsString], count: usize) -> Result<Vec<f64>> {
     result
 }
 
-fn echo_loop(master: &OwnedFd, count: usize) -> Result<Vec<f64>> {
+fn echo_loop<T>(master: &OwnedFd, count: usize, ready: impl FnOnce() -> Result<T>) -> Result<Vec<f64>> {
     let mut seen = Vec::new();
     while !contains(&seen, b"READY") {
         seen.extend(read_within(master, Duration::from_secs(10))?);
     }
+    let _meanwhile = ready()?;
     // What the peer draws at the start comes in its own time.
     while let Ok(more) = read_within(master, Duration::from_millis(200)) {
         seen.extend(more);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -63,19 +64,8 @@ impl Drop for Session<'_> {
 fn flood(file: &Path, folder: &Path, watchers: usize) -> Result<(f64, f64)> {
     let script = format!("read go; cat {}", file.display());
     let session = Session::start(folder, &["sh", "-c", &script])?;
-    let mut clients = Vec::new();
-    for _ in 0..watchers {
-        let mut stream = UnixStream::connect(session.socket())?;
-        stream.write_all(b"SUB\n")?;
-        stream.set_nonblocking(true)?;
-        clients.push(stream);
-    }
     let poor = if watchers >= 10 { watchers / 10 } else { 0 };
-    let stop = Arc::new(AtomicBool::new(false));
-    let reader = {
-        let stop = Arc::clone(&stop);
-        std::thread::spawn(move || read_all(clients, poor, &stop))
-    };
+    let watchers = Watchers::start(&session.socket(), watchers, poor)?;
     let mut bus = session.bus()?;
     bus.ask("SUB", r#"{"frames": "none", "out": false}"#, LIMIT)?;
     let start = Instant::now();
@@ -87,9 +77,43 @@ fn flood(file: &Path, folder: &Path, watchers: usize) -> Result<(f64, f64)> {
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    stop.store(true, Ordering::Release);
-    let read = reader.join().map_err(|_| anyhow::anyhow!("the readers broke down"))?;
-    Ok((seconds, read as f64 / 1e6 / seconds))
+    Ok((seconds, watchers.stop()? as f64 / 1e6 / seconds))
+}
+
+/// Some who watch a session, until dropped.
+pub struct Watchers {
+    stop: Arc<AtomicBool>,
+    reader: Option<JoinHandle<u64>>,
+}
+
+impl Watchers {
+    /// So many, of whom as many as `poor` never read and as many again read a kilobyte a second.
+    pub fn start(socket: &Path, count: usize, poor: usize) -> Result<Self> {
+        let mut clients = Vec::new();
+        for _ in 0..count {
+            let mut stream = UnixStream::connect(socket)?;
+            stream.write_all(b"SUB\n")?;
+            stream.set_nonblocking(true)?;
+            clients.push(stream);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let reader = Some(std::thread::spawn(move || read_all(clients, poor, &seen)));
+        Ok(Self { stop, reader })
+    }
+
+    /// Ends them, and says how many bytes they had read.
+    fn stop(mut self) -> Result<u64> {
+        self.stop.store(true, Ordering::Release);
+        let reader = self.reader.take().context("they have ended")?;
+        reader.join().map_err(|_| anyhow::anyhow!("the readers broke down"))
+    }
+}
+
+impl Drop for Watchers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
 }
 
 /// Reads and throws away, on one thread for all, so that the watchers cost as little as watchers can.
