@@ -115,8 +115,5 @@ impl<'a> Follow<'a> {
 
 /// Where the first occurrence ends.
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    if wanted.is_empty() {
-        return Some(0);
-    }
-    bytes.windows(wanted.len()).position(|w| w == wanted).map(|i| i + wanted.len())
+    memchr::memmem::find(bytes, wanted).map(|i| i + wanted.len())
 }

@@ -405,7 +405,7 @@ fn size_name(size: Size) -> String {
 
 impl BytesTest {
     pub(crate) fn check(&self, is: &[u8], what: &str) -> Result<(), String> {
-        let has = |part: &[u8]| part.is_empty() || is.windows(part.len()).any(|w| w == part);
+        let has = |part: &[u8]| memchr::memmem::find(is, part).is_some();
         match self {
             Self::Is(wanted) if is == wanted => Ok(()),
             Self::Is(wanted) => {
