@@ -314,7 +314,6 @@ impl Hub {
 
     /// Reads the log and passes on what is in it.
     pub(super) fn pump(&mut self, now: u64) {
-        self.pumped_ns = now;
         let follows = self.clients.values().any(Client::follows);
         let mut entries = std::mem::take(&mut self.entries);
         loop {
@@ -325,6 +324,8 @@ impl Hub {
             if entries.is_empty() {
                 break;
             }
+            // Only what was there to read calls for a rest: looking again after nothing would never end.
+            self.pumped_ns = now;
             for entry in entries.drain(..) {
                 self.pass_on(&entry, now);
             }

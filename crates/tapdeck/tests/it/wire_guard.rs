@@ -232,3 +232,26 @@ fn two_hundred_at_once_and_a_reader_that_stops() {
     let expected: String = (1..=2_000_000).map(|n| format!("{n}\n")).collect();
     assert!(out == expected.as_bytes(), "{} bytes came", out.len());
 }
+
+/// Every look at an idle session was followed by another one 25 ms later, for ever, in each of a thousand sessions.
+#[test]
+fn idle_sessions_wake_nobody() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let mut raw = Raw::new(&server);
+    raw.send(&wire::framed(&json!({"cmd": ["cat"], "tty": {"cols": 80, "rows": 24}})));
+    raw.until("opened");
+    let woken = || -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", server.child.id())).expect("threads");
+        let status = threads.flatten().filter_map(|t| std::fs::read_to_string(t.path().join("status")).ok());
+        let lines: Vec<String> =
+            status.flat_map(|s| s.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+        let counts = lines.iter().filter_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+        counts.filter_map(|n| n.trim().parse::<u64>().ok()).sum()
+    };
+    eventually("a quarter of a second in which no thread wakes", || {
+        let before = woken();
+        std::thread::park_timeout(std::time::Duration::from_millis(250));
+        woken() == before
+    });
+}
