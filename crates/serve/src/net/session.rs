@@ -20,7 +20,9 @@ use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, T
 /// A short rest where there is nothing to wait for.
 pub(super) const BREATH: Duration = Duration::from_millis(20);
 /// How long a client that was refused may take to hear it.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// What a client that was refused may still send before it is cut off.
+const UNREAD: u64 = 1 << 20;
 /// Pieces in one write.
 const SLICES: usize = 64;
 
@@ -50,7 +52,9 @@ where
     };
     let _ = timeout(LAST_WORDS, async {
         writer.write_all(&refusal.framed()).await?;
-        writer.shutdown().await
+        writer.shutdown().await?;
+        // Closing while something is unread would break the connection off, and the refusal with it.
+        tokio::io::copy(&mut reader.take(UNREAD), &mut tokio::io::sink()).await
     })
     .await;
 }
