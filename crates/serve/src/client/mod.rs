@@ -30,7 +30,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[non_exhaustive]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("no session listens at {0}")]
+    #[error("nobody listens at {0}")]
     NobodyThere(Address),
     /// Somebody else does.
     #[error("{0} belongs to another user")]

@@ -171,6 +171,8 @@ pub fn size_of(value: &Value) -> Option<WinSize> {
 
 /// The same the other way round.
 pub fn size_json(size: WinSize) -> Value {
+    // A terminal that does not know its size still needs one where the program runs.
+    let size = size.or_default();
     json!({
         "cols": size.cols,
         "rows": size.rows,
@@ -209,6 +211,11 @@ mod tests {
         assert_eq!(tty.modes, [("ECHO".to_owned(), 0)]);
         assert_eq!(wanted.rest["container"], "c1");
         assert_eq!(Wanted::from_json(wanted.to_json()).map(|w| w.tty), Ok(Some(tty)), "there and back");
+
+        let unsized_tty = Tty { size: WinSize::cells(0, 0), ..Tty::default() };
+        let asked = Wanted { tty: Some(unsized_tty), ..wanted.clone() };
+        let size = Wanted::from_json(asked.to_json()).expect("taken").tty.expect("a terminal").size;
+        assert_eq!((size.cols, size.rows), (80, 24), "a terminal that does not know its size");
 
         let least = Wanted::from_json(json!({})).expect("everything has a default");
         assert_eq!((least.backend.as_str(), least.tty, least.cmd.is_empty()), ("local", None, true));

@@ -107,6 +107,11 @@ pub(crate) fn bring(
     let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
     let keyboard = Keyboard::take().map_err(io)?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
+    if !keyboard.is_there() && !wish.read_only {
+        say(format_args!(
+            "standard input is no terminal, so this only watches; tapdeck type and send reach {id}"
+        ));
+    }
     let request = Attach { read_only: wish.read_only || !keyboard.is_there(), size, ..wish.clone() };
     let (attachment, opened) = open(&request)?;
     let session = WinSize::cells(side(&opened, "cols"), side(&opened, "rows"));
