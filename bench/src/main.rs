@@ -12,6 +12,7 @@ mod pty;
 mod relay;
 mod sharing;
 mod tapes;
+mod wire;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -66,7 +67,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--load" => o.load = true,
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,pace,tapes,sharing] [--load]"
+                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire] [--load]"
             ),
         }
     }
@@ -74,7 +75,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
 }
 
 fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
-    let (mut peers, skipped) = peers::installed()?;
+    let (mut peers, mut skipped) = peers::installed()?;
     peers.retain(|p| o.only.is_empty() || o.only.iter().any(|n| n == p.name) || p.name == "relay");
     let wants = |part: &str| o.parts.is_empty() || o.parts.iter().any(|p| p == part);
     let _busy = o.load.then(workload::Busy::start);
@@ -129,6 +130,18 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
             &rows,
         );
         data.insert("sharing".into(), rows);
+        std::fs::remove_file(&file)?;
+    }
+    if wants("wire") {
+        let file = folder.join("plain");
+        workload::write("plain", o.mb << 20, &file)?;
+        match wire::measure(&file, o, folder)? {
+            Some(rows) => {
+                table(&format!("{} MB from a program at a server on this machine, and echo", o.mb), &rows);
+                data.insert("wire".into(), rows);
+            }
+            None => skipped.push("sshd"),
+        }
         std::fs::remove_file(&file)?;
     }
     println!(

@@ -99,7 +99,7 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// A command line for a peer that wants a shell's.
-fn quote(command: &[OsString]) -> OsString {
+pub fn quote(command: &[OsString]) -> OsString {
     let quoted = command.iter().map(|a| format!("'{}'", a.to_string_lossy().replace('\'', "'\\''")));
     quoted.collect::<Vec<_>>().join(" ").into()
 }
