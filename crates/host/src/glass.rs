@@ -49,7 +49,11 @@ pub struct Picture {
 struct Known {
     offset: AtomicU64,
     generation: AtomicU64,
+    /// When whoever finds turns and states wants to look again; [`NEVER`] for not at all.
+    look_ns: AtomicU64,
 }
+
+const NEVER: u64 = u64::MAX;
 
 impl Picture {
     /// Feeds everything that the log holds by now.
@@ -131,6 +135,7 @@ impl Picture {
         if let Some(detector) = &mut self.detector {
             detector.advance(&self.term, now);
         }
+        self.publish();
     }
 
     /// Who finds turns and states.
@@ -140,12 +145,17 @@ impl Picture {
 
     /// What was found out since it was last asked.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.detector.as_mut().map(|d| std::iter::from_fn(|| d.poll()).collect()).unwrap_or_default()
+        let found =
+            self.detector.as_mut().map(|d| std::iter::from_fn(|| d.poll()).collect()).unwrap_or_default();
+        self.publish();
+        found
     }
 
     fn publish(&self) {
         self.known.offset.store(self.offset, Ordering::Release);
         self.known.generation.store(self.term.generation().0, Ordering::Release);
+        let look = self.detector.as_ref().and_then(|d| if d.has_news() { Some(0) } else { d.deadline_ns() });
+        self.known.look_ns.store(look.unwrap_or(NEVER), Ordering::Release);
     }
 
     fn note(&mut self, changes: Changes) {
@@ -238,7 +248,7 @@ impl Glass {
     pub(crate) fn new(log: &SharedLog, size: WinSize, lines: bool) -> Self {
         let reader = log.reader_from_start(ReaderKind::Lossless);
         let settings = Settings { replies: false, newline_mode: lines, ..Settings::default() };
-        let known = Arc::new(Known::default());
+        let known = Arc::new(Known { look_ns: AtomicU64::new(NEVER), ..Known::default() });
         let picture = Picture {
             term: Term::new(model_size(size), settings),
             log: log.clone(),
@@ -274,6 +284,11 @@ impl Glass {
         self.log.pending(self.reader) > 0
     }
 
+    /// When to call [`Picture::tick`] and take what was found, as far as the model has come.
+    pub fn look_ns(&self) -> Option<u64> {
+        Some(self.known.look_ns.load(Ordering::Acquire)).filter(|at| *at != NEVER)
+    }
+
     /// The generation that the model has reached; see [`tapdeck_term::Term::generation`].
     pub fn generation(&self) -> u64 {
         self.known.generation.load(Ordering::Acquire)
@@ -281,7 +296,9 @@ impl Glass {
 
     /// Has turns and states found by these rules, from the beginning.
     pub fn detect(&self, rules: Arc<Rules>, limits: Limits) {
-        self.lock().detector = Some(Detector::new(rules, limits));
+        let mut picture = self.lock();
+        picture.detector = Some(Detector::new(rules, limits));
+        picture.publish();
     }
 
     /// From now on the model answers the program; what was asked before has been answered by somebody else.

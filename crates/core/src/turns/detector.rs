@@ -206,6 +206,11 @@ impl Detector {
         }
     }
 
+    /// Whether [`Detector::poll`] has anything to say.
+    pub fn has_news(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
     /// What was found out since it was last asked.
     pub fn poll(&mut self) -> Option<Notice> {
         self.notices.pop_front()

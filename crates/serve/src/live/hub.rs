@@ -204,7 +204,7 @@ impl Hub {
                 sooner(self.pumped_ns + GLANCE_NS);
             }
         }
-        if let Some(at) = self.turns.look_ns.filter(|_| !resting) {
+        if let Some(at) = self.glass.look_ns().filter(|_| !resting) {
             sooner(at);
         }
         // A rest is short, and nothing that is due is late for it.

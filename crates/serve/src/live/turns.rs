@@ -37,22 +37,13 @@ pub(super) struct Turns {
     pub(super) on_state: Option<OnState>,
     /// The broker that knows of this session.
     broker: Option<Wrapper>,
-    /// When the detector wants to look again.
-    pub(super) look_ns: Option<u64>,
     /// When it last looked.
     followed_ns: u64,
 }
 
 impl Turns {
     pub(super) fn new(ring: usize, on_state: Option<OnState>) -> Self {
-        Self {
-            kept: VecDeque::new(),
-            ring: ring.max(1),
-            on_state,
-            broker: None,
-            look_ns: None,
-            followed_ns: 0,
-        }
+        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, broker: None, followed_ns: 0 }
     }
 
     fn keep(&mut self, turn: &Arc<Turn>) {
@@ -112,7 +103,7 @@ impl Hub {
     pub(super) fn turns_are_due(&self, now: u64) -> bool {
         let asked = !self.clients.is_empty() || self.exit.is_some();
         asked
-            || self.turns.look_ns.is_some_and(|at| now >= at)
+            || self.glass.look_ns().is_some_and(|at| now >= at)
             || self.next_glance_ns().is_some_and(|at| now >= at)
     }
 
@@ -130,7 +121,6 @@ impl Hub {
         let mut look = glass.look(&handle);
         look.tick(now);
         let notices = look.take_notices();
-        self.turns.look_ns = look.detector().and_then(|d| d.deadline_ns());
         drop(look);
         for notice in notices {
             self.handle.found(&notice);

@@ -16,6 +16,9 @@ export class Recording extends Tile {
     this.endTools();
     this.now = { at_ms: 0, duration_ms: 0, playing: false, speed: 1 };
     this.moments = [];
+    // Until the recording has been looked through: which way to go as soon as it has.
+    this.told = false;
+    this.waiting = 0;
     this.toggle = button("Play", "Play or pause (space)", () => this.playOrPause());
     this.toggle.className = "play";
     this.range = make("input", { type: "range", min: 0, max: 1, value: 0, step: 1, oninput: () => this.drag(), });
@@ -50,7 +53,12 @@ export class Recording extends Tile {
       if (this.now.at_ms) this.link.send("SEEK", { ms: this.now.at_ms });
       if (this.now.playing) this.link.send("PLAY");
     } else if (verb === "STATE") this.setState(value);
-    else if (verb === "MOMENTS") this.setMoments(value);
+    else if (verb === "MOMENTS") {
+      this.told = true;
+      this.setMoments(value);
+      if (this.waiting) this.hop(this.waiting);
+      this.waiting = 0;
+    }
     else if (verb === "ERROR") { this.failed = true; this.say(value.error, 0); this.link.close(); }
     else if (verb === "DENIED") this.say(value.error);
   }
@@ -88,6 +96,14 @@ export class Recording extends Tile {
     this.focus();
   }
 
+  // To the moment before or behind this place, or the very end.
+  hop(by) {
+    if (!this.told) { this.waiting = by; return; }
+    const at = this.now.at_ms;
+    const i = by < 0 ? this.moments.findLastIndex((m) => m.ms < at - 1) : this.moments.findIndex((m) => m.ms > at + 1);
+    i >= 0 ? this.goto(i) : this.seek(by < 0 ? 0 : this.now.duration_ms);
+  }
+
   drag() {
     this.dragging = true;
     this.seek(Number(this.range.value));
@@ -112,8 +128,8 @@ export class Recording extends Tile {
       ArrowRight: () => this.seek(at + SKIP),
       ".": () => this.link.send("STEP", { by: 1 }),
       ",": () => this.link.send("STEP", { by: -1 }),
-      "[": () => { const i = this.moments.findLastIndex((m) => m.ms < at - 1); i >= 0 ? this.goto(i) : this.seek(0); },
-      "]": () => { const i = this.moments.findIndex((m) => m.ms > at + 1); i >= 0 ? this.goto(i) : this.seek(all); },
+      "[": () => this.hop(-1),
+      "]": () => this.hop(1),
       "/": () => this.search(),
       "<": () => this.faster(-1),
       ">": () => this.faster(1),
