@@ -16,6 +16,7 @@ mod wire;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -47,7 +48,8 @@ fn main() -> Result<()> {
     }
     let options = parse(args.into_iter().map(|a| a.to_string_lossy().into_owned()))?;
     let folder = std::env::temp_dir().join(format!("tapdeck-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+    // Sockets are only made where nobody else gets in.
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let result = measure(&options, &folder);
     std::fs::remove_dir_all(&folder)?;
     result
