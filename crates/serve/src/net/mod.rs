@@ -1,9 +1,9 @@
 //! The tty wire over the network: sessions that are opened, driven and watched from elsewhere.
 //!
-//! This is the one place with an async runtime. A session that is opened here is an ordinary one: a driver on a thread
-//! of its own, a log, a model, doors; it is on the list of live sessions and can be attached and recorded. The runtime
-//! only carries bytes between a stream and that session's [`Port`](tapdeck_host::Port). [`serve_stream`] serves one
-//! session over any stream; each transport is a file that makes streams and nothing else.
+//! A session that is opened here is an ordinary one: a driver on a thread of its own, a log, a model, doors; it is on
+//! the list of live sessions and can be attached and recorded. The async runtime only carries bytes
+//! between a stream and that session's [`Port`](tapdeck_host::Port). [`serve_stream`] serves one session over any
+//! stream; each transport is a file that makes streams and nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt;
