@@ -303,7 +303,7 @@ fn behind_ssh() {
     assert_eq!(stranger.status.code(), Some(4), "{said}");
     assert!(said.contains("is new to you") && said.contains("--accept-new"), "{said}");
     // A person is asked, and remembers.
-    let mut seat = Seat::new(spot.command(&["run"], &["echo", "inside"]));
+    let mut seat = wide(spot.command(&["run"], &["echo", "inside"]));
     seat.wait_text("(yes/no)?");
     seat.send("yes\n");
     assert!(seat.end().success(), "{}", seat.screen());
@@ -319,7 +319,7 @@ fn behind_ssh() {
     let locked = Spot { name: "ssh", home: &home, args: words(&locked), env: Vec::new() };
     let alone = locked.run(&["run"], &["true"], b"");
     assert_eq!(alone.status.code(), Some(4));
-    let mut seat = Seat::new(locked.command(&["run"], &["echo", "inside"]));
+    let mut seat = wide(locked.command(&["run"], &["echo", "inside"]));
     seat.wait_text("Passphrase");
     seat.send("wrong\n");
     seat.wait("the question again", |seat| seat.screen().matches("Passphrase").count() == 2);
@@ -327,19 +327,18 @@ fn behind_ssh() {
     assert!(seat.end().success(), "{}", seat.screen());
     assert!(!seat.screen().contains("sesame"));
     // Ctrl-C at a question ends it, and the terminal is as it was.
-    let mut seat = Seat::new(locked.command(&["run"], &["true"]));
+    let mut seat = wide(locked.command(&["run"], &["true"]));
     seat.wait_text("Passphrase");
     seat.send("\x03");
     assert_eq!(seat.end().code(), Some(130));
     assert_eq!(format!("{:?}", seat.termios()), seat.original);
 
     // A connection that is lost is an error of its own.
-    let mut seat = Seat::new(spot.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
+    let mut seat = wide(spot.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
     seat.wait_text("up");
     server.cut();
     assert_eq!(seat.end().code(), Some(4), "{}", seat.screen());
-    let said = seat.screen().replace('\n', "");
-    assert!(said.contains("the connection was lost"), "{said}");
+    assert!(seat.screen().contains("the connection was lost"), "{}", seat.screen());
 
     // Somebody else's key in its place is refused, whatever was allowed.
     let hosts = home.path(".ssh/known_hosts");
@@ -350,6 +349,11 @@ fn behind_ssh() {
     let said = String::from_utf8_lossy(&changed.stderr).into_owned();
     assert_eq!(changed.status.code(), Some(4), "{said}");
     assert!(said.contains("IS NOT WHO IT WAS"), "{said}");
+}
+
+/// A seat that is wide enough for every message, however long the names of this machine are.
+fn wide(command: Command) -> Seat {
+    Seat::with_size(command, 240, 24)
 }
 
 fn words(text: &str) -> Vec<String> {
