@@ -48,7 +48,7 @@ pub struct Manifest {
 pub struct ContentDigest {
     /// SHA-256 of `output.raw`.
     pub sha256: String,
-    /// SHA-256 of every other file but the manifest, by name.
+    /// SHA-256 of every other file by name; of the manifest, of what it says beside its id and these digests.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub files: Map<String, Value>,
     /// SHA-256 over the id and all of these, so that evidence cannot pass under another id.
@@ -273,8 +273,21 @@ impl Manifest {
         digest_hex(text.as_bytes())
     }
 
-    /// Binds the evidence to the id.
+    /// The digest of what the manifest says beside its id, which the binding has, and the digests: its
+    /// JSON without blanks, keys in order.
+    pub(crate) fn own_digest(&self) -> String {
+        let mut said = serde_json::to_value(self).unwrap_or_default();
+        if let Some(said) = said.as_object_mut() {
+            said.retain(|key, _| key != "id" && key != "content_digest");
+        }
+        said.sort_all_objects();
+        digest_hex(said.to_string().as_bytes())
+    }
+
+    /// Binds the evidence, and what is said of it, to the id.
     pub(crate) fn bind(&mut self) {
+        let own = self.own_digest();
+        self.content_digest.files.insert(names::MANIFEST.into(), own.into());
         self.content_digest.binding = Some(self.binding());
     }
 

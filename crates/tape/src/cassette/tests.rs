@@ -119,7 +119,7 @@ fn a_cassette_reads_back() {
 fn one_change_fails_one_check() {
     let old = sample();
     let digest = Cassette::from_files(&old).unwrap().manifest.content_digest.sha256;
-    let cases: [(&str, &str, &str, &str, &str); 19] = [
+    let cases: [(&str, &str, &str, &str, &str); 20] = [
         ("manifest.json", "\"version\": 1", "\"version\": 2", "version", "version 2"),
         ("manifest.json", "\"id\"", "\"idx\"", "fields", "\"id\" is missing"),
         ("manifest.json", "0190f3a2-7c1e", "0190f3a2-7c1f", "binding", "the id 0190f3a2-7c1f"),
@@ -148,6 +148,7 @@ fn one_change_fails_one_check() {
         ("output.jsonl", "\"offset\":16", "\"offset\":15", "chunks", "ends at 16"),
         ("output.jsonl", "\"length\":12", "\"lenght\":12", "fields", "\"length\" is missing"),
         ("frames.jsonl", "hello", "hallo", "frames", "row 1: \"hallo\" is stored, the bytes show \"hello\""),
+        ("manifest.json", "\"os\": \"", "\"os\": \"x", "binding", "manifest.json was changed"),
         ("input.jsonl", "bHMN", "bHNN", "binding", "input.jsonl was changed"),
         ("final.json", "\"code\": 0", "\"code\": 1", "binding", "final.json was changed"),
         ("service-events.jsonl", "\"payload\"", "\"pay\"", "fields", "\"payload\" is missing"),

@@ -254,6 +254,11 @@ fn binding_faults(cassette: &Cassette, files: &Files) -> Vec<String> {
     let mut faults = Vec::new();
     for (name, want) in &digest.files {
         match files.get(name) {
+            Some(_) if name == names::MANIFEST => {
+                if want.as_str() != Some(&cassette.manifest.own_digest()) {
+                    faults.push("manifest.json was changed after the cassette was committed".to_owned());
+                }
+            }
             Some(bytes) if want.as_str() == Some(&digest_hex(bytes)) => {}
             Some(_) => faults.push(format!("{name} was changed after the cassette was committed")),
             None => faults.push(format!("{name} was removed after the cassette was committed")),
