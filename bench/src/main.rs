@@ -6,6 +6,7 @@
 //! relay (this program's own `relay`, two ptys and a poll loop), not the absolute number. Peers that are not
 //! installed are listed as skipped.
 
+mod golden;
 mod pace;
 mod peers;
 mod pty;
@@ -69,7 +70,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--load" => o.load = true,
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire] [--load]"
+                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,tests] [--load]"
             ),
         }
     }
@@ -145,6 +146,11 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
             None => skipped.push("sshd"),
         }
         std::fs::remove_file(&file)?;
+    }
+    if wants("tests") {
+        let rows = golden::measure(&peers::tapdeck()?, o, folder)?;
+        table("thirty claims about a cassette of ten seconds, 200 pictures, collapsed", &rows);
+        data.insert("tests_ms".into(), rows);
     }
     println!(
         "skipped, not installed: {}",
