@@ -105,6 +105,13 @@ fn front(bytes: &[u8], ended: bool) -> Front {
     let Some(&first) = bytes.first() else { return Front::Half };
     if first == 0x1b {
         return match escape(bytes) {
+            // Too short to be a sequence, and no more came: Alt with that character.
+            Front::Half if ended && bytes.len() == 2 => match character(&bytes[1..]) {
+                Front::Whole(_, Some(Event::Key(k))) => {
+                    Front::Whole(2, Some(key(k.code, k.modifiers | KeyModifiers::ALT)))
+                }
+                _ => Front::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            },
             Front::Half if ended => Front::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
             front => front,
         };
@@ -168,7 +175,6 @@ fn escape(bytes: &[u8]) -> Front {
             match end.map(|i| i + 2) {
                 Some(i) if bytes[i] == 7 => Front::Whole(i + 1, None),
                 Some(i) if bytes.get(i + 1) == Some(&b'\\') => Front::Whole(i + 2, None),
-                // Too short to be an answer: Alt with that character.
                 _ if bytes.len() == 2 => Front::Half,
                 Some(i) => Front::Whole(i, None),
                 None => Front::Half,

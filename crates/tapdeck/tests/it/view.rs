@@ -49,6 +49,67 @@ fn shown_searched_and_left() {
     restored(&seat);
 }
 
+/// Keys of `less` in a row, each with what the screen then shows at its top and says at its bottom.
+#[test]
+fn the_keys_of_less() {
+    let home = Home::new();
+    let mut command = home.tapdeck(["view".as_ref(), recording(&home, 200).as_os_str()]);
+    command.env("SHELL", "/bin/sh").env("EDITOR", "echo edited").env_remove("VISUAL");
+    let mut seat = Seat::with_size(command, 80, 20);
+    seat.wait_text("■ END");
+    let steps: &[(&str, &str, &str)] = &[
+        ("g", "line 1 ", "rows 1–10 of"),
+        ("10j", "line 11 ", "rows 11–20"),
+        ("100g", "line 100 ", "rows 100–109"),
+        ("50%", "line 101 ", "rows 101–110"),
+        ("ma20k", "line 81 ", "rows 81–90"),
+        ("'a", "line 101 ", "rows 101–110"),
+        ("''", "line 81 ", "rows 81–90"),
+        ("5d", "line 86 ", "rows 86–95"),
+        ("u", "line 81 ", "rows 81–90"),
+        ("=", "line 81 ", "byte"),
+        ("g3/line .*7$\r", "line 24 ", "3 of 20 found"),
+        ("n", "line 34 ", "4 of 20 found"),
+        ("\x1bu", "line 34 ", "rows 34–43 of 201 · 21%"),
+        ("&7$\r", "line 37 ", "only &7$"),
+        ("g", "line 7 ", "rows 1–10 of 20"),
+        ("&!1\r", "line 7 ", "only &7$ &!1"),
+        ("&\r", "line 7 ", "rows 7–16 of 201"),
+        ("/\x12l.ne\r", "line 7 ", "not found: l.ne"),
+        ("ssaved.txt\r", "line 7 ", "200 rows are in saved.txt"),
+    ];
+    for (keys, top, says) in steps {
+        seat.send(keys);
+        seat.wait(&format!("{top}and {says} after {keys:?}"), |s| {
+            let screen = s.screen();
+            let first = screen.lines().find_map(|row| row.find("line ").map(|at| row[at..].to_owned()));
+            first.is_some_and(|row| row.starts_with(top)) && screen.contains(says)
+        });
+    }
+    let saved = std::fs::read_to_string(home.path("saved.txt")).expect("saved");
+    assert_eq!(saved.lines().count(), 200);
+    seat.send("!echo out$((1+1))side\r");
+    seat.wait_text("out2side");
+    seat.wait_text("press Enter");
+    assert!(!seat.term.modes().alternate());
+    seat.send("\r");
+    seat.wait_text("sh is done");
+    seat.send("|$wc -l\r");
+    seat.wait_text("194");
+    seat.send("\r");
+    seat.wait_text("sh is done");
+    seat.send("v");
+    seat.wait("the editor", |s| s.raw.windows(9).any(|w| w == b"edited +7"));
+    seat.wait_text("sh is done");
+    seat.send("h");
+    seat.wait_text("Keys 1–");
+    seat.send("G");
+    seat.wait_text("a number before a key is its N");
+    seat.send("qZZ");
+    assert_eq!(seat.end().code(), Some(0));
+    restored(&seat);
+}
+
 #[test]
 fn an_instruction_is_kept_and_the_command_started() {
     let home = Home::new();

@@ -11,10 +11,12 @@ use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
+use super::commands::Place;
+use super::prompt::Wanted;
 use super::rows::{self, Row};
 use super::search::Hit;
 use super::timeline::Timeline;
-use super::{App, Drawn, Mode, Origin, help};
+use super::{App, Drawn, Letter, Mode, Origin, help};
 use crate::ui::canvas::{Brush, cover, label, shortened};
 use crate::ui::theme::Mood;
 
@@ -43,6 +45,14 @@ impl App {
         }
     }
 
+    /// Whose keys are in force.
+    pub(super) fn keys_of(&self) -> Place {
+        match self.origin {
+            Origin::Tape(_) => Place::Tape,
+            Origin::Live(..) => Place::Live,
+        }
+    }
+
     /// Draws everything into a buffer; returns where the real cursor belongs, if it is to be shown.
     fn paint(&mut self, area: Rect, buf: &mut Buffer) -> Option<Position> {
         self.dirty = false;
@@ -61,8 +71,9 @@ impl App {
         if let Some(status) = layout.status {
             self.paint_status(status, buf);
         }
-        if matches!(self.mode, Mode::Help) {
-            help::draw(buf, layout.main, matches!(self.origin, Origin::Live(..)), self.options.theme);
+        let (keys, theme) = (self.keys_of(), self.options.theme);
+        if let Mode::Help(top) = &mut self.mode {
+            *top = help::draw(buf, layout.main, keys, *top, theme).0;
             return None;
         }
         cursor
@@ -135,16 +146,19 @@ impl App {
             Mode::Write(written) => {
                 let box_height = written.height(box_width(layout)).min(height.saturating_sub(1).max(1));
                 // The line and the box behind it are both in sight.
-                let lowest = (written.row + 1 + u64::from(box_height)).saturating_sub(u64::from(height));
-                top = top.max(lowest).min(written.row).max(rows::range(self.term()).start);
+                let visible = self.visible();
+                let at = visible.before(written.row);
+                let lowest = (at + 1 + u64::from(box_height)).saturating_sub(u64::from(height));
+                top = visible.nth(visible.before(top).max(lowest).min(at));
                 Some((written.row, box_height))
             }
             _ => None,
         };
         self.place.top = top;
-        let (slots, box_y) = slots(top, rows::range(self.term()).end, height, boxed);
+        let page = self.visible().page(top, height);
         let term = self.origin.term();
-        let hits = self.search.hits(term, top..top + u64::from(height));
+        let hits = self.search.lights(term, &page);
+        let (slots, box_y) = slots(&page, height, boxed);
         let bright = Brush::of(term, theme.colour);
         let dim = bright.clone().dimmed(true);
         for (y, slot) in (inner.y..inner.bottom()).zip(&slots) {
@@ -268,14 +282,14 @@ impl App {
     /// Where the rows in sight are among all, on the right side of the frame.
     fn paint_scrollbar(&self, layout: &Layout, buf: &mut Buffer) {
         let inner = layout.inner;
-        let range = rows::range(self.term());
-        let total = range.end - range.start;
+        let visible = self.visible();
+        let total = visible.len();
         if total <= u64::from(inner.height) || inner.height < 2 {
             return;
         }
         let height = u64::from(inner.height);
         let length = (height * height / total).max(1);
-        let top = self.place.top.saturating_sub(range.start);
+        let top = visible.before(self.place.top);
         let at = ((height - length) * top).checked_div(total - height).unwrap_or(0).min(height - length);
         for y in at..at + length {
             label(buf, layout.frame.right() - 1, inner.y + y as u16, 1, "┃", self.options.theme.title());
@@ -337,8 +351,8 @@ impl App {
             return ("!".to_owned(), Mood::Wrong);
         }
         match &self.mode {
-            Mode::Prompt(prompt) => return ((if prompt.forth { "/" } else { "?" }).to_owned(), Mood::Asking),
-            Mode::AskQuit | Mode::AskBranch(_) | Mode::Letter { .. } => {
+            Mode::Prompt(prompt) => return (prompt.wanted.sign().to_owned(), Mood::Asking),
+            Mode::AskQuit | Mode::AskBranch(_) | Mode::Letter(_) | Mode::Pair { .. } | Mode::Flag { .. } => {
                 return ("?".to_owned(), Mood::Asking);
             }
             Mode::Write(_) => return ("✎ WRITE".to_owned(), Mood::Asking),
@@ -370,30 +384,47 @@ impl App {
                 let tail = match (&self.search.error, self.search.is_busy(), self.search.hit) {
                     (Some(error), _, _) => format!("   ({error})"),
                     (None, true, _) => "   (searching)".to_owned(),
-                    (None, false, None) if !prompt.text.is_empty() => "   (not found)".to_owned(),
+                    _ if !matches!(prompt.wanted, Wanted::Search { .. }) || prompt.keep => String::new(),
+                    (None, false, None) if !prompt.text().is_empty() => "   (not found)".to_owned(),
                     _ => self.counted(),
                 };
-                return format!("{}▏{tail}", prompt.text);
+                return prompt.shown() + &tail;
             }
             Mode::AskQuit => return self.quit_question(),
             Mode::AskBranch(_) => {
                 let command = self.options.branch_command.join(" ");
                 return format!("Kept. Start {command}?   y yes   n no");
             }
-            Mode::Letter { set: true } => return "set which mark? (a letter)".to_owned(),
-            Mode::Letter { set: false } => return "go to which mark? (a letter, ' ^ $)".to_owned(),
+            Mode::Letter(letter) => {
+                let what = match letter {
+                    Letter::MarkTop | Letter::MarkBottom => "set which mark? (a letter)",
+                    Letter::GoTo => "go to which mark? (a letter, ' ^ $)",
+                    Letter::Forget => "forget which mark? (a letter)",
+                    Letter::PipeTo => "rows from here to which mark? (a letter, ^ $ . for what is in sight)",
+                };
+                return what.to_owned();
+            }
+            Mode::Pair { own: None, .. } => {
+                return "the partner of which bracket? (two characters)".to_owned();
+            }
+            Mode::Pair { own: Some(own), .. } => return format!("which character goes with {own}?"),
+            Mode::Flag { .. } => return "which option? (i or I)".to_owned(),
             _ => {}
         }
         if let Some(notice) = &self.notice {
             return notice.text.clone();
         }
+        if let Some(count) = self.count {
+            let tenth = if count.tenth_ns.is_some() { " …" } else { "" };
+            return format!(":{}{tenth}", count.n);
+        }
         if self.search.is_busy() {
             return format!("searching for {}", self.search.pattern());
         }
-        let range = rows::range(self.term());
-        let (top, height) = (self.place.top, u64::from(self.height()));
-        let total = range.end - range.start;
-        let last = (top + height).min(range.end) - range.start;
+        let visible = self.visible();
+        let (top, height) = (visible.before(self.place.top), u64::from(self.height()));
+        let total = visible.len();
+        let last = (top + height).min(total);
         let mut text = String::new();
         if let Origin::Live(live, _) = &self.origin
             && live.runs()
@@ -413,9 +444,18 @@ impl App {
             text = format!("{why} · ");
         }
         text += &match total > height {
-            true => format!("rows {}–{last} of {total} · {}%", top + 1 - range.start, last * 100 / total),
+            true => format!("rows {}–{last} of {total} · {}%", top + 1, last * 100 / total),
             false => format!("{total} rows"),
         };
+        if self.filter.is_on() {
+            let patterns = self.filter.patterns().iter();
+            let shown: Vec<String> =
+                patterns.map(|p| format!("&{}{}", if p.not { "!" } else { "" }, p.text)).collect();
+            text += &format!(" · only {}", shown.join(" "));
+        }
+        if self.until.is_some() {
+            text += &format!(" · until {} comes", self.search.pattern());
+        }
         text + &self.counted()
     }
 
@@ -440,7 +480,15 @@ impl App {
         match (&self.mode, &self.origin) {
             (Mode::Type, _) => vec![("Ctrl-]", "stop typing")],
             (Mode::Prompt(_), _) => vec![("Enter", "accept"), ("Esc", "back")],
-            (Mode::AskQuit | Mode::AskBranch(_) | Mode::Letter { .. } | Mode::Write(_), _) => Vec::new(),
+            (
+                Mode::AskQuit
+                | Mode::AskBranch(_)
+                | Mode::Letter(_)
+                | Mode::Pair { .. }
+                | Mode::Flag { .. }
+                | Mode::Write(_),
+                _,
+            ) => Vec::new(),
             (_, Origin::Live(live, _)) if live.runs() => {
                 vec![("Enter", "type"), ("/", "search"), ("h", "help"), ("q", "quit")]
             }
@@ -458,18 +506,13 @@ fn box_width(layout: &Layout) -> u16 {
 }
 
 /// Which row goes where, and where the box begins.
-fn slots(top: Row, end: Row, height: u16, boxed: Option<(Row, u16)>) -> (Vec<Option<Row>>, Option<u16>) {
-    let mut slots = Vec::with_capacity(usize::from(height));
-    let mut box_y = None;
-    let mut row = top;
-    while slots.len() < usize::from(height) {
-        slots.push((row < end).then_some(row));
-        if let Some((_, box_height)) = boxed.filter(|(at, _)| *at == row) {
-            box_y = Some(slots.len() as u16).filter(|y| *y < height);
-            let room = usize::from(height) - slots.len();
-            slots.extend(std::iter::repeat_n(None, usize::from(box_height).min(room)));
-        }
-        row += 1;
-    }
-    (slots, box_y)
+fn slots(page: &[Row], height: u16, boxed: Option<(Row, u16)>) -> (Vec<Option<Row>>, Option<u16>) {
+    let mut slots: Vec<Option<Row>> = page.iter().copied().map(Some).collect();
+    let box_y = boxed.map(|(at, box_height)| {
+        let y = page.partition_point(|row| *row <= at);
+        slots.splice(y..y, std::iter::repeat_n(None, usize::from(box_height)));
+        y as u16
+    });
+    slots.resize(usize::from(height), None);
+    (slots, box_y.filter(|y| *y < height))
 }

@@ -5,17 +5,22 @@ use ratatui::layout::Position;
 use tapdeck_host::PlayError;
 use tapdeck_tape::Moment;
 
+use super::commands::{Act, Chord, Found};
+use super::filter::Visible;
 use super::instruct::{Wants, branch_command};
+use super::prompt::{Edited, Wanted};
 use super::rows::{self, Row};
-use super::{App, Do, Mode, Mood, Origin, PATIENCE, Place, Prompt, STILL_LOOKING, timeline};
+use super::{App, Count, Do, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, timeline};
 use crate::human;
 
-const SKIP: i64 = 5_000_000_000;
-const LONG_SKIP: i64 = 60_000_000_000;
 /// While it plays, a moment passed less than this ago is not the one before: nobody could ever get behind it.
 const JUST_PASSED: u64 = 1_000_000_000;
 const WHEEL: i64 = 3;
-const MAX_PATTERN: usize = 1024;
+const WHEEL_COLUMNS: i64 = 8;
+/// A larger number is this one.
+const MAX_COUNT: u64 = 999_999_999;
+/// A digit without company for so long is a place in the recording.
+const ALONE_NS: u64 = 500_000_000;
 
 impl App {
     /// Takes what the user did. `wall_ns` is the time of day, for what is kept.
@@ -38,8 +43,9 @@ impl App {
             Event::Key(key) => self.on_key(*key),
             Event::Mouse(mouse) => self.on_mouse(*mouse),
             Event::Paste(text) => {
-                if let Mode::Prompt(prompt) = &mut self.mode {
-                    prompt.text.extend(text.chars().filter(|c| !c.is_control()));
+                if let Mode::Prompt(prompt) = &mut self.mode
+                    && prompt.paste(text) == Edited::Changed
+                {
                     self.search_typed();
                 }
                 Ok(Do::Nothing)
@@ -54,24 +60,28 @@ impl App {
             return Ok(Do::Suspend);
         }
         match &mut self.mode {
-            Mode::Prompt(_) => self.on_prompt_key(key),
-            Mode::Help => self.mode = Mode::Read,
+            Mode::Prompt(_) => return Ok(self.on_prompt_key(key)),
+            Mode::Help(_) => self.on_help_key(key),
             Mode::AskQuit => return Ok(self.on_quit_answer(key)),
             Mode::AskBranch(_) => return Ok(self.on_branch_answer(key)),
-            Mode::Letter { set } => {
-                let set = *set;
+            Mode::Letter(letter) => {
+                let letter = *letter;
                 self.mode = Mode::Read;
-                self.on_letter(set, key);
+                self.on_letter(letter, key);
             }
-            Mode::Escape => {
+            Mode::Pair { forth, own, nth } => {
+                let (forth, own, nth) = (*forth, *own, *nth);
                 self.mode = Mode::Read;
-                match key.code {
-                    KeyCode::Char('u') => self.search.lit = !self.search.lit,
-                    KeyCode::Char('(') | KeyCode::Left => self.scroll_sideways(-8),
-                    KeyCode::Char(')') | KeyCode::Right => self.scroll_sideways(8),
-                    KeyCode::Esc => {}
-                    _ => return self.on_read_key(key),
+                match (key.code, own) {
+                    (KeyCode::Char(c), None) => self.mode = Mode::Pair { forth, own: Some(c), nth },
+                    (KeyCode::Char(c), Some(first)) => self.go_to_partner(first, c, forth, nth),
+                    _ => {}
                 }
+            }
+            Mode::Flag { change } => {
+                let change = *change;
+                self.mode = Mode::Read;
+                self.on_flag(change, key);
             }
             Mode::Read => return self.on_read_key(key),
             Mode::Write(_) | Mode::Type => {}
@@ -79,123 +89,123 @@ impl App {
         Ok(Do::Nothing)
     }
 
+    /// Keys make commands, numbers before them their counts.
     fn on_read_key(&mut self, key: KeyEvent) -> Result<Do, PlayError> {
-        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        let alt = key.modifiers.contains(KeyModifiers::ALT);
-        if !self.is_tape_key(key)
-            && let Some(done) = self.move_by_key(key.code, ctrl, alt)
-        {
-            return Ok(done);
-        }
-        match key.code {
-            KeyCode::Char('c') if ctrl => return Ok(self.quit()),
-            KeyCode::Char('g') if ctrl => self.tell_about(),
-            KeyCode::Char('l' | 'r') if ctrl => return Ok(Do::Repaint),
-            _ if ctrl => {}
-            KeyCode::Char('u') if alt => self.search.lit = !self.search.lit,
-            KeyCode::Char('q' | 'Q') => return Ok(self.quit()),
-            KeyCode::Char('h') | KeyCode::F(1) => self.mode = Mode::Help,
-            KeyCode::Char('r' | 'R') => return Ok(Do::Repaint),
-            KeyCode::Char('=') => self.tell_about(),
-            KeyCode::Char('/') => self.prompt(true),
-            KeyCode::Char('?') => self.prompt(false),
-            KeyCode::Char('n') => self.search_again(self.last_pattern.1),
-            KeyCode::Char('N') => self.search_again(!self.last_pattern.1),
-            KeyCode::Char('m') => self.mode = Mode::Letter { set: true },
-            KeyCode::Char('\'') => self.mode = Mode::Letter { set: false },
-            KeyCode::Char('t') => self.tall = !self.tall,
-            KeyCode::Char('[') => self.go_to_snapshot(false)?,
-            KeyCode::Char(']') => self.go_to_snapshot(true)?,
-            KeyCode::Char('i') => {
-                let row = self.meant_row();
-                self.write_behind(row);
+        self.until = None;
+        let (escape, chord) = Chord::of(key);
+        let bare = self.keys.is_empty() && escape.is_none() && !key.modifiers.contains(KeyModifiers::CONTROL);
+        match (key.code, self.count) {
+            (KeyCode::Char(c @ '0'..='9'), _) if bare => return self.on_digit(c).map(|()| Do::Nothing),
+            (KeyCode::Backspace, Some(count)) if bare => {
+                let n = count.n / 10;
+                self.count = (n > 0).then_some(Count { n, tenth_ns: None });
+                return Ok(Do::Nothing);
             }
-            KeyCode::Char('F') => self.place.follow = true,
-            KeyCode::Enter => self.start_typing(),
-            KeyCode::Esc => {
-                if let Some(tape) = self.tape().filter(|tape| tape.is_on_its_way()) {
-                    tape.pause();
-                }
-                self.search.stop();
-                self.mode = Mode::Escape;
+            (KeyCode::Esc, Some(_)) if bare => {
+                self.count = None;
+                return Ok(Do::Nothing);
             }
-            _ => self.on_tape_key(key)?,
-        }
-        Ok(Do::Nothing)
-    }
-
-    /// Keys that mean the timeline where there is one.
-    fn is_tape_key(&self, key: KeyEvent) -> bool {
-        let alt = key.modifiers.contains(KeyModifiers::ALT);
-        matches!(self.origin, Origin::Tape(_))
-            && (key.code == KeyCode::Char(' ')
-                || (matches!(key.code, KeyCode::Left | KeyCode::Right) && !alt))
-    }
-
-    /// The keys of `less` that move.
-    fn move_by_key(&mut self, code: KeyCode, ctrl: bool, alt: bool) -> Option<Do> {
-        let page = i64::from(self.height());
-        match (code, ctrl) {
-            (KeyCode::Char('j' | 'e') | KeyCode::Down, false) | (KeyCode::Char('e' | 'n' | 'j'), true) => {
-                self.scroll(1)
-            }
-            (KeyCode::Char('k' | 'y') | KeyCode::Up, false) | (KeyCode::Char('y' | 'p' | 'k'), true) => {
-                self.scroll(-1)
-            }
-            (KeyCode::Char('f' | ' ') | KeyCode::PageDown, false) | (KeyCode::Char('f' | 'v'), true) => {
-                self.scroll(page)
-            }
-            (KeyCode::Char('b') | KeyCode::PageUp, false) | (KeyCode::Char('b'), true) => self.scroll(-page),
-            (KeyCode::Char('v'), false) if alt => self.scroll(-page),
-            (KeyCode::Char('d'), _) => self.scroll((page / 2).max(1)),
-            (KeyCode::Char('u'), _) if !alt => self.scroll(-(page / 2).max(1)),
-            (KeyCode::Char('g' | '<') | KeyCode::Home, false) => {
-                self.go_to_top(rows::range(self.term()).start)
-            }
-            (KeyCode::Char('G' | '>') | KeyCode::End, false) => self.go_to_top(Row::MAX),
-            (KeyCode::Char('H') | KeyCode::Left, false) => self.scroll_sideways(-8),
-            (KeyCode::Char('L') | KeyCode::Right, false) => self.scroll_sideways(8),
-            _ => return None,
-        }
-        Some(Do::Nothing)
-    }
-
-    fn on_tape_key(&mut self, key: KeyEvent) -> Result<(), PlayError> {
-        let now = self.now;
-        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
-        let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
-        // Whoever moves in time wants to see what was on the screen then.
-        let moves =
-            matches!(key.code, KeyCode::Right | KeyCode::Left | KeyCode::Char('0'..='9' | '.' | ',' | ' '));
-        self.place.follow |= moves;
-        match key.code {
-            KeyCode::Char(' ') => tape.toggle(now)?,
-            KeyCode::Right => tape.skip(if shift { LONG_SKIP } else { SKIP }, now)?,
-            KeyCode::Left => tape.skip(if shift { -LONG_SKIP } else { -SKIP }, now)?,
-            KeyCode::Char(c @ '0'..='9') => {
-                tape.go_to_share(f64::from(u32::from(c) - u32::from('0')) / 10.0, now)?
-            }
-            KeyCode::Char('.') => tape.step_forth()?,
-            KeyCode::Char(',') => tape.step_back()?,
-            KeyCode::Char('+') => tape.change_speed(true, now),
-            KeyCode::Char('-') => tape.change_speed(false, now),
-            KeyCode::Char('{') => self.go_to_moment(false)?,
-            KeyCode::Char('}') => self.go_to_moment(true)?,
             _ => {}
         }
+        if let Some(count) = &mut self.count {
+            count.tenth_ns = None;
+        }
+        self.keys.extend(escape);
+        self.keys.push(chord);
+        if self.keys == [Chord::ESCAPE] {
+            self.stop();
+        }
+        let place = self.keys_of();
+        let found = match place.look_up(&self.keys) {
+            // What has nothing to do with the keys before it may mean something alone.
+            Found::Nothing if self.keys.len() > 1 => {
+                self.keys = vec![chord];
+                place.look_up(&self.keys)
+            }
+            found => found,
+        };
+        if found == Found::Begun {
+            return Ok(Do::Nothing);
+        }
+        self.keys.clear();
+        let count = self.count.take().map(|count| count.n);
+        match found {
+            Found::Act(act) => self.act(act, count),
+            _ => Ok(Do::Nothing),
+        }
+    }
+
+    fn on_digit(&mut self, c: char) -> Result<(), PlayError> {
+        let digit = u64::from(u32::from(c) - u32::from('0'));
+        let tape = matches!(self.origin, Origin::Tape(_));
+        self.count = match self.count {
+            Some(count) => Some(Count { n: (count.n * 10 + digit).min(MAX_COUNT), tenth_ns: None }),
+            // No number begins with it, so there is nothing to wait for.
+            None if digit == 0 => return self.seek_tenth(0),
+            None => Some(Count { n: digit, tenth_ns: tape.then_some(self.now + ALONE_NS) }),
+        };
         Ok(())
     }
 
+    /// A digit that stayed alone is a place in a recording.
+    pub(super) fn go_to_tenth(&mut self) -> Result<(), PlayError> {
+        let Some(Count { n, tenth_ns: Some(at) }) = self.count else { return Ok(()) };
+        if at > self.now {
+            return Ok(());
+        }
+        self.count = None;
+        self.dirty = true;
+        self.seek_tenth(n)
+    }
+
+    fn seek_tenth(&mut self, tenth: u64) -> Result<(), PlayError> {
+        let now = self.now;
+        let Some(tape) = self.tape() else { return Ok(()) };
+        tape.go_to_share(tenth as f64 / 10.0, now)?;
+        self.place.follow = true;
+        Ok(())
+    }
+
+    /// Gives up what takes long.
+    fn stop(&mut self) {
+        if let Some(tape) = self.tape().filter(|tape| tape.is_on_its_way()) {
+            tape.pause();
+        }
+        self.search.stop();
+    }
+
+    fn on_help_key(&mut self, key: KeyEvent) {
+        let page = usize::from(self.height());
+        let place = self.keys_of();
+        let Mode::Help(top) = &mut self.mode else { return };
+        let found = place.look_up(&[Chord::of(key).1]);
+        *top = match found {
+            // Where the space plays, it still turns this page.
+            Found::Act(Act::PageOn | Act::Play | Act::WindowOn) => top.saturating_add(page),
+            Found::Act(Act::LineOn | Act::Type) => top.saturating_add(1),
+            Found::Act(Act::LineBack) => top.saturating_sub(1),
+            Found::Act(Act::PageBack | Act::WindowBack) => top.saturating_sub(page),
+            Found::Act(Act::HalfOn) => top.saturating_add(page / 2),
+            Found::Act(Act::HalfBack) => top.saturating_sub(page / 2),
+            Found::Act(Act::First) => 0,
+            Found::Act(Act::Last) => usize::MAX,
+            _ => {
+                self.mode = Mode::Read;
+                return;
+            }
+        };
+    }
+
     /// The row that is meant: the one found or clicked, while it is in sight; else the last that shows something.
-    fn meant_row(&self) -> Row {
-        let top = self.top(self.height());
-        let shown = top..top + u64::from(self.height());
-        self.focus.filter(|row| shown.contains(row)).unwrap_or(shown.end - 1)
+    pub(super) fn meant_row(&self) -> Row {
+        let page = self.visible().page(self.top(self.height()), self.height());
+        let last = page.last().copied().unwrap_or(self.place.top);
+        self.focus.filter(|row| page.contains(row)).unwrap_or(last)
     }
 
     /// Goes to the next snapshot, or the one before the meant row: in the rows where it lies in the past, in time
     /// where it is still to come.
-    fn go_to_snapshot(&mut self, forth: bool) -> Result<(), PlayError> {
+    pub(super) fn go_to_snapshot(&mut self, forth: bool) -> Result<(), PlayError> {
         let knows = match &mut self.origin {
             Origin::Tape(tape) => {
                 tape.learn_within(PATIENCE);
@@ -253,7 +263,7 @@ impl App {
     }
 
     /// Goes to the next marker or snapshot in time, or to the one before.
-    fn go_to_moment(&mut self, forth: bool) -> Result<(), PlayError> {
+    pub(super) fn go_to_moment(&mut self, forth: bool) -> Result<(), PlayError> {
         let now = self.now;
         let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
         let (at, offset) = (tape.at_ns(now), tape.offset());
@@ -274,100 +284,51 @@ impl App {
         Ok(())
     }
 
-    fn on_letter(&mut self, set: bool, key: KeyEvent) {
+    fn on_letter(&mut self, letter: Letter, key: KeyEvent) {
         let KeyCode::Char(c) = key.code else { return };
-        let top = self.top(self.height());
-        if set && c.is_alphabetic() {
-            self.letters.insert(c, top);
-            self.notify(format!("mark {c} set"), Mood::Calm);
-            return;
-        }
-        match (c, self.letters.get(&c).copied()) {
-            ('^', _) => self.go_to_top(rows::range(self.term()).start),
-            ('$', _) => self.go_to_top(Row::MAX),
-            (_, Some(row)) => self.go_to_top(row),
-            _ => self.notify(format!("mark {} is not set", human::printable(&c.to_string())), Mood::Wrong),
-        }
-    }
-
-    fn prompt(&mut self, forth: bool) {
-        let top = self.top(self.height());
-        let from = if forth { top } else { top + u64::from(self.height()) - 1 };
-        self.mode =
-            Mode::Prompt(Prompt { forth, text: String::new(), from, back_to: Place { top, ..self.place } });
-    }
-
-    fn on_prompt_key(&mut self, key: KeyEvent) {
-        let Mode::Prompt(prompt) = &mut self.mode else { return };
-        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Esc => return self.leave_prompt(),
-            KeyCode::Char('c' | 'g') if ctrl => return self.leave_prompt(),
-            KeyCode::Backspace if prompt.text.is_empty() => return self.leave_prompt(),
-            KeyCode::Enter => return self.accept_prompt(),
-            KeyCode::Backspace => {
-                prompt.text.pop();
+        let (top, height) = (self.top(self.height()), self.height());
+        let page = self.visible().page(top, height);
+        let bottom = page.last().copied().unwrap_or(top);
+        match letter {
+            Letter::MarkTop | Letter::MarkBottom if c.is_alphabetic() => {
+                let at_bottom = letter == Letter::MarkBottom;
+                self.letters.insert(c, (if at_bottom { bottom } else { top }, at_bottom));
+                return self.notify(format!("mark {c} set"), Mood::Calm);
             }
-            KeyCode::Char('h') if ctrl => {
-                prompt.text.pop();
+            Letter::MarkTop | Letter::MarkBottom => {
+                return self.notify("a mark has the name of a letter", Mood::Wrong);
             }
-            KeyCode::Char('u') if ctrl => prompt.text.clear(),
-            KeyCode::Char('w') if ctrl => {
-                let kept = prompt.text.trim_end().rfind(char::is_whitespace).map_or(0, |i| i + 1);
-                prompt.text.truncate(kept);
+            Letter::Forget if self.letters.remove(&c).is_some() => {
+                return self
+                    .notify(format!("mark {} forgotten", human::printable(&c.to_string())), Mood::Calm);
             }
-            KeyCode::Up => prompt.text.clone_from(&self.last_pattern.0),
-            KeyCode::Char(c) if !ctrl && prompt.text.len() < MAX_PATTERN => prompt.text.push(c),
-            _ => return,
+            Letter::PipeTo if c == '.' => return self.ask(Wanted::Pipe { from: top, to: bottom }, 1),
+            _ => {}
         }
-        self.search_typed();
-    }
-
-    /// Searches for what has been typed so far.
-    fn search_typed(&mut self) {
-        let Mode::Prompt(Prompt { text, from, forth, back_to }) = &self.mode else { return };
-        let (from, forth, back_to) = (*from, *forth, *back_to);
-        if self.search.set(text) && self.search.is_set() {
-            self.search.from(self.origin.term(), from, forth);
-        } else {
-            self.place = back_to;
-            self.focus = None;
-        }
-    }
-
-    fn leave_prompt(&mut self) {
-        if let Mode::Prompt(prompt) = std::mem::replace(&mut self.mode, Mode::Read) {
-            self.place = prompt.back_to;
-            self.search.set(&self.last_pattern.0);
+        let range = rows::range(self.term());
+        let (row, at_bottom) = match (c, self.letters.get(&c).copied()) {
+            ('^', _) => (range.start, false),
+            ('$', _) => (range.end - 1, true),
+            (_, Some(mark)) => mark,
+            _ => {
+                let text = format!("mark {} is not set", human::printable(&c.to_string()));
+                return self.notify(text, Mood::Wrong);
+            }
+        };
+        match letter {
+            Letter::GoTo if at_bottom => self.put_at_bottom(row),
+            Letter::GoTo => self.go_to_top(row),
+            // As less has it: from the top to the mark, or from the mark to the bottom.
+            Letter::PipeTo if row < top => self.ask(Wanted::Pipe { from: row, to: bottom }, 1),
+            Letter::PipeTo => self.ask(Wanted::Pipe { from: top, to: row }, 1),
+            _ => {}
         }
     }
 
-    fn accept_prompt(&mut self) {
-        let Mode::Prompt(prompt) = std::mem::replace(&mut self.mode, Mode::Read) else { return };
-        if prompt.text.is_empty() {
-            // As in less: the last pattern, in this direction.
-            self.last_pattern.1 = prompt.forth;
-            return self.search_again(prompt.forth);
-        }
-        if let Some(error) = self.search.error.clone() {
-            self.notify(format!("{:?} is no regular expression: {error}", prompt.text), Mood::Wrong);
-            self.place = prompt.back_to;
-            return;
-        }
-        self.last_pattern = (prompt.text, prompt.forth);
-        if !self.search.is_busy() && self.search.hit.is_none() {
-            self.notify(format!("not found: {}", self.last_pattern.0), Mood::Wrong);
-        }
-    }
-
-    fn search_again(&mut self, forth: bool) {
-        if self.last_pattern.0.is_empty() {
-            return self.notify("nothing has been searched for yet", Mood::Wrong);
-        }
-        self.search.set(&self.last_pattern.0);
-        let top = self.top(self.height());
-        let from = if forth { top } else { top + u64::from(self.height()) - 1 };
-        self.search.next(self.origin.term(), from, forth);
+    /// Brings a row to the bottom of what is in sight.
+    pub(super) fn put_at_bottom(&mut self, row: Row) {
+        let top = self.visible().moved(row, 1 - i64::from(self.height()));
+        self.go_to_top(top);
     }
 
     fn on_written(&mut self, event: &Event, wall_ns: u64) -> Do {
@@ -386,8 +347,7 @@ impl App {
             Wants::Submit => self.submit(wall_ns),
             Wants::TooLong => self.notify("that is more than an instruction may hold", Mood::Wrong),
             Wants::Move(by) => {
-                let range = rows::range(self.origin.term());
-                written.row = written.row.saturating_add_signed(by).clamp(range.start, range.end - 1);
+                written.row = Visible::of(self.origin.term(), &self.filter).moved(written.row, by);
                 written.anchor = rows::written(self.origin.term(), written.row);
                 let nearest = tapdeck_tape::nearest_snapshot(self.origin.moments(), written.anchor);
                 written.snapshot = nearest.cloned();
@@ -409,7 +369,7 @@ impl App {
         }
     }
 
-    fn quit(&mut self) -> Do {
+    pub(super) fn quit(&mut self) -> Do {
         match &self.origin {
             Origin::Live(live, _) if live.runs() => {
                 self.mode = Mode::AskQuit;
@@ -434,9 +394,7 @@ impl App {
 
     /// Takes the stick of a live session, so that keys go to the program.
     pub fn start_typing(&mut self) {
-        let Some(live) = self.live() else {
-            return self.scroll(1);
-        };
+        let Some(live) = self.live() else { return };
         match live.take() {
             Ok(()) => {
                 self.mode = Mode::Type;
@@ -479,11 +437,19 @@ impl App {
     fn on_mouse(&mut self, mouse: MouseEvent) -> Result<Do, PlayError> {
         let at = Position::new(mouse.column, mouse.row);
         let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);
+        if let Mode::Help(top) = &mut self.mode {
+            match mouse.kind {
+                MouseEventKind::ScrollUp => *top = top.saturating_sub(WHEEL as usize),
+                MouseEventKind::ScrollDown => *top += WHEEL as usize,
+                _ => {}
+            }
+        }
         match mouse.kind {
+            _ if matches!(self.mode, Mode::Help(_)) && !matches!(mouse.kind, MouseEventKind::Down(_)) => {}
             MouseEventKind::ScrollUp if !shift => self.scroll(-WHEEL),
             MouseEventKind::ScrollDown if !shift => self.scroll(WHEEL),
-            MouseEventKind::ScrollUp | MouseEventKind::ScrollLeft => self.scroll_sideways(-8),
-            MouseEventKind::ScrollDown | MouseEventKind::ScrollRight => self.scroll_sideways(8),
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollLeft => self.scroll_sideways(-WHEEL_COLUMNS),
+            MouseEventKind::ScrollDown | MouseEventKind::ScrollRight => self.scroll_sideways(WHEEL_COLUMNS),
             MouseEventKind::Down(MouseButton::Left) | MouseEventKind::Drag(MouseButton::Left)
                 if self.drawn.bar.contains(at) =>
             {
@@ -500,7 +466,7 @@ impl App {
     }
 
     fn on_click(&mut self, at: Position) {
-        if matches!(self.mode, Mode::Help) {
+        if matches!(self.mode, Mode::Help(_)) {
             self.mode = Mode::Read;
             return;
         }
@@ -513,7 +479,7 @@ impl App {
         }
     }
 
-    fn tell_about(&mut self) {
+    pub(super) fn tell_about(&mut self) {
         let range = rows::range(self.term());
         let size = self.term().size();
         let what = match &self.origin {

@@ -1,11 +1,19 @@
 //! The viewer: a recorded or live terminal in a frame of its true size, to be read, searched, moved through in time, and
 //! written instructions into. [`App`] is a state machine: events and time in, a picture and [`Do`]s out.
 
+mod act;
+mod asked;
+mod brackets;
+mod commands;
 mod draw;
+mod filter;
 mod help;
 mod input;
 mod instruct;
 mod marks;
+mod matcher;
+mod outside;
+mod prompt;
 pub mod rows;
 pub mod run;
 pub mod search;
@@ -26,8 +34,12 @@ pub use tape::Tape;
 
 use super::live::Live;
 use super::theme::{Mood, Theme};
+use commands::Chord;
+use filter::{Filter, Visible};
 use instruct::Instruct;
 use marks::Marks;
+use matcher::{Case, Sought};
+use prompt::{History, Prompt};
 use rows::Row;
 use search::{Hit, Search, Step};
 
@@ -100,31 +112,42 @@ pub enum Do {
 enum Mode {
     /// Reading.
     Read,
-    /// A pattern is being typed.
-    Prompt(Prompt),
+    /// A pattern or a command is being typed.
+    Prompt(Box<Prompt>),
     /// An instruction is being written.
     Write(Box<Instruct>),
-    /// The keys are shown.
-    Help,
+    /// The keys are shown, from this line on.
+    Help(usize),
     /// Leave although the program runs?
     AskQuit,
     /// Start the branch command?
     AskBranch(Box<Instruction>),
-    /// A letter for a mark comes: to set it, or to go there.
-    Letter { set: bool },
-    /// Escape came: a second key of `less` may follow.
-    Escape,
+    /// The letter of a mark comes.
+    Letter(Letter),
+    /// Two brackets come, and perhaps the first is there.
+    Pair { forth: bool, own: Option<char>, nth: u64 },
+    /// The letter of an option comes: to change it, or to be told of it.
+    Flag { change: bool },
     /// Everything goes to the program.
     Type,
 }
 
-/// A pattern being typed.
-struct Prompt {
-    forth: bool,
-    text: String,
-    /// Where the search begins, and where to return to.
-    from: Row,
-    back_to: Place,
+/// What is done with a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Letter {
+    MarkTop,
+    MarkBottom,
+    GoTo,
+    Forget,
+    PipeTo,
+}
+
+/// A number being typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    n: u64,
+    /// A digit alone means a tenth of a recording, once it has been alone for so long.
+    tenth_ns: Option<u64>,
 }
 
 /// What of the rows is in sight.
@@ -162,12 +185,27 @@ pub struct App {
     /// The row that is meant: found, clicked, or that of a snapshot.
     focus: Option<Row>,
     search: Search,
-    last_pattern: (String, bool),
+    /// What was searched for last, and in which direction.
+    last: (Sought, bool),
+    case: Case,
+    filter: Filter,
+    history: History,
+    /// The number and the keys of a command that is not complete.
+    count: Option<Count>,
+    keys: Vec<Chord>,
+    /// Rows of a window and of half of one, where somebody has said so.
+    window: Option<u64>,
+    half: Option<u64>,
+    /// What comes is followed until something is found in it, from this row on.
+    until: Option<Row>,
+    /// What a command outside was given to read.
+    lent: Option<tempfile::NamedTempFile>,
     marks: Marks,
     marks_stale: bool,
     /// What was written into a live session.
     instructed: Vec<Instruction>,
-    letters: HashMap<char, Row>,
+    /// Rows with letters, and whether they belong to the bottom.
+    letters: HashMap<char, (Row, bool)>,
     notice: Option<Notice>,
     drawn: Drawn,
     tall: bool,
@@ -189,7 +227,16 @@ impl App {
             place: Place { top: 0, left: 0, follow: true },
             focus: None,
             search: Search::default(),
-            last_pattern: (String::new(), true),
+            last: (Sought::default(), true),
+            case: Case::default(),
+            filter: Filter::default(),
+            history: History::default(),
+            count: None,
+            keys: Vec::new(),
+            window: None,
+            half: None,
+            until: None,
+            lent: None,
             marks: Marks::default(),
             marks_stale: false,
             instructed: Vec::new(),
@@ -260,10 +307,11 @@ impl App {
     /// # Errors
     /// With the reason, when this is no regular expression.
     pub fn search_for(&mut self, pattern: &str) -> Result<(), String> {
-        if !self.search.set(pattern) {
+        let sought = Sought { text: pattern.to_owned(), case: self.case, ..Sought::default() };
+        if !self.search.set(&sought) {
             return Err(self.search.error.clone().unwrap_or_default());
         }
-        self.last_pattern = (pattern.to_owned(), true);
+        self.last = (sought, true);
         self.wants_search = true;
         Ok(())
     }
@@ -306,14 +354,17 @@ impl App {
         };
         if changed {
             (self.dirty, self.changed_ns) = (true, now);
+            self.look_for_until();
         }
+        self.dirty |= self.filter.step(self.origin.term(), search::STEP);
+        self.go_to_tenth()?;
         self.watch_driver();
         if self.may_search() {
             self.wants_search = false;
             let first = rows::range(self.origin.term()).start;
-            self.search.from(self.origin.term(), first, true);
+            self.search.from(self.origin.term(), first, true, 1);
         }
-        match self.search.step(self.origin.term(), search::STEP) {
+        match self.search.step(self.origin.term(), &self.filter, search::STEP) {
             Step::Idle => self.count(),
             Step::Searching => {}
             Step::Found(hit, wrapped) => self.found(hit, wrapped),
@@ -347,7 +398,7 @@ impl App {
             return;
         }
         let before = self.search.counted();
-        self.counting = !self.search.count_step(self.origin.term(), search::STEP);
+        self.counting = !self.search.count_step(self.origin.term(), &self.filter, search::STEP);
         self.dirty |= self.search.counted() != before;
     }
 
@@ -377,11 +428,12 @@ impl App {
             Origin::Tape(tape) => tape.due_ns(now),
             Origin::Live(live, _) => live.link().due_ns().map(|every| now + every),
         };
-        let busy = (self.search.is_busy() || self.may_search()).then_some(now);
+        let busy = (self.search.is_busy() || self.filter.is_busy() || self.may_search()).then_some(now);
+        let tenth = self.count.and_then(|count| count.tenth_ns);
         let count = self.counting.then_some((self.changed_ns + SETTLED_NS).max(now));
         let notice = self.notice.as_ref().map(|n| n.until_ns);
         let marks = self.marks_stale.then_some(now + 100_000_000);
-        [origin, busy, count, notice, marks].into_iter().flatten().min()
+        [origin, busy, tenth, count, notice, marks].into_iter().flatten().min()
     }
 
     /// Whether there is something new to be drawn.
@@ -409,22 +461,22 @@ impl App {
         self.drawn.inner.height.max(1)
     }
 
-    fn last_top(&self, height: u16) -> Row {
-        let range = rows::range(self.term());
-        range.end.saturating_sub(u64::from(height)).max(range.start)
+    /// The rows that there are to see.
+    fn visible(&self) -> Visible<'_> {
+        Visible::of(self.origin.term(), &self.filter)
     }
 
     /// The first row in sight, with so many rows in sight.
     fn top(&self, height: u16) -> Row {
-        let last = self.last_top(height);
-        let first = rows::range(self.term()).start;
+        let visible = self.visible();
+        let last = visible.last_top(height);
         if !self.place.follow {
-            return self.place.top.clamp(first, last);
+            return visible.moved(self.place.top, 0).min(last);
         }
         // Where the window is smaller than the terminal, the cursor stays in sight.
-        let cursor = rows::screen(self.term()) + u64::from(self.term().cursor().row);
         let screen = rows::screen(self.term());
-        if cursor < last {
+        let cursor = screen + u64::from(self.term().cursor().row);
+        if cursor < last && !self.filter.is_on() {
             (cursor + 1).saturating_sub(u64::from(height)).max(screen).min(last)
         } else {
             last
@@ -433,33 +485,35 @@ impl App {
 
     /// Moves by so many rows.
     fn scroll(&mut self, by: i64) {
-        let (height, top) = (self.height(), self.top(self.height()));
-        let first = rows::range(self.term()).start;
-        let last = self.last_top(height);
-        let to = top.saturating_add_signed(by).clamp(first, last);
+        let height = self.height();
+        let visible = self.visible();
+        let last = visible.last_top(height);
+        let to = visible.moved(self.top(height), by).min(last);
         self.place.follow = by > 0 && (to == last || self.place.follow);
         self.place.top = to;
     }
 
-    fn scroll_sideways(&mut self, by: i32) {
+    fn scroll_sideways(&mut self, by: i64) {
         let hidden = self.term().size().cols.saturating_sub(self.drawn.inner.width);
-        let to = i32::from(self.place.left) + by;
-        self.place.left = to.clamp(0, i32::from(hidden)) as u16;
+        let to = i64::from(self.place.left).saturating_add(by);
+        self.place.left = to.clamp(0, i64::from(hidden)) as u16;
     }
 
     fn go_to_top(&mut self, top: Row) {
-        self.letters.insert('\'', self.top(self.height()));
-        let last = self.last_top(self.height());
-        self.place.top = top.min(last);
-        self.place.follow = top >= last;
+        self.letters.insert('\'', (self.top(self.height()), false));
+        let visible = self.visible();
+        let last = visible.last_top(self.height());
+        self.place = Place { top: visible.moved(top, 0).min(last), follow: top >= last, ..self.place };
     }
 
     /// Brings a row into sight, with something around it.
     fn reveal(&mut self, row: Row) {
         let height = self.height();
-        let top = self.top(height);
-        if row < top || row >= top + u64::from(height) {
-            self.go_to_top(row.saturating_sub(u64::from(height) / 3));
+        let visible = self.visible();
+        let (top, at) = (visible.before(self.top(height)), visible.before(row));
+        if at < top || at >= top + u64::from(height) {
+            let top = visible.nth(at.saturating_sub(u64::from(height) / 3));
+            self.go_to_top(top);
         }
     }
 
@@ -471,7 +525,7 @@ impl App {
         let width = self.drawn.inner.width;
         if hit.col < self.place.left || hit.end_col > self.place.left.saturating_add(width) {
             self.place.left = 0;
-            self.scroll_sideways(i32::from(hit.end_col) - i32::from(width) + 4);
+            self.scroll_sideways(i64::from(hit.end_col) - i64::from(width) + 4);
         }
         if wrapped && !matches!(self.mode, Mode::Prompt(_)) {
             self.notify("the search went round the end", Mood::Calm);
@@ -481,7 +535,8 @@ impl App {
 
     /// Opens the box behind a row.
     fn write_behind(&mut self, row: Row) {
-        let row = rows::shown_at_or_above(self.term(), row);
+        // Among what a filter leaves, every row is meant that is pointed at.
+        let row = if self.filter.is_on() { row } else { rows::shown_at_or_above(self.term(), row) };
         if self.origin.path().is_none() {
             self.notify("this session is not recorded: an instruction has nowhere to be kept", Mood::Wrong);
             return;

@@ -97,6 +97,7 @@ pub fn run(
                 Do::Run(command) => {
                     screen = None;
                     branch(app, &command);
+                    app.take_back();
                     break;
                 }
             }

@@ -1,0 +1,390 @@
+//! The keys while reading, as data: one table for `less`'s, one for what recordings have beside them, one for live sessions.
+//! They are what keys are looked up in and what the help page shows, so that the two cannot disagree. Where a key of ours is
+//! also one of `less`'s, ours wins.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a key asks for. A number typed before it is its count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    LineOn,
+    LineBack,
+    PageOn,
+    PageBack,
+    WindowOn,
+    WindowBack,
+    HalfOn,
+    HalfBack,
+    Right,
+    Left,
+    RightEnd,
+    LeftEnd,
+    Follow,
+    FollowUntil,
+    First,
+    Last,
+    Percent,
+    SearchOn,
+    SearchBack,
+    Next,
+    Previous,
+    Unlight,
+    Forget,
+    Filter,
+    CloseRound,
+    OpenRound,
+    CloseAny,
+    OpenAny,
+    MarkTop,
+    MarkBottom,
+    GoToMark,
+    ToggleMark,
+    Unmark,
+    About,
+    Option,
+    ShowOption,
+    Version,
+    Shell,
+    Pipe,
+    Save,
+    Edit,
+    Repaint,
+    Help,
+    Quit,
+    NoTags,
+    NoFiles,
+    Tall,
+    Instruct,
+    SnapshotOn,
+    SnapshotBack,
+    Play,
+    SkipOn,
+    SkipBack,
+    LongSkipOn,
+    LongSkipBack,
+    StepOn,
+    StepBack,
+    Faster,
+    Slower,
+    MomentOn,
+    MomentBack,
+    Type,
+}
+
+/// Keys, what they do, and how the help says it. Keys of a sequence are separated by spaces; `C-` and `S-` stand for Ctrl and
+/// Shift; Alt is `Esc` before the key.
+type Row = (&'static [&'static str], Act, &'static str);
+
+/// A part of the help page.
+type Part = (&'static str, &'static [Row]);
+
+const OURS: &[Row] = &[
+    (&["["], Act::SnapshotBack, "the snapshot before"),
+    (&["]"], Act::SnapshotOn, "the next snapshot"),
+    (&["i"], Act::Instruct, "write an instruction behind a line, as does a click"),
+    (&["t"], Act::Tall, "as many rows as fit, or the terminal's own"),
+];
+
+const TAPE: &[Row] = &[
+    (&["Space"], Act::Play, "play, pause"),
+    (&["Right"], Act::SkipOn, "5 seconds on (or N)"),
+    (&["Left"], Act::SkipBack, "5 seconds back (or N)"),
+    (&["S-Right"], Act::LongSkipOn, "a minute on (or N)"),
+    (&["S-Left"], Act::LongSkipBack, "a minute back (or N)"),
+    (&["."], Act::StepOn, "one piece of output on (or N)"),
+    (&[","], Act::StepBack, "one piece of output back (or N)"),
+    (&["{"], Act::MomentBack, "the marker or snapshot before"),
+    (&["}"], Act::MomentOn, "the next marker or snapshot"),
+    (&["+"], Act::Faster, "faster"),
+    (&["-"], Act::Slower, "slower"),
+];
+
+const LIVE: &[Row] = &[(&["Enter"], Act::Type, "type to the program, which takes the stick; Ctrl-] stops")];
+
+const MOVING: &[Row] = &[
+    (&["j", "e", "C-e", "C-n", "C-j", "Enter", "Down"], Act::LineOn, "a line on (or N)"),
+    (&["k", "y", "C-y", "C-k", "C-p", "Up"], Act::LineBack, "a line back (or N)"),
+    (&["f", "C-f", "C-v", "Space", "PgDn"], Act::PageOn, "a window on (or N lines)"),
+    (&["b", "C-b", "Esc v", "PgUp"], Act::PageBack, "a window back (or N lines)"),
+    (&["z", "Esc Space"], Act::WindowOn, "a window on (z makes it N lines)"),
+    (&["w"], Act::WindowBack, "a window back (and makes it N lines)"),
+    (&["d", "C-d"], Act::HalfOn, "half a window on (and makes it N lines)"),
+    (&["u", "C-u"], Act::HalfBack, "half a window back (and makes it N lines)"),
+    (&["Esc )", "Esc Right", "Right"], Act::Right, "half a width to the right (or N columns)"),
+    (&["Esc (", "Esc Left", "Left"], Act::Left, "half a width to the left (or N columns)"),
+    (&["Esc }", "C-Right"], Act::RightEnd, "to the last column"),
+    (&["Esc {", "C-Left"], Act::LeftEnd, "to the first column"),
+    (&["F"], Act::Follow, "follow what comes; a recording plays"),
+    (&["Esc F"], Act::FollowUntil, "the same, until what is searched for comes"),
+];
+
+const JUMPING: &[Row] = &[
+    (&["g", "<", "Esc <", "Home"], Act::First, "to the first row (or row N)"),
+    (&["G", ">", "Esc >", "End"], Act::Last, "to the last row (or row N)"),
+    (&["p", "%"], Act::Percent, "to the first row (or N percent down)"),
+    (&["(", "{", "["], Act::CloseRound, "to the ) of the (N-th) ( in the top row"),
+    (&[")", "}", "]"], Act::OpenRound, "to the ( of the (N-th) ) in the bottom row"),
+    (&["Esc C-f"], Act::CloseAny, "the same for two characters typed then, such as { }"),
+    (&["Esc C-b"], Act::OpenAny, "the same backwards"),
+    (&["m"], Act::MarkTop, "mark the top row with a letter"),
+    (&["M"], Act::MarkBottom, "mark the bottom row with a letter"),
+    (&["'"], Act::GoToMark, "to a mark; ' where you were; ^ first; $ last"),
+    (&["C-x C-x"], Act::ToggleMark, "where you were"),
+    (&["Esc m", "Esc M"], Act::Unmark, "forget a mark"),
+];
+
+const SEARCHING: &[Row] = &[
+    (&["/"], Act::SearchOn, "search on (the N-th); a regular expression"),
+    (&["?"], Act::SearchBack, "search back (the N-th)"),
+    (&["n", "Esc n"], Act::Next, "the next (the N-th); the search goes round the end"),
+    (&["N", "Esc N"], Act::Previous, "the one before (the N-th)"),
+    (&["Esc u"], Act::Unlight, "put the lights out, or on again"),
+    (&["Esc U"], Act::Forget, "forget what was searched for"),
+    (&["&"], Act::Filter, "only matching lines; again for fewer; nothing for all"),
+];
+
+/// What a pattern may begin with.
+const MODIFIERS: &[(&str, &str)] = &[
+    ("! ^N", "lines that do not match"),
+    ("^R", "text as it is, not a regular expression"),
+    ("@ ^F", "begin at the first row, or the last for ?"),
+    ("^K", "light up, but stay here"),
+    ("* ^E ^W", "nothing: there is one recording, and its end is gone round"),
+];
+
+const REST: &[Row] = &[
+    (&["=", "C-g", ": f"], Act::About, "what this is, and where"),
+    (&["-", "Esc -"], Act::Option, "then i: does case count? only capitals / always; I: never"),
+    (&["_"], Act::ShowOption, "then i or I: how that stands"),
+    (&["!"], Act::Shell, "run a shell command"),
+    (&["|"], Act::Pipe, "rows from here to a mark into a shell command"),
+    (&["s"], Act::Save, "save the rows as text"),
+    (&["v"], Act::Edit, "open the rows in $VISUAL or $EDITOR"),
+    (&["r", "R", "C-r", "C-l"], Act::Repaint, "paint again"),
+    (&["V"], Act::Version, "which version this is"),
+    (&["h", "H", "F1"], Act::Help, "this page"),
+    (&["q", "Q", ": q", ": Q", "Z Z", "C-c"], Act::Quit, "quit; asks while the program runs"),
+    (&["t", "T"], Act::NoTags, "tags: there are none here"),
+    (
+        &[": e", "C-x C-v", ": n", ": p", ": x", ": d", "+"],
+        Act::NoFiles,
+        "other files: there is one recording here",
+    ),
+];
+
+/// Which keys are asked about: those of a recording, or of a live session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Tape,
+    Live,
+}
+
+/// What was found for the keys so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Act(Act),
+    /// More keys make it a command.
+    Begun,
+    Nothing,
+}
+
+/// One key of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chord {
+    code: KeyCode,
+    ctrl: bool,
+    shift: bool,
+}
+
+impl Chord {
+    /// Escape, before which nothing is typed and after which anything may be.
+    pub(super) const ESCAPE: Self = Self { code: KeyCode::Esc, ctrl: false, shift: false };
+
+    /// What a key event stands for; Alt is an Escape before it.
+    pub(super) fn of(key: KeyEvent) -> (Option<Self>, Self) {
+        let has = |modifier| key.modifiers.contains(modifier);
+        // Which shift a character needs is the keyboard's business.
+        let shift = has(KeyModifiers::SHIFT) && !matches!(key.code, KeyCode::Char(_));
+        let chord = Self { code: key.code, ctrl: has(KeyModifiers::CONTROL), shift };
+        (has(KeyModifiers::ALT).then_some(Self::ESCAPE), chord)
+    }
+
+    fn parse(text: &str) -> Self {
+        let (ctrl, rest) = text.strip_prefix("C-").map_or((false, text), |rest| (true, rest));
+        let (shift, rest) = rest.strip_prefix("S-").map_or((false, rest), |rest| (true, rest));
+        let code = match rest {
+            "Space" => KeyCode::Char(' '),
+            "Enter" => KeyCode::Enter,
+            "Esc" => KeyCode::Esc,
+            "Up" => KeyCode::Up,
+            "Down" => KeyCode::Down,
+            "Left" => KeyCode::Left,
+            "Right" => KeyCode::Right,
+            "Home" => KeyCode::Home,
+            "End" => KeyCode::End,
+            "PgUp" => KeyCode::PageUp,
+            "PgDn" => KeyCode::PageDown,
+            "F1" => KeyCode::F(1),
+            _ => rest.chars().next().map_or(KeyCode::Null, KeyCode::Char),
+        };
+        Self { code, ctrl, shift }
+    }
+}
+
+/// The key as the help shows it.
+fn spelled(keys: &str) -> String {
+    let one = |key: &str| match key {
+        "Up" => "↑".to_owned(),
+        "Down" => "↓".to_owned(),
+        "Space" => "space".to_owned(),
+        _ => match key.strip_prefix("C-") {
+            Some(c) if c.len() == 1 => format!("^{}", c.to_uppercase()),
+            Some(name) => format!("Ctrl-{}", spelled(name)),
+            None => match key.strip_prefix("S-") {
+                Some(name) => format!("Shift-{}", spelled(name)),
+                None => key.replace("Left", "←").replace("Right", "→"),
+            },
+        },
+    };
+    let mut parts = keys.split(' ').map(one);
+    let first = parts.next().unwrap_or_default();
+    parts.fold(first, |all, part| if all == "Esc" { format!("Esc-{part}") } else { all + &part })
+}
+
+impl Place {
+    /// The tables, in the order in which they are looked up.
+    fn parts(self) -> [Part; 6] {
+        let own = match self {
+            Place::Tape => ("Time", TAPE),
+            Place::Live => ("The program", LIVE),
+        };
+        let rest = ("The rest", REST);
+        [
+            own,
+            ("Tapdeck's own", OURS),
+            ("Moving", MOVING),
+            ("Jumping", JUMPING),
+            ("Searching", SEARCHING),
+            rest,
+        ]
+    }
+
+    /// What these keys ask for.
+    pub(super) fn look_up(self, keys: &[Chord]) -> Found {
+        let mut begun = false;
+        for (_, rows) in self.parts() {
+            for (all, act, _) in rows {
+                for sequence in *all {
+                    let mut wanted = sequence.split(' ').map(Chord::parse);
+                    if !keys.iter().all(|key| wanted.next() == Some(*key)) {
+                        continue;
+                    }
+                    if wanted.next().is_none() {
+                        return Found::Act(*act);
+                    }
+                    begun = true;
+                }
+            }
+        }
+        if begun { Found::Begun } else { Found::Nothing }
+    }
+
+    /// The help page: keys and what they do; a title has no keys.
+    pub(super) fn help(self) -> Vec<(String, &'static str)> {
+        let mut page = Vec::new();
+        for (title, rows) in self.parts() {
+            page.push((String::new(), title));
+            for (keys, act, text) in rows {
+                let works = |k: &&str| {
+                    self.look_up(&k.split(' ').map(Chord::parse).collect::<Vec<_>>()) == Found::Act(*act)
+                };
+                let keys: Vec<String> = keys.iter().filter(|k| works(k)).map(|k| spelled(k)).collect();
+                if !keys.is_empty() {
+                    page.push((keys.join(" "), *text));
+                }
+            }
+            match title {
+                "Time" => page.push(("0-9, click".to_owned(), "to a tenth, after a moment; to a place")),
+                "Searching" => {
+                    page.push((String::new(), "A pattern may begin with"));
+                    page.extend(MODIFIERS.iter().map(|(keys, text)| ((*keys).to_owned(), *text)));
+                }
+                _ => {}
+            }
+        }
+        page.push(("10j 50% 100g".to_owned(), "a number before a key is its N"));
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The keys of `less --help`, but for those of line editing.
+    const LESS: &str = "h H q :q Q :Q ZZ e ^E j ^N CR y ^Y k ^K ^P f ^F ^V SPACE b ^B ESC-v z w ESC-SPACE d ^D u ^U ESC-) \
+        RIGHT ESC-( LEFT ESC-} ^RIGHT ESC-{ ^LEFT F ESC-F r ^R ^L R / ? n N ESC-n ESC-N ESC-u ESC-U & g < ESC-< G > ESC-> \
+        p % t T { ( [ } ) ] ESC-^F ESC-^B m M ' ^X^X ESC-M :e ^X^V :n :p :x :d = ^G :f - _ + ! | s v V";
+
+    fn chords(spelling: &str) -> Vec<Chord> {
+        let (escape, rest) =
+            spelling.strip_prefix("ESC-").map_or((None, spelling), |r| (Some(Chord::ESCAPE), r));
+        let mut keys: Vec<Chord> = escape.into_iter().collect();
+        let named = [("CR", "Enter"), ("SPACE", "Space"), ("RIGHT", "Right"), ("LEFT", "Left")];
+        let (ctrl, bare) = rest.strip_prefix('^').filter(|r| !r.is_empty()).map_or(("", rest), |r| ("C-", r));
+        if let Some((_, name)) = named.iter().find(|(n, _)| *n == bare) {
+            keys.push(Chord::parse(&format!("{ctrl}{name}")));
+            return keys;
+        }
+        let mut chars = rest.chars().peekable();
+        while let Some(c) = chars.next() {
+            match chars.next_if(|_| c == '^') {
+                Some(c) => keys.push(Chord::parse(&format!("C-{}", c.to_ascii_lowercase()))),
+                None => keys.push(Chord::parse(&c.to_string())),
+            }
+        }
+        keys
+    }
+
+    #[test]
+    fn every_key_of_less_does_something() {
+        for place in [Place::Tape, Place::Live] {
+            for key in LESS.split_whitespace() {
+                assert!(matches!(place.look_up(&chords(key)), Found::Act(_)), "{place:?} {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_ours_instead_is_this_and_no_more() {
+        let ours = |place: Place| {
+            let mut taken: Vec<&str> = Vec::new();
+            for (_, rows) in place.parts() {
+                for (keys, act, _) in rows {
+                    taken.extend(keys.iter().filter(|k| {
+                        let keys: Vec<Chord> = k.split(' ').map(Chord::parse).collect();
+                        place.look_up(&keys) != Found::Act(*act)
+                    }));
+                }
+            }
+            taken.join(" ")
+        };
+        assert_eq!(ours(Place::Tape), "Space Right Left { [ } ] - t +");
+        assert_eq!(ours(Place::Live), "Enter [ ] t");
+    }
+
+    #[test]
+    fn the_help_names_each_key_once() {
+        for place in [Place::Tape, Place::Live] {
+            let mut seen = std::collections::HashSet::new();
+            for (keys, text) in place.help() {
+                assert!(!text.is_empty());
+                for key in keys.split(' ').filter(|k| !k.is_empty() && text != "light up, but stay here") {
+                    let modifier = MODIFIERS.iter().any(|(_, t)| *t == text);
+                    assert!(modifier || seen.insert(key.to_owned()), "{place:?}: {key} twice");
+                }
+            }
+            assert!(seen.contains("Esc-v") && seen.contains("^E") && seen.contains("ZZ"), "{seen:?}");
+        }
+    }
+}

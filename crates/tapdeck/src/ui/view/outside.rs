@@ -1,0 +1,98 @@
+//! The rows outside the viewer: in a file, in an editor, in a shell command.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::rows::{self, Row};
+use super::{App, Do, Mood};
+
+/// Runs what is typed with the user's shell, and waits so that its output can be read.
+const SHELL: &str =
+    "\"${SHELL:-sh}\" -c \"$1\"; s=$?; printf '\\n[done, exit code %s: press Enter] ' $s; read -r _; exit $s";
+const PIPE: &str = "\"${SHELL:-sh}\" -c \"$1\" <\"$2\"; s=$?; printf '\\n[done, exit code %s: press Enter] ' $s; read -r _; exit $s";
+const EDIT: &str = "exec ${VISUAL:-${EDITOR:-vi}} +\"$1\" \"$2\"";
+
+fn script(script: &str, given: &[&str]) -> Do {
+    let given = given.iter().map(|part| (*part).to_owned());
+    Do::Run(["sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(given).collect())
+}
+
+/// Runs a command.
+pub(super) fn shell(command: &str) -> Do {
+    script(SHELL, &[command])
+}
+
+impl App {
+    /// The rows in sight of the filter, as text.
+    fn write_rows(&self, from: Row, to: Row, out: &mut impl Write) -> io::Result<u64> {
+        let visible = self.visible();
+        let (from, to) = (visible.before(from), visible.before(to.saturating_add(1)));
+        // What is blank below the last line was never written.
+        let line = |n: u64| rows::line(self.term(), visible.nth(n));
+        let end = (from..to).rev().find(|n| line(*n).is_some_and(|l| !l.is_blank())).map_or(from, |n| n + 1);
+        for line in (from..end).filter_map(line) {
+            out.write_all(line.text_ref().as_bytes())?;
+            // A line that wraps is one.
+            if !line.wrapped() {
+                out.write_all(b"\n")?;
+            }
+        }
+        out.flush()?;
+        Ok(end - from)
+    }
+
+    fn lend(&mut self, from: Row, to: Row) -> io::Result<String> {
+        let mut file = tempfile::Builder::new().prefix("tapdeck-").suffix(".txt").tempfile()?;
+        self.write_rows(from, to, &mut io::BufWriter::new(&mut file))?;
+        let path = file.path().to_string_lossy().into_owned();
+        self.lent = Some(file);
+        Ok(path)
+    }
+
+    /// Gives rows to a command.
+    pub(super) fn pipe(&mut self, command: &str, from: Row, to: Row) -> Do {
+        match self.lend(from, to) {
+            Ok(path) => script(PIPE, &[command, &path]),
+            Err(e) => self.failed("cannot write the rows to a temporary file", &e),
+        }
+    }
+
+    /// Opens everything in the user's editor, at the row on top.
+    pub(super) fn edit(&mut self) -> Do {
+        let range = rows::range(self.term());
+        let at = self.visible().before(self.top(self.height())) + 1;
+        match self.lend(range.start, range.end) {
+            Ok(path) => script(EDIT, &[&at.to_string(), &path]),
+            Err(e) => self.failed("cannot write the rows to a temporary file", &e),
+        }
+    }
+
+    fn failed(&mut self, what: &str, why: &io::Error) -> Do {
+        self.notify(format!("{what}: {why}"), Mood::Wrong);
+        Do::Nothing
+    }
+
+    /// Saves everything as text. A file that is there stays as it is.
+    pub(super) fn save(&mut self, path: &str) {
+        let range = rows::range(self.term());
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let saved = made.and_then(|file| {
+            let written = self.write_rows(range.start, range.end, &mut io::BufWriter::new(&file));
+            if written.is_err() {
+                // Half of it would look like all of it.
+                let _ = std::fs::remove_file(path);
+            }
+            written
+        });
+        match saved {
+            Ok(rows) => self.notify(format!("{rows} rows are in {path}"), Mood::Going),
+            Err(e) => self.notify(format!("cannot save {path}: {e}"), Mood::Wrong),
+        }
+    }
+
+    /// A command that was given something to read has ended.
+    pub(super) fn take_back(&mut self) {
+        self.lent = None;
+    }
+}
