@@ -11,6 +11,7 @@ mod driver;
 mod glass;
 mod inbox;
 mod launch;
+mod looks;
 pub mod modes;
 mod outer;
 mod player;
@@ -29,8 +30,10 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
+pub use looks::{Sessions, by_session};
 pub use outer::{
-    Keyboard, Outer, Port, PortClosed, Pressed, Signals, Whose, restore_terminal_on_panic, terminal_size,
+    Far, FarInput, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Whose, restore_terminal_on_panic,
+    terminal_size,
 };
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tapdeck_core::Exit;
 
 use super::Stop;
-use crate::processes::{self, Process};
+use crate::looks::by_session;
 use crate::sys::{ChildSetup, InheritedSignals, kill, prepare_child};
 
 /// What to run. The environment is this process's own, byte for byte, unless changed here.
@@ -291,15 +291,14 @@ fn signal_all(members: &[Pid], signals: &[i32]) {
 
 /// The living processes of a session, its leader included, but for those in one of these states.
 fn living(session: Pid, but_in: &[char]) -> Vec<Pid> {
-    let all = processes::all();
+    let all = by_session();
     if all.is_empty() {
+        // No list of processes here.
         return vec![session];
     }
-    let is_its = |pid: &u32| {
-        Process::find(*pid)
-            .is_some_and(|p| p.session == number(session) && !p.is_dead() && !but_in.contains(&p.state))
-    };
-    all.into_iter().filter(is_its).filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).collect()
+    let its = all.get(&number(session)).into_iter().flatten();
+    let its = its.filter(|(_, p)| !p.is_dead() && !but_in.contains(&p.state));
+    its.filter_map(|(pid, _)| Pid::from_raw(i32::try_from(*pid).ok()?)).collect()
 }
 
 /// Whether a thread of this process is waiting in a read from a terminal.

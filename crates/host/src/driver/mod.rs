@@ -273,6 +273,11 @@ impl<B: Backend> Driver<B> {
         if ready.typed {
             self.pump_typed(now)?;
         }
+        if ready.lost
+            && let Some(typed) = self.outer.as_mut().map(Outer::lost)
+        {
+            self.take_typed(typed, now)?;
+        }
         // A backend without a descriptor to wait for is asked on every turn.
         if ready.input {
             self.backend.flush()?;
@@ -315,6 +320,9 @@ impl<B: Backend> Driver<B> {
                 Got::Nothing | Got::Closed => break,
                 _ => {}
             }
+        }
+        if let Some(outer) = &mut self.outer {
+            outer.settle();
         }
         Ok(())
     }
@@ -396,7 +404,12 @@ impl<B: Backend> Driver<B> {
     /// The user's input: to the program first, then to the log.
     fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
         let Some(outer) = &mut self.outer else { return Ok(()) };
-        match outer.read()? {
+        let typed = outer.read()?;
+        self.take_typed(typed, now)
+    }
+
+    fn take_typed(&mut self, typed: Typed, now: Stamp) -> io::Result<()> {
+        match typed {
             Typed::Bytes(bytes) => {
                 if self.gate.stick().driver() != Some(self.local) {
                     // Whoever sits at the terminal may always take over, and does so by typing.
@@ -409,6 +422,7 @@ impl<B: Backend> Driver<B> {
             }
             Typed::Nothing => {}
             Typed::Resized(size) => self.resize(size, now)?,
+            Typed::Signal(signal) => self.forward(signal, now),
             Typed::HungUp => self.hang_up(now),
             Typed::Gone => self.outer_is_gone(),
             Typed::Left => {

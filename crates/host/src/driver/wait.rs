@@ -26,6 +26,8 @@ pub(super) struct Ready {
     pub(super) signals: bool,
     pub(super) typed: bool,
     pub(super) unblocked: bool,
+    /// The far side has hung up, and nothing that it sent before can be taken.
+    pub(super) lost: bool,
 }
 
 impl<B: Backend> Driver<B> {
@@ -69,6 +71,13 @@ impl<B: Backend> Driver<B> {
         }
         let stdin = outer.filter(|_| room).and_then(Outer::stdin_fd).map(|fd| add(fd, PollFlags::IN));
         let stdout = outer.and_then(Outer::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
+        // That the far side has gone matters even while nothing is wanted of it.
+        let far = outer.and_then(Outer::far_fd).map(|(fd, unsent)| {
+            let mut flags = PollFlags::RDHUP;
+            flags.set(PollFlags::IN, room);
+            flags.set(PollFlags::OUT, unsent);
+            add(fd, flags)
+        });
 
         let timeout = deadline.map(|at| {
             let left = Duration::from_nanos(at.saturating_sub(now.mono_ns));
@@ -79,6 +88,8 @@ impl<B: Backend> Driver<B> {
             Err(e) => return Err(e.into()),
         }
         let is_ready = |slot: Option<usize>| slot.is_some_and(|i| !fds[i].revents().is_empty());
+        let far = far.map_or(PollFlags::empty(), |i| fds[i].revents());
+        let hung_up = far.intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
         let due = !outer_blocked && watch.read_at_ns.is_some();
         Ok(Ready {
             output: reads.into_iter().any(is_ready) || due,
@@ -87,8 +98,9 @@ impl<B: Backend> Driver<B> {
             inbox: is_ready(Some(inbox)),
             signals: is_ready(signals),
             // What came during the wait has rung the inbox, and is seen on the next turn without another wait.
-            typed: is_ready(stdin) || typed,
-            unblocked: is_ready(stdout),
+            typed: is_ready(stdin) || typed || far.contains(PollFlags::IN) || (hung_up && room),
+            unblocked: is_ready(stdout) || far.contains(PollFlags::OUT),
+            lost: hung_up && !room,
         })
     }
 

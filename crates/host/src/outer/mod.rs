@@ -1,7 +1,7 @@
 //! The outer terminal: the one that the user sits at, or what stands in for it.
 //!
-//! It is this process's own standard input and output, or a port to somebody elsewhere; whatever it is, bytes pass
-//! through unchanged and without one direction waiting for the other.
+//! It is this process's own standard input and output, or somebody elsewhere, behind a descriptor or at a port; whatever
+//! it is, bytes pass through unchanged and without one direction waiting for the other.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,6 +11,7 @@ use rustix::termios::Termios;
 use tapdeck_core::{Stream, WinSize};
 
 mod channel;
+mod far;
 mod keyboard;
 mod port;
 mod reception;
@@ -19,6 +20,8 @@ mod stdio;
 mod tty;
 
 use crate::inbox::Handle;
+use far::FarSide;
+pub use far::{Far, FarInput};
 pub use keyboard::{Keyboard, Pressed};
 use port::Inside;
 pub use port::{Port, PortClosed, Whose};
@@ -33,6 +36,8 @@ pub(crate) enum Typed {
     Nothing,
     /// The terminal elsewhere has this size from here on.
     Resized(WinSize),
+    /// A signal for whoever has the foreground.
+    Signal(i32),
     End,
     /// The terminal is gone.
     HungUp,
@@ -54,6 +59,7 @@ pub struct Outer(Kind);
 enum Kind {
     Stdio(Box<Stdio>),
     Port(Inside),
+    Far(FarSide),
 }
 
 impl Outer {
@@ -69,10 +75,15 @@ impl Outer {
         (Self(Kind::Port(inside)), port)
     }
 
+    /// An outer side for somebody elsewhere who can be reached through a descriptor.
+    pub fn far(whose: Whose, far: impl Far + 'static) -> Self {
+        Self(Kind::Far(FarSide { far: Box::new(far), whose }))
+    }
+
     fn stdio(&self) -> Option<&Stdio> {
         match &self.0 {
             Kind::Stdio(stdio) => Some(stdio),
-            Kind::Port(_) => None,
+            Kind::Port(_) | Kind::Far(_) => None,
         }
     }
 
@@ -87,6 +98,7 @@ impl Outer {
         match &self.0 {
             Kind::Stdio(stdio) => stdio.is_interactive(),
             Kind::Port(port) => port.whose().types,
+            Kind::Far(side) => side.whose.types,
         }
     }
 
@@ -99,14 +111,14 @@ impl Outer {
     pub(crate) fn take(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Stdio(stdio) => stdio.take(),
-            Kind::Port(_) => Ok(()),
+            Kind::Port(_) | Kind::Far(_) => Ok(()),
         }
     }
 
     pub(crate) fn give_back(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Stdio(stdio) => stdio.give_back(),
-            Kind::Port(_) => Ok(()),
+            Kind::Port(_) | Kind::Far(_) => Ok(()),
         }
     }
 
@@ -132,6 +144,7 @@ impl Outer {
         match &self.0 {
             Kind::Stdio(stdio) => stdio.shows_on_terminal(),
             Kind::Port(port) => port.whose().answers,
+            Kind::Far(side) => side.whose.answers,
         }
     }
 
@@ -145,6 +158,7 @@ impl Outer {
         match &self.0 {
             Kind::Stdio(_) => false,
             Kind::Port(port) => port.has_typed(room),
+            Kind::Far(side) => room && side.far.has_more(),
         }
     }
 
@@ -156,6 +170,7 @@ impl Outer {
         match &self.0 {
             Kind::Stdio(stdio) => stdio.is_blocked(),
             Kind::Port(port) => port.is_blocked(),
+            Kind::Far(side) => side.is_blocked(),
         }
     }
 
@@ -164,6 +179,7 @@ impl Outer {
         match &self.0 {
             Kind::Stdio(stdio) => stdio.backlog(),
             Kind::Port(port) => port.backlog(),
+            Kind::Far(side) => side.far.backlog(),
         }
     }
 
@@ -171,6 +187,7 @@ impl Outer {
         match &mut self.0 {
             Kind::Stdio(stdio) => stdio.read(),
             Kind::Port(port) => Ok(port.read()),
+            Kind::Far(side) => Ok(side.read()),
         }
     }
 
@@ -181,6 +198,10 @@ impl Outer {
                 port.write(stream, bytes);
                 Ok(())
             }
+            Kind::Far(side) => {
+                side.far.write(stream, bytes);
+                Ok(())
+            }
         }
     }
 
@@ -188,6 +209,33 @@ impl Outer {
         match &mut self.0 {
             Kind::Stdio(stdio) => stdio.flush(),
             Kind::Port(_) => Ok(()),
+            Kind::Far(side) => {
+                side.far.flush();
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what was written in one go, where it was not sent at once.
+    pub(crate) fn settle(&mut self) {
+        if let Kind::Far(side) = &mut self.0 {
+            side.far.flush();
+        }
+    }
+
+    /// The far side's descriptor, and whether something waits to be sent through it.
+    pub(crate) fn far_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
+        match &self.0 {
+            Kind::Far(side) => Some((side.far.fd(), side.far.backlog() > 0)),
+            Kind::Stdio(_) | Kind::Port(_) => None,
+        }
+    }
+
+    /// What it means that the far side has hung up, for who cannot read what it sent before.
+    pub(crate) fn lost(&mut self) -> Typed {
+        match &mut self.0 {
+            Kind::Far(side) => side.lost(),
+            Kind::Stdio(_) | Kind::Port(_) => Typed::Nothing,
         }
     }
 
@@ -195,6 +243,7 @@ impl Outer {
         match &mut self.0 {
             Kind::Stdio(stdio) => stdio.abandon(),
             Kind::Port(port) => port.abandon(),
+            Kind::Far(side) => side.far.abandon(),
         }
     }
 }

@@ -1,0 +1,76 @@
+//! Looks at all processes of this machine that whoever needs one at the same time shares.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use crate::processes::{Process, all};
+
+/// All processes by the session that they belong to.
+pub type Sessions = BTreeMap<i32, Vec<(u32, Process)>>;
+
+/// The looks at all processes that were begun and done, and what the last one saw.
+struct Looks {
+    begun: u64,
+    done: u64,
+    under_way: bool,
+    seen: Option<Arc<Sessions>>,
+}
+
+static LOOKS: (Mutex<Looks>, Condvar) =
+    (Mutex::new(Looks { begun: 0, done: 0, under_way: false, seen: None }), Condvar::new());
+
+/// The processes of all sessions, as they were at some moment after this was called. Whoever asks while others do shares
+/// one look with them: a thousand sessions that end together would otherwise look a thousand times at thousands.
+pub fn by_session() -> Arc<Sessions> {
+    let (looks, done) = &LOOKS;
+    let mut state = looks.lock().unwrap_or_else(PoisonError::into_inner);
+    // What is under way may have passed by already what the caller has to see.
+    let wanted = state.begun + 1;
+    while state.done < wanted {
+        if state.under_way {
+            state = done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        state.under_way = true;
+        state.begun += 1;
+        drop(state);
+        let mut seen = Sessions::new();
+        for pid in all() {
+            if let Some(process) = Process::find(pid) {
+                seen.entry(process.session).or_default().push((pid, process));
+            }
+        }
+        state = looks.lock().unwrap_or_else(PoisonError::into_inner);
+        state.under_way = false;
+        state.done = state.begun;
+        state.seen = Some(Arc::new(seen));
+        done.notify_all();
+    }
+    state.seen.clone().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "any process will do")]
+    fn whoever_looks_sees_what_was_there_before_however_many_look() {
+        let look = || {
+            let mut child = std::process::Command::new("sleep").arg("300").spawn().expect("it starts");
+            let session = Process::find(child.id()).expect("it is there").session;
+            let there =
+                by_session().get(&session).is_some_and(|all| all.iter().any(|(p, _)| *p == child.id()));
+            child.kill().and_then(|()| child.wait()).expect("ended");
+            let gone = by_session().get(&session).is_none_or(|all| all.iter().all(|(p, _)| *p != child.id()));
+            (there, gone)
+        };
+        std::thread::scope(|scope| {
+            let all: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| (0..20).map(|_| look()).collect::<Vec<_>>())).collect();
+            for looked in all {
+                assert!(looked.join().expect("no panic").iter().all(|(there, gone)| *there && *gone));
+            }
+        });
+    }
+}
