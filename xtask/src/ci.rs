@@ -96,6 +96,22 @@ pub(crate) fn talk_to_agents(prompts: &str) -> Result<()> {
     }
 }
 
+/// Runs the tests of servers with this many sessions at once, instead of the few of every day.
+pub(crate) fn gather_a_crowd(sessions: &str) -> Result<()> {
+    println!("== {sessions} sessions at a server");
+    let args = ["test", "-p", "tapdeck", "--test", "it", "--", "--test-threads", "1", "--nocapture"];
+    let status = Command::new("cargo")
+        .args(args)
+        .arg("wire_crowd::")
+        .env("TAPDECK_CROWD", sessions)
+        .current_dir(crate::root()?)
+        .status()?;
+    if !status.success() {
+        bail!("the tests with a crowd failed");
+    }
+    Ok(())
+}
+
 fn talk(path: &OsStr, prompts: &str) -> Result<()> {
     println!("== talking to coding agents, {prompts} prompts each");
     let args =

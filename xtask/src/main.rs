@@ -17,9 +17,11 @@ fn main() -> Result<()> {
         ["tidy"] => tidy::run(),
         ["agents"] => ci::talk_to_agents("100"),
         ["agents", prompts] => ci::talk_to_agents(prompts),
+        ["crowd"] => ci::gather_a_crowd("1000"),
+        ["crowd", sessions] => ci::gather_a_crowd(sessions),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        _ => bail!("usage: cargo xtask ci | tidy | agents [PROMPTS] | fuzz [SECONDS]"),
+        _ => bail!("usage: cargo xtask ci | tidy | agents [PROMPTS] | crowd [SESSIONS] | fuzz [SECONDS]"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A connection of either kind.
+//! A connection of any kind.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,6 +14,9 @@ pub enum Conn {
     Unix(UnixStream),
     /// A TCP stream.
     Tcp(TcpStream),
+    /// A TCP stream with TLS on it. It never blocks.
+    #[cfg(feature = "net")]
+    Sealed(Box<crate::net::Sealed>),
     /// A socket to a thread that carries its bytes on.
     #[cfg(feature = "net")]
     Bridge(crate::net::Bridge),
@@ -29,6 +32,9 @@ impl Conn {
         Ok(match self {
             Conn::Unix(s) => Conn::Unix(s.try_clone()?),
             Conn::Tcp(s) => Conn::Tcp(s.try_clone()?),
+            // What is sealed has one state.
+            #[cfg(feature = "net")]
+            Conn::Sealed(_) => return Err(io::ErrorKind::Unsupported.into()),
             // Only who waits for the last byte holds the thread.
             #[cfg(feature = "net")]
             Conn::Bridge(b) => Conn::Unix(b.stream.try_clone()?),
@@ -41,7 +47,7 @@ impl Conn {
             Conn::Unix(s) => socket_peercred(s).ok().map(|peer| peer.pid.as_raw_nonzero().get()),
             Conn::Tcp(_) => None,
             #[cfg(feature = "net")]
-            Conn::Bridge(_) => None,
+            Conn::Sealed(_) | Conn::Bridge(_) => None,
         }
     }
 
@@ -50,6 +56,8 @@ impl Conn {
         let _ = match self {
             Conn::Unix(s) => s.shutdown(how),
             Conn::Tcp(s) => s.shutdown(how),
+            #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.tcp.shutdown(how),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.shutdown(how),
         };
@@ -60,8 +68,39 @@ impl Conn {
             Conn::Unix(s) => s.set_nonblocking(on),
             Conn::Tcp(s) => s.set_nonblocking(on),
             #[cfg(feature = "net")]
+            Conn::Sealed(_) if on => Ok(()),
+            #[cfg(feature = "net")]
+            Conn::Sealed(_) => Err(io::ErrorKind::Unsupported.into()),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.set_nonblocking(on),
         }
+    }
+
+    /// Whether there is something to read of which the descriptor no longer tells.
+    pub(crate) fn has_more(&self) -> bool {
+        match self {
+            #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.has_more(),
+            _ => false,
+        }
+    }
+
+    /// Whether something was taken that is not sent yet: see [`Write::flush`].
+    pub(crate) fn has_unsent(&self) -> bool {
+        match self {
+            #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.has_unsent(),
+            _ => false,
+        }
+    }
+
+    /// Says that nothing more will come from this side.
+    #[cfg(feature = "net")]
+    pub(crate) fn say_goodbye(&mut self) {
+        if let Conn::Sealed(s) = self {
+            s.say_goodbye();
+        }
+        self.shutdown(Shutdown::Write);
     }
 }
 
@@ -70,6 +109,8 @@ impl AsFd for Conn {
         match self {
             Conn::Unix(s) => s.as_fd(),
             Conn::Tcp(s) => s.as_fd(),
+            #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.tcp.as_fd(),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.as_fd(),
         }
@@ -82,6 +123,8 @@ impl Read for Conn {
             Conn::Unix(s) => s.read(buf),
             Conn::Tcp(s) => s.read(buf),
             #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.read(buf),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.read(buf),
         }
     }
@@ -93,6 +136,8 @@ impl Write for Conn {
             Conn::Unix(s) => s.write(buf),
             Conn::Tcp(s) => s.write(buf),
             #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.write(buf),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.write(buf),
         }
     }
@@ -102,11 +147,17 @@ impl Write for Conn {
             Conn::Unix(s) => s.write_vectored(bufs),
             Conn::Tcp(s) => s.write_vectored(bufs),
             #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.write_vectored(bufs),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.write_vectored(bufs),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            #[cfg(feature = "net")]
+            Conn::Sealed(s) => s.flush(),
+            _ => Ok(()),
+        }
     }
 }

@@ -84,7 +84,7 @@ impl Attachment {
 
     /// What to wait at, and whether to wait for room to send as well.
     pub fn wants(&self) -> (BorrowedFd<'_>, bool) {
-        (self.conn.as_fd(), !self.queue.is_empty())
+        (self.conn.as_fd(), !self.queue.is_empty() || self.conn.has_unsent())
     }
 
     /// Bytes that wait to be sent.

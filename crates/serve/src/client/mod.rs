@@ -1,6 +1,6 @@
 //! Clients of a live session: [`Bus`] asks and listens in text, [`Attachment`] has the terminal itself.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 pub use crate::conn::Conn;
 use crate::door::{Address, is_trusted};
+use crate::live::Queue;
 use crate::wire::{self, WireError};
 
 mod attachment;
@@ -68,11 +69,18 @@ pub enum ClientError {
 /// Sends a negotiation, and waits for the answer: `opened`, and what came behind it. The connection does not block from
 /// here on.
 fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Value, Vec<u8>), ClientError> {
-    conn.set_nonblocking(false)?;
-    conn.write_all(&wire::framed(request))?;
     conn.set_nonblocking(true)?;
+    let mut queue = Queue::default();
+    queue.push(wire::framed(request));
     let mut inbox = Vec::new();
     loop {
+        // Who refuses before having heard everything has still something to say.
+        match queue.flush(conn) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                queue = Queue::default();
+            }
+            other => other?,
+        }
         match wire::take_answer(&mut inbox) {
             Ok(Some(chunk)) => {
                 let opened = wire::parse_object(&chunk.payload);
@@ -84,10 +92,12 @@ fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Val
             }
             Err(e) => return Err(ClientError::Nonsense(e.to_string())),
         }
-        let mut fds = [PollFd::new(&*conn, PollFlags::IN)];
+        let mut flags = PollFlags::IN;
+        flags.set(PollFlags::OUT, !queue.is_empty() || conn.has_unsent());
+        let mut fds = [PollFd::new(&*conn, flags)];
         let limit =
             Timespec { tv_sec: at_most.as_secs().cast_signed(), tv_nsec: i64::from(at_most.subsec_nanos()) };
-        if poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {
+        if !conn.has_more() && poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {
             return Err(ClientError::Late(at_most));
         }
         let mut piece = [0; 4096];

@@ -28,6 +28,8 @@ pub struct FarProgram {
     conn: Conn,
     queue: Queue,
     decoder: Decoder,
+    /// Where bytes are read to.
+    buf: Box<[u8]>,
     /// What was read and found no room.
     held: Option<(Stream, Bytes)>,
     /// There may be more to read that the connection does not tell of.
@@ -49,6 +51,7 @@ impl FarProgram {
             queue: Queue::default(),
             more: !rest.is_empty(),
             decoder,
+            buf: vec![0; READ].into(),
             held: None,
             terminal: wanted.tty.is_some(),
             exit: None,
@@ -77,14 +80,12 @@ impl FarProgram {
 
     /// Reads from the connection; says whether something came.
     fn fill(&mut self) -> io::Result<bool> {
-        let buf = self.decoder.buffer();
-        let start = buf.len();
-        buf.resize(start + READ, 0);
-        let read = self.conn.read(&mut buf[start..]);
-        buf.truncate(start + *read.as_ref().unwrap_or(&0));
-        match read {
+        match self.conn.read(&mut self.buf) {
             Ok(0) => Err(self.lost()),
-            Ok(_) => Ok(true),
+            Ok(n) => {
+                self.decoder.buffer().extend_from_slice(&self.buf[..n]);
+                Ok(true)
+            }
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Err(self.lost()),
             Err(e) => Err(e),
@@ -104,8 +105,8 @@ impl Backend for FarProgram {
             readable: [fd, None],
             writable: fd,
             exit: None,
-            read_at_ns: self.more.then_some(0),
-            unsent: !self.queue.is_empty(),
+            read_at_ns: (self.more || self.conn.has_more()).then_some(0),
+            unsent: !self.queue.is_empty() || self.conn.has_unsent(),
         }
     }
 

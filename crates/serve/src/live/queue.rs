@@ -47,7 +47,10 @@ impl Queue {
                 Err(e) => return Err(e),
             }
         }
-        Ok(())
+        match conn.flush() {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            other => other,
+        }
     }
 
     fn advance(&mut self, mut n: usize) {

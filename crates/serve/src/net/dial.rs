@@ -1,5 +1,6 @@
-//! The client's side of every transport but the Unix socket: a thread of its own with a small runtime carries bytes
-//! between the server and a pair of sockets, so that clients need no runtime and know one kind of connection.
+//! The client's side of every transport but the Unix socket: a thread of its own with a small runtime reaches the server.
+//! What is a descriptor from then on is handed over as that; for everything else the thread carries bytes between the
+//! server and a pair of sockets, so that clients need no runtime.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use super::endpoint::{Endpoint, Transport, authority};
 use super::identity::ALPN;
 use super::messages::{self, Message};
 use super::trust::{Expected, Trust};
-use super::{quic, tls, wt};
+use super::{Sealed, presence, quic, tls, wt};
 use crate::client::{ClientError, Conn};
 
 /// How long a server may take to be reached.
@@ -68,9 +69,9 @@ pub fn dial(
         let _ = say_done.send(());
     })?;
     let bridge = Bridge { stream: ours, _done: Done(done) };
-    loop {
+    let own = loop {
         match told.recv_timeout(GLANCE) {
-            Ok(Ok(())) => break,
+            Ok(Ok(conn)) => break conn,
             Ok(Err(e)) => {
                 return Err(match trust.complaint(&place, &expected) {
                     Some(complaint) => ClientError::Denied(complaint),
@@ -83,9 +84,9 @@ pub fn dial(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(ClientError::Ended),
         }
-    }
+    };
     let note = trust.remember(&place, &expected)?;
-    Ok(Dialled { conn: Conn::Bridge(bridge), note })
+    Ok(Dialled { conn: own.unwrap_or(Conn::Bridge(bridge)), note })
 }
 
 /// A socket to the thread that carries its bytes on.
@@ -117,6 +118,12 @@ struct Way {
 type Reading = Box<dyn AsyncRead + Unpin + Send>;
 type Writing = Box<dyn AsyncWrite + Unpin + Send>;
 
+/// What was reached: something that needs no runtime, or a stream that does.
+enum Reached {
+    Conn(Box<Conn>),
+    Stream(Stream),
+}
+
 /// A stream, and what has to be closed behind it.
 struct Stream {
     reader: Reading,
@@ -126,17 +133,33 @@ struct Stream {
 
 enum Behind {
     Nothing,
-    Quic(quinn::Endpoint),
+    Quic(quinn::Endpoint, quinn::Connection),
     WebTransport(
         Box<(wtransport::Endpoint<wtransport::endpoint::endpoint_side::Client>, wtransport::Connection)>,
     ),
 }
 
-async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Result<()>>) {
+impl Behind {
+    /// Ready when the server's process is gone without a word.
+    async fn gone(&self) {
+        match self {
+            Behind::Nothing => std::future::pending().await,
+            Behind::Quic(_, connection) => presence::gone(connection.remote_address()).await,
+            Behind::WebTransport(both) => presence::gone(both.1.remote_address()).await,
+        }
+    }
+}
+
+/// Reaches the server, and carries its bytes if somebody has to; says so with the connection that needs nobody, if any.
+async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Result<Option<Conn>>>) {
     let reached = timeout(REACH, reach(&way)).await;
     let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
     let stream = match reached.unwrap_or_else(|_| Err(late())) {
-        Ok(stream) => stream,
+        Ok(Reached::Conn(conn)) => {
+            let _ = tell.send(Ok(Some(*conn)));
+            return;
+        }
+        Ok(Reached::Stream(stream)) => stream,
         Err(e) => {
             let _ = tell.send(Err(e));
             return;
@@ -149,10 +172,11 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
             return;
         }
     };
-    let _ = tell.send(Ok(()));
+    let _ = tell.send(Ok(None));
     let Stream { mut reader, mut writer, behind } = stream;
     let (mut from_near, mut to_near) = near.into_split();
     tokio::select! {
+        () = behind.gone() => {}
         _ = copy(&mut reader, &mut to_near) => {}
         _ = copy(&mut from_near, &mut writer) => {
             // Whoever is here has gone; that is said, and then it is over.
@@ -162,7 +186,7 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
     drop((reader, writer));
     match behind {
         Behind::Nothing => {}
-        Behind::Quic(endpoint) => {
+        Behind::Quic(endpoint, _) => {
             endpoint.close(0u32.into(), b"");
             let _ = timeout(GOODBYE, endpoint.wait_idle()).await;
         }
@@ -183,7 +207,7 @@ where
     tokio::io::copy_buf(&mut from, to).await.map(drop)
 }
 
-async fn reach(way: &Way) -> io::Result<Stream> {
+async fn reach(way: &Way) -> io::Result<Reached> {
     let (host, port) = (way.host.clone(), way.port);
     let found = tokio::task::spawn_blocking(move || Endpoint::resolve(&host, port)).await;
     let mut last = Err(io::ErrorKind::NotFound.into());
@@ -196,12 +220,12 @@ async fn reach(way: &Way) -> io::Result<Stream> {
     last
 }
 
-async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Stream> {
-    match way.transport {
+async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Reached> {
+    let stream = match way.transport {
         Transport::Tls => {
-            let stream = over_tls(way, address, &[ALPN]).await?;
-            let (reader, writer) = tokio::io::split(stream);
-            Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind: Behind::Nothing })
+            let (tcp, tls) = over_tls(way, address, &[ALPN]).await?.into_inner();
+            let sealed = Sealed::new(tcp.into_std()?, tls)?;
+            return Ok(Reached::Conn(Box::new(Conn::Sealed(Box::new(sealed)))));
         }
         Transport::Wss => over_ws(way, "wss", over_tls(way, address, &[b"http/1.1"]).await?).await,
         Transport::Ws if !address.ip().is_loopback() => Err(io::Error::new(
@@ -218,7 +242,7 @@ async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Stream> {
             let connecting = endpoint.connect(address, &way.host).map_err(io::Error::other)?;
             let connection = connecting.await.map_err(io::Error::other)?;
             let (writer, reader) = connection.open_bi().await.map_err(io::Error::other)?;
-            let behind = Behind::Quic(endpoint);
+            let behind = Behind::Quic(endpoint, connection);
             Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind })
         }
         Transport::WebTransport => {
@@ -226,7 +250,7 @@ async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Stream> {
             let config = wtransport::ClientConfig::builder()
                 .with_bind_address(quic::any(address))
                 .with_custom_tls(tls);
-            let config = config.keep_alive_interval(Some(Duration::from_secs(3))).build();
+            let config = config.keep_alive_interval(Some(Duration::from_secs(10))).build();
             let endpoint = wtransport::Endpoint::client(config)?;
             let url = format!("https://{}{}", authority(&way.host, way.port), wt::PATH);
             let connection = endpoint.connect(url).await.map_err(io::Error::other)?;
@@ -235,7 +259,8 @@ async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Stream> {
             let behind = Behind::WebTransport(Box::new((endpoint, connection)));
             Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind })
         }
-    }
+    };
+    stream.map(Reached::Stream)
 }
 
 async fn over_tls(

@@ -1,9 +1,10 @@
 //! The tty wire over the network: sessions that are opened, driven and watched from elsewhere.
 //!
 //! A session that is opened here is an ordinary one: a driver on a thread of its own, a log, a model, doors; it is on
-//! the list of live sessions and can be attached and recorded. The async runtime only carries bytes
-//! between a stream and that session's [`Port`](tapdeck_host::Port). [`serve_stream`] serves one session over any
-//! stream; each transport is a file that makes streams and nothing else.
+//! the list of live sessions and can be attached and recorded. Where a transport is a descriptor (Unix socket, TLS), the
+//! async runtime only negotiates, and the session's own thread serves its client; otherwise it carries bytes between a
+//! stream and that session's [`Port`](tapdeck_host::Port). [`serve_stream`] serves one session over any stream; each
+//! transport is a file that makes streams and nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,8 +26,12 @@ mod attach;
 mod dial;
 mod endpoint;
 mod identity;
+mod line;
+mod lobby;
 pub(crate) mod messages;
+mod presence;
 mod quic;
+mod sealed;
 mod session;
 mod tls;
 mod trust;
@@ -36,6 +41,7 @@ mod wt;
 pub use dial::{Bridge, Dialled, dial};
 pub use endpoint::{Endpoint, EndpointError, Transport};
 pub use identity::Identity;
+pub use sealed::Sealed;
 pub use session::{Client, serve_stream};
 pub use trust::Trust;
 
@@ -242,6 +248,7 @@ impl Server {
 pub struct Running {
     runtime: tokio::runtime::Runtime,
     server: Arc<Server>,
+    quic: Mutex<Vec<quic::Running>>,
 }
 
 /// Where a server listens.
@@ -269,9 +276,13 @@ fn page(
 ) -> io::Result<()> {
     let acceptor = identity.map(|i| i.server_config(&[b"http/1.1"])).transpose()?;
     let acceptor = acceptor.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
-    tls::accept_all(server, listener, move |server, stream| {
-        let (acceptor, site) = (acceptor.clone(), site.clone());
+    let seats = Arc::new(Semaphore::new(server.limits.connections));
+    tls::accept_all(listener, move |stream| {
+        let (server, acceptor, site) = (Arc::clone(&server), acceptor.clone(), site.clone());
+        // Who finds no seat is sent away at once, and may come again.
+        let seat = Arc::clone(&seats).try_acquire_owned();
         async move {
+            let Ok(_seat) = seat else { return };
             match acceptor {
                 None => crate::web::serve_stream(&site, stream).await,
                 Some(acceptor) => {
@@ -318,7 +329,7 @@ impl Running {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().thread_name("tapdeck-net").enable_all().build()?;
         watch_tokens(Arc::clone(&server))?;
-        Ok(Self { runtime, server })
+        Ok(Self { runtime, server, quic: Mutex::default() })
     }
 
     /// Serves those who come through this door.
@@ -364,7 +375,12 @@ impl Running {
                 tls::listen(server, listener, identity)?;
                 (bound, None)
             }
-            Transport::Quic => (quic::listen(server, address, identity)?, None),
+            Transport::Quic => {
+                let running = quic::listen(&server, address, identity)?;
+                let bound = running.at();
+                self.quic.lock().unwrap_or_else(PoisonError::into_inner).push(running);
+                (bound, None)
+            }
             Transport::WebTransport => wt::listen(server, address, Arc::clone(identity))?,
             Transport::Ws | Transport::Wss => {
                 let listener = tls::bind(address)?;
@@ -399,6 +415,9 @@ impl Running {
     /// Ends all sessions and stops.
     pub fn stop(self) {
         self.runtime.block_on(self.server.end_sessions(FAREWELL));
+        for quic in self.quic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            self.runtime.block_on(quic.stop());
+        }
         self.runtime.shutdown_timeout(Duration::from_secs(1));
     }
 }

@@ -7,19 +7,25 @@ use std::time::Duration;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{EndpointConfig, MtuDiscoveryConfig, TokioRuntime, TransportConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::identity::{ALPN, Identity};
-use super::{Peer, Server, serve_stream};
+use super::lobby::{Lobby, Visitor};
+use super::session::serve_stream_of;
+use super::{Peer, Server, presence};
 
 /// Sessions over one connection.
 const STREAMS: u32 = 4096;
 /// What may be under way on one stream that its reader has not taken.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// How long a silent peer counts as there, and how often it is asked. One on this machine is never out of reach, so its
-/// silence means that it is gone.
-const IDLE: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(2)];
-const ALIVE: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(400)];
+/// How long a silent peer elsewhere counts as there, and how often it is asked. About one on this machine something
+/// better is known than its silence: see [`presence`].
+const IDLE: Duration = Duration::from_secs(30);
+const ALIVE: Duration = Duration::from_secs(10);
+/// How long it may take to tell everybody that the server ends.
+const GOODBYE: Duration = Duration::from_millis(300);
 /// Packets may grow to what a network of large frames carries, where the way allows.
 const PACKET: u16 = 8952;
 /// With this many connections half open, a client first has to show that its address is its own.
@@ -27,14 +33,17 @@ const CROWD: usize = 64;
 
 /// How connections to this address are carried.
 pub(super) fn transport(peer: SocketAddr) -> Arc<TransportConfig> {
-    let local = usize::from(peer.ip().is_loopback());
     let mut config = TransportConfig::default();
     config.max_concurrent_bidi_streams(STREAMS.into());
     // HTTP/3 needs a few; the wire itself none.
     config.max_concurrent_uni_streams(16u32.into());
     config.stream_receive_window(STREAM_WINDOW.into());
-    config.max_idle_timeout(IDLE[local].try_into().ok());
-    config.keep_alive_interval(Some(ALIVE[local]));
+    if peer.ip().is_loopback() {
+        config.max_idle_timeout(None);
+    } else {
+        config.max_idle_timeout(IDLE.try_into().ok());
+        config.keep_alive_interval(Some(ALIVE));
+    }
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(PACKET);
     config.mtu_discovery_config(Some(discovery));
@@ -55,52 +64,114 @@ fn config(tls: rustls::ServerConfig, peer: SocketAddr) -> io::Result<quinn::Serv
     Ok(config)
 }
 
-/// Serves those who come to this port; returns where it is.
-pub(super) fn listen(
-    server: Arc<Server>,
-    address: SocketAddr,
-    identity: &Identity,
-) -> io::Result<SocketAddr> {
+/// A port with those who come to it.
+pub(super) struct Running {
+    endpoint: quinn::Endpoint,
+    at: SocketAddr,
+}
+
+impl Running {
+    /// Where it is.
+    pub(super) fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Tells everybody that it is over.
+    pub(super) async fn stop(self) {
+        self.endpoint.close(0u32.into(), b"the server ends");
+        let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
+    }
+}
+
+/// Serves those who come to this port, on a thread of its own: what a datagram brings passes through several tasks, and
+/// each of them could otherwise wait for another thread to wake.
+pub(super) fn listen(server: &Arc<Server>, address: SocketAddr, identity: &Identity) -> io::Result<Running> {
     let far: SocketAddr = (std::net::Ipv4Addr::UNSPECIFIED, 0).into();
     let near: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
     let usual = config(identity.server_config(&[ALPN])?, far)?;
     let local = Arc::new(config(identity.server_config(&[ALPN])?, near)?);
     let socket = std::net::UdpSocket::bind(address)?;
-    let endpoint = quinn::Endpoint::new(endpoint_config(), Some(usual), socket, Arc::new(TokioRuntime))?;
-    let bound = endpoint.local_addr()?;
-    tokio::spawn(async move {
-        while let Some(incoming) = endpoint.accept().await {
-            let Ok(seat) = Arc::clone(&server.connections).try_acquire_owned() else {
-                incoming.refuse();
-                continue;
-            };
-            if endpoint.open_connections() > CROWD && !incoming.remote_address_validated() {
-                // It may have been validated meanwhile, which is as good.
-                let _ = incoming.retry();
-                continue;
-            }
-            let accepted = if incoming.remote_address().ip().is_loopback() {
-                incoming.accept_with(Arc::clone(&local))
-            } else {
-                incoming.accept()
-            };
-            let Ok(connecting) = accepted else { continue };
-            let server = Arc::clone(&server);
-            tokio::spawn(async move {
-                if let Ok(Ok(connection)) = timeout(server.limits.hello, connecting).await {
-                    serve_connection(&server, connection).await;
-                }
-                drop(seat);
-            });
-        }
-    });
-    Ok(bound)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let endpoint = {
+        let _runtime = runtime.enter();
+        quinn::Endpoint::new(endpoint_config(), Some(usual), socket, Arc::new(TokioRuntime))?
+    };
+    let running = Running { at: endpoint.local_addr()?, endpoint: endpoint.clone() };
+    let lobby = Lobby::new(server);
+    let thread = std::thread::Builder::new().name("tapdeck-quic".into());
+    thread.spawn(move || runtime.block_on(accept_all(&endpoint, &lobby, &local)))?;
+    Ok(running)
 }
 
-/// Serves every stream of a connection, until there is no connection.
-async fn serve_connection(server: &Arc<Server>, connection: quinn::Connection) {
-    while let Ok((writer, reader)) = connection.accept_bi().await {
-        tokio::spawn(serve_stream(Arc::clone(server), reader, writer, Peer::Stranger));
+async fn accept_all(endpoint: &quinn::Endpoint, lobby: &Arc<Lobby>, local: &Arc<quinn::ServerConfig>) {
+    while let Some(incoming) = endpoint.accept().await {
+        if endpoint.open_connections() > CROWD && !incoming.remote_address_validated() {
+            // It may have been validated meanwhile, which is as good.
+            let _ = incoming.retry();
+            continue;
+        }
+        let accepted = if incoming.remote_address().ip().is_loopback() {
+            incoming.accept_with(Arc::clone(local))
+        } else {
+            incoming.accept()
+        };
+        let Ok(connecting) = accepted else { continue };
+        tokio::spawn(Arc::clone(lobby).visit(async move |server, visitor| {
+            if let Ok(Ok(connection)) = timeout(server.limits.hello, connecting).await {
+                serve_connection(&server, &connection, &visitor).await;
+            }
+        }));
+    }
+    endpoint.wait_idle().await;
+}
+
+/// Serves every stream of a connection, until there is no connection. With it go the sessions that it brought.
+async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, visitor: &Visitor) {
+    serve_streams(server, visitor, connection.remote_address(), || connection.accept_bi()).await;
+    connection.close(0u32.into(), b"");
+}
+
+/// Serves all streams that come, until no more can come, nobody is there any more, or nobody has said in time what they
+/// want. Those that are left end then.
+pub(super) async fn serve_streams<A, F, W, R, E>(
+    server: &Arc<Server>,
+    visitor: &Visitor,
+    peer: SocketAddr,
+    accept: A,
+) where
+    A: Fn() -> F,
+    F: Future<Output = Result<(W, R), E>>,
+    W: AsyncWrite + Unpin + Send + 'static,
+    R: AsyncRead + Unpin + Send + 'static,
+{
+    let mut streams = JoinSet::new();
+    let gone = std::pin::pin!(presence::gone(peer));
+    let all = async {
+        let silent = tokio::time::sleep(server.limits.hello);
+        let mut silent = std::pin::pin!(silent);
+        loop {
+            tokio::select! {
+                accepted = accept() => {
+                    let Ok((writer, reader)) = accepted else { return };
+                    let (server, visitor) = (Arc::clone(server), visitor.clone());
+                    streams.spawn(async move {
+                        serve_stream_of(server, reader, writer, Peer::Stranger, || visitor.admit()).await;
+                    });
+                }
+                Some(_) = streams.join_next() => {}
+                () = &mut silent, if !visitor.is_admitted() => {
+                    if streams.is_empty() {
+                        return;
+                    }
+                    // What was begun in time is still answered.
+                    silent.set(tokio::time::sleep(server.limits.hello));
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = gone => {}
+        () = all => {}
     }
 }
 

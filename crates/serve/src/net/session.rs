@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tapdeck_core::{Exit, Stream};
+use tapdeck_core::{Exit, Stream, WinSize};
 use tapdeck_host::{Handle, Outer, Port, Whose, signals};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::line::Line;
 use super::{Opened, Pass, Peer, Refusal, Server, Sessions, attach};
 use crate::live::exit_json;
 use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, Tty, Wanted, size_of};
@@ -27,12 +28,27 @@ const UNREAD: u64 = 1 << 20;
 const SLICES: usize = 64;
 
 /// Serves one session over a stream, to its end. Nothing the other side does can harm anybody but its own session.
-pub async fn serve_stream<R, W>(server: Arc<Server>, mut reader: R, mut writer: W, peer: Peer)
+pub async fn serve_stream<R, W>(server: Arc<Server>, reader: R, writer: W, peer: Peer)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    let refusal = match negotiate(&server, &mut reader, peer).await {
+    serve_stream_of(server, reader, writer, peer, || Ok(())).await;
+}
+
+/// The same for somebody who has to be admitted first, once they have shown what they want and may have it.
+pub(super) async fn serve_stream_of<R, W>(
+    server: Arc<Server>,
+    mut reader: R,
+    mut writer: W,
+    peer: Peer,
+    admit: impl FnOnce() -> Result<(), Refusal>,
+) where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
+{
+    let negotiated = negotiate(&server, &mut reader, peer).await;
+    let refusal = match negotiated.and_then(|n| admit().map(|()| n)) {
         Ok(None) => return,
         Ok(Some((wanted, pass))) => {
             let revoked = server.revoked(&pass);
@@ -50,6 +66,15 @@ where
         }
         Err(refusal) => refusal,
     };
+    refuse(&refusal, reader, &mut writer).await;
+}
+
+/// Tells the client that it does not get what it wants.
+pub(super) async fn refuse<R, W>(refusal: &Refusal, reader: R, writer: &mut W)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
     let _ = timeout(LAST_WORDS, async {
         writer.write_all(&refusal.framed()).await?;
         writer.shutdown().await?;
@@ -60,7 +85,7 @@ where
 }
 
 /// Does something until it is done, or until it may not be done any more.
-async fn until(stop: impl Future<Output = ()>, work: impl Future<Output = ()>) {
+pub(super) async fn until(stop: impl Future<Output = ()>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = stop => {}
         () = work => {}
@@ -68,7 +93,11 @@ async fn until(stop: impl Future<Output = ()>, work: impl Future<Output = ()>) {
 }
 
 /// What the client wants and may have; nothing, if it went without a word.
-async fn negotiate<R>(server: &Server, reader: &mut R, peer: Peer) -> Result<Option<(Wanted, Pass)>, Refusal>
+pub(super) async fn negotiate<R>(
+    server: &Server,
+    reader: &mut R,
+    peer: Peer,
+) -> Result<Option<(Wanted, Pass)>, Refusal>
 where
     R: AsyncRead + Unpin,
 {
@@ -112,31 +141,37 @@ struct Session {
     over: oneshot::Receiver<Result<Exit, Refusal>>,
 }
 
-/// Starts a session on a thread of its own.
-async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> {
+/// Who is at the other side of a session.
+pub(super) fn whose(wanted: &Wanted) -> Whose {
+    let tty = wanted.tty.as_ref();
+    Whose { types: tty.is_some(), answers: tty.is_some_and(|t: &Tty| t.answers), stays: wanted.detached }
+}
+
+/// Starts a session on a thread of its own, which tells the client what becomes of it.
+pub(super) fn start(
+    server: &Arc<Server>,
+    wanted: Wanted,
+    outer: Outer,
+    teller: Teller,
+) -> Result<(), Refusal> {
     let full = |_| Refusal::new("too_many_sessions", "the server has as many sessions as it may have");
     let permit = Arc::clone(&server.sessions).try_acquire_owned().map_err(full)?;
-    let tty = wanted.tty.as_ref();
-    let (outer, port) = Outer::port(Whose {
-        types: tty.is_some(),
-        answers: tty.is_some_and(|t: &Tty| t.answers),
-        stays: wanted.detached,
-    });
+    let mut client =
+        Client { teller, running: Arc::clone(&server.running), number: None, permit: Some(permit) };
+    let own = Arc::clone(server);
+    let thread = std::thread::Builder::new().name("tapdeck-session".into());
+    let run = move || own.desk.run(&wanted, outer, &mut client);
+    let failed = |e| Refusal::new("allocate_failed", format!("no thread for another session: {e}"));
+    thread.spawn(run).map(drop).map_err(failed)
+}
+
+/// Opens a session for a stream.
+async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> {
+    let (outer, port) = Outer::port(whose(&wanted));
     let (tell_opened, opened) = oneshot::channel();
     let (tell_over, over) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("tapdeck-session".into());
-    let own = Arc::clone(server);
-    let mut client = Client {
-        opened: Some(tell_opened),
-        over: Some(tell_over),
-        running: Arc::clone(&server.running),
-        number: None,
-        permit: Some(permit),
-    };
-    let run = move || own.desk.run(&wanted, outer, &mut client);
-    if let Err(e) = thread.spawn(run) {
-        return Err(Refusal::new("allocate_failed", format!("no thread for another session: {e}")));
-    }
+    let teller = Teller::Task { opened: Some(tell_opened), over: Some(tell_over) };
+    start(server, wanted, outer, teller)?;
     match opened.await {
         Ok(opened) => Ok(Session { port, opened, over }),
         // The way to say so was dropped unused.
@@ -149,38 +184,79 @@ async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> 
 
 /// Whoever had a session opened, as the thread that runs it sees them.
 pub struct Client {
-    opened: Option<oneshot::Sender<Opened>>,
-    over: Option<oneshot::Sender<Result<Exit, Refusal>>>,
+    teller: Teller,
     running: Arc<Sessions>,
     number: Option<u64>,
     /// Held while there is anything of the session.
     permit: Option<OwnedSemaphorePermit>,
 }
 
+/// How they are told what becomes of it.
+pub(super) enum Teller {
+    /// By the task that carries their bytes.
+    Task { opened: Option<oneshot::Sender<Opened>>, over: Option<oneshot::Sender<Result<Exit, Refusal>>> },
+    /// Through the line at which the session serves them itself.
+    Line(Option<Line>),
+}
+
 impl Client {
     /// The session runs.
     pub fn opened(&mut self, opened: Opened) {
         self.number = Some(self.running.add(opened.handle.clone()));
-        // They may be gone already.
-        let _ = self.opened.take().map(|tell| tell.send(opened));
+        match &mut self.teller {
+            // They may be gone already.
+            Teller::Task { opened: tell, .. } => drop(tell.take().map(|tell| tell.send(opened))),
+            Teller::Line(line) => drop(line.as_ref().map(|line| line.say(&hello(&opened.id)))),
+        }
     }
 
     /// It has ended, or could not be started.
     pub fn over(&mut self, outcome: Result<Exit, Refusal>) {
-        if let Some(number) = self.number.take() {
-            self.running.lock().remove(&number);
-        } else {
+        let ran = self.number.take();
+        match ran {
+            Some(number) => drop(self.running.lock().remove(&number)),
             // There never was one: whoever is told so may ask for another at once.
-            self.permit = None;
+            None => self.permit = None,
         }
-        let _ = self.over.take().map(|tell| tell.send(outcome));
-        self.opened = None;
+        match &mut self.teller {
+            Teller::Task { opened, over } => {
+                let _ = over.take().map(|tell| tell.send(outcome));
+                *opened = None;
+            }
+            Teller::Line(line) => {
+                if let Some(line) = line.take() {
+                    match (ran, outcome) {
+                        (None, Err(refusal)) => line.end(refusal.framed()),
+                        (_, outcome) => line.end(wire::control(&last_word(outcome))),
+                    }
+                }
+            }
+        }
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.over(Err(Refusal::new("internal", "the session broke down")));
+        self.over(Err(match self.number {
+            Some(_) => Refusal::new("internal", "the session broke down"),
+            None => Refusal::new("allocate_failed", "the session could not be started"),
+        }));
+    }
+}
+
+fn hello(id: &str) -> Value {
+    json!({"type": "opened", "session": id})
+}
+
+/// How it ended, as it is told to whoever had it opened.
+fn last_word(outcome: Result<Exit, Refusal>) -> Value {
+    match outcome {
+        Ok(exit) => {
+            let mut control = exit_json(exit);
+            control["type"] = json!("exit");
+            control
+        }
+        Err(refusal) => json!({"type": "error", "message": refusal.message}),
     }
 }
 
@@ -192,8 +268,9 @@ impl Session {
         W: AsyncWrite + Unpin,
     {
         let Session { port, opened, over } = self;
-        let hello = json!({"type": "opened", "session": opened.id});
-        if writer.write_all(&wire::control(&hello)).await.is_err() || writer.flush().await.is_err() {
+        if writer.write_all(&wire::control(&hello(&opened.id))).await.is_err()
+            || writer.flush().await.is_err()
+        {
             return;
         }
         // What is wrong with what came is said in between the output.
@@ -201,15 +278,8 @@ impl Session {
         tokio::select! {
             () = take_input(reader, &port, &opened.handle, complain) => {}
             sent = send_output(&mut writer, &port, complaints) => if sent.is_ok() {
-                let last = match over.await {
-                    Ok(Ok(exit)) => {
-                        let mut control = exit_json(exit);
-                        control["type"] = json!("exit");
-                        control
-                    }
-                    Ok(Err(refusal)) => json!({"type": "error", "message": refusal.message}),
-                    Err(_) => json!({"type": "error", "message": "the session broke down"}),
-                };
+                let broken = |_| Err(Refusal::new("internal", "the session broke down"));
+                let last = last_word(over.await.unwrap_or_else(broken));
                 let _ = timeout(LAST_WORDS, async {
                     writer.write_all(&wire::control(&last)).await?;
                     writer.shutdown().await
@@ -226,8 +296,6 @@ where
     R: AsyncRead + Unpin,
 {
     let mut decoder = Decoder::default();
-    let error =
-        |about: Option<&str>, message: &str| json!({"type": "error", "about": about, "message": message});
     loop {
         match decoder.next() {
             Ok(None) => {
@@ -243,17 +311,21 @@ where
                 }
                 port.push(bytes);
             }
-            Ok(Some(Piece::Control(control))) => {
-                if let Err(message) = obey(port, handle, &control) {
-                    let _ = complain.send(error(control["type"].as_str(), &message)).await;
+            Ok(Some(Piece::Control(control))) => match Wish::of(&control) {
+                Ok(Wish::Resize(size)) => port.resize(size),
+                Ok(Wish::Signal(signal)) => handle.signal(signal),
+                Ok(Wish::End) => port.end_input(),
+                Ok(Wish::Unknown) => {}
+                Err(message) => {
+                    let _ = complain.send(complaint(control["type"].as_str(), &message)).await;
                 }
-            }
+            },
             Ok(Some(Piece::Bytes(..))) => {
-                let _ = complain.send(error(None, "output comes from the program")).await;
+                let _ = complain.send(complaint(None, "output comes from the program")).await;
                 return tokio::time::sleep(BREATH).await;
             }
             Err(e) => {
-                let _ = complain.send(error(None, &e.to_string())).await;
+                let _ = complain.send(complaint(None, &e.to_string())).await;
                 // Time to hear it.
                 return tokio::time::sleep(BREATH).await;
             }
@@ -261,20 +333,32 @@ where
     }
 }
 
-fn obey(port: &Port, handle: &Handle, control: &Value) -> Result<(), String> {
-    match control["type"].as_str() {
-        Some("resize") => {
-            port.resize(size_of(control).ok_or("a size has cols and rows")?);
-        }
-        Some("signal") => {
-            let name = control["name"].as_str().unwrap_or("");
-            handle.signal(signals::number(name).ok_or_else(|| format!("no signal is called {name:?}"))?);
-        }
-        Some("eof") => port.end_input(),
-        // Whatever else there may be one day.
-        _ => {}
+/// What is wrong with what came, as it is told to whoever sent it.
+pub(super) fn complaint(about: Option<&str>, message: &str) -> Value {
+    json!({"type": "error", "about": about, "message": message})
+}
+
+/// What a client may say beside the bytes it types.
+pub(super) enum Wish {
+    Resize(WinSize),
+    Signal(i32),
+    End,
+    /// Whatever else there may be one day.
+    Unknown,
+}
+
+impl Wish {
+    pub(super) fn of(control: &Value) -> Result<Self, String> {
+        Ok(match control["type"].as_str() {
+            Some("resize") => Self::Resize(size_of(control).ok_or("a size has cols and rows")?),
+            Some("signal") => {
+                let name = control["name"].as_str().unwrap_or("");
+                Self::Signal(signals::number(name).ok_or_else(|| format!("no signal is called {name:?}"))?)
+            }
+            Some("eof") => Self::End,
+            _ => Self::Unknown,
+        })
     }
-    Ok(())
 }
 
 /// Sends what the program writes, as it writes it.
@@ -298,7 +382,7 @@ where
     }
 }
 
-fn kind_of(stream: Stream) -> ChunkKind {
+pub(super) fn kind_of(stream: Stream) -> ChunkKind {
     match stream {
         Stream::Out => ChunkKind::Stdout,
         Stream::Err => ChunkKind::Stderr,

@@ -4,14 +4,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::identity::{ALPN, Identity};
+use super::line::serve_whole;
+use super::lobby::Lobby;
 use super::session::BREATH;
-use super::{Peer, Server, serve_stream};
+use super::{Peer, Server};
 
 /// A port, bound.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -23,35 +25,29 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves those who come to this port.
 pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Identity) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(&[ALPN])?));
-    accept_all(server, listener, move |server, stream| {
+    let lobby = Lobby::new(&server);
+    accept_all(listener, move |stream| {
         let acceptor = acceptor.clone();
-        async move {
+        Arc::clone(&lobby).visit(async move |server, visitor| {
             let Some(stream) = hands_shaken(&server, acceptor, stream).await else { return };
-            let (reader, writer) = tokio::io::split(stream);
-            serve_stream(server, reader, writer, Peer::Stranger).await;
-        }
+            serve_whole(server, stream, Peer::Stranger, visitor).await;
+        })
     });
     Ok(())
 }
 
-/// Accepts connections in a bounded number, and has each served by a task of its own.
-pub(super) fn accept_all<F, S>(server: Arc<Server>, listener: TcpListener, serve: F)
+/// Accepts connections, and has each served by a task of its own.
+pub(super) fn accept_all<F, S>(listener: TcpListener, serve: F)
 where
-    F: Fn(Arc<Server>, TcpStream) -> S + Send + 'static,
+    F: Fn(TcpStream) -> S + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
 {
     tokio::spawn(async move {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Who finds no seat is sent away at once, and may come again.
-                    let Ok(seat) = Arc::clone(&server.connections).try_acquire_owned() else { continue };
                     settle(&stream);
-                    let served = serve(Arc::clone(&server), stream);
-                    tokio::spawn(async move {
-                        served.await;
-                        drop(seat);
-                    });
+                    tokio::spawn(serve(stream));
                 }
                 // Out of descriptors, most likely: those who are here may leave meanwhile.
                 Err(_) => tokio::time::sleep(BREATH).await,
@@ -73,6 +69,6 @@ pub(super) async fn hands_shaken(
     server: &Server,
     acceptor: TlsAcceptor,
     stream: TcpStream,
-) -> Option<impl AsyncRead + AsyncWrite + Unpin + Send + use<>> {
+) -> Option<TlsStream<TcpStream>> {
     timeout(server.limits.hello, acceptor.accept(stream)).await.ok()?.ok()
 }

@@ -3,20 +3,28 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 
-use super::{Peer, Server, serve_stream};
+use super::line::serve_whole;
+use super::lobby::Lobby;
+use super::{Peer, Server};
 use crate::door::{Door, is_ours};
 
 /// Serves those who come through the door, which is removed when the task ends.
 pub(super) fn listen(server: Arc<Server>, door: Door) -> io::Result<()> {
     let listener = UnixListener::from_std(door.unix_listener()?)?;
+    let lobby = Lobby::new(&server);
     tokio::spawn(async move {
         let _door = door;
         loop {
             match listener.accept().await {
                 // Somebody else's process sees a closed door.
-                Ok((stream, _)) if is_ours(&stream) => accept(&server, stream).await,
+                Ok((stream, _)) if is_ours(&stream) => {
+                    tokio::spawn(
+                        Arc::clone(&lobby)
+                            .visit(|server, visitor| serve_whole(server, stream, Peer::Owner, visitor)),
+                    );
+                }
                 Ok(_) => {}
                 // Out of descriptors, most likely: those who wait are served when there are some again.
                 Err(_) => tokio::time::sleep(super::session::BREATH).await,
@@ -24,15 +32,4 @@ pub(super) fn listen(server: Arc<Server>, door: Door) -> io::Result<()> {
         }
     });
     Ok(())
-}
-
-async fn accept(server: &Arc<Server>, stream: UnixStream) {
-    // With too many connections, the next one waits at the door.
-    let Ok(permit) = Arc::clone(&server.connections).acquire_owned().await else { return };
-    let server = Arc::clone(server);
-    tokio::spawn(async move {
-        let (reader, writer) = stream.into_split();
-        serve_stream(server, reader, writer, Peer::Owner).await;
-        drop(permit);
-    });
 }

@@ -11,7 +11,8 @@ use wtransport::tls::WEBTRANSPORT_ALPN;
 use wtransport::{Endpoint, ServerConfig};
 
 use super::identity::Identity;
-use super::{Peer, Server, serve_stream};
+use super::lobby::Lobby;
+use super::{Server, quic};
 
 /// Where on the server sessions are.
 pub(super) const PATH: &str = "/tty";
@@ -21,9 +22,9 @@ const RENEW: Duration = Duration::from_secs(5 * 86_400);
 fn config(address: SocketAddr, identity: &Identity) -> io::Result<(ServerConfig, Option<String>)> {
     let (tls, hash) = identity.browser_config(&[WEBTRANSPORT_ALPN])?;
     let builder = ServerConfig::builder().with_bind_address(address).with_custom_tls(tls);
-    let built = builder.keep_alive_interval(Some(Duration::from_secs(3)));
+    let built = builder.keep_alive_interval(Some(Duration::from_secs(10)));
     let built =
-        built.max_idle_timeout(Some(Duration::from_secs(10))).map_err(|_| io::ErrorKind::InvalidInput)?;
+        built.max_idle_timeout(Some(Duration::from_secs(30))).map_err(|_| io::ErrorKind::InvalidInput)?;
     Ok((built.build(), hash))
 }
 
@@ -45,15 +46,11 @@ pub(super) fn listen(
             }
         }
     });
+    let lobby = Lobby::new(&server);
     tokio::spawn(async move {
         loop {
             let incoming = endpoint.accept().await;
-            let Ok(seat) = Arc::clone(&server.connections).try_acquire_owned() else {
-                incoming.refuse();
-                continue;
-            };
-            let server = Arc::clone(&server);
-            tokio::spawn(async move {
+            tokio::spawn(Arc::clone(&lobby).visit(async move |server, visitor| {
                 let hello = async {
                     let request = incoming.await.ok()?;
                     if request.path() != PATH {
@@ -63,12 +60,11 @@ pub(super) fn listen(
                     request.accept().await.ok()
                 };
                 if let Ok(Some(connection)) = timeout(server.limits.hello, hello).await {
-                    while let Ok((writer, reader)) = connection.accept_bi().await {
-                        tokio::spawn(serve_stream(Arc::clone(&server), reader, writer, Peer::Stranger));
-                    }
+                    let peer = connection.remote_address();
+                    quic::serve_streams(&server, &visitor, peer, || connection.accept_bi()).await;
+                    connection.close(0u32.into(), b"");
                 }
-                drop(seat);
-            });
+            }));
         }
     });
     Ok((bound, hash))

@@ -33,6 +33,9 @@ impl Conn {
         match self {
             Conn::Unix(s) => s.set_read_timeout(left).and_then(|()| s.read(buf)),
             Conn::Tcp(s) => s.set_read_timeout(left).and_then(|()| s.read(buf)),
+            // The snapshot protocol is not spoken there.
+            #[cfg(feature = "net")]
+            Conn::Sealed(_) => Err(io::ErrorKind::Unsupported.into()),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.set_read_timeout(left).and_then(|()| b.stream.read(buf)),
         }
@@ -43,6 +46,9 @@ impl Conn {
         match self {
             Conn::Unix(s) => s.set_write_timeout(left).and_then(|()| s.write(bytes)),
             Conn::Tcp(s) => s.set_write_timeout(left).and_then(|()| s.write(bytes)),
+            // The snapshot protocol is not spoken there.
+            #[cfg(feature = "net")]
+            Conn::Sealed(_) => Err(io::ErrorKind::Unsupported.into()),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.set_write_timeout(left).and_then(|()| b.stream.write(bytes)),
         }

@@ -37,4 +37,6 @@ mod web;
 #[cfg(feature = "net")]
 mod wire;
 #[cfg(feature = "net")]
+mod wire_crowd;
+#[cfg(feature = "net")]
 mod wire_guard;

@@ -16,7 +16,7 @@ pub struct Server<'a> {
     /// Where it listens, as it says.
     pub addresses: Vec<String>,
     /// What lets everything be done.
-    token: String,
+    pub token: String,
     /// What else it has to say.
     _says: Lines<BufReader<ChildStdout>>,
 }

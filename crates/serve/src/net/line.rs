@@ -1,0 +1,299 @@
+//! A client whose transport is a descriptor: once it is known who it is and what it wants, the session's own thread serves
+//! it, and no task has to wake between a key and its echo.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::Value;
+use tapdeck_core::Stream;
+use tapdeck_host::{Far, FarInput, Outer, Whose};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
+use tokio_rustls::server::TlsStream;
+
+use super::lobby::Visitor;
+use super::session::{Teller, Wish, complaint, kind_of, negotiate, refuse, start, until, whose};
+use super::{Pass, Peer, Refusal, Sealed, Server, attach};
+use crate::conn::Conn;
+use crate::live::Queue;
+use crate::wire::{self, ChunkKind, Decoder, Piece, Wanted};
+
+/// What is read at a time.
+const READ: usize = 16 * 1024;
+/// Output that is gathered during a flood before it is sent.
+const GATHER: usize = 32 * 1024;
+
+/// A stream that can do without the runtime.
+pub(super) trait Whole: AsyncRead + AsyncWrite + Unpin + Send {
+    fn apart(self) -> io::Result<Conn>;
+}
+
+impl Whole for UnixStream {
+    fn apart(self) -> io::Result<Conn> {
+        Ok(Conn::Unix(self.into_std()?))
+    }
+}
+
+impl Whole for TlsStream<TcpStream> {
+    fn apart(self) -> io::Result<Conn> {
+        let (tcp, tls) = self.into_inner();
+        Ok(Conn::Sealed(Box::new(Sealed::new(tcp.into_std()?, tls)?)))
+    }
+}
+
+/// Serves one session over a stream of this kind, to its end.
+pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, peer: Peer, visitor: Visitor) {
+    let negotiated = negotiate(&server, &mut stream, peer).await;
+    let refusal = match negotiated.and_then(|n| visitor.admit().map(|()| n)) {
+        Ok(None) => return,
+        Ok(Some((wanted, pass))) if wanted.backend == "attach" => {
+            match attach::join(&server, &wanted, &pass).await {
+                Ok(session) => {
+                    let (reader, writer) = tokio::io::split(stream);
+                    return until(server.revoked(&pass), attach::carry(session, reader, writer)).await;
+                }
+                Err(refusal) => refusal,
+            }
+        }
+        Ok(Some((wanted, pass))) => match stream.apart() {
+            Ok(conn) => return hand_over(&server, conn, wanted, &pass).await,
+            // It broke before anything was begun.
+            Err(_) => return,
+        },
+        Err(refusal) => refusal,
+    };
+    let (reader, mut writer) = tokio::io::split(stream);
+    refuse(&refusal, reader, &mut writer).await;
+}
+
+/// Leaves the client to a session of its own, and waits until that has done with it.
+async fn hand_over(server: &Arc<Server>, conn: Conn, wanted: Wanted, pass: &Pass) {
+    let (tell_done, done) = oneshot::channel();
+    let Ok((line, outer)) = Line::new(conn, whose(&wanted), tell_done) else { return };
+    if let Err(refusal) = start(server, wanted, outer, Teller::Line(Some(line.clone()))) {
+        return line.refuse(&refusal);
+    }
+    tokio::select! {
+        // Dropped, rather than told.
+        _ = done => {}
+        () = server.revoked(pass) => line.cut(),
+    }
+}
+
+/// What the thread of a session and whoever had it opened share.
+struct State {
+    conn: Conn,
+    queue: Queue,
+    decoder: Decoder,
+    buf: Box<[u8]>,
+    /// Dropped with the rest.
+    _done: oneshot::Sender<()>,
+}
+
+/// The way to a client; closed once it is of no more use to anybody.
+#[derive(Clone)]
+pub(super) struct Line(Arc<Mutex<Option<State>>>);
+
+impl Line {
+    fn new(conn: Conn, whose: Whose, done: oneshot::Sender<()>) -> io::Result<(Self, Outer)> {
+        let fd = conn.as_fd().try_clone_to_owned()?;
+        // Something may have come behind the negotiation.
+        let more = conn.has_more();
+        let state = State {
+            conn,
+            queue: Queue::default(),
+            decoder: Decoder::default(),
+            buf: vec![0; READ].into(),
+            _done: done,
+        };
+        let line = Self(Arc::new(Mutex::new(Some(state))));
+        let served = Served { line: line.clone(), fd, more, backlog: 0, gone: false };
+        Ok((line, Outer::far(whose, served)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something in between the output.
+    pub(super) fn say(&self, control: &Value) {
+        if let Some(state) = &mut *self.lock() {
+            state.say(control);
+        }
+    }
+
+    /// Says the last thing, behind everything that still waits, however long the client takes; and closes.
+    pub(super) fn end(&self, last: Vec<u8>) {
+        let Some(mut state) = self.lock().take() else { return };
+        state.queue.push(last);
+        while state.queue.flush(&mut state.conn).is_ok() && state.has_unsent() {
+            // What comes now is of no interest, but for that they have gone.
+            let mut fds = [PollFd::new(&state.conn, PollFlags::OUT | PollFlags::RDHUP)];
+            let waited = poll(&mut fds, None);
+            if waited.is_err_and(|e| e != rustix::io::Errno::INTR)
+                || fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+            {
+                return;
+            }
+        }
+        state.close();
+    }
+
+    /// Says that there will be no session. It is the first thing that is said, so there is room for it.
+    fn refuse(&self, refusal: &Refusal) {
+        self.end(refusal.framed());
+    }
+
+    /// Ends it from this side.
+    fn cut(&self) {
+        if let Some(state) = &*self.lock() {
+            state.conn.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl State {
+    fn say(&mut self, control: &Value) {
+        self.queue.push(wire::control(control));
+        // That they have gone is noticed when something is read.
+        let _ = self.queue.flush(&mut self.conn);
+    }
+
+    fn has_unsent(&self) -> bool {
+        !self.queue.is_empty() || self.conn.has_unsent()
+    }
+
+    fn close(mut self) {
+        self.conn.say_goodbye();
+        // Closing while something is unread would break the connection off, and the last word with it.
+        while matches!(self.conn.read(&mut self.buf), Ok(n) if n > 0) {}
+    }
+
+    /// Reads what has come; nothing if nothing has.
+    fn fill(&mut self) -> io::Result<Option<usize>> {
+        match self.conn.read(&mut self.buf) {
+            Ok(n) => {
+                self.decoder.buffer().extend_from_slice(&self.buf[..n]);
+                Ok(Some(n))
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// What comes next; with an error when they have gone, or make no sense.
+    fn next(&mut self) -> Result<Option<FarInput>, Option<String>> {
+        loop {
+            match self.decoder.next() {
+                Ok(None) => match self.fill() {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(0)) | Err(_) => return Err(None),
+                    Ok(Some(_)) => {}
+                },
+                Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => return Ok(Some(FarInput::Bytes(bytes))),
+                Ok(Some(Piece::Bytes(..))) => return Err(Some("output comes from the program".into())),
+                Ok(Some(Piece::Control(control))) => match Wish::of(&control) {
+                    Ok(Wish::Resize(size)) => return Ok(Some(FarInput::Resized(size))),
+                    Ok(Wish::Signal(signal)) => return Ok(Some(FarInput::Signal(signal))),
+                    Ok(Wish::End) => return Ok(Some(FarInput::End)),
+                    Ok(Wish::Unknown) => {}
+                    Err(message) => self.say(&complaint(control["type"].as_str(), &message)),
+                },
+                Err(e) => return Err(Some(e.to_string())),
+            }
+        }
+    }
+}
+
+/// The line as the session's driver has it.
+struct Served {
+    line: Line,
+    /// The descriptor of the connection, which can be waited at without holding it.
+    fd: OwnedFd,
+    /// Something was read and not taken yet.
+    more: bool,
+    backlog: usize,
+    gone: bool,
+}
+
+impl Served {
+    fn with(&mut self, work: impl FnOnce(&mut State)) {
+        if let Some(state) = &mut *self.line.lock() {
+            work(state);
+            self.backlog = state.queue.len() + usize::from(state.conn.has_unsent());
+        }
+    }
+}
+
+impl Far for Served {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn has_more(&self) -> bool {
+        self.more
+    }
+
+    fn read(&mut self) -> FarInput {
+        let mut got = Err(None);
+        let mut more = false;
+        self.with(|state| {
+            got = state.next();
+            more =
+                matches!(got, Ok(Some(_))) && (!state.decoder.buffer().is_empty() || state.conn.has_more());
+            if let Err(Some(why)) = &got {
+                state.say(&complaint(None, why));
+            }
+        });
+        self.more = more;
+        match got {
+            Ok(input) => input.unwrap_or(FarInput::Nothing),
+            Err(_) => {
+                self.gone = true;
+                FarInput::Gone
+            }
+        }
+    }
+
+    fn write(&mut self, stream: Stream, bytes: &Bytes) {
+        self.with(|state| {
+            state.queue.push(wire::chunk_head(kind_of(stream), bytes.len()).to_vec());
+            state.queue.push(bytes.clone());
+            if state.queue.len() >= GATHER {
+                let _ = state.queue.flush(&mut state.conn);
+            }
+        });
+    }
+
+    fn flush(&mut self) {
+        self.with(|state| drop(state.queue.flush(&mut state.conn)));
+    }
+
+    fn backlog(&self) -> usize {
+        self.backlog
+    }
+
+    fn abandon(&mut self) {
+        self.with(|state| state.queue = Queue::default());
+    }
+
+    fn hang_up(&mut self) {
+        self.gone = true;
+    }
+}
+
+impl Drop for Served {
+    /// Who has gone needs no last word. Otherwise it is still to be said.
+    fn drop(&mut self) {
+        if self.gone
+            && let Some(state) = self.line.lock().take()
+        {
+            state.close();
+        }
+    }
+}
