@@ -40,6 +40,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(n * scale).map_err(|_| wrong())
 }
 
+/// Where a page comes from, as browsers say it: `https://docs.example` or `http://localhost:3000`.
+#[cfg(any(feature = "net", feature = "web"))]
+pub(crate) fn origin(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let fits = |host: &str| !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-.:[]_".contains(c));
+    match host.is_some_and(fits) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{text:?} is no origin: write https://HOST or http://HOST:PORT, with nothing behind it")),
+    }
+}
+
 /// A variable for a program: `NAME=VALUE`, or `NAME` for the one here.
 pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String> {
     let (name, value) = match text.split_once('=') {

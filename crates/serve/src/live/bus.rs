@@ -275,6 +275,7 @@ impl Hub {
             window: request.get("window").and_then(Value::as_u64).map(|n| n.clamp(1, 64)),
             undrawn: 0,
             drawn: None,
+            held_ns: None,
         });
         if let Some(exit) = self.exit {
             self.say_over(client, exit);

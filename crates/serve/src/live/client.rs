@@ -24,6 +24,9 @@ pub(crate) const BEHIND: usize = 1 << 20;
 /// With this much waiting it is not served at all any more.
 const HOPELESS: usize = 2 * MAX_AGREED;
 const READ: usize = 64 * 1024;
+/// How long a frame waits for the end of a synchronised update. A program that dies or forgets in the middle of one
+/// must not leave its watchers with an old screen.
+pub(crate) const HOLD_NS: u64 = 150_000_000;
 
 /// What a client speaks.
 pub(crate) enum Kind {
@@ -58,12 +61,19 @@ pub(crate) struct Sub {
     pub(crate) undrawn: u64,
     /// What a painter has been given to draw.
     pub(crate) drawn: Option<crate::paint::Drawn>,
+    /// Since when a frame is held back, because the program is in the middle of drawing.
+    pub(crate) held_ns: Option<u64>,
 }
 
 impl Sub {
     /// Whether it has drawn enough of what it was sent.
     pub(crate) fn keeps_up(&self) -> bool {
         self.window.is_none_or(|window| self.undrawn < window)
+    }
+
+    /// When the next frame may be sent at the earliest, unless the program has drawn to its end before.
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.held_ns.map_or(self.last_frame_ns + self.interval_ns, |since| since + HOLD_NS)
     }
 }
 

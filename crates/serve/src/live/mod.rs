@@ -29,6 +29,7 @@ mod send;
 mod turns;
 mod typed;
 
+pub(crate) use client::HOLD_NS;
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;

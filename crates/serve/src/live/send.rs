@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::Exit;
 
-use super::client::{BEHIND, Client, Frames, Kind};
+use super::client::{BEHIND, BusState, Client, Frames, HOLD_NS, Kind};
 use super::frame;
 use super::hub::{HELLO_NS, Hub, STUCK_NS};
 
@@ -36,9 +36,21 @@ impl Hub {
             .collect();
         for number in due {
             let Some(mut client) = self.clients.remove(&number) else { continue };
-            self.send_frame(&mut client, now);
+            if !self.holds_frame(&mut client, now) {
+                self.send_frame(&mut client, now);
+            }
             self.clients.insert(number, client);
         }
+    }
+
+    /// Whether a client's frame has to wait, because the program is in the middle of a synchronised update: half a
+    /// redraw is nothing to look at. It waits no longer than [`HOLD_NS`].
+    fn holds_frame(&self, client: &mut Client, now: u64) -> bool {
+        let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind else { return false };
+        if sub.frames == Frames::None || !self.glass.look(&self.handle).term().modes().synchronised() {
+            return false;
+        }
+        now < *sub.held_ns.get_or_insert(now) + HOLD_NS
     }
 
     pub(super) fn send_frame(&mut self, client: &mut Client, now: u64) {
@@ -54,6 +66,7 @@ impl Hub {
         let max = bus.max_frame;
         let Some(sub) = &mut bus.sub else { return };
         sub.last_frame_ns = now;
+        sub.held_ns = None;
         sub.undrawn += 1;
         let seen = sub.seen.replace(generation);
         let missed = sub.missed.take();

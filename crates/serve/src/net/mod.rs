@@ -216,6 +216,27 @@ impl Server {
         Err(forbidden(format!("the token does not allow it: {} is needed", names.join(" or "))))
     }
 
+    /// Opens a session on a terminal for the bearer of a token, which goes on without them; says its id.
+    ///
+    /// # Errors
+    /// When the token does not allow it, there is no room, or the program cannot be started.
+    pub async fn open_detached(self: &Arc<Self>, token: &str, cmd: Vec<String>) -> Result<String, Refusal> {
+        let wanted = Wanted {
+            backend: "local".into(),
+            token: Some(token.to_owned()),
+            // Nobody but the model is there to answer.
+            tty: Some(wire::Tty { answers: false, ..wire::Tty::default() }),
+            cmd,
+            cwd: None,
+            env: Vec::new(),
+            name: None,
+            detached: true,
+            rest: serde_json::Map::new(),
+        };
+        self.authorise(Peer::Stranger, &wanted)?;
+        session::open_detached(self, wanted).await
+    }
+
     /// Ready when what the client has shown is worth nothing any more.
     async fn revoked(&self, pass: &Pass) {
         let Pass::Token(token) = pass else { return std::future::pending().await };

@@ -11,6 +11,7 @@ use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::Settings;
 use tokio::sync::mpsc::Sender;
 
+use crate::live::HOLD_NS;
 use crate::paint::{self, Drawn};
 
 const MS: u64 = 1_000_000;
@@ -67,6 +68,8 @@ struct Deck {
     drawn: Option<Drawn>,
     undrawn: u64,
     framed_ns: u64,
+    /// Since when a frame is held back, because the program is in the middle of drawing.
+    held_ns: Option<u64>,
     told: Option<Value>,
     told_ns: u64,
 }
@@ -87,6 +90,7 @@ impl Deck {
             drawn: None,
             undrawn: 0,
             framed_ns: 0,
+            held_ns: None,
             told: None,
             told_ns: 0,
         }
@@ -201,10 +205,11 @@ impl Deck {
         }
         let now = self.now();
         if self.goal.is_none() && self.is_stale() && self.undrawn < WINDOW {
-            if now >= self.framed_ns + FRAME_NS {
+            let due = (self.framed_ns + FRAME_NS).max(self.held_until(now));
+            if now >= due {
                 self.frame(now)?;
             } else {
-                wait = wait.min(Duration::from_nanos(self.framed_ns + FRAME_NS - now));
+                wait = wait.min(Duration::from_nanos(due - now));
             }
         }
         self.tell_moments()?;
@@ -251,7 +256,17 @@ impl Deck {
         self.drawn != Some(Drawn::of(self.player.term()))
     }
 
+    /// Until when a frame waits for the end of a synchronised update. One that was stepped or jumped to is shown as it is.
+    fn held_until(&mut self, now: u64) -> u64 {
+        if self.playing && self.player.term().modes().synchronised() {
+            *self.held_ns.get_or_insert(now) + HOLD_NS
+        } else {
+            0
+        }
+    }
+
     fn frame(&mut self, now: u64) -> Result<(), Stop> {
+        self.held_ns = None;
         let term = self.player.term();
         let frame = paint::frame(term, self.player.offset(), self.drawn);
         self.drawn = Some(Drawn::of(term));

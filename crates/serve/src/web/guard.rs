@@ -26,7 +26,7 @@ pub(super) struct Logins(VecDeque<(String, String)>);
 /// A way in that was found good. It may be taken back.
 #[derive(Clone)]
 pub(super) struct Pass {
-    token: String,
+    pub(super) token: String,
     pub(super) scope: Scope,
 }
 
@@ -67,6 +67,13 @@ impl Site {
     fn is_own_origin(&self, origin: &str) -> bool {
         let scheme = if self.0.options.secure { "https://" } else { "http://" };
         origin.strip_prefix(scheme).is_some_and(|host| self.is_ours(host))
+    }
+}
+
+impl Site {
+    /// Where the request says that it comes from is a page that may show what happens here.
+    fn is_player(&self, origin: &str) -> bool {
+        self.0.options.players.iter().any(|player| player.eq_ignore_ascii_case(origin))
     }
 }
 
@@ -124,7 +131,10 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {
         (Some(origin), None) => {
-            let ours = origin.to_str().is_ok_and(|origin| site.is_own_origin(origin));
+            let watches = request.uri().path().starts_with("/ws/alis");
+            let ours = origin
+                .to_str()
+                .is_ok_and(|origin| site.is_own_origin(origin) || (watches && site.is_player(origin)));
             (!ours).then_some("other pages have no business here")
         }
         (Some(_), Some(_)) => Some("a request comes from one place"),
@@ -162,7 +172,12 @@ pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> R
 }
 
 fn named(scope: Scope) -> Json<Value> {
-    Json(serde_json::json!({"scope": if scope == Scope::Observe { "observe" } else { "attach" }}))
+    let name = match scope {
+        Scope::Observe => "observe",
+        Scope::Attach => "attach",
+        Scope::Open => "open",
+    };
+    Json(serde_json::json!({"scope": name}))
 }
 
 /// `DELETE /login`: the cookie is worth nothing any more.

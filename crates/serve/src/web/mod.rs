@@ -10,6 +10,7 @@ mod deck;
 mod files;
 mod guard;
 mod list;
+mod open;
 mod play;
 mod recordings;
 mod relay;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use tapdeck_host::Clock;
 
 pub use serving::{serve, serve_stream};
@@ -33,10 +34,15 @@ pub enum Scope {
     Observe,
     /// To watch and to drive, as a person.
     Attach,
+    /// Both, and to start programs.
+    Open,
 }
 
 /// Says what a token allows, if anything. It is asked again while somebody stays, so that a token can be taken back.
 pub type Check = Box<dyn Fn(&str) -> Option<Scope> + Send + Sync>;
+
+/// Starts a program as a session that outlives the page, and says its id, or why there is none.
+pub type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;
 
 /// Whether two secrets are the same, in a time that does not tell where they differ.
 pub fn is_same(a: &str, b: &str) -> bool {
@@ -53,6 +59,10 @@ pub struct SiteOptions {
     pub check: Check,
     /// The folder whose recordings are shown.
     pub recordings: Option<PathBuf>,
+    /// Who starts sessions for those who may, where it is not whoever speaks the tty wire here.
+    pub start: Option<Start>,
+    /// Pages elsewhere, such as `https://docs.example`, that may show live streams to whoever has logged in here.
+    pub players: Vec<String>,
     /// Who opens sessions for those who speak the tty wire here.
     #[cfg(feature = "net")]
     pub tty: Option<Arc<crate::net::Server>>,
@@ -99,6 +109,7 @@ impl Site {
             .route("/", get(files::index))
             .route("/page/{name}", get(files::file))
             .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))
+            .route("/sessions", post(open::open))
             .route("/ws/list", get(list::upgrade))
             .route("/ws/session/{id}", get(relay::upgrade))
             .route("/ws/alis", get(alis::upgrade))

@@ -76,7 +76,7 @@ pub(super) async fn only() -> Option<Listing> {
 async fn join(listing: Listing, scope: Scope) -> Result<(Lines, serde_json::Value), ClientError> {
     let joined = tokio::task::spawn_blocking(move || {
         let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-        let role = if scope == Scope::Attach { "human" } else { "observer" };
+        let role = if scope >= Scope::Attach { "human" } else { "observer" };
         let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
         let mut welcome = bus.hello_to_watch(&hello, ANSWER)?;
         welcome["id"] = json!(listing.id);

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::setsid;
 use tapdeck_core::WinSize;
@@ -36,30 +36,57 @@ pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
 
 /// Starts a detached host with these arguments, and waits until its session runs; returns the id.
 pub(crate) fn start(args: Vec<OsString>) -> Result<String, Ending> {
-    let failed = |what: String| {
-        say(what);
-        Err(Ending::Code(code::IO))
-    };
+    match try_start(args, Stdio::inherit()) {
+        Ok(Started { id: Some(id), .. }) => Ok(id),
+        // It has said why on standard error, which it still shared.
+        Ok(started) => Err(Ending::Code(started.code.unwrap_or(code::INTERNAL))),
+        Err(what) => {
+            say(what);
+            Err(Ending::Code(code::IO))
+        }
+    }
+}
+
+/// The same for somebody who does not see our standard error: why there is no session is returned.
+pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String, String> {
+    let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
+    if id.is_some() {
+        // Somebody has to hear of its end one day, or it stays a zombie for as long as we live.
+        let reaper = std::thread::Builder::new().name("tapdeck-reaper".into()).stack_size(64 * 1024);
+        let _ = reaper.spawn(move || host.wait());
+    }
+    id.ok_or_else(|| {
+        let said = said.lines().last().unwrap_or_default();
+        let said = said.strip_prefix("tapdeck: ").unwrap_or(said);
+        if said.is_empty() { "the session could not be started".to_owned() } else { said.to_owned() }
+    })
+}
+
+/// What became of a host.
+struct Started {
+    id: Option<String>,
+    /// What it said on standard error, if that was kept, and how it ended, if it did.
+    said: String,
+    code: Option<i32>,
+    host: Child,
+}
+
+fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started, String> {
     #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("tapdeck").args(args).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut host = match command.spawn() {
-        Ok(host) => host,
-        Err(e) => return failed(format!("cannot start a host: {e}")),
-    };
+    command.arg0("tapdeck").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+    let mut host = command.spawn().map_err(|e| format!("cannot start a host: {e}"))?;
     let mut answer = String::new();
-    let read = host.stdout.take().map(|mut out| out.read_to_string(&mut answer));
-    if let Some(Err(e)) = read {
-        return failed(format!("the host does not answer: {e}"));
+    let mut said = String::new();
+    // A host that runs lets go of both; one that fails says a line or two, which a pipe holds.
+    let out = host.stdout.take().map(|mut out| out.read_to_string(&mut answer));
+    let err = host.stderr.take().map(|mut err| err.read_to_string(&mut said));
+    for read in [out, err].into_iter().flatten() {
+        read.map_err(|e| format!("the host does not answer: {e}"))?;
     }
-    match answer.trim() {
-        "" => {
-            // It has said why on standard error, which it still shared.
-            let status = host.wait().ok().and_then(|s| s.code());
-            Err(Ending::Code(status.unwrap_or(code::INTERNAL)))
-        }
-        id => Ok(id.to_owned()),
-    }
+    let id = Some(answer.trim()).filter(|id| !id.is_empty()).map(str::to_owned);
+    let code = if id.is_none() { host.wait().ok().and_then(|s| s.code()) } else { None };
+    Ok(Started { id, said, code, host })
 }
 
 /// For the host: leaves the terminal's session, before anything is started. The program has no terminal but its own, and

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tapdeck_host::registry;
-use tapdeck_serve::web::{Scope, Site, SiteOptions, serve};
+use tapdeck_serve::web::{Scope, Site, SiteOptions, Start, serve};
 
 use super::detach;
 use super::sessions::{Failed, find};
 use crate::ending::{Ending, code, print, say};
+use crate::parse;
 
 /// Show sessions and recordings in a browser.
 #[derive(Args)]
@@ -39,6 +40,9 @@ pub(crate) struct WebArgs {
     /// A further name, with its port if any, under which a browser reaches the page, such as that of a proxy
     #[arg(long, value_name = "HOST[:PORT]")]
     host: Vec<String>,
+    /// A page elsewhere whose player may show live sessions to those who are logged in here: http://localhost:3000
+    #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
+    player: Vec<String>,
     /// Run this program as a session of its own, and open it
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
@@ -74,13 +78,15 @@ fn open(args: &WebArgs) -> Result<Ending, Failed> {
     let port = address.port();
     let mut hosts: Vec<String> = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
     hosts.extend(args.host.iter().cloned());
-    let scope = if args.read_only { Scope::Observe } else { Scope::Attach };
+    let scope = if args.read_only { Scope::Observe } else { Scope::Open };
     let good = token.clone();
     let site = Site::new(SiteOptions {
         hosts,
         secure: false,
         check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(scope)),
         recordings: Some(folder),
+        start: (!args.read_only).then(|| Box::new(start_quietly) as Start),
+        players: args.player.clone(),
         #[cfg(feature = "net")]
         tty: None,
     });
@@ -95,9 +101,17 @@ fn open(args: &WebArgs) -> Result<Ending, Failed> {
 
 /// Starts the program as a detached session.
 fn start(command: &[OsString]) -> Result<String, Ending> {
-    let mut args: Vec<OsString> = vec!["run".into(), "--detached-host".into(), "--".into()];
-    args.extend(command.iter().cloned());
-    detach::start(args)
+    detach::start(host_args(command.iter().cloned()))
+}
+
+/// The same for somebody at the page: what is wrong is said there.
+fn start_quietly(command: Vec<String>) -> Result<String, String> {
+    detach::start_quietly(host_args(command.into_iter().map(OsString::from)))
+}
+
+fn host_args(command: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let ours = ["run", "--detached-host", "--"].map(OsString::from);
+    ours.into_iter().chain(command).collect()
 }
 
 /// Ready when somebody wants the page to end.

@@ -58,10 +58,36 @@ const list = (value) => {
     const detail = [s.name ? command : s.title, size, s.driver ? `${s.driver} drives` : ""].filter(Boolean).join(" · ");
     return item("s/" + s.id, s.name || command || s.id, detail, state);
   });
-  lists.sessions.replaceChildren(...sessions.length ? sessions : [make("li", { className: "none", textContent: "none; start one with tapdeck run -d" })]);
+  lists.sessions.replaceChildren(...sessions.length ? sessions : [make("li", { className: "none", textContent: fresh.hidden ? "none; start one with tapdeck run -d" : "none" })]);
   const recordings = (value.recordings ?? []).map((r) => item("r/" + r.name, r.name, [bytes(r.size), new Date(r.modified_ms).toLocaleString()].join(" · "), ""));
   lists.recordings.replaceChildren(...recordings.length ? recordings : [make("li", { className: "none", textContent: "none" })]);
 };
+
+// A new session, for those who may start programs.
+const opener = document.getElementById("opener");
+const fresh = document.getElementById("new");
+const welcome = async (answer) => { fresh.hidden = (await answer.json()).scope !== "open"; };
+
+fresh.addEventListener("click", () => {
+  opener.hidden = !opener.hidden;
+  if (!opener.hidden) opener.command.focus();
+});
+
+opener.addEventListener("keydown", (e) => { if (e.key === "Escape") { opener.hidden = true; fresh.focus(); } });
+
+opener.addEventListener("submit", async (e) => {
+  e.preventDefault();
+  const [say, start] = [opener.querySelector("output"), opener.querySelector("button")];
+  say.textContent = "";
+  start.disabled = true;
+  try {
+    const answer = await fetch("/sessions", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ command: opener.command.value.trim() }) });
+    if (!answer.ok) { say.textContent = (await answer.text()).trim(); return; }
+    opener.reset();
+    opener.hidden = true;
+    pick("s/" + (await answer.json()).id);
+  } catch { say.textContent = "the server is away"; } finally { start.disabled = false; }
+});
 
 const refuse = (text) => {
   document.body.classList.add("refused");
@@ -80,9 +106,11 @@ const start = async () => {
     claims = true;
     const answer = await fetch("/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
     if (!answer.ok) { refuse("This link is not good, or no longer. Ask tapdeck for a new one."); return; }
+    await welcome(answer);
   } else {
     const answer = await fetch("/login", { cache: "no-store" });
     if (!answer.ok) { refuse("Open the link that tapdeck web printed: it holds what lets you in."); return; }
+    await welcome(answer);
   }
   new Link("/ws/list", {
     open: () => {},

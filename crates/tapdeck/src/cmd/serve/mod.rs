@@ -73,6 +73,9 @@ pub(crate) struct ServeArgs {
     /// A further name, with its port if any, under which a browser reaches the page
     #[arg(long, value_name = "HOST[:PORT]")]
     host: Vec<String>,
+    /// A page elsewhere whose player may show live sessions to those who are logged in here: https://docs.example
+    #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
+    player: Vec<String>,
 }
 
 /// An address to listen at.
@@ -165,7 +168,7 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
             }
         };
         let listening =
-            running.net(address, &own, |at, server| site::make(at, &args.host, server)).map_err(failed)?;
+            running.net(address, &own, |at, server| site::make(at, &args.host, &args.player, server)).map_err(failed)?;
         print(format_args!("listening {}\n", listening.at));
         if let Some(hash) = listening.browser_hash {
             print(format_args!("certificate {hash}\n"));

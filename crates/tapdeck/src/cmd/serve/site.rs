@@ -6,7 +6,7 @@ use tapdeck_serve::net::{Endpoint, Server, Site};
 
 /// The page at this address, if there is one in this build.
 #[cfg(feature = "web")]
-pub(super) fn make(at: &Endpoint, names: &[String], server: Arc<Server>) -> Option<Site> {
+pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: Arc<Server>) -> Option<Site> {
     use tapdeck_host::{Clock, state_folder};
     use tapdeck_serve::net::Transport;
     use tapdeck_serve::tokens::Scope;
@@ -24,15 +24,22 @@ pub(super) fn make(at: &Endpoint, names: &[String], server: Arc<Server>) -> Opti
         secure: *transport == Transport::Wss,
         check: Box::new(move |secret| {
             let token = tokens.tokens().find(secret, clock.now().wall_ns)?;
-            let sight = [(Scope::Attach, Sight::Attach), (Scope::Observe, Sight::Observe)];
-            sight.into_iter().find(|(scope, _)| token.allows(*scope)).map(|(_, sight)| sight)
+            let sight = [
+                (&[Scope::Open, Scope::Attach][..], Sight::Open),
+                (&[Scope::Attach], Sight::Attach),
+                (&[Scope::Observe], Sight::Observe),
+            ];
+            let allows = |scopes: &[Scope]| scopes.iter().all(|scope| token.allows(*scope));
+            sight.into_iter().find(|(scopes, _)| allows(scopes)).map(|(_, sight)| sight)
         }),
         recordings: Some(state_folder().join("recordings")),
+        start: None,
+        players: players.to_vec(),
         tty: Some(server),
     }))
 }
 
 #[cfg(not(feature = "web"))]
-pub(super) fn make(_: &Endpoint, _: &[String], _: Arc<Server>) -> Option<Site> {
+pub(super) fn make(_: &Endpoint, _: &[String], _: &[String], _: Arc<Server>) -> Option<Site> {
     None
 }

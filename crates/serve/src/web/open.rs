@@ -1,0 +1,78 @@
+//! A new session from the page, for those who may start programs. It outlives the page, as if `tapdeck run -d` had
+//! started it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::guard::{Pass, no_credential, refuse};
+use super::{Scope, Site};
+
+/// The longest command line that is taken.
+const LINE: usize = 2048;
+
+/// `POST /sessions {command}`: starts what was typed, the user's shell when that is nothing; answers `{id}`.
+pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
+    let Some(pass) = site.pass(&headers) else { return no_credential() };
+    if pass.scope < Scope::Open {
+        return refuse(StatusCode::FORBIDDEN, "this link does not let you start programs");
+    }
+    let line = match body.get("command") {
+        None | Some(Value::Null) => "",
+        Some(Value::String(line)) if line.len() <= LINE && !line.contains(char::is_control) => line,
+        Some(_) => return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes"),
+    };
+    match start(&site, &pass, words(line)).await {
+        Ok(id) => (StatusCode::CREATED, Json(json!({"id": id}))).into_response(),
+        Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why),
+    }
+}
+
+async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String, String> {
+    #[cfg(feature = "net")]
+    if let Some(server) = &site.0.options.tty {
+        return server.open_detached(&pass.token, command).await.map_err(|refusal| refusal.message);
+    }
+    let _ = pass;
+    let site = site.clone();
+    let started = tokio::task::spawn_blocking(move || match &site.0.options.start {
+        Some(start) => start(command),
+        None => Err("no sessions are opened here".into()),
+    });
+    started.await.unwrap_or_else(|e| Err(e.to_string()))
+}
+
+/// A command line as a program and its arguments. What only a shell understands is left to one.
+fn words(line: &str) -> Vec<String> {
+    let plain = |c: char| c.is_alphanumeric() || " _-./:=,@%+".contains(c);
+    // An assignment in front is the shell's business too.
+    let assigns = line.split_whitespace().next().is_some_and(|word| word.contains('='));
+    if line.chars().all(plain) && !assigns {
+        line.split_whitespace().map(str::to_owned).collect()
+    } else {
+        ["/bin/sh", "-c", line].map(str::to_owned).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words_are_a_program_and_the_rest_is_for_a_shell() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("", &[]),
+            ("   ", &[]),
+            ("htop", &["htop"]),
+            ("vim  -u NONE a.txt", &["vim", "-u", "NONE", "a.txt"]),
+            ("echo 'a b' | wc", &["/bin/sh", "-c", "echo 'a b' | wc"]),
+            ("~/x", &["/bin/sh", "-c", "~/x"]),
+            ("A=1 env", &["/bin/sh", "-c", "A=1 env"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(words(line), expected, "{line:?}");
+        }
+    }
+}
