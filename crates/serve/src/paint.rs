@@ -246,6 +246,9 @@ impl<'a> Rows<'a> {
                 comma = ",";
             }
         }
+        if let Some((col, width)) = line.written_blanks() {
+            let _ = write!(self.text, "{comma}[{col},{width},\"{:1$}\",0]", "", usize::from(width));
+        }
         self.text.push_str("]]");
     }
 

@@ -44,10 +44,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(any(feature = "net", feature = "web"))]
 pub(crate) fn origin(text: &str) -> Result<String, String> {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let fits = |host: &str| !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-.:[]_".contains(c));
+    let fits =
+        |host: &str| !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-.:[]_".contains(c));
     match host.is_some_and(fits) {
         true => Ok(text.to_owned()),
-        false => Err(format!("{text:?} is no origin: write https://HOST or http://HOST:PORT, with nothing behind it")),
+        false => Err(format!(
+            "{text:?} is no origin: write https://HOST or http://HOST:PORT, with nothing behind it"
+        )),
     }
 }
 

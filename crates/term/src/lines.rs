@@ -161,6 +161,21 @@ impl<'a> Line<'a> {
         runs
     }
 
+    /// For a row whose text goes on in the next one: the blanks at its end that [`Self::runs`] leaves off although they
+    /// were written, as their first column and their number. Where lines are joined they stand between words.
+    pub fn written_blanks(&self) -> Option<(u16, u16)> {
+        if !self.wrapped() {
+            return None;
+        }
+        let (mut col, mut from) = (0, None);
+        self.each(|text, width, style| {
+            let blank = text == " " && style == Style::default();
+            from = if blank { from.or(Some(col)) } else { None };
+            col += width as u16;
+        });
+        from.map(|from| (from, col - from))
+    }
+
     /// Cells of one style: together where they are ASCII, as most are.
     fn add_cells(&self, runs: &mut Vec<Run>, cells: &[Cell]) {
         let style = self.m.styles.get(cells[0].style);

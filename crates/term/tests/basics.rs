@@ -222,3 +222,22 @@ fn rows_of_scrollback_by_number_are_those_in_order() {
     assert_eq!(in_order.len(), term.scrollback_len());
     assert_eq!(in_order, by_number);
 }
+
+/// A row that was drawn before it was known to go on was copied as a line of its own.
+#[test]
+fn painters_are_told_when_a_row_turns_out_to_go_on() {
+    let mut term = Term::new(Size::new(5, 3), Settings::default());
+    term.feed(b"abcd ", 0);
+    let drawn = term.generation();
+    assert_eq!(term.row(0).and_then(|line| line.written_blanks()), None);
+    term.feed(b"e", 5);
+    let rows: Vec<u16> = term.diff(drawn).rows.iter().map(|row| row.row).collect();
+    assert_eq!(rows, [0, 1]);
+    let line = term.row(0).expect("a row");
+    assert!(line.wrapped());
+    assert_eq!(line.written_blanks(), Some((4, 1)), "it was written, and stands between words");
+    // A cell that was left because a wide character did not fit was not.
+    term.feed("\r\n\u{1b}[2J\u{1b}[Habcd日".as_bytes(), 6);
+    let line = term.row(0).expect("a row");
+    assert_eq!((line.wrapped(), line.written_blanks()), (true, None));
+}

@@ -264,7 +264,7 @@ impl Hub {
         client.say("OK", &json!({}));
         let missed = since.and_then(|since| self.send_past(client, since));
         let Kind::Bus(bus) = &mut client.kind else { return };
-        bus.sub = Some(Sub {
+        bus.sub = Some(Box::new(Sub {
             out,
             frames,
             interval_ns: 1_000 * MS / fps,
@@ -276,7 +276,7 @@ impl Hub {
             undrawn: 0,
             drawn: None,
             held_ns: None,
-        });
+        }));
         if let Some(exit) = self.exit {
             self.say_over(client, exit);
         }

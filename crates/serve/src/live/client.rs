@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 /// A bus client.
 pub(crate) struct BusState {
     pub(crate) max_frame: usize,
-    pub(crate) sub: Option<Sub>,
+    pub(crate) sub: Option<Box<Sub>>,
     pub(crate) capture: Option<Capture>,
     pub(crate) paste: Option<Box<Paste>>,
 }

@@ -56,9 +56,23 @@ pub struct Browser {
     session: String,
 }
 
+/// What kind of browser it is to be.
+#[derive(Default)]
+pub struct Kind {
+    /// A telephone: a small screen, fingers and no mouse.
+    pub phone: bool,
+    /// Certificates of nobody's are taken.
+    pub trusting: bool,
+}
+
 impl Browser {
     /// Starts one; `None`, with a word about it, where it is not installed.
     pub fn start(home: &Home) -> Option<Self> {
+        Self::of_kind(home, &Kind::default())
+    }
+
+    /// The same, of another kind.
+    pub fn of_kind(home: &Home, kind: &Kind) -> Option<Self> {
         if !has("chromedriver") || !has("chromium") {
             return None;
         }
@@ -85,7 +99,7 @@ impl Browser {
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let mut browser = Self { driver, port, session: String::new() };
         let profile = format!("--user-data-dir={}", home.path("profile").display());
-        let args = [
+        let mut args = vec![
             "--headless=new",
             "--no-sandbox",
             "--disable-gpu",
@@ -97,9 +111,18 @@ impl Browser {
             "--window-size=1100,700",
             &profile,
         ];
+        if kind.trusting {
+            args.push("--ignore-certificate-errors");
+        }
+        let mut options = json!({"args": args});
+        if kind.phone {
+            let metrics =
+                json!({"width": 390, "height": 740, "pixelRatio": 2, "touch": true, "mobile": true});
+            options["mobileEmulation"] = json!({"deviceMetrics": metrics});
+        }
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
-            "goog:chromeOptions": {"args": args},
+            "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
         let made = browser.ask("POST", "/session", &wanted);
@@ -179,6 +202,11 @@ impl Browser {
 
     /// Presses the mouse's button at one place and lets it go at another.
     pub fn drag(&self, from: (i64, i64), to: (i64, i64)) {
+        self.drag_with(None, from, to);
+    }
+
+    /// The same while a key is held.
+    pub fn drag_with(&self, key: Option<&str>, from: (i64, i64), to: (i64, i64)) {
         let at = |(x, y): (i64, i64)| json!({"type": "pointerMove", "duration": 0, "x": x, "y": y});
         let actions = json!([
             at(from),
@@ -187,12 +215,55 @@ impl Browser {
             at(to),
             {"type": "pointerUp", "button": 0},
         ]);
-        self.post(
-            "/actions",
-            &json!({"actions": [
-                {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions}
-            ]}),
-        );
+        let mut all = vec![
+            json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions}),
+        ];
+        if let Some(key) = key {
+            let pause = json!({"type": "pause"});
+            let (down, up) =
+                (json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key}));
+            all.push(json!({"type": "key", "id": "keys", "actions": [down, pause, pause, pause, pause, up]}));
+        }
+        self.post("/actions", &json!({"actions": all}));
+    }
+
+    /// Turns the mouse's wheel by so many pixels.
+    pub fn wheel(&self, at: (i64, i64), by: i64) {
+        let turn = json!({"type": "scroll", "x": at.0, "y": at.1, "deltaX": 0, "deltaY": by});
+        self.post("/actions", &json!({"actions": [{"type": "wheel", "id": "wheel", "actions": [turn]}]}));
+    }
+
+    /// A finger on the glass, moved from one place to another.
+    pub fn swipe(&self, from: (i64, i64), to: (i64, i64)) {
+        let point = |(x, y): (i64, i64)| json!([{"x": x, "y": y}]);
+        self.cdp("Input.dispatchTouchEvent", &json!({"type": "touchStart", "touchPoints": point(from)}));
+        for n in 1..=8 {
+            let at = (from.0 + (to.0 - from.0) * n / 8, from.1 + (to.1 - from.1) * n / 8);
+            self.cdp("Input.dispatchTouchEvent", &json!({"type": "touchMove", "touchPoints": point(at)}));
+        }
+        self.cdp("Input.dispatchTouchEvent", &json!({"type": "touchEnd", "touchPoints": []}));
+    }
+
+    /// A command of Chromium's own protocol, for what WebDriver has no word for.
+    pub fn cdp(&self, command: &str, params: &Value) -> Value {
+        self.post("/goog/cdp/execute", &json!({"cmd": command, "params": params}))
+    }
+
+    /// The middle of a cell of the first screen, counted from 0.
+    pub fn cell(&self, col: u32, row: u32) -> (i64, i64) {
+        let at = self.js(&format!(
+            "const p = document.querySelector('.tile').tile.painter, box = p.space.getBoundingClientRect();
+             return [Math.round(box.left + ({col} + 0.5) * p.cw), Math.round(box.top + (p.frame.top - p.frame.first + {row} + 0.5) * p.lh)]"
+        ));
+        (at[0].as_i64().expect("a number"), at[1].as_i64().expect("a number"))
+    }
+
+    /// What is selected, as it would be copied.
+    pub fn copied(&self) -> Value {
+        self.js("const data = new DataTransfer(), at = getSelection().anchorNode;
+             const e = new ClipboardEvent('copy', {clipboardData: data, bubbles: true, cancelable: true});
+             (at.nodeType === 1 ? at : at.parentElement).dispatchEvent(e);
+             return data.getData('text/plain')")
     }
 
     pub fn set_size(&self, width: u32, height: u32) {
@@ -281,5 +352,90 @@ impl Drop for Web {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A detached session for the page to show, ended with the test.
+pub struct Session<'a> {
+    home: &'a Home,
+    pub id: String,
+}
+
+impl<'a> Session<'a> {
+    pub fn start(home: &'a Home, name: &str, command: &[&str]) -> Self {
+        let mut args = vec!["run", "-d", "--name", name, "--"];
+        args.extend(command);
+        let out = home.run(&args);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        Self { home, id: String::from_utf8_lossy(&out.stdout).trim().to_owned() }
+    }
+
+    pub fn peek(&self) -> String {
+        String::from_utf8_lossy(&self.home.run(["peek", &self.id]).stdout).into_owned()
+    }
+
+    #[track_caller]
+    pub fn wait_text(&self, pattern: &str) {
+        let out = self.home.run(["wait", &self.id, "--text", pattern]);
+        assert!(out.status.success(), "{pattern}: {}", self.peek());
+    }
+
+    pub fn info(&self) -> Value {
+        let all: Value = serde_json::from_slice(&self.home.run(["ls", "--json"]).stdout).expect("JSON");
+        all.as_array()
+            .into_iter()
+            .flatten()
+            .find(|s| s["id"] == self.id.as_str())
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        let _ = self.home.run(["kill", &self.id]);
+    }
+}
+
+pub const SHELL: [&str; 3] = ["bash", "--norc", "--noprofile"];
+
+/// Pages of a test's own at another port, served until the test ends.
+pub struct Elsewhere {
+    pub port: u16,
+    listener: Option<std::net::TcpListener>,
+}
+
+impl Elsewhere {
+    /// A place whose pages are not known yet.
+    pub fn new() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        Self { port, listener: Some(listener) }
+    }
+
+    /// Serves these: path, kind and text.
+    pub fn serve(&mut self, files: Vec<(&'static str, &'static str, String)>) {
+        let listener = self.listener.take().expect("once");
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut line = String::new();
+                let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
+                let _ = reader.read_line(&mut line);
+                let mut rest = String::new();
+                while reader.read_line(&mut rest).is_ok_and(|n| n > 2) {
+                    rest.clear();
+                }
+                let path = line.split(' ').nth(1).unwrap_or_default();
+                let (status, kind, text) = match files.iter().find(|(known, ..)| *known == path) {
+                    Some((_, kind, text)) => ("200 OK", *kind, &text[..]),
+                    None => ("404 Not Found", "text/plain", ""),
+                };
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    text.len()
+                );
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(text.as_bytes()));
+            }
+        });
     }
 }

@@ -13,6 +13,8 @@ mod convert;
 mod desktop;
 mod faults;
 mod live;
+#[cfg(all(feature = "net", feature = "web"))]
+mod page;
 #[cfg(all(feature = "docker", feature = "ssh"))]
 mod places;
 mod plain;

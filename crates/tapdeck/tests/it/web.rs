@@ -1,53 +1,9 @@
 //! The page: who gets in, and what a person in a real browser sees and does.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::browser::{Browser, CONTROL, ENTER, SHIFT, Web, http};
+use crate::browser::{Browser, CONTROL, ENTER, SHELL, SHIFT, Session, Web, http};
 use crate::support::{Home, eventually};
-
-/// A detached session for the page to show, ended with the test.
-struct Session<'a> {
-    home: &'a Home,
-    id: String,
-}
-
-impl<'a> Session<'a> {
-    fn start(home: &'a Home, name: &str, command: &[&str]) -> Self {
-        let mut args = vec!["run", "-d", "--name", name, "--"];
-        args.extend(command);
-        let out = home.run(&args);
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        Self { home, id: String::from_utf8_lossy(&out.stdout).trim().to_owned() }
-    }
-
-    fn peek(&self) -> String {
-        String::from_utf8_lossy(&self.home.run(["peek", &self.id]).stdout).into_owned()
-    }
-
-    #[track_caller]
-    fn wait_text(&self, pattern: &str) {
-        let out = self.home.run(["wait", &self.id, "--text", pattern]);
-        assert!(out.status.success(), "{pattern}: {}", self.peek());
-    }
-
-    fn info(&self) -> Value {
-        let all: Value = serde_json::from_slice(&self.home.run(["ls", "--json"]).stdout).expect("JSON");
-        all.as_array()
-            .into_iter()
-            .flatten()
-            .find(|s| s["id"] == self.id.as_str())
-            .cloned()
-            .unwrap_or_default()
-    }
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        let _ = self.home.run(["kill", &self.id]);
-    }
-}
-
-const SHELL: [&str; 3] = ["bash", "--norc", "--noprofile"];
 
 /// Each row: what is asked, with which headers, and the status that must come. Tokens in place of `TOKEN`, the port in
 /// place of `PORT`.

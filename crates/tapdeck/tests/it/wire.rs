@@ -18,7 +18,7 @@ pub struct Server<'a> {
     /// What lets everything be done.
     pub token: String,
     /// What else it has to say.
-    _says: Lines<BufReader<ChildStdout>>,
+    says: Lines<BufReader<ChildStdout>>,
 }
 
 impl<'a> Server<'a> {
@@ -35,7 +35,13 @@ impl<'a> Server<'a> {
             let line = lines.next().expect("it listens").expect("text");
             addresses.extend(line.strip_prefix("listening ").map(str::to_owned));
         }
-        Self { home, child, addresses, token, _says: lines }
+        Self { home, child, addresses, token, says: lines }
+    }
+
+    /// The rest of the next line that begins so.
+    pub fn says(&mut self, start: &str) -> String {
+        let lines = self.says.by_ref().map_while(Result::ok);
+        lines.filter_map(|l| l.strip_prefix(start).map(str::to_owned)).next().expect("it is said")
     }
 
     pub fn connect(&self, address: &str, args: &[&str]) -> Command {

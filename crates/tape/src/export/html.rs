@@ -23,6 +23,8 @@ const STYLE: &str = include_str!("player.css");
 /// Frames in one element of the page.
 const CHUNK: usize = 500;
 const CHUNK_BYTES: usize = 1 << 20;
+/// How long a frame waits for the end of a synchronised update.
+const HOLD_NS: u64 = 150_000_000;
 
 /// How to make the page.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +73,10 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
     let mut due: Option<u64> = None;
     while let Some(item) = reader.next_item()? {
         if let Item::Event(event) = &item {
+            // Half a redraw is nothing to look at, unless the program never says that it has done.
+            let drawing = replay.term().modes().synchronised();
             if let Some(start) = due
-                && event.time_ns >= start.saturating_add(step)
+                && event.time_ns >= start.saturating_add(if drawing { HOLD_NS.max(step) } else { step })
             {
                 frames.take(replay.term(), start, &mut out)?;
                 due = None;
@@ -158,7 +162,17 @@ impl Frames {
                     text.push(']');
                 }
             }
-            text.push_str("]]");
+            // That its text goes on in the next row, and the blanks at its end, matter to whoever copies it.
+            let line = term.row(row.row);
+            if let Some((col, width)) = line.and_then(|line| line.written_blanks()) {
+                let next = self.styles.len();
+                let id = *self.styles.entry(Style::default()).or_insert_with(|| {
+                    fresh.push(style(term, &Style::default()));
+                    next
+                });
+                let _ = write!(text, "{comma}[{col},{id},\"{:1$}\"]", "", usize::from(width));
+            }
+            text.push_str(if line.is_some_and(|line| line.wrapped()) { "],1]" } else { "]]" });
         }
         let cursor = diff.cursor;
         let _ = write!(text, "],\"c\":[{},{},{}]", cursor.row, cursor.col, u8::from(cursor.visible));

@@ -11,10 +11,12 @@
   // A state is the rows as they stand; rows are shared between states, so one every hundred frames is cheap.
   const EVERY = 100;
   const keys = [];
-  const blank = () => ({ cols: head.cols, rows: Array(head.rows).fill([]), cursor: [0, 0, 0] });
+  // A row is [number, runs, whether its text goes on in the next row].
+  const EMPTY = [0, [], 0];
+  const blank = () => ({ cols: head.cols, rows: Array(head.rows).fill(EMPTY), cursor: [0, 0, 0] });
   const step = (s, f) => {
-    if (f.s) { s.cols = f.s[0]; s.rows = Array(f.s[1]).fill([]); }
-    for (const [y, runs] of f.r) s.rows[y] = runs;
+    if (f.s) { s.cols = f.s[0]; s.rows = Array(f.s[1]).fill(EMPTY); }
+    for (const row of f.r) s.rows[row[0]] = row;
     s.cursor = f.c;
   };
   const copy = (s) => ({ cols: s.cols, rows: s.rows.slice(), cursor: s.cursor });
@@ -33,13 +35,47 @@
     while (lo < hi) { const mid = (lo + hi) >> 1; if (frames[mid].t <= t) lo = mid + 1; else hi = mid; }
     return lo - 1;
   };
-  const rowText = (runs) => {
+  const rowText = ([, runs]) => {
     let text = "", at = 0;
     for (const [x, , t, width] of runs) {
       text += " ".repeat(Math.max(0, x - at)) + t;
       at = x + (width || [...t].length);
     }
     return text;
+  };
+  // The first row of the line that a row belongs to, and the text of all its rows.
+  const lineStart = (s, y) => { while (y > 0 && s.rows[y - 1][2]) y--; return y; };
+  const lineText = (s, y) => {
+    let text = rowText(s.rows[y]);
+    while (s.rows[y][2] && y + 1 < s.rows.length) text += rowText(s.rows[++y]);
+    return text;
+  };
+  const screenText = (s) => {
+    const lines = [];
+    for (let y = 0; y < s.rows.length; y++) if (lineStart(s, y) === y) lines.push(lineText(s, y).trimEnd());
+    return lines.join("\n");
+  };
+  // Where a text stands on the screen, over the ends of rows too: [row, col, width] each.
+  const places = (s) => {
+    const found = [];
+    for (let y = 0; y < s.rows.length; y++) {
+      if (lineStart(s, y) !== y) continue;
+      let folded = "";
+      const cells = [];
+      const put = (c, at) => { for (const low of c.toLowerCase()) { folded += low; for (let i = 0; i < low.length; i++) cells.push(at); } };
+      for (let row = y; ; row++) {
+        let at = 0;
+        for (const [x, , t, width] of s.rows[row][1]) {
+          for (; at < x; at++) put(" ", [row, at, 1]);
+          if (width) { put(t, [row, x, width]); at = x + width; } else for (const c of t) put(c, [row, at++, 1]);
+        }
+        if (!s.rows[row][2] || row + 1 >= s.rows.length) break;
+      }
+      for (let i = folded.indexOf(needle); i >= 0; i = folded.indexOf(needle, i + needle.length)) {
+        for (const cell of new Set(cells.slice(i, i + needle.length))) found.push(cell);
+      }
+    }
+    return found;
   };
 
   const make = (tag, props, ...kids) => {
@@ -71,10 +107,9 @@
     if (i === shown) return;
     shown = i;
     const s = i < 0 ? blank() : stateAt(i);
-    const rows = s.rows.map((runs) => {
-      const row = make("div", { className: "row" });
+    const rows = s.rows.map(([, runs, wraps]) => {
+      const row = make("div", { className: "row", wraps });
       let x = 0;
-      const lit = needle && rowText(runs).toLowerCase().includes(needle);
       for (const [col, id, text, width] of runs) {
         if (col > x) row.append(" ".repeat(col - x));
         const [fg, bg, at] = styles[id];
@@ -90,20 +125,22 @@
         const line = [at.includes("u") && "underline", at.includes("s") && "line-through", at.includes("o") && "overline"].filter(Boolean);
         if (line.length) el.style.textDecoration = line.join(" ");
         if (width) { el.className = "cell"; el.style.width = width + "ch"; }
-        if (lit && text.toLowerCase().includes(needle)) el.classList.add("hit");
         row.append(el);
         x = col + (width || [...text].length);
       }
       return row;
     });
     screen.replaceChildren(...rows);
-    if (s.cursor[2]) {
-      const cursor = make("div", { className: "cursor" });
-      cursor.style.left = `calc(.5rem + ${s.cursor[1]}ch)`;
-      cursor.style.top = `calc(.5rem + ${s.cursor[0] * 16}px)`;
-      screen.append(cursor);
-    }
-    screen.style.minWidth = s.cols + "ch";
+    const lay = (className, row, col, width) => {
+      const el = make("div", { className });
+      el.style.left = `calc(.5rem + ${col}ch)`;
+      el.style.top = `calc(.5rem + ${row * 16}px)`;
+      el.style.width = width + "ch";
+      screen.append(el);
+    };
+    if (needle) for (const place of places(s)) lay("hit", ...place);
+    if (s.cursor[2]) lay("cursor", s.cursor[0], Math.min(s.cursor[1], s.cols - 1), 1);
+    screen.style.width = `calc(${s.cols}ch + 1rem)`;
   };
   const clock = (ms) => {
     const s = Math.floor(ms / 1000), two = (n) => String(n).padStart(2, "0");
@@ -136,7 +173,7 @@
   };
   if (tail.moments.length) {
     const names = tail.moments.map(([t, label], i) => make("option", { value: i, textContent: clock(t) + "  " + (label || "marker") }));
-    const marks = make("select", {}, make("option", { value: "", textContent: "Markers" }), ...names);
+    const marks = make("select", { className: "marks" }, make("option", { value: "", textContent: "Markers" }), ...names);
     marks.onchange = () => { if (marks.value !== "") go(tail.moments[marks.value][0]); marks.value = ""; screen.focus(); };
     query.before(marks);
   }
@@ -144,8 +181,7 @@
   seek.oninput = () => go(Number(seek.value));
   copyButton.onclick = () => {
     const s = stateAt(Math.max(0, frameAt(now)));
-    const text = s.rows.map((r) => rowText(r).trimEnd()).join("\n");
-    const area = make("textarea", { value: text });
+    const area = make("textarea", { value: screenText(s).trimEnd() });
     document.body.append(area);
     area.select();
     const done = document.execCommand("copy");
@@ -153,12 +189,40 @@
     copyButton.textContent = done ? "Copied" : "Select and copy by hand";
   };
 
+  // What is selected is copied as the program wrote it: blanks at the ends of rows left out, wrapped rows joined.
+  document.addEventListener("copy", (e) => {
+    const selection = getSelection();
+    if (e.target.matches?.("input, textarea") || !selection.rangeCount || selection.isCollapsed) return;
+    const range = selection.getRangeAt(0);
+    const rows = [...screen.querySelectorAll(".row")].filter((row) => range.intersectsNode(row));
+    if (!rows.length) return;
+    let text = "";
+    rows.forEach((row, i) => {
+      const part = document.createRange(), rest = document.createRange();
+      part.selectNodeContents(row);
+      rest.selectNodeContents(row);
+      if (row.contains(range.startContainer)) part.setStart(range.startContainer, range.startOffset);
+      if (row.contains(range.endContainer)) part.setEnd(range.endContainer, range.endOffset);
+      // A selection may end between words, where a blank is one that was meant.
+      rest.setStart(part.endContainer, part.endOffset);
+      text += row.wraps || rest.toString().trim() ? part : part.toString().trimEnd();
+      if (!row.wraps && i < rows.length - 1) text += "\n";
+    });
+    e.clipboardData.setData("text/plain", text);
+    e.preventDefault();
+  });
+
   // Search goes through what each frame changed, and jumps from hit to hit.
   let hits = [];
   const search = () => {
     needle = query.value.toLowerCase();
-    hits = needle ? frames.filter((f) => f.r.some(([, runs]) => rowText(runs).toLowerCase().includes(needle))).map((f) => f.t) : [];
-    found.textContent = needle ? hits.length + " moments" : "";
+    hits = [];
+    const s = blank();
+    for (const f of needle ? frames : []) {
+      step(s, f);
+      if (f.r.some(([y]) => lineText(s, lineStart(s, y)).toLowerCase().includes(needle))) hits.push(f.t);
+    }
+    found.textContent = needle ? hits.length + (hits.length === 1 ? " moment" : " moments") : "";
     shown = -2;
   };
   query.oninput = () => { search(); if (hits.length) go(hits[0]); else show(); };

@@ -70,6 +70,8 @@ impl Machine {
         let moves = y == self.bottom || y + 1 < self.rows();
         if moves && x == self.row_end() && self.grid.cell(y, x).text != 0 {
             self.grid.meta_mut(y).wrapped = true;
+            // Painters have to know, or they would copy two lines where there is one.
+            self.dirty(y);
         }
         self.pos.pending = false;
         self.carriage_return();

@@ -84,6 +84,7 @@ impl Machine {
         } else if top > 0 {
             // The row above no longer goes on in what followed it.
             self.grid.meta_mut(top - 1).wrapped = false;
+            self.dirty(top - 1);
         }
         self.grid.scroll_up(top, bottom, n, style, self.now);
         if bottom + 1 < self.rows() && n <= bottom {
@@ -110,6 +111,7 @@ impl Machine {
         }
         if top > 0 {
             self.grid.meta_mut(top - 1).wrapped = false;
+            self.dirty(top - 1);
         }
         self.grid.scroll_down(top, bottom, n, style, self.now);
         self.grid.meta_mut(bottom).wrapped = false;

@@ -16,6 +16,8 @@ const arrange = () => {
   tiles.style.gridTemplateColumns = `repeat(${Math.max(1, cols)}, minmax(0, 1fr))`;
   tiles.style.gridTemplateRows = `repeat(${Math.max(1, Math.ceil(n / Math.max(1, cols)))}, minmax(0, 1fr))`;
   document.body.classList.toggle("empty", n === 0);
+  // On a small screen the list is all there is to see when nothing is open.
+  if (innerWidth < 700 && n === 0) document.body.classList.remove("folded");
   // What is open is in the address, so that a reload shows the same. Nothing in it is secret.
   history.replaceState(null, "", "#" + [...open.keys()].map((key) => key.split("/").map(encodeURIComponent).join("/")).join("&"));
   for (const list of Object.values(lists)) {
@@ -117,11 +119,11 @@ const start = async () => {
     message: (verb, value) => { if (verb === "LIST") list(value); },
     state: (text, final) => { if (final) refuse(text); },
   });
+  if (innerWidth < 700 && wanted.length) document.body.classList.add("folded");
   for (const key of wanted) show(key, claims);
   arrange();
 };
 
 document.getElementById("fold").addEventListener("click", () => document.body.classList.toggle("folded"));
 addEventListener("resize", arrange);
-if (innerWidth < 700) document.body.classList.add("folded");
 start().catch((e) => refuse("Something is wrong with this page: " + e.message));

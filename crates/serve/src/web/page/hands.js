@@ -6,6 +6,8 @@ import { make } from "./dom.js";
 const NAMED = new Set(["Enter", "Tab", "Backspace", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End",
   "PageUp", "PageDown", "Insert", "Delete", "PrintScreen", "Pause"]);
 const BUTTONS = ["left", "middle", "right"];
+// What browsers make of a notch of the wheel, in pixels.
+const NOTCH = 100;
 // Something to delete, or a keyboard on glass would not tell that it was asked to.
 const FILLER = "\u200b\u200b";
 
@@ -37,6 +39,8 @@ export class Hands {
     this.to = to;
     this.held = null;
     this.sticky = "";
+    this.turned = 0;
+    this.finger = null;
     this.area = make("textarea", { className: "hands", value: FILLER, spellcheck: false });
     for (const [name, value] of [["autocapitalize", "off"], ["autocomplete", "off"], ["autocorrect", "off"], ["aria-label", "terminal input"]]) {
       this.area.setAttribute(name, value);
@@ -64,6 +68,8 @@ export class Hands {
     screen.addEventListener("mousemove", (e) => this.mousemove(e));
     addEventListener("mouseup", this.up = (e) => this.mouseup(e));
     screen.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
+    screen.addEventListener("touchstart", (e) => { this.finger = e.touches.length === 1 ? e.touches[0].clientY : null; }, { passive: true });
+    screen.addEventListener("touchmove", (e) => this.swipe(e), { passive: false });
     screen.addEventListener("contextmenu", (e) => { if (this.reports(e)) e.preventDefault(); });
     screen.addEventListener("click", () => { if (!painter.selected()) this.area.focus({ preventScroll: true }); });
   }
@@ -168,15 +174,33 @@ export class Hands {
     this.held = null;
   }
 
-  wheel(e) {
+  // Whether it is the program that scrolls; otherwise what lies above the screen does.
+  scrolls(e) {
     const { frame } = this.painter;
-    const wanted = !e.shiftKey && this.to.drives() && (frame.mouse || (frame.wheel && this.painter.follow));
-    if (!wanted || !e.deltaY || e.ctrlKey) return;
+    return !e.shiftKey && this.to.drives() && (frame.mouse || (frame.wheel && this.painter.follow));
+  }
+
+  wheel(e) {
+    if (!e.deltaY || e.ctrlKey || !this.scrolls(e)) return;
     e.preventDefault();
-    this.turned = (this.turned ?? 0) + (e.deltaMode ? e.deltaY * 20 : e.deltaY);
-    for (; Math.abs(this.turned) >= 20; this.turned -= Math.sign(this.turned) * 40) {
+    this.turn((e.deltaMode ? e.deltaY * NOTCH / 3 : e.deltaY) / NOTCH, e);
+  }
+
+  // A finger that moves over a program that scrolls by itself turns its wheel.
+  swipe(e) {
+    if (this.finger === null || e.touches.length !== 1 || !this.scrolls(e)) return;
+    e.preventDefault();
+    const touch = e.touches[0];
+    this.turn((this.finger - touch.clientY) / (3 * this.painter.lh), touch);
+    this.finger = touch.clientY;
+  }
+
+  // Turns the wheel by so many notches. What is left of one stays, unless it goes the other way now.
+  turn(notches, e) {
+    if (Math.sign(this.turned) !== Math.sign(notches)) this.turned = 0;
+    this.turned += notches;
+    for (; Math.abs(this.turned) >= 0.5; this.turned -= Math.sign(this.turned) * Math.min(1, Math.abs(this.turned))) {
       this.mouse("press", this.turned < 0 ? "wheelup" : "wheeldown", e);
-      if (Math.abs(this.turned) < 40) { this.turned = 0; break; }
     }
   }
 }

@@ -294,7 +294,12 @@ export class Painter {
       if (el.contains(range.startContainer)) part.setStart(range.startContainer, range.startOffset);
       if (el.contains(range.endContainer)) part.setEnd(range.endContainer, range.endOffset);
       const last = i === rows.length - 1, wraps = row && row.flags & 1;
-      text += last || wraps ? part.toString() : part.toString().trimEnd() + "\n";
+      // A selection may end between words, where a blank is one that was meant.
+      const rest = document.createRange();
+      rest.selectNodeContents(el);
+      rest.setStart(part.endContainer, part.endOffset);
+      const kept = wraps || rest.toString().trim() ? part.toString() : part.toString().trimEnd();
+      text += last || wraps ? kept : kept + "\n";
     });
     return text;
   }

@@ -169,7 +169,7 @@ export class Session extends Tile {
       focus: (gained) => { if (this.drives()) this.link.send("KEY", { focus: gained }); },
       drives: () => this.drives(),
       search: () => this.search(),
-      sticky: (mods) => { for (const b of this.foot.children) b.classList.toggle("held", b.mods && mods.includes(b.mods)); },
+      sticky: (mods) => { for (const b of this.foot.children) b.classList.toggle("held", Boolean(b.mods) && mods.includes(b.mods)); },
     });
     for (const [label, name] of KEYS) {
       const key = button(label, label, () => {
@@ -204,7 +204,8 @@ export class Session extends Tile {
       this.painter.forget();
       this.name = value.name;
       this.may = value.role !== "observer";
-      this.label = value.session || value.command?.[0]?.split("/").pop() || this.id;
+      const [program = "", ...args] = value.command ?? [];
+      this.label = value.session || [program.split("/").pop(), ...args].join(" ").trim() || this.id;
       this.setTitle();
       this.setDriver(value.driver ?? null);
       this.link.send("SUB", { frames: "paint", out: false, max_fps: 60, window: 2 });

@@ -167,8 +167,9 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
                 Arc::clone(identity.insert(own))
             }
         };
-        let listening =
-            running.net(address, &own, |at, server| site::make(at, &args.host, &args.player, server)).map_err(failed)?;
+        let listening = running
+            .net(address, &own, |at, server| site::make(at, &args.host, &args.player, server))
+            .map_err(failed)?;
         print(format_args!("listening {}\n", listening.at));
         if let Some(hash) = listening.browser_hash {
             print(format_args!("certificate {hash}\n"));
