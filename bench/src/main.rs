@@ -8,11 +8,15 @@
 
 mod golden;
 mod pace;
+mod page;
 mod peers;
 mod pty;
 mod relay;
 mod sharing;
 mod tapes;
+#[allow(dead_code, reason = "tests use all of it")]
+#[path = "../../crates/tapdeck/tests/it/webdriver.rs"]
+mod webdriver;
 mod wire;
 mod workload;
 
@@ -70,7 +74,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--load" => o.load = true,
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,tests] [--load]"
+                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,page,tests] [--load]"
             ),
         }
     }
@@ -146,6 +150,20 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
             None => skipped.push("sshd"),
         }
         std::fs::remove_file(&file)?;
+    }
+    if wants("page") {
+        match page::measure(&peers::tapdeck()?, o, folder)? {
+            Some((keys, flood)) => {
+                table(
+                    "a key typed in the page until its letter is painted, ms, and in frames of 60 Hz",
+                    &keys,
+                );
+                table("time between two pictures of the tab, ms, while it shows 100 MB of output", &flood);
+                data.insert("page_key_ms".into(), keys);
+                data.insert("page_gap_ms".into(), flood);
+            }
+            None => skipped.push("chromium"),
+        }
     }
     if wants("tests") {
         let rows = golden::measure(&peers::tapdeck()?, o, folder)?;

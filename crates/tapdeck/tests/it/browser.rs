@@ -1,150 +1,42 @@
-//! A real browser, driven by WebDriver: Chromium without a window, and the few requests that the tests need.
+//! A real browser and what tests do with it; `tapdeck web`, and sessions for it to show.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::support::{Home, PATIENCE, eventually, has};
+use crate::webdriver::Driver;
+pub use crate::webdriver::{Kind, http};
 
 /// Keys that have no character, as WebDriver writes them.
 pub const ENTER: &str = "\u{e007}";
 pub const CONTROL: &str = "\u{e009}";
 pub const SHIFT: &str = "\u{e008}";
 
-/// An HTTP answer.
-#[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
-}
-
-/// One request on a connection of its own. Headers are lines without their ends.
-pub fn http(port: u16, method: &str, path: &str, headers: &[&str], body: &str) -> std::io::Result<Answer> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut request = format!("{method} {path} HTTP/1.1\r\n");
-    for header in headers {
-        request.push_str(header);
-        request.push_str("\r\n");
-    }
-    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-    (&stream).write_all(request.as_bytes())?;
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head)? == 0 {
-            break;
-        }
-    }
-    let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
-    let length = head
-        .lines()
-        .find_map(|l| l.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok())
-        .unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() })
-}
-
 /// A browser, gone with the test.
-pub struct Browser {
-    driver: Child,
-    port: u16,
-    session: String,
-}
-
-/// What kind of browser it is to be.
-#[derive(Default)]
-pub struct Kind {
-    /// A telephone: a small screen, fingers and no mouse.
-    pub phone: bool,
-    /// Certificates of nobody's are taken.
-    pub trusting: bool,
-}
+pub struct Browser(Driver);
 
 impl Browser {
     /// Starts one; `None`, with a word about it, where it is not installed.
     pub fn start(home: &Home) -> Option<Self> {
-        Self::of_kind(home, &Kind::default())
+        Self::of_kind(home, Kind::default())
     }
 
     /// The same, of another kind.
-    pub fn of_kind(home: &Home, kind: &Kind) -> Option<Self> {
+    pub fn of_kind(home: &Home, kind: Kind) -> Option<Self> {
         if !has("chromedriver") || !has("chromium") {
             return None;
         }
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .env("HOME", home.path("browser"))
-            .spawn()
-            .expect("chromedriver starts");
-        let mut lines = BufReader::new(driver.stdout.take().expect("its output")).lines();
-        let port = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| {
-                line.strip_prefix("ChromeDriver was started successfully on port ")?
-                    .trim_end_matches('.')
-                    .parse()
-                    .ok()
-            })
-            .expect("a port");
-        // It must not stop because nobody reads what it says.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        let mut browser = Self { driver, port, session: String::new() };
-        let profile = format!("--user-data-dir={}", home.path("profile").display());
-        let mut args = vec![
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-            "--window-size=1100,700",
-            &profile,
-        ];
-        if kind.trusting {
-            args.push("--ignore-certificate-errors");
-        }
-        let mut options = json!({"args": args});
-        if kind.phone {
-            let metrics =
-                json!({"width": 390, "height": 740, "pixelRatio": 2, "touch": true, "mobile": true});
-            options["mobileEmulation"] = json!({"deviceMetrics": metrics});
-        }
-        let wanted = json!({"capabilities": {"alwaysMatch": {
-            "browserName": "chrome",
-            "goog:chromeOptions": options,
-            "goog:loggingPrefs": {"browser": "ALL"},
-        }}});
-        let made = browser.ask("POST", "/session", &wanted);
-        browser.session = made["sessionId"].as_str().expect("a session").to_owned();
-        Some(browser)
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
-        let text = if method == "POST" { body.to_string() } else { String::new() };
-        let headers = [
-            &format!("Host: 127.0.0.1:{}", self.port)[..],
-            "Content-Type: application/json",
-            "Connection: close",
-        ];
-        let answer = http(self.port, method, path, &headers, &text).expect("chromedriver answers");
-        let value: Value = serde_json::from_str(&answer.body).expect("JSON");
-        assert_eq!(answer.status, 200, "{method} {path}: {value}");
-        value["value"].clone()
+        Some(Self(Driver::start(&home.path("browser"), kind).expect("a browser")))
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
-        self.ask("POST", &format!("/session/{}{path}", self.session), body)
+        self.0.post(path, body).expect("chromedriver answers")
+    }
+
+    fn get(&self, path: &str) -> Value {
+        self.0.get(path).expect("chromedriver answers")
     }
 
     pub fn go(&self, url: &str) {
@@ -272,7 +164,7 @@ impl Browser {
 
     /// Opens another tab and goes there; returns the handles of both.
     pub fn new_tab(&self) -> (String, String) {
-        let old = self.ask("GET", &format!("/session/{}/window", self.session), &Value::Null);
+        let old = self.get("/window");
         let new = self.post("/window/new", &json!({"type": "tab"}));
         let (old, new) = (old.as_str().unwrap_or_default(), new["handle"].as_str().unwrap_or_default());
         self.tab(new);
@@ -285,7 +177,7 @@ impl Browser {
 
     /// A picture of the page, kept beside the test's other files where TAPDECK_SHOTS says.
     pub fn shot(&self, name: &str) -> Vec<u8> {
-        let picture = self.ask("GET", &format!("/session/{}/screenshot", self.session), &Value::Null);
+        let picture = self.get("/screenshot");
         let bytes = tapdeck_core::base64::decode(picture.as_str().unwrap_or_default()).expect("base64");
         if let Some(folder) = std::env::var_os("TAPDECK_SHOTS") {
             let path = std::path::Path::new(&folder).join(format!("{name}.png"));
@@ -297,17 +189,6 @@ impl Browser {
     /// What the page complained about.
     pub fn log(&self) -> Value {
         self.post("/se/log", &json!({"type": "browser"}))
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        if !self.session.is_empty() {
-            let path = format!("/session/{}", self.session);
-            let _ = http(self.port, "DELETE", &path, &["Host: 127.0.0.1", "Connection: close"], "");
-        }
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
     }
 }
 

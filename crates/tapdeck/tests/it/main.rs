@@ -36,6 +36,8 @@ mod view;
 mod vttest;
 #[cfg(feature = "web")]
 mod web;
+#[cfg(feature = "web")]
+mod webdriver;
 #[cfg(feature = "net")]
 mod wire;
 #[cfg(feature = "net")]

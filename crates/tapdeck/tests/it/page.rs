@@ -14,7 +14,7 @@ const ESCAPE: &str = "\u{e00c}";
 #[test]
 fn over_tls_it_is_the_same_page() {
     let home = Home::new();
-    let Some(browser) = Browser::of_kind(&home, &Kind { trusting: true, ..Kind::default() }) else { return };
+    let Some(browser) = Browser::of_kind(&home, Kind { trusting: true, ..Kind::default() }) else { return };
     let session = Session::start(&home, "shell", &SHELL);
     let server = Server::start(&home, &["--listen", "wss://127.0.0.1:0"]);
     let origin = server.addresses[1].replace("wss://", "https://");
@@ -231,7 +231,7 @@ fn vim_is_clicked_and_the_past_is_scrolled() {
 #[test]
 fn on_a_telephone_there_are_keys_and_words_come_once() {
     let home = Home::new();
-    let Some(browser) = Browser::of_kind(&home, &Kind { phone: true, ..Kind::default() }) else { return };
+    let Some(browser) = Browser::of_kind(&home, Kind { phone: true, ..Kind::default() }) else { return };
     let session = Session::start(&home, "shell", &SHELL);
     let web = Web::start(&home, &["shell"]);
     browser.go(&web.url);
