@@ -99,7 +99,8 @@ impl Deck {
     fn run(mut self, commands: &Receiver<String>) -> Result<(), Stop> {
         let source = self.player.source();
         let meta = source.meta();
-        let title = meta.as_ref().and_then(|m| m.title.clone());
+        let header = source.open().ok().map(|reader| reader.header().clone()).unwrap_or_default();
+        let title = meta.as_ref().and_then(|m| m.title.clone()).or(header.title).or(header.command);
         let command = meta.map(|m| m.cmd);
         self.tell("WELCOME", &json!({"title": title, "command": command}))?;
         loop {

@@ -177,7 +177,11 @@ fn the_mouse_is_the_programs_when_it_wants_it() {
     assert_eq!(joined().matches("^[[<65;").count(), 1, "a notch is one");
     // With Shift the mouse is the person's: text is selected, and the program hears nothing.
     let before = joined();
-    browser.drag_with(Some(SHIFT), browser.cell(0, 0), browser.cell(5, 0));
+    let before_cell = |col| {
+        let (x, y) = browser.cell(col, 0);
+        (x - 3, y)
+    };
+    browser.drag_with(Some(SHIFT), before_cell(0), before_cell(5));
     browser.wait("a selection", "return getSelection().toString().length > 3");
     assert_eq!(browser.copied(), "ready");
     assert_eq!(joined(), before);

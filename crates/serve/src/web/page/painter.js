@@ -10,6 +10,8 @@ import { make } from "./dom.js";
 const AROUND = 30;
 const KEEP = 4000;
 const SMALLEST = 5, LARGEST = 32;
+// How much smaller or larger letters may become for cells of whole pixels.
+const NEARLY = 0.065;
 const UNDERLINES = { double: "double", curly: "wavy", dotted: "dotted", dashed: "dashed" };
 
 export class Painter {
@@ -33,30 +35,57 @@ export class Painter {
     // Whether a whole frame is another place altogether, as in a recording.
     this.jumps = false;
     this.size = 14;
+    this.shape = [0.6, 1.2];
     this.cw = 8;
     this.lh = 16;
   }
 
-  // Sets the size of letters and measures what became of it.
-  setFont(size) {
+  // Sets the size of letters, but for a little: cells are whole pixels wide, so that lines and blocks of neighbouring cells
+  // meet without a seam. Whether they may grow for that, or have to stay within the tile.
+  setFont(size, grows) {
     this.size = Math.min(LARGEST, Math.max(SMALLEST, size));
-    this.el.style.fontSize = this.size + "px";
-    const box = this.probe.getBoundingClientRect();
-    if (!box.width) return;
-    this.cw = box.width / 64;
-    this.lh = Math.max(1, Math.round(box.height));
+    this.grows = grows;
+    this.dpr = devicePixelRatio;
+    if (!this.measure(this.size)) return;
+    const lh = this.lh, pixels = this.cw * this.dpr;
+    let whole = Math.round(pixels), spacing = 0;
+    if (!grows && whole > pixels && (whole / this.dpr) * this.frame.cols > this.el.clientWidth) whole--;
+    if (whole >= 7 && Math.abs(whole - pixels) <= pixels * NEARLY) {
+      // Browsers know not every size: rather one that is too large, with letters set a little closer.
+      const wanted = whole / this.dpr, nearly = (this.size * whole) / pixels;
+      this.measure(nearly);
+      if (this.cw < wanted - 0.005) this.measure(nearly + 0.5);
+      spacing = Math.min(0, wanted - this.cw);
+      this.cw += spacing;
+      if (!grows) this.lh = Math.min(this.lh, lh);
+    }
+    this.list.style.letterSpacing = spacing + "px";
     this.el.style.setProperty("--lh", this.lh + "px");
     this.el.style.setProperty("--cw", this.cw + "px");
     this.widths = true;
     this.place();
   }
 
+  // What becomes of letters of this size.
+  measure(size) {
+    this.el.style.fontSize = size + "px";
+    const box = this.probe.getBoundingClientRect();
+    if (!box.width) return false;
+    this.cw = box.width / 64;
+    this.lh = Math.max(1, Math.round(box.height));
+    this.shape = [this.cw / size, box.height / size];
+    return true;
+  }
+
   // The size of letters at which the whole screen is seen.
   fitting() {
-    const perCol = this.cw / this.size, perRow = this.lh / this.size;
-    const wide = this.el.clientWidth / (this.frame.cols * perCol), high = this.el.clientHeight / (this.frame.rows_n * perRow);
+    const [perCol, perRow] = this.shape, { cols, rows_n } = this.frame, { clientWidth, clientHeight } = this.el;
+    const wide = clientWidth / (cols * perCol), high = clientHeight / (rows_n * perRow);
     // Half pixels are not worth a blurred letter.
-    return Math.min(LARGEST, Math.max(SMALLEST, Math.floor(Math.min(wide, high) * 2 - 0.2) / 2));
+    let size = Math.min(LARGEST, Math.max(SMALLEST, Math.floor(Math.min(wide, high) * 2 + 0.5) / 2));
+    const over = () => size * perCol * cols > clientWidth || Math.round(size * perRow) * rows_n > clientHeight;
+    while (size > SMALLEST && over()) size -= 0.5;
+    return size;
   }
 
   // Columns and rows that fit at this size of letters.
@@ -129,9 +158,11 @@ export class Painter {
     if (style.b) css.push("background-color:#" + style.b);
     if (attrs.includes("b")) css.push("font-weight:bold");
     if (attrs.includes("i")) css.push("font-style:italic");
-    const lines = [style.u && "underline", attrs.includes("s") && "line-through", attrs.includes("o") && "overline"].filter(Boolean);
+    const lines = [style.u && "underline", attrs.includes("s") && "line-through"].filter(Boolean);
+    // The browser's own would stand in the row above.
+    if (attrs.includes("o")) css.push("box-shadow:inset 0 1px currentColor");
     if (lines.length) css.push("text-decoration:" + lines.join(" ") + (UNDERLINES[style.u] ? " " + UNDERLINES[style.u] : "") + (style.uc ? " #" + style.uc : ""));
-    const classes = (style.b ? "block" : "") + (attrs.includes("k") ? " blink" : "");
+    const classes = (style.b || attrs.includes("o") ? "block" : "") + (attrs.includes("k") ? " blink" : "");
     const text = css.join(";");
     return { css: text, classes, link: style.l, key: text + classes + (style.l ?? "") };
   }

@@ -61,10 +61,11 @@ export class Tile {
   fit() {
     const { painter } = this;
     if (!painter.el.clientWidth) return;
-    if (!painter.widths) painter.setFont(this.own);
+    if (!painter.widths) painter.setFont(this.own, true);
+    const grows = this.fitsWindow() || this.chosen !== null;
     const size = this.fitsWindow() ? this.own : this.chosen ?? painter.fitting();
     this.whole.hidden = this.fitsWindow() || this.chosen === null;
-    if (size !== painter.size) painter.setFont(size);
+    if (size !== painter.size || grows !== painter.grows || painter.dpr !== devicePixelRatio) painter.setFont(size, grows);
     else painter.place();
     this.fitted?.();
   }
