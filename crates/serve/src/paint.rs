@@ -25,6 +25,10 @@ const MAX_ROWS: u64 = 500;
 /// Rows that have just left the screen and come with a frame.
 const PASSED: u64 = 40;
 
+/// How long a frame waits for the end of a synchronised update. A program that dies or forgets in the middle of one
+/// must not leave its watchers with an old screen.
+pub(crate) const HOLD_NS: u64 = 150_000_000;
+
 /// What a painter has drawn: the frame after it tells what has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Drawn {

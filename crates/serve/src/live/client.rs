@@ -13,6 +13,7 @@ use super::capture::Capture;
 use super::paste::Paste;
 use super::queue::Queue;
 use crate::conn::Conn;
+use crate::paint::HOLD_NS;
 use crate::wire;
 
 /// The longest frame of the bus, to and from clients that did not agree on more.
@@ -24,9 +25,6 @@ pub(crate) const BEHIND: usize = 1 << 20;
 /// With this much waiting it is not served at all any more.
 const HOPELESS: usize = 2 * MAX_AGREED;
 const READ: usize = 64 * 1024;
-/// How long a frame waits for the end of a synchronised update. A program that dies or forgets in the middle of one
-/// must not leave its watchers with an old screen.
-pub(crate) const HOLD_NS: u64 = 150_000_000;
 
 /// What a client speaks.
 pub(crate) enum Kind {
@@ -71,9 +69,17 @@ impl Sub {
         self.window.is_none_or(|window| self.undrawn < window)
     }
 
-    /// When the next frame may be sent at the earliest, unless the program has drawn to its end before.
-    pub(crate) fn due_ns(&self) -> u64 {
-        self.held_ns.map_or(self.last_frame_ns + self.interval_ns, |since| since + HOLD_NS)
+    /// Whether it is time for a frame: of one that is held back, as soon as the program has drawn to its end.
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        self.held_ns.is_some() || now >= self.last_frame_ns + self.interval_ns
+    }
+
+    /// Holds its frame back; says whether it may be held any longer.
+    pub(crate) fn hold(&mut self, now: u64) -> bool {
+        let until = *self.held_ns.get_or_insert(now) + HOLD_NS;
+        // Nobody has to look again before that, if nothing comes.
+        self.last_frame_ns = until.saturating_sub(self.interval_ns);
+        now < until
     }
 }
 

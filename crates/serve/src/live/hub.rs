@@ -220,7 +220,7 @@ impl Hub {
                     if let Some(sub) = &bus.sub
                         && self.wants_frame(client, sub.seen)
                     {
-                        sooner(sub.due_ns());
+                        sooner(sub.last_frame_ns + sub.interval_ns);
                     }
                     if let Some(paste) = &bus.paste {
                         sooner(paste.next_look_ns(now));

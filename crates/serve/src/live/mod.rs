@@ -29,7 +29,6 @@ mod send;
 mod turns;
 mod typed;
 
-pub(crate) use client::HOLD_NS;
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::Exit;
 
-use super::client::{BEHIND, BusState, Client, Frames, HOLD_NS, Kind};
+use super::client::{BEHIND, BusState, Client, Frames, Kind};
 use super::frame;
 use super::hub::{HELLO_NS, Hub, STUCK_NS};
 
@@ -26,9 +26,9 @@ impl Hub {
             .clients
             .iter()
             .filter(|(_, c)| match &c.kind {
-                Kind::Bus(bus) => bus.sub.as_ref().is_some_and(|sub| {
-                    now >= sub.last_frame_ns + sub.interval_ns && self.wants_frame(c, sub.seen)
-                }),
+                Kind::Bus(bus) => {
+                    bus.sub.as_ref().is_some_and(|sub| sub.is_due(now) && self.wants_frame(c, sub.seen))
+                }
                 Kind::Wire(w) => w.missed.is_some() && c.queue.is_empty(),
                 Kind::Unknown => false,
             })
@@ -44,13 +44,11 @@ impl Hub {
     }
 
     /// Whether a client's frame has to wait, because the program is in the middle of a synchronised update: half a
-    /// redraw is nothing to look at. It waits no longer than [`HOLD_NS`].
+    /// redraw is nothing to look at. It does not wait for ever.
     fn holds_frame(&self, client: &mut Client, now: u64) -> bool {
         let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind else { return false };
-        if sub.frames == Frames::None || !self.glass.look(&self.handle).term().modes().synchronised() {
-            return false;
-        }
-        now < *sub.held_ns.get_or_insert(now) + HOLD_NS
+        let drawing = || self.glass.look(&self.handle).term().modes().synchronised();
+        sub.frames != Frames::None && drawing() && sub.hold(now)
     }
 
     pub(super) fn send_frame(&mut self, client: &mut Client, now: u64) {

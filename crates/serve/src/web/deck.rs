@@ -11,8 +11,7 @@ use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::Settings;
 use tokio::sync::mpsc::Sender;
 
-use crate::live::HOLD_NS;
-use crate::paint::{self, Drawn};
+use crate::paint::{self, Drawn, HOLD_NS};
 
 const MS: u64 = 1_000_000;
 /// The least time between two frames, and between two words about the place.
