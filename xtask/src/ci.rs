@@ -112,6 +112,24 @@ pub(crate) fn gather_a_crowd(sessions: &str) -> Result<()> {
     Ok(())
 }
 
+/// How often the talking stick is fought for in the longer mode.
+const FIGHTS: &str = "10000";
+
+/// The longer mode of what a run of everything does a few times: fighting for the stick, and attaching under tmux so often.
+pub(crate) fn soak(rounds: &str) -> Result<()> {
+    println!("== {FIGHTS} fights for the stick; attaching under tmux, {rounds} times to each program");
+    let status = Command::new("cargo")
+        .args(["test", "-p", "tapdeck", "--test", "it", "--", "under_tmux::", "the_stick_is_never"])
+        .env("TAPDECK_ROUNDS", rounds)
+        .env("TAPDECK_FIGHTS", FIGHTS)
+        .current_dir(crate::root()?)
+        .status()?;
+    if !status.success() {
+        bail!("the longer mode failed");
+    }
+    Ok(())
+}
+
 fn talk(path: &OsStr, prompts: &str) -> Result<()> {
     println!("== talking to coding agents, {prompts} prompts each");
     let args =

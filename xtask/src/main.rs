@@ -19,9 +19,13 @@ fn main() -> Result<()> {
         ["agents", prompts] => ci::talk_to_agents(prompts),
         ["crowd"] => ci::gather_a_crowd("1000"),
         ["crowd", sessions] => ci::gather_a_crowd(sessions),
+        ["soak"] => ci::soak("200"),
+        ["soak", rounds] => ci::soak(rounds),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        _ => bail!("usage: cargo xtask ci | tidy | agents [PROMPTS] | crowd [SESSIONS] | fuzz [SECONDS]"),
+        _ => bail!(
+            "usage: cargo xtask ci | tidy | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]"
+        ),
     }
 }
 

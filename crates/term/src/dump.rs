@@ -8,6 +8,7 @@ use crate::grid::{Grid, LineSize};
 use crate::lines::Line;
 use crate::machine::{Machine, Pos, Protection, Saved, default_tabs};
 use crate::modes::{ANSI_MODES, DEC_MODES, Mode, Modes};
+use crate::pack::Piece;
 use crate::paint;
 use crate::palette::{Palette, Rgb};
 use crate::style::{Attrs, Style};
@@ -87,8 +88,9 @@ impl<'a> Painter<'a> {
             self.joiner = Joiner::NONE;
             self.joiner.push(props.of(first));
         }
-        let clusters = wants_clusters(text, width);
-        if clusters != self.clusters && chars.clone().next().is_some() {
+        let joined = chars.clone().next().is_some();
+        if joined && wants_clusters(text, width) != self.clusters {
+            let clusters = !self.clusters;
             self.clusters = clusters;
             self.put(if clusters { "\x1b[?2027h" } else { "\x1b[?2027l" });
             self.joiner.push(props.of(first));
@@ -99,24 +101,31 @@ impl<'a> Painter<'a> {
         });
     }
 
+    /// Any number of ASCII characters.
+    fn ascii(&mut self, text: &[u8]) {
+        let ([first, ..], [.., last]) = (text, text) else { return };
+        if self.ascii.is_some() || self.joiner == Joiner::NONE {
+            self.out.extend_from_slice(text);
+        } else {
+            // Of these, only the first could join anything.
+            self.character(char::from(*first).encode_utf8(&mut [0; 4]), 1);
+            self.out.extend_from_slice(&text[1..]);
+        }
+        self.ascii = Some(*last);
+    }
+
     /// A row from its first column on, on a blank row. Leaves the cursor wherever it ends.
     fn row(&mut self, line: Line<'_>) {
         if let Some(text) = line.as_written() {
-            if let Some(last) = text.bytes().last() {
-                self.pen(Style::default());
-                // Of what stands before it, only the first character could join anything.
-                self.character(&text[..1], 1);
-                self.out.extend_from_slice(&text.as_bytes()[1..]);
-                self.ascii = Some(last);
-            }
+            self.pen(Style::default());
+            self.ascii(text);
             return;
         }
         let mut gap = 0;
         let mut gap_style = Style::default();
-        line.each(|text, width, style| {
+        line.pieces(|piece, style| {
             // Erasing can leave a background behind, but nothing more; the rest must be written.
-            let text = if text.is_empty() && style != style.erased() { " " } else { text };
-            if text.is_empty() {
+            if matches!(piece, Piece::Empty) && style == style.erased() {
                 if gap > 0 && style != gap_style {
                     self.gap(gap, gap_style);
                     gap = 0;
@@ -130,7 +139,11 @@ impl<'a> Painter<'a> {
                 gap = 0;
             }
             self.pen(style);
-            self.character(text, width);
+            match piece {
+                Piece::Ascii(text) => self.ascii(text.as_bytes()),
+                Piece::One(text, width) => self.character(text, width),
+                Piece::Empty => self.ascii(b" "),
+            }
         });
         if gap > 0 && gap_style != Style::default() {
             self.gap(gap, gap_style);
@@ -168,29 +181,40 @@ impl<'a> Painter<'a> {
 
     /// All rows one after the other, from the first row of an empty screen, or from the end of the row `before` them.
     fn rows(&mut self, lines: impl Iterator<Item = Line<'a>>, before: Option<Line<'a>>) {
-        let mut before = before;
-        for line in lines {
-            if let Some(prev) = before {
-                self.pen(Style::default());
-                if prev.wrapped() {
-                    // The row is full: a character more wraps. It is painted over right after.
-                    if let Some(style) = ends_padded(prev, self.m) {
-                        self.pen(style);
-                        self.put(&format!("\x1b[{}G\u{3000}", self.m.cols()));
-                        self.pen(Style::default());
-                    } else {
-                        // The sequence keeps it from joining what stands at the edge.
-                        self.put("\x1b[m ");
-                    }
-                    self.put("\r\x1b[K");
+        let mut first = before.is_none();
+        // The row before, where it goes on in this one. (Nothing else is kept of it: copying rows costs more than writing them.)
+        let mut wraps = before.filter(|line| line.wrapped());
+        lines.for_each(|line| {
+            self.pen(Style::default());
+            if let Some(prev) = wraps {
+                // The row is full: a character more wraps. It is painted over right after.
+                if let Some(style) = ends_padded(prev, self.m) {
+                    self.pen(style);
+                    self.put(&format!("\x1b[{}G\u{3000}", self.m.cols()));
+                    self.pen(Style::default());
                 } else {
-                    self.put("\r\n");
+                    // The sequence keeps it from joining what stands at the edge.
+                    self.put("\x1b[m ");
+                }
+                self.put("\r\x1b[K");
+            } else if !first {
+                self.put("\r\n");
+            }
+            first = false;
+            match line.as_written() {
+                // Most rows are nothing but text.
+                Some(text) if line.is_ordinary() => self.ascii(text),
+                _ => {
+                    self.row_extras(line, true);
+                    self.row(line);
                 }
             }
-            self.row_extras(line, true);
-            self.row(line);
-            before = Some(line);
-        }
+            if line.wrapped() {
+                wraps = Some(line);
+            } else if wraps.is_some() {
+                wraps = None;
+            }
+        });
         self.pen(Style::default());
     }
 
@@ -331,6 +355,8 @@ impl Term {
             p.put("\x1b[20l");
         }
         let main_rows = (0..main.rows).map(|y| Line::of_grid(m, main, y));
+        // About as much as will be written, so that it need not be moved while it grows.
+        p.out.reserve(self.scrollback_memory() + main.rows * m.cols());
         p.rows(self.scrollback().chain(main_rows), None);
         let has_alternate = (0..alternate.rows).any(|y| {
             let line = Line::of_grid(m, alternate, y);

@@ -3,7 +3,7 @@
 use crate::cell::Cell;
 use crate::grid::{LineSize, RowMeta};
 use crate::machine::Machine;
-use crate::pack::Packed;
+use crate::pack::{Packed, Piece};
 use crate::paint;
 use crate::style::{Attrs, Style};
 use std::borrow::Cow;
@@ -56,6 +56,18 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// The same in larger pieces, where the row is kept so.
+    pub(crate) fn pieces(&self, mut f: impl FnMut(Piece<'_>, Style)) {
+        match &self.body {
+            Body::Packed(p) => p.pieces(f),
+            Body::Live(cells) => each_cell(self.m, cells, |text, width, style| match text.as_bytes() {
+                [] => f(Piece::Empty, style),
+                [b' '..=b'~'] => f(Piece::Ascii(text), style),
+                _ => f(Piece::One(text, width), style),
+            }),
+        }
+    }
+
     /// The text without trailing blanks.
     pub fn text(&self) -> String {
         self.text_ref().into_owned()
@@ -76,9 +88,9 @@ impl<'a> Line<'a> {
     }
 
     /// The text of a row that has no style and is kept as text, with every blank that was written.
-    pub(crate) fn as_written(&self) -> Option<&'a str> {
+    pub(crate) fn as_written(&self) -> Option<&'a [u8]> {
         match &self.body {
-            Body::Packed(p) => p.as_plain(),
+            Body::Packed(p) => p.as_ascii(),
             Body::Live(_) => None,
         }
     }
@@ -122,6 +134,11 @@ impl<'a> Line<'a> {
     /// Single or double size.
     pub fn size(&self) -> LineSize {
         self.meta.size
+    }
+
+    /// Whether there is nothing more to the row than what stands in it.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.meta.size == LineSize::Single && self.meta.marks == 0
     }
 
     /// Shell marks on the row: bits for OSC 133 A (1), B (2), C (4) and D (8).

@@ -262,82 +262,81 @@ impl<'a> Packed<'a> {
 
     /// The text when every cell is plain ASCII of the default style.
     pub(crate) fn as_plain(&self) -> Option<&'a str> {
-        if self.styled || self.rich { None } else { std::str::from_utf8(self.body).ok() }
+        std::str::from_utf8(self.as_ascii()?).ok()
+    }
+
+    /// The same as bytes.
+    pub(crate) fn as_ascii(&self) -> Option<&'a [u8]> {
+        (!self.styled && !self.rich).then_some(self.body)
     }
 
     /// Calls `f` with text (empty for a cell without any), columns and style of each character.
     pub(crate) fn each(&self, mut f: impl FnMut(&str, usize, Style)) {
-        let mut body = self.body;
-        let mut runs: Vec<(usize, Style)> = Vec::new();
-        if self.styled {
-            let n = get_varint(&mut body);
-            for _ in 0..n {
-                let cells = get_varint(&mut body) as usize;
-                runs.push((cells, get_style(&mut body)));
-            }
-        } else {
-            runs.push((self.cells, Style::default()));
-        }
-        let mut runs = runs.into_iter();
-        let (mut left, mut style) = runs.next().unwrap_or_default();
-        let mut emit = |text: &str, width: usize| {
-            while left == 0 {
-                (left, style) = match runs.next() {
-                    Some(run) => run,
-                    None => (usize::MAX, Style::default()),
-                };
-            }
-            f(text, width, style);
-            // A wide character's halves have one style each in principle; the lead's counts.
-            let mut n = width;
-            while n > left {
-                n -= left;
-                (left, style) = runs.next().unwrap_or((usize::MAX, Style::default()));
-            }
-            left -= n;
-        };
-        if !self.rich {
-            let text = std::str::from_utf8(body).unwrap_or("");
-            for i in 0..text.len() {
-                emit(&text[i..=i], 1);
-            }
-            return;
-        }
+        self.pieces(|piece, style| match piece {
+            Piece::Ascii(text) => (0..text.len()).for_each(|i| f(&text[i..=i], 1, style)),
+            Piece::One(text, width) => f(text, width, style),
+            Piece::Empty => f("", 1, style),
+        });
+    }
+
+    /// The same in larger pieces: most text is ASCII, and most of it has the style of its neighbours.
+    pub(crate) fn pieces(&self, mut f: impl FnMut(Piece<'_>, Style)) {
+        let (mut runs, mut body) = Runs::open(self);
         let mut wide = 1;
         while let Some(&b) = body.first() {
-            match b {
+            let rest = match b {
+                b' '..=b'~' if wide == 1 => {
+                    let plain = |b: &u8| matches!(b, b' '..=b'~');
+                    let n = if self.rich { body.iter().take_while(|b| plain(b)).count() } else { body.len() };
+                    let (span, rest) = body.split_at(n);
+                    let mut span = std::str::from_utf8(span).unwrap_or("");
+                    while !span.is_empty() {
+                        let (left, style) = runs.here();
+                        let (now, later) = span.split_at(left.min(span.len()));
+                        f(Piece::Ascii(now), style);
+                        runs.advance(now.len());
+                        span = later;
+                    }
+                    rest
+                }
                 WIDE_NEXT => {
                     wide = 2;
                     body = &body[1..];
                     continue;
                 }
-                CLUSTER_NEXT => {
-                    let end = memchr::memchr(0, body).unwrap_or(body.len());
-                    emit(std::str::from_utf8(&body[1..end]).unwrap_or("\u{fffd}"), wide);
-                    body = body.get(end + 1..).unwrap_or(&[]);
-                }
                 EMPTY_RUN => {
-                    body = &body[1..];
-                    for _ in 0..get_varint(&mut body) {
-                        emit("", 1);
+                    let mut rest = &body[1..];
+                    for _ in 0..get_varint(&mut rest) {
+                        f(Piece::Empty, runs.here().1);
+                        runs.advance(1);
                     }
+                    rest
                 }
                 PADDING => {
-                    body = &body[1..];
-                    emit("", 1);
+                    f(Piece::Empty, runs.here().1);
+                    runs.advance(1);
+                    &body[1..]
                 }
                 _ => {
-                    let n = match b {
-                        0..=0x7f => 1,
-                        0x80..=0xdf => 2,
-                        0xe0..=0xef => 3,
-                        _ => 4,
+                    let (one, rest) = if b == CLUSTER_NEXT {
+                        let end = memchr::memchr(0, body).unwrap_or(body.len());
+                        (&body[1..end], body.get(end + 1..).unwrap_or(&[]))
+                    } else {
+                        let n = match b {
+                            0..=0x7f => 1,
+                            0x80..=0xdf => 2,
+                            0xe0..=0xef => 3,
+                            _ => 4,
+                        };
+                        body.split_at(n.min(body.len()))
                     };
-                    let (c, rest) = body.split_at(n.min(body.len()));
-                    emit(std::str::from_utf8(c).unwrap_or("\u{fffd}"), wide);
-                    body = rest;
+                    f(Piece::One(std::str::from_utf8(one).unwrap_or("\u{fffd}"), wide), runs.here().1);
+                    // A wide character's halves have one style each in principle; the lead's counts.
+                    runs.advance(wide);
+                    rest
                 }
-            }
+            };
+            body = rest;
             wide = 1;
         }
     }
@@ -360,6 +359,69 @@ impl<'a> Packed<'a> {
         {
             c.text |= cell::PAD;
         }
+    }
+}
+
+/// A part of a row that has one style.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Piece<'a> {
+    /// Printable ASCII, a column each.
+    Ascii(&'a str),
+    /// One character, and the columns it takes.
+    One(&'a str, usize),
+    /// A cell that nothing was written to.
+    Empty,
+}
+
+/// The styles of a row's cells, from the left.
+struct Runs<'a> {
+    /// Runs still to be read, and how many they are.
+    bytes: &'a [u8],
+    more: u64,
+    left: usize,
+    style: Style,
+}
+
+impl<'a> Runs<'a> {
+    /// The runs, and the text behind them.
+    fn open(row: &Packed<'a>) -> (Self, &'a [u8]) {
+        let mut body = row.body;
+        if !row.styled {
+            return (Self { bytes: &[], more: 0, left: usize::MAX, style: Style::default() }, body);
+        }
+        let more = get_varint(&mut body);
+        let runs = Self { bytes: body, more, left: 0, style: Style::default() };
+        for _ in 0..more {
+            get_varint(&mut body);
+            get_style(&mut body);
+        }
+        (runs, body)
+    }
+
+    /// How many cells are left of the style that the next has.
+    fn here(&mut self) -> (usize, Style) {
+        while self.left == 0 {
+            self.next();
+        }
+        (self.left, self.style)
+    }
+
+    fn next(&mut self) {
+        // Past the last run nothing has a style.
+        (self.left, self.style) = (usize::MAX, Style::default());
+        if let Some(more) = self.more.checked_sub(1) {
+            self.more = more;
+            self.left = get_varint(&mut self.bytes) as usize;
+            self.style = get_style(&mut self.bytes);
+        }
+    }
+
+    fn advance(&mut self, mut cells: usize) {
+        while cells > self.left {
+            cells -= self.left;
+            self.next();
+        }
+        self.left -= cells;
     }
 }
 

@@ -12,8 +12,8 @@ use super::client::{Client, Kind, MAX_AGREED, Missed, WireState};
 use super::hub::Hub;
 use crate::wire::{self, Chunk, ChunkKind, size_of};
 
-/// A dump is sent in pieces of this size.
-const PIECE: usize = 256 * 1024;
+/// A dump is sent in pieces of this size: a client has something to do with the first while the next ones come.
+const PIECE: usize = 64 * 1024;
 
 /// A client that has yet to say what it wants.
 pub(super) fn unopened() -> WireState {

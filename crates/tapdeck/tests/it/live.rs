@@ -14,13 +14,13 @@ use tapdeck_term::{Settings, Size, Term};
 use crate::support::{Home, PATIENCE, Seat, eventually, recorded_output};
 
 /// A detached session, ended with the test.
-struct Detached<'a> {
+pub struct Detached<'a> {
     home: &'a Home,
-    id: String,
+    pub id: String,
 }
 
 impl<'a> Detached<'a> {
-    fn start(home: &'a Home, options: &[&str], command: &[&str]) -> Self {
+    pub fn start(home: &'a Home, options: &[&str], command: &[&str]) -> Self {
         let mut args = vec!["run", "-d"];
         args.extend(options);
         args.push("--");
@@ -47,7 +47,7 @@ impl<'a> Detached<'a> {
         entry["human_token"].as_str().expect("a token").to_owned()
     }
 
-    fn bus(&self, role: &str, name: &str) -> Bus {
+    pub fn bus(&self, role: &str, name: &str) -> Bus {
         let mut bus = Bus::connect(&Address::Unix(self.socket())).expect("it listens");
         let token = (role == "human").then(|| self.token());
         bus.hello(&Hello { role, name, token: token.as_deref() }, PATIENCE).expect("it answers");
@@ -60,7 +60,7 @@ impl<'a> Detached<'a> {
     }
 
     #[track_caller]
-    fn wait_text(&self, pattern: &str) {
+    pub fn wait_text(&self, pattern: &str) {
         let out = self.home.run(["wait", &self.id, "--text", pattern]);
         assert!(out.status.success(), "{pattern}: {}\n{}", text(&out), self.peek());
     }
@@ -70,7 +70,7 @@ impl<'a> Detached<'a> {
     }
 
     #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
+    pub fn ok(&self, args: &[&str]) -> String {
         let mut all = vec![args[0], self.id.as_str()];
         all.extend(&args[1..]);
         let out = self.home.run(&all);
@@ -367,7 +367,9 @@ fn the_stick_is_never_held_by_two() {
     let home = Home::new();
     let session = Detached::start(&home, &[], &["sh", "-c", "stty raw -echo; printf UP; exec cat >keys"]);
     session.wait_text("UP");
-    let rounds = 700;
+    // `cargo xtask soak` has them fight ten thousand times.
+    let fights = std::env::var("TAPDECK_FIGHTS").ok().and_then(|n| n.parse().ok()).unwrap_or(2100_usize);
+    let rounds = fights.div_ceil(3);
     let fight = |role: &str, letter: char| {
         let mut bus = session.bus(role, &letter.to_string());
         let mut typed = 0;

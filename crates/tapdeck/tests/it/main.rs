@@ -31,6 +31,7 @@ mod ssh_door;
 mod support;
 mod terminal;
 mod turns;
+mod under_tmux;
 #[cfg(feature = "tui")]
 mod view;
 mod vttest;

@@ -32,7 +32,9 @@ impl Home {
 
     /// `tapdeck` with these arguments, in this home.
     pub fn tapdeck<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = self.command(TAPDECK);
+        // Another build can be tried instead, such as one with optimisations.
+        let other = std::env::var("TAPDECK_BINARY").ok();
+        let mut command = self.command(other.as_deref().unwrap_or(TAPDECK));
         command.args(args);
         command
     }
