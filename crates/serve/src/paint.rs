@@ -11,10 +11,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tapdeck_tape::export::{cell_char, pieces};
+use tapdeck_tape::export::{cell_char, pieces, row_flags};
 use tapdeck_term::{
-    Attrs, Colour, CursorShape, Generation, Line, LineSize, MouseTracking, Rgb, Run, Size, Style, Term,
-    Underline,
+    Attrs, Colour, CursorShape, Generation, Line, MouseTracking, Rgb, Run, Size, Style, Term, Underline,
 };
 
 /// The longest text that is searched for, and the most hits that are told.
@@ -229,13 +228,7 @@ impl<'a> Rows<'a> {
     }
 
     fn push_runs(&mut self, number: u64, line: Line<'_>, runs: &[Run]) {
-        let flags = u8::from(line.wrapped())
-            | match line.size() {
-                LineSize::Single => 0,
-                LineSize::DoubleWidth => 2,
-                LineSize::DoubleTop => 2 | 4,
-                LineSize::DoubleBottom => 2 | 8,
-            };
+        let flags = row_flags(line);
         let comma = if self.text.is_empty() { "" } else { "," };
         // Writing to a string cannot fail.
         let _ = write!(self.text, "{comma}[{number},{flags},[");

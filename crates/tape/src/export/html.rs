@@ -9,7 +9,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tapdeck_term::{Attrs, Colour, Generation, Style, Term, Underline};
+use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Style, Term, Underline};
 
 use super::branch::final_lines;
 use super::pieces::pieces;
@@ -172,7 +172,12 @@ impl Frames {
                 });
                 let _ = write!(text, "{comma}[{col},{id},\"{:1$}\"]", "", usize::from(width));
             }
-            text.push_str(if line.is_some_and(|line| line.wrapped()) { "],1]" } else { "]]" });
+            match line.map_or(0, row_flags) {
+                0 => text.push_str("]]"),
+                flags => {
+                    let _ = write!(text, "],{flags}]");
+                }
+            }
         }
         let cursor = diff.cursor;
         let _ = write!(text, "],\"c\":[{},{},{}]", cursor.row, cursor.col, u8::from(cursor.visible));
@@ -202,6 +207,18 @@ impl Frames {
     }
 }
 
+/// What a page must know of a row beside its text: 1 it goes on in the next row, 2 double width, 4 and 8 the upper and lower
+/// half of double height.
+pub fn row_flags(line: Line<'_>) -> u8 {
+    u8::from(line.wrapped())
+        | match line.size() {
+            LineSize::Single => 0,
+            LineSize::DoubleWidth => 2,
+            LineSize::DoubleTop => 2 | 4,
+            LineSize::DoubleBottom => 2 | 8,
+        }
+}
+
 /// Appends text of cells as JSON that can stand in a script element, and says how many characters it has. What could
 /// act is replaced, or left out where it takes no cell.
 fn cell_text(text: &str, out: &mut String) -> usize {
@@ -225,7 +242,7 @@ fn cell_text(text: &str, out: &mut String) -> usize {
     chars
 }
 
-/// Text colour, background, attributes as a string of letters.
+/// Text colour, background, attributes as a string of letters, and how the line under the text looks where it is not plain.
 fn style(term: &Term, style: &Style) -> Value {
     let hex = |c: Colour, back: bool| match c {
         Colour::Default => String::new(),
@@ -251,5 +268,16 @@ fn style(term: &Term, style: &Style) -> Value {
     if style.underline != Underline::None {
         letters.push('u');
     }
-    json!([hex(style.fg, false), hex(style.bg, true), letters])
+    let kind = match style.underline {
+        Underline::None | Underline::Single => "",
+        Underline::Double => "double",
+        Underline::Curly => "wavy",
+        Underline::Dotted => "dotted",
+        Underline::Dashed => "dashed",
+    };
+    let under = format!("{kind} {}", hex(style.underline_colour, false));
+    match under.trim() {
+        "" => json!([hex(style.fg, false), hex(style.bg, true), letters]),
+        under => json!([hex(style.fg, false), hex(style.bg, true), letters, under]),
+    }
 }

@@ -15,7 +15,7 @@ use crate::{Error, Place, Result};
 pub use branch::{
     BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines, place_moments,
 };
-pub use html::{HtmlOptions, html};
+pub use html::{HtmlOptions, html, row_flags};
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
 pub use text::{LinesAs, lines, txt};

@@ -11,7 +11,7 @@
   // A state is the rows as they stand; rows are shared between states, so one every hundred frames is cheap.
   const EVERY = 100;
   const keys = [];
-  // A row is [number, runs, whether its text goes on in the next row].
+  // A row is [number, runs, flags]: 1 its text goes on in the next row, 2 double width, 4 and 8 halves of double height.
   const EMPTY = [0, [], 0];
   const blank = () => ({ cols: head.cols, rows: Array(head.rows).fill(EMPTY), cursor: [0, 0, 0] });
   const step = (s, f) => {
@@ -44,10 +44,10 @@
     return text;
   };
   // The first row of the line that a row belongs to, and the text of all its rows.
-  const lineStart = (s, y) => { while (y > 0 && s.rows[y - 1][2]) y--; return y; };
+  const lineStart = (s, y) => { while (y > 0 && s.rows[y - 1][2] & 1) y--; return y; };
   const lineText = (s, y) => {
     let text = rowText(s.rows[y]);
-    while (s.rows[y][2] && y + 1 < s.rows.length) text += rowText(s.rows[++y]);
+    while (s.rows[y][2] & 1 && y + 1 < s.rows.length) text += rowText(s.rows[++y]);
     return text;
   };
   const screenText = (s) => {
@@ -69,7 +69,7 @@
           for (; at < x; at++) put(" ", [row, at, 1]);
           if (width) { put(t, [row, x, width]); at = x + width; } else for (const c of t) put(c, [row, at++, 1]);
         }
-        if (!s.rows[row][2] || row + 1 >= s.rows.length) break;
+        if (!(s.rows[row][2] & 1) || row + 1 >= s.rows.length) break;
       }
       for (let i = folded.indexOf(needle); i >= 0; i = folded.indexOf(needle, i + needle.length)) {
         for (const cell of new Set(cells.slice(i, i + needle.length))) found.push(cell);
@@ -89,6 +89,16 @@
   screen.style.background = head.bg;
   screen.setAttribute("role", "img");
   screen.setAttribute("aria-label", "terminal screen");
+  // Cells are whole pixels wide, so that lines and blocks of neighbouring cells meet without a seam: letters are set a little closer.
+  const measure = () => {
+    const probe = make("span", { className: "probe", textContent: "W".repeat(64) });
+    screen.append(probe);
+    const width = probe.getBoundingClientRect().width / 64;
+    probe.remove();
+    const whole = Math.floor(width * devicePixelRatio + 0.02) / devicePixelRatio;
+    screen.style.setProperty("--cw", (whole || width) + "px");
+    screen.style.letterSpacing = (whole ? Math.min(0, whole - width) : 0) + "px";
+  };
   const play = make("button", { textContent: "Play" });
   const seek = make("input", { type: "range", min: 0, max: Math.max(1, tail.duration), value: 0, step: 1 });
   seek.setAttribute("aria-label", "position");
@@ -107,12 +117,12 @@
     if (i === shown) return;
     shown = i;
     const s = i < 0 ? blank() : stateAt(i);
-    const rows = s.rows.map(([, runs, wraps]) => {
-      const row = make("div", { className: "row", wraps });
+    const rows = s.rows.map(([, runs, flags]) => {
+      const row = make("div", { className: "row" + (flags & 4 ? " dtop" : flags & 8 ? " dbottom" : flags & 2 ? " dwide" : ""), wraps: flags & 1 });
       let x = 0;
       for (const [col, id, text, width] of runs) {
         if (col > x) row.append(" ".repeat(col - x));
-        const [fg, bg, at] = styles[id];
+        const [fg, bg, at, under] = styles[id];
         const el = make("span", { textContent: text });
         let f = fg, b = bg;
         if (at.includes("v")) { f = bg || head.bg; b = fg || head.fg; }
@@ -122,9 +132,12 @@
         if (at.includes("b")) el.style.fontWeight = "bold";
         if (at.includes("f")) el.style.opacity = "0.6";
         if (at.includes("i")) el.style.fontStyle = "italic";
-        const line = [at.includes("u") && "underline", at.includes("s") && "line-through", at.includes("o") && "overline"].filter(Boolean);
-        if (line.length) el.style.textDecoration = line.join(" ");
-        if (width) { el.className = "cell"; el.style.width = width + "ch"; }
+        const line = [at.includes("u") && "underline", at.includes("s") && "line-through"].filter(Boolean);
+        if (line.length) el.style.textDecoration = line.concat(under || []).join(" ");
+        // The browser's own would stand in the row above.
+        if (at.includes("o")) el.style.boxShadow = "inset 0 1px currentColor";
+        if (b || at.includes("o")) el.className = "cell";
+        if (width) { el.className = "cell"; el.style.width = `calc(var(--cw) * ${width})`; }
         row.append(el);
         x = col + (width || [...text].length);
       }
@@ -133,14 +146,15 @@
     screen.replaceChildren(...rows);
     const lay = (className, row, col, width) => {
       const el = make("div", { className });
-      el.style.left = `calc(.5rem + ${col}ch)`;
+      const wide = s.rows[row]?.[2] & 2 ? 2 : 1;
+      el.style.left = `calc(.5rem + var(--cw) * ${col * wide})`;
       el.style.top = `calc(.5rem + ${row * 16}px)`;
-      el.style.width = width + "ch";
+      el.style.width = `calc(var(--cw) * ${width * wide})`;
       screen.append(el);
     };
     if (needle) for (const place of places(s)) lay("hit", ...place);
     if (s.cursor[2]) lay("cursor", s.cursor[0], Math.min(s.cursor[1], s.cols - 1), 1);
-    screen.style.width = `calc(${s.cols}ch + 1rem)`;
+    screen.style.width = `calc(var(--cw) * ${s.cols} + 1rem)`;
   };
   const clock = (ms) => {
     const s = Math.floor(ms / 1000), two = (n) => String(n).padStart(2, "0");
@@ -249,5 +263,7 @@
     else return;
     e.preventDefault();
   });
+  measure();
+  addEventListener("resize", () => { screen.style.letterSpacing = "0px"; measure(); });
   go(frames.length ? frames[0].t : 0);
 })();
