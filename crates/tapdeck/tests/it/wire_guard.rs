@@ -241,6 +241,69 @@ fn two_hundred_at_once_and_a_reader_that_stops() {
     assert!(out == expected.as_bytes(), "{} bytes came", out.len());
 }
 
+/// Bytes that a process has written so far.
+fn written(pid: u32) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let line = io.lines().find_map(|l| l.strip_prefix("wchar: "));
+    line.and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// What a process holds in memory, in MiB.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).expect("a size");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
+}
+
+/// A reader that rests stops its own program, whatever carries it: neither side fills its memory meanwhile, nothing is
+/// lost, and others go on.
+#[test]
+fn a_reader_that_rests_holds_up_its_own_program_alone() {
+    const LINES: u64 = 3_000_000;
+    const BOUND: u64 = 20;
+    let digits = |n: u64| u64::from(n.ilog10()) + 1;
+    let sent: u64 = (1..=LINES).map(|n| digits(n) + 1).sum();
+    let home = Home::new();
+    let listen =
+        ["--listen", "tls://127.0.0.1:0", "--listen", "quic://127.0.0.1:0", "--listen", "wt://127.0.0.1:0"];
+    let server = Server::start(&home, &listen);
+    for address in &server.addresses {
+        let script = format!("echo $$ >pid; exec seq {LINES}");
+        let mut reader = server
+            .connect(
+                address,
+                &["--no-pty", "--cwd", home.path("").to_str().expect("text"), "--", "sh", "-c", &script],
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let before = resident(server.child.id());
+        let mut program = 0;
+        eventually("it runs", || {
+            let pid = std::fs::read_to_string(home.path("pid")).unwrap_or_default();
+            program = pid.trim().parse().unwrap_or(0);
+            program != 0 && written(program) > 0
+        });
+        let mut last = 0;
+        eventually("it waits", || {
+            let before = std::mem::replace(&mut last, written(program));
+            std::thread::park_timeout(std::time::Duration::from_millis(300));
+            before == last
+        });
+        assert!(last < sent, "{address}: it has written everything");
+        let held = (resident(server.child.id()).saturating_sub(before), resident(reader.id()));
+        assert!(held.0 < BOUND && held.1 < 3 * BOUND, "{address}: {held:?} MiB");
+        let other = server.run(address, &["--", "echo", "others go on"]);
+        assert_eq!(text(&other.stdout), "others go on\n", "{address}");
+        let mut out = reader.stdout.take().expect("piped");
+        let got = std::io::copy(&mut out, &mut std::io::sink()).expect("read");
+        assert_eq!(got, sent, "{address}");
+        assert!(reader.wait().expect("it ends").success(), "{address}");
+        std::fs::remove_file(home.path("pid")).expect("removed");
+    }
+}
+
 /// Every look at an idle session was followed by another one 25 ms later, for ever, in each of a thousand sessions.
 #[test]
 fn idle_sessions_wake_nobody() {
