@@ -156,6 +156,8 @@ static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
 pub struct InheritedSignals {
     mask: SignalSet,
     ignored: [(c_int, bool); 3],
+    /// Nothing is ignored, whatever this process ignores.
+    fresh: bool,
 }
 
 impl InheritedSignals {
@@ -170,6 +172,17 @@ impl InheritedSignals {
                 (libc::SIGCHLD, ignored(libc::SIGCHLD)),
                 (libc::SIGXFSZ, ignored(libc::SIGXFSZ)),
             ],
+            fresh: false,
+        }
+    }
+
+    /// Those of a new login: nothing ignored, nothing blocked. For programs of people who did not start this process: one
+    /// that a script started in the background ignores interrupts, and theirs would do so too.
+    pub fn of_login() -> Self {
+        Self {
+            mask: SignalSet::of([]),
+            ignored: [libc::SIGPIPE, libc::SIGCHLD, libc::SIGXFSZ].map(|s| (s, false)),
+            fresh: true,
         }
     }
 }
@@ -201,6 +214,12 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
         close_above_stderr_on_exec()?;
         if let Some(limit) = files {
             rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
+        }
+        if setup.signals.fresh {
+            for signal in 1..=libc::SIGRTMAX() {
+                // Two cannot be ignored, and some numbers are none.
+                let _ = set_disposition(signal, false);
+            }
         }
         for (signal, ignore) in setup.signals.ignored {
             set_disposition(signal, ignore)?;

@@ -198,6 +198,24 @@ fn output_comes_while_the_program_runs() {
     assert!(child.wait().expect("it ends").success());
 }
 
+/// A server that a script starts in the background ignores interrupts; its sessions could not be interrupted either.
+#[test]
+fn a_session_can_be_interrupted_whatever_its_server_ignores() {
+    let home = Home::new();
+    let socket = format!("unix:{}", home.path("tty").join("tty.sock").display());
+    let script = format!("trap '' INT QUIT TSTP; exec {} serve --listen {socket}", crate::support::TAPDECK);
+    let mut command = home.command("sh");
+    let mut child = command.args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let _ = lines.next().expect("it listens").expect("text");
+    let server = Server { home: &home, child, addresses: vec![socket], token: String::new(), says: lines };
+    let program = ["--", "sh", "-c", "trap 'exit 9' INT; echo up; cat"];
+    let mut seat = Seat::new(server.connect(&server.addresses[0], &program));
+    seat.wait_text("up");
+    seat.send("\x03");
+    assert_eq!(seat.end().code(), Some(9));
+}
+
 #[test]
 fn a_client_that_is_killed_takes_its_program_along_with_all_it_started() {
     let home = Home::new();

@@ -111,12 +111,12 @@ fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
     let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
     tapdeck_host::raise_file_limit();
     let mut signals = Keyboard::signals_only().map_err(io)?;
-    let desk = SessionDesk::new(signals.inherited(), args.record.clone())?;
+    let desk = SessionDesk::new(InheritedSignals::of_login(), args.record.clone())?;
     let limits =
         Limits { sessions: args.max_sessions, connections: args.max_connections, hello: args.hello_time };
     let running =
         Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path()))).map_err(io)?;
-    let listened = listen(args, &running, signals.inherited());
+    let listened = listen(args, &running, InheritedSignals::of_login());
     if listened.is_err() {
         running.stop();
         return listened.map(|()| Ending::Code(0));
