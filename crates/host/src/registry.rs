@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::processes::Process;
+
 /// A registry file may be this long; command lines are cut to fit.
 const FILE_LIMIT: u64 = 256 * 1024;
 const COMMAND_LIMIT: usize = 64 * 1024;
@@ -150,10 +152,12 @@ pub fn clear(folder: &Path, listing: &Listing) {
     let _ = fs::remove_file(&listing.socket);
 }
 
-/// Whether the process is there.
+/// Whether the process is there. One that has ended is not, although nobody may have noticed yet: in a container the first
+/// process often never does.
 pub fn is_alive(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
-    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+    let Some(known) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    !matches!(rustix::process::test_kill_process(known), Err(rustix::io::Errno::SRCH))
+        && Process::find(pid).is_none_or(|process| !process.is_dead())
 }
 
 impl Listing {
@@ -239,6 +243,17 @@ mod tests {
         assert!(is_alive(got[0].pid) && !is_alive(0x7fff_fff0));
         drop(registered);
         assert_eq!(listed(&folder).expect("listed"), []);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a process of its own that ends")]
+    fn a_process_that_nobody_has_noticed_the_end_of_is_gone() {
+        let mut child = std::process::Command::new("true").spawn().expect("it starts");
+        while Process::find(child.id()).is_some_and(|p| !p.is_dead()) {
+            std::thread::yield_now();
+        }
+        assert!(!is_alive(child.id()));
+        child.wait().expect("it has ended");
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
     let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Behind the subcommand, so that the program's own arguments stay as they are.
     let mut ours = vec![OsString::from("--detached-host")];
-    if let Some(size) = size {
+    // A terminal may not know its size: those of serial lines and of containers often do not.
+    if let Some(size) = size.filter(|size| size.cols > 0 && size.rows > 0) {
         ours.push(format!("--window-size={}x{}", size.cols, size.rows).into());
     }
     args.splice(1..1, ours);

@@ -118,7 +118,7 @@ fn watch(
     if std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id) {
         return Err(("this is that session: it would show itself without end".into(), code::USAGE));
     }
-    let live = session::watch(listing, config.view.scrollback, true).map_err(|e| {
+    let live = session::watch(listing, "view", config.view.scrollback, true).map_err(|e| {
         let Failed(message, code) = e.into();
         (message, code)
     })?;

@@ -14,8 +14,13 @@ use tapdeck_term::{Settings, Size, Term};
 pub enum News {
     /// The program wrote this, or this redraws what it wrote before.
     Output(Vec<u8>),
-    /// The next byte of output is this one of all that the program has written.
-    Offset(u64),
+    /// So many bytes come that redraw what the program wrote before this byte of all that it has written.
+    Picture {
+        /// Its length.
+        len: usize,
+        /// Where the stream goes on behind it.
+        offset: u64,
+    },
     /// Something that was asked for is refused, for this reason; and who drives instead.
     Denied(String, Option<String>),
     /// The terminal has this size.
@@ -76,6 +81,8 @@ pub struct Live {
     pub name: String,
     term: Term,
     offset: u64,
+    /// Bytes that are still to come of a picture.
+    picture: usize,
     driver: Option<String>,
     state: AgentState,
     denied: Option<String>,
@@ -93,6 +100,7 @@ impl Live {
             name: name.into(),
             term: Term::new(size, Settings { scrollback, replies: false, ..Settings::default() }),
             offset: 0,
+            picture: 0,
             driver: None,
             state: AgentState::Unknown,
             denied: None,
@@ -120,10 +128,12 @@ impl Live {
     pub fn hear(&mut self, news: News) {
         match news {
             News::Output(bytes) => {
-                let _ = self.term.feed(&bytes, self.offset);
-                self.offset += bytes.len() as u64;
+                let (picture, stream) = bytes.split_at(self.picture.min(bytes.len()));
+                self.draw(picture);
+                let _ = self.term.feed(stream, self.offset);
+                self.offset += stream.len() as u64;
             }
-            News::Offset(offset) => self.offset = offset,
+            News::Picture { len, offset } => (self.picture, self.offset) = (len, offset),
             News::Denied(why, driver) => (self.denied, self.driver) = (Some(why), driver),
             News::Resize(size) => {
                 let _ = self.term.resize(size);
@@ -134,6 +144,20 @@ impl Live {
             News::Ended(exit) => self.ended = Some(exit),
             News::Gone(why) => self.gone = Some(why),
         }
+    }
+
+    /// Takes a part of a picture. Its bytes are counted up to where the stream goes on, so that the rows that they draw lie
+    /// before everything that comes; where a picture is longer than what it is of, several count as one.
+    fn draw(&mut self, picture: &[u8]) {
+        let room = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        let early = picture.len().min(self.picture.saturating_sub(room));
+        let (early, late) = picture.split_at(early);
+        for byte in early.chunks(1) {
+            let _ = self.term.feed(byte, 0);
+        }
+        self.picture -= early.len();
+        let _ = self.term.feed(late, self.offset - (self.picture as u64).min(self.offset));
+        self.picture -= late.len();
     }
 
     /// Its terminal.
@@ -303,4 +327,27 @@ fn mouse_event(mouse: MouseEvent, (col, row): (u16, u16)) -> Option<keys::MouseE
         }
     }
     Some(keys::MouseEvent { kind, col, row, x: col.saturating_mul(10), y: row.saturating_mul(20), mods })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::testing::PaperLink;
+
+    /// A picture longer than what it is of shifted all offsets behind it, and with them the snapshot nearest to a row.
+    #[test]
+    fn offsets_are_those_of_the_program_whatever_the_picture_is_like() {
+        let picture = b"\x1b[?2004l\x1b[1;31mone\x1b[m\r\ntwo\r\n\x1b[?2004h\x1b[m";
+        for (offset, cut) in [(0, 1), (3, 1), (12, 7), (12, 100), (5000, 3)] {
+            let size = Size::new(20, 5);
+            let mut live = Live::new("x", size, 100, Box::new(PaperLink::default()));
+            live.hear(News::Picture { len: picture.len(), offset });
+            let stream = [&picture[..], b"three"].concat();
+            stream.chunks(cut).for_each(|piece| live.hear(News::Output(piece.to_vec())));
+            assert_eq!(live.offset(), offset + 5, "{offset} {cut}");
+            let written: Vec<u64> = live.term().screen().take(3).map(|l| l.last_write_byte()).collect();
+            assert!(written[0] <= offset && written[1] <= offset, "{offset} {cut}: {written:?}");
+            assert_eq!(written[2], offset + 4, "{offset} {cut}");
+        }
+    }
 }

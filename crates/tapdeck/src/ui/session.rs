@@ -50,11 +50,11 @@ struct Snapshots {
 ///
 /// # Errors
 /// When it cannot be reached.
-pub fn watch(listing: &Listing, scrollback: usize, outlives: bool) -> Result<Live, ClientError> {
-    let attach = Attach { name: "view", token: Some(&listing.human_token), watch: true, ..Attach::default() };
+pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -> Result<Live, ClientError> {
+    let attach = Attach { name, token: Some(&listing.human_token), watch: true, ..Attach::default() };
     let address = Address::Unix(listing.socket.clone());
     let (attachment, opened) = Attachment::open(&address, &attach)?;
-    let own_name = opened["name"].as_str().unwrap_or("view").to_owned();
+    let own_name = opened["name"].as_str().unwrap_or(name).to_owned();
     let snapshots = listing.recording.as_deref().map(|path| Snapshots {
         path: sidecar(Path::new(path), "snapshots.jsonl"),
         len: 0,
@@ -89,11 +89,10 @@ fn title(listing: &Listing) -> String {
     }
 }
 
-/// Bytes that redraw the screen come before the stream goes on at this offset. They are counted up to it, so that rows
-/// that were drawn by them lie before everything that comes.
+/// Bytes that redraw the screen come before the stream goes on at this offset.
 fn dump_begins(control: &Value, key: &str) -> News {
     let number = |key: &str| control.get(key).and_then(Value::as_u64).unwrap_or(0);
-    News::Offset(number(key).saturating_sub(number("dump")))
+    News::Picture { len: usize::try_from(number("dump")).unwrap_or(0), offset: number(key) }
 }
 
 fn size_of(control: &Value) -> Option<Size> {
@@ -258,6 +257,6 @@ impl Registry for Sessions {
     fn open(&mut self, id: &str) -> Result<Live, String> {
         let listing =
             self.found.iter().find(|l| l.id == id).ok_or_else(|| format!("{id}: no such session"))?;
-        watch(listing, self.scrollback, true).map_err(|e| format!("{}: {e}", title(listing)))
+        watch(listing, "dash", self.scrollback, true).map_err(|e| format!("{}: {e}", title(listing)))
     }
 }

@@ -455,6 +455,16 @@ fn side(value: &Value) -> u16 {
 }
 
 #[test]
+fn a_terminal_without_a_size_can_start_a_session() {
+    let home = Home::new();
+    let mut seat = Seat::with_size(home.tapdeck(["run", "-d", "--name", "s", "--", "cat"]), 0, 0);
+    assert_eq!(seat.end().code(), Some(0), "{:?}", String::from_utf8_lossy(&seat.raw));
+    let session = Detached { home: &home, id: "s".to_owned() };
+    session.ok(&["type", "here", "--enter"]);
+    session.wait_text("^here$");
+}
+
+#[test]
 fn attached_in_a_terminal_and_left_in_order() {
     let home = Home::new();
     let session = Detached::start(&home, &["--name", "s"], &["sh"]);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::support::{Home, Seat, TAPDECK, signal};
+use crate::support::{Home, Seat, TAPDECK, recorded_output, signal};
 
 /// A recording of so many numbered lines on 60×10, one every tenth of a second.
 fn recording(home: &Home, lines: usize) -> PathBuf {
@@ -316,6 +316,9 @@ fn a_program_recorded_in_the_viewer_ends_the_command_as_it_ended() {
     assert!(seat.screen().contains("recorded in"), "{}", seat.screen());
     let kept = std::fs::read_to_string(home.path("rv.instructions.jsonl")).expect("kept");
     assert!(kept.contains("\"id\":9") && kept.contains("less noise"), "{kept}");
+    let kept: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
+    let written = recorded_output(&home.path("rv.ahr")).len() as u64;
+    assert!(kept["anchor_byte"].as_u64().is_some_and(|at| at < written), "{kept} of {written}");
     let out = home.run(["verify", "rv.ahr"]);
     assert!(out.status.success(), "{out:?}");
 }
