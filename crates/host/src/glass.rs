@@ -138,6 +138,15 @@ impl Picture {
         self.publish();
     }
 
+    /// Another program is at the terminal, or (`None`) the first one is again; see [`Detector::set_guest`].
+    pub fn set_guest(&mut self, guest: Option<Arc<Rules>>, now: Stamp) {
+        self.draw_text();
+        if let Some(detector) = &mut self.detector {
+            detector.set_guest(guest, &self.term, now);
+        }
+        self.publish();
+    }
+
     /// Who finds turns and states.
     pub fn detector(&self) -> Option<&Detector> {
         self.detector.as_ref()

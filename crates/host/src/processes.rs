@@ -1,9 +1,14 @@
 //! Processes as `/proc` shows them: their parents, sessions and terminals.
 
 use std::fs;
+use std::io::Read;
 
 /// More parents than this nobody has.
 const DEPTH: usize = 256;
+/// What is read of a command line.
+const COMMAND: u64 = 16 << 10;
+/// Processes that are looked at to find out who is at a terminal.
+const FAMILY: usize = 64;
 
 /// What is known of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,10 +17,14 @@ pub struct Process {
     pub state: char,
     /// The process above it; 0 for the first.
     pub parent: u32,
+    /// The group of processes that it belongs to.
+    pub group: i32,
     /// The session of processes that it belongs to.
     pub session: i32,
     /// Its controlling terminal; 0 for none.
     pub terminal: i32,
+    /// The group of processes in the foreground of that terminal; -1 for none.
+    pub foreground: i32,
 }
 
 impl Process {
@@ -28,15 +37,46 @@ impl Process {
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
-        let session = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let session = fields.next()?.parse().ok()?;
         let terminal = fields.next()?.parse().ok()?;
-        Some(Self { state, parent, session, terminal })
+        let foreground = fields.next()?.parse().ok()?;
+        Some(Self { state, parent, group, session, terminal, foreground })
     }
 
     /// Whether it has ended and only waits to be noticed.
     pub fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
+}
+
+/// The command line of a process, as far as it is not longer than reasonable; empty for one that has ended.
+pub fn command(pid: u32) -> Vec<String> {
+    let mut line = Vec::new();
+    if let Ok(file) = fs::File::open(format!("/proc/{pid}/cmdline")) {
+        // A process that ends meanwhile has no command line.
+        let _ = file.take(COMMAND).read_to_end(&mut line);
+    }
+    let words = line.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned());
+    let mut words: Vec<String> = words.collect();
+    words.pop_if(|w| w.is_empty());
+    words
+}
+
+/// The processes of a group, as far as they descend from the one that leads it; that one first.
+pub fn group(leader: u32) -> Vec<u32> {
+    let mut found = vec![leader];
+    let mut at = 0;
+    while let Some(&pid) = found.get(at) {
+        at += 1;
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children = children.split_ascii_whitespace().filter_map(|c| c.parse().ok());
+        let same = |pid: &u32| {
+            Process::find(*pid).is_some_and(|p| i64::from(p.group) == i64::from(leader) && !p.is_dead())
+        };
+        found.extend(children.filter(same).take(FAMILY.saturating_sub(found.len())));
+    }
+    found
 }
 
 /// The numbers of all processes.

@@ -1,11 +1,13 @@
 //! The rules by which turns and states are found: the product's own, and the user's in `tapdeck/agents/NAME.toml` beside
 //! the configuration, which take the place of those of the same name.
 
+use std::collections::BTreeMap;
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tapdeck_core::turns::{Limits, Rules};
-use tapdeck_serve::live::{TURN_RING, TurnOptions};
+use tapdeck_host::processes::{self, Process};
+use tapdeck_serve::live::{Follow, Guest, TURN_RING, TurnOptions};
 use tapdeck_tape::agents::Agents;
 
 use crate::config;
@@ -38,33 +40,97 @@ pub(crate) fn load() -> Result<Agents, String> {
     Agents::new(&own).map_err(|e| e.to_string())
 }
 
-/// Rules that are read once and shared by many sessions.
-#[cfg(feature = "net")]
-pub(crate) struct Shared {
+/// The rule files, read once, and the rules that were made of them.
+pub(crate) struct RuleBook {
     agents: Agents,
-    made: std::sync::Mutex<std::collections::BTreeMap<String, Arc<Rules>>>,
+    made: Mutex<BTreeMap<String, Arc<Rules>>>,
 }
 
-#[cfg(feature = "net")]
-impl Shared {
+impl RuleBook {
     /// Reads the rule files.
-    pub(crate) fn load() -> Result<Self, String> {
-        Ok(Self { agents: load()?, made: std::sync::Mutex::default() })
+    pub(crate) fn load() -> Result<Arc<Self>, String> {
+        Ok(Arc::new(Self { agents: load()?, made: Mutex::default() }))
     }
 
-    /// The rules for a command.
-    pub(crate) fn choose(&self, argv: &[String]) -> Option<TurnOptions> {
+    fn rules(&self, name: &str) -> Result<Arc<Rules>, String> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rules) = made.get(name) {
+            return Ok(Arc::clone(rules));
+        }
+        let rules = self.agents.rules(name).map_err(|e| e.to_string())?;
+        let rules = rules
+            .ok_or_else(|| format!("there are no rules for {name:?}: {}", self.agents.names().join(", ")))?;
+        let rules = Arc::new(rules);
+        made.insert(name.to_owned(), Arc::clone(&rules));
+        Ok(rules)
+    }
+
+    /// The rules for a command; what is started from it is noticed.
+    pub(crate) fn choose(self: &Arc<Self>, argv: &[String]) -> Result<TurnOptions, String> {
         let name = self.agents.for_command(argv);
-        let mut made = self.made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let rules = match made.get(name) {
-            Some(rules) => Arc::clone(rules),
-            None => {
-                let rules = Arc::new(self.agents.rules(name).ok()??);
-                made.insert(name.to_owned(), Arc::clone(&rules));
-                rules
-            }
-        };
-        Some(TurnOptions { rules, limits: Limits::default(), ring: TURN_RING })
+        let follow: Option<Follow> = PLAIN.contains(&name).then(|| {
+            let mut follower = Follower::new(Arc::clone(self));
+            Box::new(move |leader, now_ns| follower.look(leader, now_ns)) as Follow
+        });
+        Ok(TurnOptions { follow, ..options(self.rules(name)?) })
+    }
+}
+
+fn options(rules: Arc<Rules>) -> TurnOptions {
+    TurnOptions { rules, limits: Limits::default(), ring: TURN_RING, follow: None }
+}
+
+/// Rules of programs that others are started from.
+const PLAIN: [&str; 2] = ["generic", "shell"];
+/// While nobody else is known to be there, the processes at the terminal are gone through this often at most.
+const WALK_NS: u64 = 300_000_000;
+
+/// Notices an agent that is started from a shell or by a script.
+struct Follower {
+    book: Arc<RuleBook>,
+    /// The processes in the foreground when they were last gone through, and when that was.
+    group: i32,
+    walked_ns: u64,
+    /// The agent that is there, and its rules.
+    guest: Option<(u32, String)>,
+}
+
+impl Follower {
+    fn new(book: Arc<RuleBook>) -> Self {
+        Self { book, group: 0, walked_ns: 0, guest: None }
+    }
+
+    fn look(&mut self, leader: u32, now_ns: u64) -> Option<Guest> {
+        let group = Process::find(leader)?.foreground;
+        let known = group == self.group
+            && match &self.guest {
+                Some((pid, _)) => Process::find(*pid).is_some_and(|p| p.group == group && !p.is_dead()),
+                None => now_ns < self.walked_ns + WALK_NS,
+            };
+        if known {
+            return None;
+        }
+        (self.group, self.walked_ns) = (group, now_ns);
+        let found = self.agent_in(group);
+        let same = |a: &Option<(u32, String)>| a.as_ref().map(|(_, name)| name.clone());
+        let changed = same(&found) != same(&self.guest);
+        self.guest = found;
+        if !changed {
+            return None;
+        }
+        Some(match self.guest.as_ref().and_then(|(_, name)| self.book.rules(name).ok()) {
+            Some(rules) => Guest::Comes(rules),
+            None => Guest::Goes,
+        })
+    }
+
+    /// An agent among the processes of a group.
+    fn agent_in(&self, group: i32) -> Option<(u32, String)> {
+        let leader = u32::try_from(group).ok().filter(|g| *g > 0)?;
+        processes::group(leader).into_iter().find_map(|pid| {
+            let name = self.book.agents.for_command(&processes::command(pid));
+            (!PLAIN.contains(&name)).then(|| (pid, name.to_owned()))
+        })
     }
 }
 
@@ -92,15 +158,17 @@ pub(crate) fn choose(
     agent: Option<&str>,
     prompt: Option<&str>,
 ) -> Result<TurnOptions, String> {
-    let agents = load()?;
-    let name = agent.unwrap_or_else(|| agents.for_command(argv));
-    let rules: Rules = agents
-        .rules(name)
-        .map_err(|e| e.to_string())?
-        .ok_or_else(|| format!("there are no rules for {name:?}: {}", agents.names().join(", ")))?;
-    let rules = match prompt {
-        Some(pattern) => rules.with_prompt(pattern).map_err(|e| e.to_string())?,
-        None => rules,
-    };
-    Ok(TurnOptions { rules: Arc::new(rules), limits: Limits::default(), ring: TURN_RING })
+    let book = RuleBook::load()?;
+    if agent.is_none() && prompt.is_none() {
+        return book.choose(argv);
+    }
+    // What was asked for is kept to.
+    let rules = book.rules(agent.unwrap_or_else(|| book.agents.for_command(argv)))?;
+    match prompt {
+        Some(pattern) => {
+            let rules = Rules::clone(&rules).with_prompt(pattern).map_err(|e| e.to_string())?;
+            Ok(options(Arc::new(rules)))
+        }
+        None => Ok(options(rules)),
+    }
 }

@@ -217,21 +217,23 @@ impl Agents {
         let first = argv.first().map(base).unwrap_or_default();
         let words = argv.iter().skip(1).filter(|a| !a.starts_with('-')).map(base);
         let find = |word: &str| self.0.iter().find(|f| f.commands.iter().any(|c| c == word));
-        if let Some(file) = find(&first) {
-            // A shell that runs a script is what the script is.
-            return &file.name;
+        // What an interpreter runs is its first word; others have words of their own before the command.
+        let look_at = match first.as_str() {
+            "node" | "bun" | "deno" | "sh" | "bash" | "dash" | "zsh" | "fish" => 1,
+            python if python.starts_with("python") => 1,
+            "npx" | "env" | "uv" | "uvx" | "pipx" | "nice" | "timeout" | "sudo" => 4,
+            _ => 0,
+        };
+        let endings = [".js", ".mjs", ".cjs", ".py", ".sh"];
+        let bare = |word: String| match endings.iter().find_map(|e| word.strip_suffix(e)) {
+            Some(bare) => bare.to_owned(),
+            None => word,
+        };
+        let inner = words.take(look_at).map(bare).find_map(|word| find(&word));
+        match inner.or_else(|| find(&first)) {
+            Some(file) => &file.name,
+            None => "generic",
         }
-        let wraps =
-            ["node", "bun", "deno", "npx", "env", "uv", "uvx", "python", "python3", "nice", "timeout"];
-        if wraps.contains(&first.as_str()) {
-            for word in words.take(4) {
-                let word = word.trim_end_matches(".js").trim_end_matches(".mjs").trim_end_matches(".py");
-                if let Some(file) = find(word) {
-                    return &file.name;
-                }
-            }
-        }
-        "generic"
     }
 
     /// The rules of a file, with those that it builds on; `None` when there is no such file.
@@ -274,6 +276,12 @@ mod tests {
             ("-zsh", "shell"),
             ("claude --continue", "claude"),
             ("node --no-warnings /opt/bin/codex.js", "codex"),
+            ("/usr/bin/python3.13 /usr/local/bin/aider --model x", "aider"),
+            ("env A=1 claude", "claude"),
+            ("timeout 5 gemini", "gemini"),
+            ("bash -c claude", "claude"),
+            ("bash build.sh", "shell"),
+            ("vim claude", "generic"),
             ("python3 -q", "generic"),
             ("make test", "generic"),
         ] {

@@ -126,6 +126,8 @@ pub struct Detector {
     pub(super) at_rest: Option<Stamp>,
     pub(super) above: Vec<Look>,
     pub(super) ended: bool,
+    /// The rules of the program that the session began with, while another one is judged by its own.
+    host: Option<Arc<Rules>>,
 }
 
 impl Detector {
@@ -155,12 +157,42 @@ impl Detector {
             at_rest: None,
             above: Vec::new(),
             ended: false,
+            host: None,
         }
     }
 
     /// The rules in use.
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    /// A program with rules of its own was started from the one that the session began with, or (`None`) it has ended.
+    /// It is judged by its rules from here on. The line that started it is no turn of the other's: the guest's are.
+    pub fn set_guest(&mut self, guest: Option<Arc<Rules>>, term: &Term, now: Stamp) {
+        let rules = match guest {
+            Some(rules) => {
+                if self.host.is_none() {
+                    self.host = Some(Arc::clone(&self.rules));
+                }
+                // The host's marks say that a command runs, for as long as the guest is there. Those that come with the
+                // host's return are news.
+                (self.mark, self.prompt_mark, self.output_mark, self.end_mark) = (None, None, None, None);
+                rules
+            }
+            None => match self.host.take() {
+                Some(rules) => rules,
+                None => return,
+            },
+        };
+        if self.ended {
+            return;
+        }
+        self.rules = rules;
+        if let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Start) {
+            self.tell(Notice::Nothing { submitted: run.submitted.byte });
+        }
+        self.at_rest = None;
+        self.judge(term, now, false);
     }
 
     /// What the program is doing, and why.

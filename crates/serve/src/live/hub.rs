@@ -81,9 +81,10 @@ pub(super) struct Hub {
 impl Hub {
     pub(super) fn new(session: Session, options: LiveOptions, bell: Bell, stop: Arc<AtomicBool>) -> Self {
         let reader = session.log.reader_from_start(ReaderKind::Lossy);
-        let ring = options.turns.as_ref().map_or(1, |t| t.ring);
+        let (mut ring, mut follow) = (1, None);
         if let Some(turns) = options.turns {
             session.glass.detect(turns.rules, turns.limits);
+            (ring, follow) = (turns.ring, turns.follow);
         }
         Self {
             handle: session.handle,
@@ -99,7 +100,7 @@ impl Hub {
             bell,
             stop,
             linger: options.linger,
-            turns: Turns::new(ring, options.on_state),
+            turns: Turns::new(ring, follow, options.on_state),
             clients: BTreeMap::new(),
             next_number: 0,
             size: session.size,

@@ -16,8 +16,20 @@ pub const RING: usize = 32;
 /// With nobody connected, the least time between two looks that nothing else asks for.
 const RARE_NS: u64 = 100_000_000;
 
-/// How turns are found and kept.
+/// Who is at the terminal, when that may have changed.
 #[derive(Debug, Clone)]
+pub enum Guest {
+    /// A program that has rules of its own.
+    Comes(Arc<Rules>),
+    /// The one that the session began with.
+    Goes,
+}
+
+/// Asked whenever turns are looked for, with the session's first process and the time; answers when somebody else is at
+/// the terminal than before.
+pub type Follow = Box<dyn FnMut(u32, u64) -> Option<Guest> + Send>;
+
+/// How turns are found and kept.
 pub struct TurnOptions {
     /// What prompts and screens mean.
     pub rules: Arc<Rules>,
@@ -25,6 +37,8 @@ pub struct TurnOptions {
     pub limits: Limits,
     /// Turns that are kept.
     pub ring: usize,
+    /// Notices programs with other rules that are started from the first one.
+    pub follow: Option<Follow>,
 }
 
 /// Called when the state of the session's program has changed.
@@ -39,11 +53,12 @@ pub(super) struct Turns {
     broker: Option<Wrapper>,
     /// When it last looked.
     followed_ns: u64,
+    follow: Option<Follow>,
 }
 
 impl Turns {
-    pub(super) fn new(ring: usize, on_state: Option<OnState>) -> Self {
-        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, broker: None, followed_ns: 0 }
+    pub(super) fn new(ring: usize, follow: Option<Follow>, on_state: Option<OnState>) -> Self {
+        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, broker: None, followed_ns: 0, follow }
     }
 
     fn keep(&mut self, turn: &Arc<Turn>) {
@@ -120,6 +135,14 @@ impl Hub {
         let handle = self.handle.clone();
         let mut look = glass.look(&handle);
         look.tick(now);
+        let leader = self.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|_| self.exit.is_none());
+        if let (Some(follow), Some(leader)) = (&mut self.turns.follow, leader) {
+            match follow(leader, now.mono_ns) {
+                Some(Guest::Comes(rules)) => look.set_guest(Some(rules), now),
+                Some(Guest::Goes) => look.set_guest(None, now),
+                None => {}
+            }
+        }
         let notices = look.take_notices();
         drop(look);
         for notice in notices {

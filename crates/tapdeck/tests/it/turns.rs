@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tapdeck_serve::client::{Bus, Hello};
 use tapdeck_serve::door::Address;
 
-use crate::support::{Home, PATIENCE, Seat, has};
+use crate::support::{Home, PATIENCE, Seat, eventually, has};
 
 /// A session in the background, ended with the test.
 struct Session<'h> {
@@ -267,4 +267,42 @@ fn several_lines_are_not_typed_into_a_program_that_would_run_each() {
     assert_eq!(code, 0, "{said}");
     session.wait("idle");
     assert_eq!(session.tapdeck(&["turns", "show", "@"]).1, "[31mx\n", "without its controls");
+}
+
+/// An agent is judged by its own rules also when it is started from a shell, or by a script within one.
+#[test]
+fn what_is_started_from_a_shell_has_its_own_turns() {
+    let home = Home::new();
+    let rules =
+        "[turns]\ncommands = [\"parrot\"]\n[[turns.prompt]]\nname = \"perch\"\npattern = '^parrot> $'\n";
+    let agents = home.path("config/tapdeck/agents");
+    std::fs::create_dir_all(&agents).expect("a folder");
+    std::fs::write(agents.join("parrot.toml"), rules).expect("written");
+    let parrot = "#!/bin/sh\nwhile printf 'parrot> '; read x; do echo \"$x $x\"; done\n";
+    std::fs::write(home.path("parrot"), parrot).expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(home.path("parrot"), mode).expect("executable");
+    let config = home.path("config");
+    let env = [("XDG_CONFIG_HOME", config.to_str().expect("text")), ("PS1", "$ ")];
+    let session = Session::start(&home, &env, &["bash", "--norc"]);
+    session.wait("idle");
+    // Each asks as somebody else, so that nobody holds the stick meanwhile.
+    let ask = |line: &str| cmd(&mut session.bus(), line);
+    assert_eq!(ask("cd; echo first"), "first\n");
+    let judged_by = |name: &str| {
+        let rules = format!("rules     {name}");
+        eventually(&rules, || session.tapdeck(&["explain", "@"]).1.contains(&rules));
+    };
+    for (starts, again) in [("./parrot", "one"), ("bash -c './parrot; true'", "two")] {
+        let (code, said) = session.tapdeck(&["type", "@", starts, "--enter"]);
+        assert_eq!(code, 0, "{said}");
+        judged_by("parrot");
+        session.wait("idle");
+        assert_eq!(ask(again), format!("{again} {again}\n"));
+        session.tapdeck(&["send", "@", "C-d"]);
+        judged_by("shell");
+        session.wait("idle");
+        assert_eq!(ask("echo back"), "back\n");
+    }
+    assert_eq!(session.turns().len(), 5);
 }

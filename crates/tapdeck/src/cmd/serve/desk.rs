@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,7 +34,7 @@ const LINGER: Duration = Duration::from_secs(600);
 pub(super) struct SessionDesk {
     signals: InheritedSignals,
     record: Option<PathBuf>,
-    rules: Option<agents::Shared>,
+    rules: Option<Arc<agents::RuleBook>>,
     next: AtomicU64,
     /// Detached sessions, which stay on the list when they have ended.
     lingering: Mutex<BTreeMap<u64, (PathBuf, Listing)>>,
@@ -48,7 +48,7 @@ impl SessionDesk {
             let made = std::fs::create_dir_all(folder);
             made.map_err(|e| Failed(format!("cannot record in {}: {e}", folder.display()), code::IO))?;
         }
-        let rules = agents::Shared::load();
+        let rules = agents::RuleBook::load();
         let rules = rules.inspect_err(|why| say(format_args!("turns and states will not be found: {why}")));
         Ok(Self { signals, record, rules: rules.ok(), next: AtomicU64::new(1), lingering: Mutex::default() })
     }
@@ -112,7 +112,10 @@ impl SessionDesk {
         let recording = self.recording(n, wanted, &launch)?;
         let path = recording.as_ref().map(|r| r.file.path().to_owned());
         let linger = wanted.detached.then_some(LINGER);
-        let turns = self.rules.as_ref().and_then(|rules| rules.choose(&launch.shown_command()));
+        let turns = self.rules.as_ref().and_then(|book| {
+            let chosen = book.choose(&launch.shown_command());
+            chosen.inspect_err(|why| say(format_args!("turns and states will not be found: {why}"))).ok()
+        });
         let doors = Doors::of_server(n, wanted.name.as_deref(), &launch, path.as_deref(), linger)
             .map_err(|e| Refusal::new("allocate_failed", format!("cannot open the session to others: {e}")))?
             .with_turns(turns.filter(|_| !launch.no_pty));
