@@ -129,6 +129,7 @@ impl Machine {
                     let (row, meta) = self.grid.span(y, last, last + 1);
                     row[last] = Cell { text: u32::from(run[run.len() - 1]), style };
                     meta.written = end;
+                    self.last_char = Some(char::from(run[run.len() - 1]));
                     break;
                 }
             } else {
