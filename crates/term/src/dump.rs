@@ -24,12 +24,15 @@ struct Painter<'a> {
     /// The ASCII character that was put last, which `joiner` has yet to be told of: most text is nothing else.
     ascii: Option<u8>,
     clusters: bool,
+    /// Where rows end, and their last writes, where that is wanted.
+    ends: Option<Vec<(usize, u64)>>,
 }
 
 impl<'a> Painter<'a> {
     fn new(m: &'a Machine) -> Self {
         let clusters = m.settings.clusters;
-        Self { out: Vec::new(), m, pen: Style::default(), joiner: Joiner::NONE, ascii: None, clusters }
+        let (out, pen, joiner) = (Vec::new(), Style::default(), Joiner::NONE);
+        Self { out, m, pen, joiner, ascii: None, clusters, ends: None }
     }
 
     fn put(&mut self, text: &str) {
@@ -209,6 +212,9 @@ impl<'a> Painter<'a> {
                     self.row(line);
                 }
             }
+            if let (Some(ends), Some(written)) = (&mut self.ends, line.written()) {
+                ends.push((self.out.len(), written));
+            }
             if line.wrapped() {
                 wraps = Some(line);
             } else if wraps.is_some() {
@@ -340,8 +346,19 @@ impl Term {
     /// modes, tabs, margins, charsets, cursor, saved cursors, titles, colours. Half-read input comes last, so that the
     /// stream can go on from here.
     pub fn dump(&self) -> Vec<u8> {
+        self.dump_all(false).0
+    }
+
+    /// The same, and for each row that was ever written to, in order: where in those bytes it ends, and the offset of its last
+    /// write. Whoever feeds them piece by piece, each piece counted up to that offset, has the rows' provenance too.
+    pub fn dump_with_rows(&self) -> (Vec<u8>, Vec<(usize, u64)>) {
+        self.dump_all(true)
+    }
+
+    fn dump_all(&self, with_rows: bool) -> (Vec<u8>, Vec<(usize, u64)>) {
         let m = &self.m;
         let mut p = Painter::new(m);
+        p.ends = with_rows.then(Vec::new);
         let (main, alternate) = if m.modes.alternate() { (&m.hidden, &m.grid) } else { (&m.grid, &m.hidden) };
         if m.level != 65 || m.eight_bit {
             p.put(&format!("\x1b[{};{}\"p", m.level, if m.eight_bit { 0 } else { 1 }));
@@ -370,7 +387,8 @@ impl Term {
         if m.protection == Protection::Off {
             p.put("\x1b[!p");
         }
-        self.settle(p, true)
+        let ends = p.ends.take().unwrap_or_default();
+        (self.settle(p, true), ends)
     }
 
     /// Bytes that repaint a real terminal of the same size as this screen, without scrollback: the screen that is shown,
@@ -511,6 +529,7 @@ impl Term {
             joiner: Joiner::NONE,
             ascii: None,
             clusters: true,
+            ends: None,
         };
         p.pen(m.pen.into());
         if full {

@@ -30,6 +30,8 @@ pub struct Attach<'a> {
     pub takeover: bool,
     /// Do not even claim it: it can be taken later.
     pub watch: bool,
+    /// Be told of the rows in the first picture when each was last written to (`rows`).
+    pub rows: bool,
     /// The client's own terminal, if it has one.
     pub size: Option<WinSize>,
 }
@@ -70,6 +72,7 @@ impl Attachment {
             "read_only": attach.read_only,
             "takeover": attach.takeover,
             "watch": attach.watch,
+            "rows": attach.rows,
             "tty": attach.size.map(size_json),
         });
         if let Some(token) = attach.token {

@@ -14,6 +14,8 @@ use crate::wire::{self, Chunk, ChunkKind, size_of};
 
 /// A dump is sent in pieces of this size: a client has something to do with the first while the next ones come.
 const PIECE: usize = 64 * 1024;
+/// Rows in one message about where they end: it stays well below what a control message may be.
+const ROWS: usize = 1000;
 
 /// A client that has yet to say what it wants.
 pub(super) fn unopened() -> WireState {
@@ -78,7 +80,11 @@ impl Hub {
             (w.opened, w.read_only, w.from) = (true, read_only, look.next());
         }
         let size = look.term().size();
-        let dump = if flag("screen_only") { look.term().dump_screen() } else { look.term().dump() };
+        let (dump, ends) = match (flag("screen_only"), flag("rows")) {
+            (true, _) => (look.term().dump_screen(), Vec::new()),
+            (false, true) => look.term().dump_with_rows(),
+            (false, false) => (look.term().dump(), Vec::new()),
+        };
         client.control(&json!({
             "type": "opened",
             "session": self.about.id,
@@ -93,6 +99,9 @@ impl Hub {
             "state": look.detector().map_or("unknown", |d| d.judgement().state.name()),
         }));
         drop(look);
+        for rows in ends.chunks(ROWS) {
+            client.control(&json!({"type": "rows", "rows": rows}));
+        }
         send_dump(client, dump);
         client.control(&json!({"type": "live"}));
         if let Some(exit) = self.exit {

@@ -1,6 +1,8 @@
 //! A live session as a view sees it: the model of its terminal, who drives it, and the way to type to it. The session
 //! itself is behind [`Link`], so that a view can be tried with none.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
@@ -21,6 +23,8 @@ pub enum News {
         /// Where the stream goes on behind it.
         offset: u64,
     },
+    /// Rows of the picture that comes: where each ends in it, and its last write.
+    Drawn(Vec<(usize, u64)>),
     /// Something that was asked for is refused, for this reason; and who drives instead.
     Denied(String, Option<String>),
     /// The terminal has this size.
@@ -81,8 +85,10 @@ pub struct Live {
     pub name: String,
     term: Term,
     offset: u64,
-    /// Bytes that are still to come of a picture.
-    picture: usize,
+    /// What is still to come of a picture.
+    picture: Range<usize>,
+    /// The rows in it: where each ends, and its last write.
+    drawn: VecDeque<(usize, u64)>,
     driver: Option<String>,
     state: AgentState,
     denied: Option<String>,
@@ -100,7 +106,8 @@ impl Live {
             name: name.into(),
             term: Term::new(size, Settings { scrollback, replies: false, ..Settings::default() }),
             offset: 0,
-            picture: 0,
+            picture: 0..0,
+            drawn: VecDeque::new(),
             driver: None,
             state: AgentState::Unknown,
             denied: None,
@@ -128,12 +135,15 @@ impl Live {
     pub fn hear(&mut self, news: News) {
         match news {
             News::Output(bytes) => {
-                let (picture, stream) = bytes.split_at(self.picture.min(bytes.len()));
+                let (picture, stream) = bytes.split_at(self.picture.len().min(bytes.len()));
                 self.draw(picture);
                 let _ = self.term.feed(stream, self.offset);
                 self.offset += stream.len() as u64;
             }
-            News::Picture { len, offset } => (self.picture, self.offset) = (len, offset),
+            News::Picture { len, offset } => {
+                (self.picture, self.offset, self.drawn) = (0..len, offset, VecDeque::new());
+            }
+            News::Drawn(rows) => self.drawn.extend(rows),
             News::Denied(why, driver) => (self.denied, self.driver) = (Some(why), driver),
             News::Resize(size) => {
                 let _ = self.term.resize(size);
@@ -146,18 +156,33 @@ impl Live {
         }
     }
 
-    /// Takes a part of a picture. Its bytes are counted up to where the stream goes on, so that the rows that they draw lie
-    /// before everything that comes; where a picture is longer than what it is of, several count as one.
-    fn draw(&mut self, picture: &[u8]) {
-        let room = usize::try_from(self.offset).unwrap_or(usize::MAX);
-        let early = picture.len().min(self.picture.saturating_sub(room));
-        let (early, late) = picture.split_at(early);
+    /// Takes a part of a picture. A row's bytes are counted up to its last write; those of rows of which nothing is known up to
+    /// where the stream goes on, so that they lie before everything that comes.
+    fn draw(&mut self, mut picture: &[u8]) {
+        while !picture.is_empty() {
+            while self.drawn.front().is_some_and(|(end, _)| *end <= self.picture.start) {
+                self.drawn.pop_front();
+            }
+            let unknown = (self.picture.end, self.offset.saturating_sub(1));
+            let (end, written) = self.drawn.front().copied().unwrap_or(unknown);
+            let left = end.min(self.picture.end) - self.picture.start;
+            let (now, later) = picture.split_at(left.min(picture.len()));
+            self.count_up_to(now, left, written.min(unknown.1));
+            self.picture.start += now.len();
+            picture = later;
+        }
+    }
+
+    /// Feeds bytes of which so many are left, the last of them counted as this one. Where they are more than that, the first of
+    /// them all count as none.
+    fn count_up_to(&mut self, bytes: &[u8], left: usize, last: u64) {
+        let room = usize::try_from(last.saturating_add(1)).unwrap_or(usize::MAX);
+        let (early, late) = bytes.split_at(bytes.len().min(left.saturating_sub(room)));
         for byte in early.chunks(1) {
             let _ = self.term.feed(byte, 0);
         }
-        self.picture -= early.len();
-        let _ = self.term.feed(late, self.offset - (self.picture as u64).min(self.offset));
-        self.picture -= late.len();
+        let left = (left - early.len()) as u64;
+        let _ = self.term.feed(late, last.saturating_add(1).saturating_sub(left));
     }
 
     /// Its terminal.
@@ -349,5 +374,27 @@ mod tests {
             assert!(written[0] <= offset && written[1] <= offset, "{offset} {cut}: {written:?}");
             assert_eq!(written[2], offset + 4, "{offset} {cut}");
         }
+    }
+
+    /// A view that comes late knows of each row when it was written, as the session itself does.
+    #[test]
+    fn rows_of_a_picture_have_their_own_last_writes() {
+        let settings = || Settings { scrollback: 100, replies: false, ..Settings::default() };
+        let mut own = Term::new(Size::new(12, 4), settings());
+        let text =
+            "one\r\n\x1b[31mtwo\x1b[m is a line that wraps\r\n\r\nthree é\r\nfour\r\nfive\x1b[2A\r!\x1b[3B";
+        own.feed(text.as_bytes(), 0);
+        own.feed(b"\x1b[?1049halternate\x1b[?1049l", 1000);
+        let (picture, rows) = own.dump_with_rows();
+        assert_eq!(picture, own.dump());
+        let mut live = Live::new("x", Size::new(12, 4), 100, Box::new(PaperLink::default()));
+        live.hear(News::Picture { len: picture.len(), offset: 2000 });
+        rows.chunks(2).for_each(|rows| live.hear(News::Drawn(rows.to_vec())));
+        picture.chunks(5).for_each(|piece| live.hear(News::Output(piece.to_vec())));
+        let lines = |term: &Term| -> Vec<(String, u64)> {
+            term.lines().filter(|l| !l.is_blank()).map(|l| (l.text(), l.last_write_byte())).collect()
+        };
+        assert_eq!(lines(live.term()), lines(&own));
+        assert_eq!(live.offset(), 2000);
     }
 }

@@ -51,7 +51,10 @@ struct Snapshots {
 /// # Errors
 /// When it cannot be reached.
 pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -> Result<Live, ClientError> {
-    let attach = Attach { name, token: Some(&listing.human_token), watch: true, ..Attach::default() };
+    let token = Some(listing.human_token.as_str());
+    // Only beside a recording does it matter when a row was written.
+    let rows = listing.recording.is_some();
+    let attach = Attach { name, token, watch: true, rows, ..Attach::default() };
     let address = Address::Unix(listing.socket.clone());
     let (attachment, opened) = Attachment::open(&address, &attach)?;
     let own_name = opened["name"].as_str().unwrap_or(name).to_owned();
@@ -95,6 +98,13 @@ fn dump_begins(control: &Value, key: &str) -> News {
     News::Picture { len: usize::try_from(number("dump")).unwrap_or(0), offset: number(key) }
 }
 
+/// Where rows of the picture end, and their last writes. What makes no sense is left out: those rows count as new.
+fn rows_of(control: &Value) -> Vec<(usize, u64)> {
+    let rows = control.get("rows").and_then(Value::as_array);
+    let row = |row: &Value| Some((usize::try_from(row.get(0)?.as_u64()?).ok()?, row.get(1)?.as_u64()?));
+    rows.into_iter().flatten().filter_map(row).collect()
+}
+
 fn size_of(control: &Value) -> Option<Size> {
     let side = |key: &str| control.get(key).and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok());
     Some(Size::new(side("cols")?, side("rows")?))
@@ -133,6 +143,7 @@ impl SessionLink {
                 news.extend(size_of(control).map(News::Resize));
                 news.push(dump_begins(control, "to"));
             }
+            "rows" => news.push(News::Drawn(rows_of(control))),
             "exit" => {
                 self.over = true;
                 news.push(News::Ended(exit_of(control)));

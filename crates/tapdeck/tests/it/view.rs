@@ -323,6 +323,38 @@ fn a_program_recorded_in_the_viewer_ends_the_command_as_it_ended() {
     assert!(out.status.success(), "{out:?}");
 }
 
+/// A view that comes late did not see rows being written, and still knows which snapshot belongs to which.
+#[test]
+fn snapshots_from_before_the_view_came_are_at_their_rows() {
+    let home = Home::new();
+    let snap = |id: u32| format!("{TAPDECK} snapshot --id {id} >/dev/null");
+    let script = format!("echo one; {}; seq 100 130; echo two; {}; seq 200 230; read x", snap(1), snap(2));
+    let args = ["rec", "-d", "--export-session", "--name", "late", "--window-size", "60x10", "late.ahr"];
+    let out = home.run([&args[..], &["--", "sh", "-c", &script]].concat());
+    assert!(out.status.success(), "{out:?}");
+    let _ends = Ends(&home, "late");
+    assert!(home.run(["wait", "late", "--text", "^230$"]).status.success());
+    let mut seat = Seat::with_size(home.tapdeck(["view", "late"]), 80, 20);
+    seat.wait_text("230");
+    for (keys, name, row) in
+        [("[", "snapshot 2", "◆two"), ("[", "snapshot 1", "◆one"), ("]", "snapshot 2", "◆two")]
+    {
+        seat.send(keys);
+        seat.wait_text(name);
+        seat.wait_text(row);
+    }
+    seat.send("g");
+    seat.wait_text("◆one");
+    seat.send("/102\r");
+    seat.wait_text("1 of 1 found");
+    seat.send("i");
+    seat.wait_text("Instruction from snapshot 1");
+    seat.send("\x1b");
+    seat.wait("the box to close", |s| !s.screen().contains("Instruction"));
+    seat.send("qe");
+    assert_eq!(seat.end().code(), Some(0));
+}
+
 #[test]
 fn the_dashboard_shows_sessions_as_they_come_and_types_to_one() {
     let home = Home::new();
