@@ -43,13 +43,15 @@ const changed = () => new Promise((ok) => {
 /// The times between pictures until the screen shows the end, or for so long where nothing is to come.
 const GAPS: &str = r"
 const done = arguments[arguments.length - 1], still = STILL, gaps = [];
-const { link, painter } = document.querySelector('.tile').tile;
+const { link, painter } = document.querySelector('.tile').tile, apply = painter.apply;
+let frames = 0;
+painter.apply = (frame) => { frames++; return apply.call(painter, frame); };
 const start = performance.now();
 let last = start;
 const look = (at) => {
   const now = performance.now();
   gaps.push(now - last); last = now;
-  if (still ? now - start > still : painter.list.textContent.includes('THE-END')) done({ gaps: gaps.slice(2), ms: now - start });
+  if (still ? now - start > still : painter.list.textContent.includes('THE-END')) { painter.apply = apply; done({ gaps: gaps.slice(2), frames, ms: now - start }); }
   else requestAnimationFrame(look);
 };
 requestAnimationFrame(look);
@@ -114,23 +116,28 @@ impl Drop for Page<'_> {
 pub fn measure(tapdeck: &Path, o: &Options, folder: &Path) -> Result<Option<(Vec<Row>, Vec<Row>)>> {
     let Ok(browser) = Driver::start(&folder.join("browser"), Kind::default()) else { return Ok(None) };
     let ask = |script: &str| browser.post("/execute/async", &json!({"script": script, "args": []}));
-    let file = folder.join("flood");
-    workload::write("plain", FLOOD, &file)?;
-    let (mut keys, mut gaps): ([Vec<f64>; 2], [Vec<Gaps>; 2]) = Default::default();
+    let files = ["plain", "agent"].map(|kind| (kind, folder.join(format!("flood-{kind}"))));
+    for (kind, file) in &files {
+        workload::write(kind, FLOOD, file)?;
+    }
+    let (mut keys, mut gaps): ([Vec<f64>; 2], [Vec<Gaps>; 3]) = Default::default();
     for _ in 0..o.rounds.min(5) {
         let page = Page::start(tapdeck, folder, "stty raw -echo; printf READY; exec cat")?;
         page.open(&browser, "READY")?;
         keys[0].extend(numbers(&ask(&KEYS.replace("LOCAL", "false"))?));
         keys[1].extend(numbers(&ask(&KEYS.replace("LOCAL", "true"))?));
+        gaps[2].push(Gaps::of(&ask(&GAPS.replace("STILL", "2000"))?));
         drop(page);
-        let script = format!("echo READY; read go; cat '{}'; echo THE-END; sleep 1000", file.display());
-        let page = Page::start(tapdeck, folder, &script)?;
-        page.open(&browser, "READY")?;
-        let still = Gaps::of(&ask(&GAPS.replace("STILL", "2000"))?);
-        gaps[0].push(Gaps::of(&ask(&GAPS.replace("STILL", "0"))?));
-        gaps[1].push(still);
+        for ((_, file), gaps) in files.iter().zip(&mut gaps) {
+            let script = format!("echo READY; read go; cat '{}'; echo THE-END; sleep 1000", file.display());
+            let page = Page::start(tapdeck, folder, &script)?;
+            page.open(&browser, "READY")?;
+            gaps.push(Gaps::of(&ask(&GAPS.replace("STILL", "0"))?));
+        }
     }
-    std::fs::remove_file(&file)?;
+    for (_, file) in &files {
+        std::fs::remove_file(file)?;
+    }
     let key_row = |name, mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
         let at = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or(f64::NAN);
@@ -155,13 +162,18 @@ pub fn measure(tapdeck: &Path, o: &Options, folder: &Path) -> Result<Option<(Vec
                 ("longest", m(|g| g.longest)),
                 ("worst run", worst),
                 ("seconds", m(|g| g.seconds)),
+                ("frames/s", m(|g| g.frames / g.seconds)),
             ],
         )
     };
     let [typed, local] = keys;
     Ok(Some((
         vec![key_row("a session", typed), key_row("the page alone", local)],
-        vec![gap_row("100 MB", &gaps[0]), gap_row("nothing", &gaps[1])],
+        vec![
+            gap_row("100 MB plain", &gaps[0]),
+            gap_row("100 MB agent", &gaps[1]),
+            gap_row("nothing", &gaps[2]),
+        ],
     )))
 }
 
@@ -175,6 +187,8 @@ struct Gaps {
     p99: f64,
     longest: f64,
     seconds: f64,
+    /// Frames that the session sent.
+    frames: f64,
 }
 
 impl Gaps {
@@ -186,6 +200,7 @@ impl Gaps {
             p50: at(all.len() / 2),
             p99: at(all.len() * 99 / 100),
             longest: at(all.len().saturating_sub(1)),
+            frames: value["frames"].as_f64().unwrap_or(f64::NAN),
             seconds: value["ms"].as_f64().unwrap_or(f64::NAN) / 1e3,
         }
     }
