@@ -276,6 +276,7 @@ impl Hub {
             undrawn: 0,
             drawn: None,
             held_ns: None,
+            restless: false,
         }));
         if let Some(exit) = self.exit {
             self.say_over(client, exit);

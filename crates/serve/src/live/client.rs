@@ -61,6 +61,8 @@ pub(crate) struct Sub {
     pub(crate) drawn: Option<crate::paint::Drawn>,
     /// Since when a frame is held back, because the program is in the middle of drawing.
     pub(crate) held_ns: Option<u64>,
+    /// The last frame was held in vain: whoever draws without a pause is shown as it comes, or it would hardly move.
+    pub(crate) restless: bool,
 }
 
 impl Sub {
@@ -74,11 +76,17 @@ impl Sub {
         self.held_ns.is_some() || now >= self.last_frame_ns + self.interval_ns
     }
 
-    /// Holds its frame back; says whether it may be held any longer.
-    pub(crate) fn hold(&mut self, now: u64) -> bool {
-        let until = *self.held_ns.get_or_insert(now) + HOLD_NS;
+    /// Holds its frame back while the program is drawing; says whether it is held.
+    pub(crate) fn hold(&mut self, drawing: bool, now: u64) -> bool {
+        if !drawing {
+            self.restless = false;
+            return false;
+        }
+        let limit = if self.restless { HOLD_NS / 10 } else { HOLD_NS };
+        let until = *self.held_ns.get_or_insert(now) + limit;
         // Nobody has to look again before that, if nothing comes.
         self.last_frame_ns = until.saturating_sub(self.interval_ns);
+        self.restless |= now >= until;
         now < until
     }
 }
@@ -216,6 +224,53 @@ impl Client {
         }
         if self.closing && self.queue.is_empty() {
             self.gone = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_waits_for_the_end_of_a_redraw_but_not_for_ever() {
+        const MS: u64 = 1_000_000;
+        let mut sub = Sub {
+            out: false,
+            frames: Frames::Paint,
+            interval_ns: 16 * MS,
+            last_frame_ns: 0,
+            seen: None,
+            from: Seq(0),
+            missed: None,
+            window: None,
+            undrawn: 0,
+            drawn: None,
+            held_ns: None,
+            restless: false,
+        };
+        // At a moment the program is drawing or not; the frame is held or sent.
+        let cases = [
+            (100, true, true),
+            (200, true, true),
+            (201, false, false),
+            (300, true, true),
+            (449, true, true),
+            (450, true, false),
+            // Drawing without a pause, it is shown about as often as if nobody held anything.
+            (470, true, true),
+            (485, true, false),
+            // Once it was whole, there is time again.
+            (500, false, false),
+            (520, true, true),
+            (600, true, true),
+        ];
+        for (at, drawing, held) in cases {
+            assert!(sub.is_due(at * MS), "at {at}");
+            assert_eq!(sub.hold(drawing, at * MS), held, "at {at}");
+            if !held {
+                (sub.last_frame_ns, sub.held_ns) = (at * MS - sub.interval_ns, None);
+            }
         }
     }
 }

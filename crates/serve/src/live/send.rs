@@ -47,8 +47,10 @@ impl Hub {
     /// redraw is nothing to look at. It does not wait for ever.
     fn holds_frame(&self, client: &mut Client, now: u64) -> bool {
         let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind else { return false };
-        let drawing = || self.glass.look(&self.handle).term().modes().synchronised();
-        sub.frames != Frames::None && drawing() && sub.hold(now)
+        sub.frames != Frames::None && {
+            let drawing = self.glass.look(&self.handle).term().modes().synchronised();
+            sub.hold(drawing, now)
+        }
     }
 
     pub(super) fn send_frame(&mut self, client: &mut Client, now: u64) {
