@@ -273,6 +273,11 @@ impl<B: Backend> Driver<B> {
         if ready.typed {
             self.pump_typed(now)?;
         }
+        if ready.probe
+            && let Some(outer) = &mut self.outer
+        {
+            outer.probe();
+        }
         if ready.lost
             && let Some(typed) = self.outer.as_mut().map(Outer::lost)
         {

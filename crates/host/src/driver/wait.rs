@@ -17,6 +17,9 @@ const FOREGROUND_CHECK_NS: u64 = 250 * MS;
 /// How often to look whether the recorder has caught up.
 const RECORDER_CHECK_NS: u64 = 2 * MS;
 
+/// How long input of the far side may wait before it is looked whether the far side is still there.
+const PROBE_NS: u64 = 500 * MS;
+
 /// What is ready to be served.
 pub(super) struct Ready {
     pub(super) output: bool,
@@ -28,6 +31,8 @@ pub(super) struct Ready {
     pub(super) unblocked: bool,
     /// The far side has hung up, and nothing that it sent before can be taken.
     pub(super) lost: bool,
+    /// Nothing has happened for a while in which input of the far side waits.
+    pub(super) probe: bool,
 }
 
 impl<B: Backend> Driver<B> {
@@ -79,6 +84,11 @@ impl<B: Backend> Driver<B> {
             add(fd, flags)
         });
 
+        let stalled = far.is_some() && !room && self.exit.is_none();
+        let probe_ns = now.mono_ns + PROBE_NS;
+        if stalled {
+            deadline = earlier(deadline, Some(probe_ns));
+        }
         let timeout = deadline.map(|at| {
             let left = Duration::from_nanos(at.saturating_sub(now.mono_ns));
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
@@ -101,6 +111,7 @@ impl<B: Backend> Driver<B> {
             typed: is_ready(stdin) || typed || far.contains(PollFlags::IN) || (hung_up && room),
             unblocked: is_ready(stdout) || far.contains(PollFlags::OUT),
             lost: hung_up && !room,
+            probe: stalled && self.clock.now().mono_ns >= probe_ns,
         })
     }
 

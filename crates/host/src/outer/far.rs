@@ -56,6 +56,10 @@ pub trait Far: Send {
 
     /// Nobody is there any more, as the descriptor says.
     fn hang_up(&mut self);
+
+    /// Sends something that means nothing. Behind input that is not taken, the end of a connection cannot be seen; but who
+    /// is gone cannot be sent anything either, and that can.
+    fn probe(&mut self);
 }
 
 /// The driver's end.

@@ -223,6 +223,13 @@ impl Outer {
         }
     }
 
+    /// Has the far side show whether it is still there.
+    pub(crate) fn probe(&mut self) {
+        if let Kind::Far(side) = &mut self.0 {
+            side.far.probe();
+        }
+    }
+
     /// The far side's descriptor, and whether something waits to be sent through it.
     pub(crate) fn far_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
         match &self.0 {

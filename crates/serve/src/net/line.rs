@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
 use super::lobby::Visitor;
-use super::session::{Teller, Wish, complaint, kind_of, negotiate, refuse, start, until, whose};
+use super::session::{Teller, Wish, complaint, kind_of, negotiate, ping, refuse, start, until, whose};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
 use crate::conn::Conn;
 use crate::live::Queue;
@@ -284,6 +284,15 @@ impl Far for Served {
 
     fn hang_up(&mut self) {
         self.gone = true;
+    }
+
+    fn probe(&mut self) {
+        // While something waits to be sent, that is probe enough.
+        self.with(|state| {
+            if !state.has_unsent() {
+                state.say(&ping());
+            }
+        });
     }
 }
 

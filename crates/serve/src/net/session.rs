@@ -24,6 +24,8 @@ pub(super) const BREATH: Duration = Duration::from_millis(20);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What a client that was refused may still send before it is cut off.
 const UNREAD: u64 = 1 << 20;
+/// How long input may wait before it is looked whether whoever sent it is still there.
+const PROBE: Duration = Duration::from_millis(500);
 /// Pieces in one write.
 const SLICES: usize = 64;
 
@@ -310,7 +312,16 @@ where
                 }
             }
             Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => {
-                if poll_fn(|cx| port.poll_room(cx)).await.is_err() {
+                let room = async {
+                    loop {
+                        match timeout(PROBE, poll_fn(|cx| port.poll_room(cx))).await {
+                            Ok(room) => return room,
+                            // Behind input that is not read, it cannot be seen that they have gone.
+                            Err(_) => drop(complain.try_send(ping())),
+                        }
+                    }
+                };
+                if room.await.is_err() {
                     // The session is over; how it ended is being said.
                     return std::future::pending().await;
                 }
@@ -341,6 +352,11 @@ where
 /// What is wrong with what came, as it is told to whoever sent it.
 pub(super) fn complaint(about: Option<&str>, message: &str) -> Value {
     json!({"type": "error", "about": about, "message": message})
+}
+
+/// Something that means nothing and is ignored.
+pub(super) fn ping() -> Value {
+    json!({"type": "ping"})
 }
 
 /// What a client may say beside the bytes it types.
