@@ -56,10 +56,12 @@ struct Known {
 const NEVER: u64 = u64::MAX;
 
 impl Picture {
-    /// Feeds everything that the log holds by now.
+    /// Feeds everything that the log holds by now. What comes meanwhile is for the next time: a program that writes as
+    /// fast as it is read would hold its reader for ever.
     pub fn catch_up(&mut self) {
+        let end = self.log.end();
         let mut entries = std::mem::take(&mut self.entries);
-        loop {
+        while self.next < end {
             entries.clear();
             // The driver waits before anything is lost, so a lag cannot happen; if it did, the stream goes on.
             let _ = self.log.read(self.reader, PIECE, &mut entries);

@@ -240,6 +240,11 @@ impl SharedLog {
         self.lock().log.offset()
     }
 
+    /// The number that comes next. Whoever reads only as far as this comes to an end, however fast others write.
+    pub fn end(&self) -> Seq {
+        self.lock().log.end()
+    }
+
     /// Waits until `weight` is pending for the reader, something else wants its attention, or `at_most` is over.
     pub fn wait(&self, id: ReaderId, weight: usize, at_most: Option<Duration>) -> Woken {
         let mut inner = self.lock();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, WinSize};
+use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, Seq, WinSize};
 use tapdeck_host::{Bell, Clock, Glass, Handle, Session, SharedLog};
 
 use super::auth::Grants;
@@ -313,11 +313,13 @@ impl Hub {
         self.clients.insert(number, client);
     }
 
-    /// Reads the log and passes on what is in it.
+    /// Reads the log and passes on what is in it by now.
     pub(super) fn pump(&mut self, now: u64) {
         let follows = self.clients.values().any(Client::follows);
+        let end = self.log.end();
+        let mut next = Seq(0);
         let mut entries = std::mem::take(&mut self.entries);
-        loop {
+        while next < end {
             entries.clear();
             if let Some(lag) = self.log.read(self.reader, PIECE, &mut entries) {
                 self.note_lag(lag.offsets.start, lag.offsets.end);
@@ -328,6 +330,7 @@ impl Hub {
             // Only what was there to read calls for a rest: looking again after nothing would never end.
             self.pumped_ns = now;
             for entry in entries.drain(..) {
+                next = Seq(entry.seq.0 + 1);
                 self.pass_on(&entry, now);
             }
             // Whoever follows gets it piece by piece, so that queues fill no more than they must.

@@ -401,7 +401,8 @@ fn the_stick_is_never_held_by_two() {
 #[test]
 fn an_attached_client_has_the_sessions_screen_to_the_cell() {
     let home = Home::new();
-    let script = "i=0; while :; do i=$((i+1)); printf '\\033[%d;%dH\\033[3%dm%s\\033[m' $((i%24+1)) $((i%70+1)) $((i%8)) \"中$i\"; [ $((i%37)) = 0 ] && printf '\\n\\n%s\\r' row-$i; done";
+    // It draws all the time, at a pace that a client can follow whatever the machine is busy with.
+    let script = "i=0; while :; do i=$((i+1)); printf '\\033[%d;%dH\\033[3%dm%s\\033[m' $((i%24+1)) $((i%70+1)) $((i%8)) \"中$i\"; [ $((i%37)) = 0 ] && printf '\\n\\n%s\\r' row-$i && sleep 0.01; done";
     let session = Detached::start(&home, &[], &["sh", "-c", script]);
     let mut eye = session.bus("observer", "eye");
     let mut compared = 0;
