@@ -63,6 +63,8 @@ struct Deck {
     since: (u64, u64),
     goal: Option<(Goal, Option<Moment>)>,
     moments: Option<Vec<Moment>>,
+    /// A hop that waits until they are known.
+    hop: Option<i64>,
     /// What was drawn last.
     drawn: Option<Drawn>,
     undrawn: u64,
@@ -86,6 +88,7 @@ impl Deck {
             since: (0, 0),
             goal: None,
             moments: None,
+            hop: None,
             drawn: None,
             undrawn: 0,
             framed_ns: 0,
@@ -156,14 +159,11 @@ impl Deck {
             "SEEK" => {
                 let moment = number("moment")
                     .and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?).cloned());
-                let goal = match &moment {
-                    Some(moment) => Goal::Byte(moment.anchor),
-                    None => Goal::Time(number("ms").unwrap_or(0).saturating_mul(MS)),
-                };
-                // After a jump the model is another one, whose generations tell nothing about what was drawn.
-                self.drawn = None;
-                self.player.begin_seek(goal)?;
-                self.goal = Some((goal, moment));
+                self.seek(number("ms").unwrap_or(0).saturating_mul(MS), moment)?;
+            }
+            "HOP" => {
+                self.hop = value.get("by").and_then(Value::as_i64);
+                self.hop_if_known()?;
             }
             "STEP" => {
                 self.playing = false;
@@ -185,6 +185,32 @@ impl Deck {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Sets out for a moment, or for a time.
+    fn seek(&mut self, time_ns: u64, moment: Option<Moment>) -> Result<(), Stop> {
+        let goal = moment.as_ref().map_or(Goal::Time(time_ns), |moment| Goal::Byte(moment.anchor));
+        // After a jump the model is another one, whose generations tell nothing about what was drawn.
+        self.drawn = None;
+        self.player.begin_seek(goal)?;
+        self.goal = Some((goal, moment));
+        Ok(())
+    }
+
+    /// To the moment before or behind the place where it is or is going; with none there, to the very beginning or end.
+    /// What the page knows of that place may be old.
+    fn hop_if_known(&mut self) -> Result<(), Stop> {
+        let (Some(moments), Some(by)) = (&self.moments, self.hop) else { return Ok(()) };
+        let here = self.place_ns();
+        let found = if by < 0 {
+            moments.iter().rfind(|m| m.time_ns + MS < here)
+        } else {
+            moments.iter().find(|m| m.time_ns > here + MS)
+        };
+        let moment = found.cloned();
+        let end = if by < 0 { 0 } else { self.player.duration_ns() };
+        self.hop = None;
+        self.seek(end, moment)
     }
 
     /// Goes on as far as it is time to, says what there is to say, and for how long there is nothing to do then.
@@ -292,18 +318,25 @@ impl Deck {
             })
             .collect();
         self.moments = Some(moments);
-        self.tell("MOMENTS", &Value::from(told))
+        self.tell("MOMENTS", &Value::from(told))?;
+        self.hop_if_known()
     }
 
-    fn tell_state(&mut self, now: u64) -> Result<(), Stop> {
-        let at_ns = match self.goal {
-            Some((Goal::Time(to), _)) => to,
+    /// Where it is, or is going.
+    fn place_ns(&self) -> u64 {
+        match &self.goal {
+            Some((_, Some(moment))) => moment.time_ns,
+            Some((Goal::Time(to), None)) => *to,
             _ if self.playing => {
-                let passed = now.saturating_sub(self.since.0) as f64 * self.speed;
+                let passed = self.now().saturating_sub(self.since.0) as f64 * self.speed;
                 self.since.1.saturating_add(passed as u64).max(self.player.at_ns())
             }
             _ => self.player.at_ns(),
-        };
+        }
+    }
+
+    fn tell_state(&mut self, now: u64) -> Result<(), Stop> {
+        let at_ns = self.place_ns();
         let duration_ns = self.player.duration_ns();
         let state = json!({
             "at_ms": at_ns.min(duration_ns) / MS,

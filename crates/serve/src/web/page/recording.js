@@ -16,9 +16,6 @@ export class Recording extends Tile {
     this.endTools();
     this.now = { at_ms: 0, duration_ms: 0, playing: false, speed: 1 };
     this.moments = [];
-    // Until the recording has been looked through: which way to go as soon as it has.
-    this.told = false;
-    this.waiting = 0;
     this.toggle = button("Play", "Play or pause (space)", () => this.playOrPause());
     this.toggle.className = "play";
     this.range = make("input", { type: "range", min: 0, max: 1, value: 0, step: 1, oninput: () => this.drag(), });
@@ -54,10 +51,7 @@ export class Recording extends Tile {
       if (this.now.playing) this.link.send("PLAY");
     } else if (verb === "STATE") this.setState(value);
     else if (verb === "MOMENTS") {
-      this.told = true;
       this.setMoments(value);
-      if (this.waiting) this.hop(this.waiting);
-      this.waiting = 0;
     }
     else if (verb === "ERROR") { this.failed = true; this.say(value.error, 0); this.link.close(); }
     else if (verb === "DENIED") this.say(value.error);
@@ -96,13 +90,8 @@ export class Recording extends Tile {
     this.focus();
   }
 
-  // To the moment before or behind this place, or the very end.
-  hop(by) {
-    if (!this.told) { this.waiting = by; return; }
-    const at = this.now.at_ms;
-    const i = by < 0 ? this.moments.findLastIndex((m) => m.ms < at - 1) : this.moments.findIndex((m) => m.ms > at + 1);
-    i >= 0 ? this.goto(i) : this.seek(by < 0 ? 0 : this.now.duration_ms);
-  }
+  // To the moment before or behind the place where it is, which the player knows best, or the very end.
+  hop(by) { this.link.send("HOP", { by }); }
 
   drag() {
     this.dragging = true;
