@@ -174,6 +174,15 @@ impl Seat {
         })
     }
 
+    /// Whether every thread of the program sleeps: what it was given has been passed on.
+    pub fn sleeps(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        tasks.into_iter().flatten().flatten().all(|task| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
+        })
+    }
+
     /// Takes the terminal away, and returns how the program ended.
     pub fn hang_up(&mut self) -> ExitStatus {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

@@ -66,9 +66,10 @@ fn walk(home: &Home, path: &str, name: &str, found: &mut String) {
     }
 }
 
-/// Reads, and answers what is asked, until the program waits for input and nothing is left to read.
+/// Reads, and answers what is asked, until the program has shown something, waits for input again, and nothing is on its way.
 fn settle(seat: &mut Seat) {
     let mut quiet = 0;
+    let before = seat.raw.len();
     seat.wait("vttest to wait for a key", |seat| {
         let at = seat.raw.len();
         let replies = seat.take_replies();
@@ -76,7 +77,8 @@ fn settle(seat: &mut Seat) {
             seat.send(replies);
         }
         let news = seat.read_some(Duration::from_millis(10)) || seat.raw.len() > at;
-        quiet = if news || !seat.waits_for_input("vttest") { 0 } else { quiet + 1 };
+        let rests = seat.raw.len() > before && seat.waits_for_input("vttest") && seat.sleeps();
+        quiet = if news || !rests { 0 } else { quiet + 1 };
         quiet >= 3
     });
 }
