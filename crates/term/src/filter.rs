@@ -58,7 +58,8 @@ impl Gate {
                 self.dangling = in_character;
             }
             Token::Control { kind, bytes, complete } => {
-                let verdict = if complete { judge(options, kind, bytes) } else { Verdict::Pass };
+                let judged = complete || is_ambiguous(kind, bytes);
+                let verdict = if judged { judge(options, kind, bytes) } else { Verdict::Pass };
                 match verdict {
                     Verdict::Pass if bytes.contains(&0x05) && kind != Kind::Control => {
                         // ENQ acts even inside a sequence.
@@ -132,7 +133,23 @@ fn printable(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|b| (0x20..0x7f).contains(b)).collect()
 }
 
+/// Whether terminals disagree on where the sequence begins or ends, so that another one may hide in it: to one that reads
+/// UTF-8, a bare byte above 0x7f introduces nothing, and two of them may introduce something within.
+fn is_ambiguous(kind: Kind, bytes: &[u8]) -> bool {
+    match kind {
+        Kind::Control => false,
+        Kind::Esc | Kind::Csi => {
+            let rest = if let [0x1b, rest @ ..] = bytes { rest } else { after_introducer(bytes) };
+            rest.iter().any(|b| *b >= 0x80)
+        }
+        _ => matches!(bytes, [0x80..=0x9f, ..]),
+    }
+}
+
 fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
+    if is_ambiguous(kind, bytes) {
+        return Verdict::Drop;
+    }
     match kind {
         Kind::Control => drop_if(matches!(bytes, [0x05] | [0x9a] | [0xc2, 0x9a])),
         Kind::Esc => {

@@ -93,6 +93,22 @@ fn filtered(input: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn replay_filter_takes_out_questions_that_hide_in_others() {
+    let hidden: [&[u8]; 6] = [
+        b"\xff(\x9b\xc20.\x9b.\xc2\x9b\xc2x00x.",
+        b"\x9b\xc2\x9bc",
+        b"\x1b\xc2\x9bc",
+        b"\x1b[\xc2\x9bc",
+        b"\x9d0;\xc2\x9bc\x07",
+        b"\x90\x1bx\xc2\x9b6n\xc2\x9c",
+    ];
+    for bytes in hidden {
+        let left = filtered(bytes);
+        assert!(term(20, 6).feed(&left, 0).replies.is_empty(), "{bytes:?} leaves {left:?}");
+    }
+}
+
+#[test]
 fn replay_filter_takes_out_questions() {
     for ask in [
         "\x1b[c",
