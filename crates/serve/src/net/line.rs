@@ -27,6 +27,8 @@ use crate::wire::{self, ChunkKind, Decoder, Piece, Wanted};
 const READ: usize = 16 * 1024;
 /// Output that is gathered during a flood before it is sent.
 const GATHER: usize = 32 * 1024;
+/// Reads of what nobody wants any more, before a connection is closed over it.
+const LEFTOVERS: usize = 64;
 
 /// A stream that can do without the runtime.
 pub(super) trait Whole: AsyncRead + AsyncWrite + Unpin + Send {
@@ -170,8 +172,13 @@ impl State {
 
     fn close(mut self) {
         self.conn.say_goodbye();
-        // Closing while something is unread would break the connection off, and the last word with it.
-        while matches!(self.conn.read(&mut self.buf), Ok(n) if n > 0) {}
+        // Closing while something is unread would break the connection off, and the last word with it; but whoever goes
+        // on sending for ever is not waited for.
+        for _ in 0..LEFTOVERS {
+            if !matches!(self.conn.read(&mut self.buf), Ok(n) if n > 0) {
+                break;
+            }
+        }
     }
 
     /// Reads what has come; nothing if nothing has.
