@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tokio::time::{Duration, interval};
 use super::Site;
 use super::guard::{Pass, no_credential};
 use super::recordings;
-use super::relay::{bounded, bye, say};
+use super::relay::{Asked, bye, meet, say};
 use crate::client::{alive, describe};
 
 /// How often it is looked, whoever asks.
@@ -23,9 +23,9 @@ const LOOK: Duration = Duration::from_millis(1000);
 #[derive(Default)]
 pub(super) struct Listed(Option<(u64, Arc<str>)>);
 
-pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: WebSocketUpgrade) -> Response {
+pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
-    bounded(ws).on_upgrade(move |socket| serve(site, pass, socket))
+    meet(ws, &headers, |ws| ws.on_upgrade(move |socket| serve(site, pass, socket)))
 }
 
 async fn serve(site: Site, pass: Pass, mut socket: WebSocket) {

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::guard::{Pass, no_credential, refuse};
-use super::relay::{BEAT, bounded, bye, ping, say};
+use super::relay::{Asked, BEAT, bye, meet, ping, say};
 use super::{Site, deck, recordings};
 
 /// Commands that wait for the deck.
@@ -19,13 +19,13 @@ pub(super) async fn upgrade(
     State(site): State<Site>,
     Path(name): Path<String>,
     headers: HeaderMap,
-    ws: WebSocketUpgrade,
+    ws: Asked,
 ) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let root = site.0.options.recordings.clone();
     let found = tokio::task::spawn_blocking(move || root.and_then(|root| recordings::find(&root, &name)));
     let Ok(Some(path)) = found.await else { return refuse(StatusCode::NOT_FOUND, "no such recording") };
-    bounded(ws).on_upgrade(move |socket| serve(site, pass, path, socket))
+    meet(ws, &headers, |ws| ws.on_upgrade(move |socket| serve(site, pass, path, socket)))
 }
 
 async fn serve(site: Site, pass: Pass, path: PathBuf, mut socket: WebSocket) {

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tapdeck_host::registry::Listing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,6 +31,8 @@ const FRAME: usize = 16 << 20;
 pub(super) const BEAT: Duration = Duration::from_secs(10);
 /// With no sign of life for so long, it is gone.
 const SILENCE: Duration = Duration::from_secs(40);
+/// How long the last words may take.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How long it may take to take one message.
 pub(super) const STUCK: Duration = Duration::from_secs(30);
 
@@ -39,15 +42,32 @@ const VERBS: [&str; 14] = [
     "TURN", "EXPLAIN",
 ];
 
+/// What a request for a WebSocket brings. It is judged last: a page that only asks whether there is still something to
+/// connect to, because a WebSocket does not say why it was refused, is told.
+pub(super) type Asked = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
+/// Goes on with a WebSocket, with limits of our own, if one was asked for.
+pub(super) fn meet(
+    ws: Asked,
+    headers: &HeaderMap,
+    go_on: impl FnOnce(WebSocketUpgrade) -> Response,
+) -> Response {
+    match ws {
+        Ok(ws) => go_on(bounded(ws)),
+        Err(_) if !headers.contains_key(header::UPGRADE) => StatusCode::NO_CONTENT.into_response(),
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
 pub(super) async fn upgrade(
     State(site): State<Site>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    ws: WebSocketUpgrade,
+    ws: Asked,
 ) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
-    bounded(ws).on_upgrade(move |socket| serve(site, pass, listing, socket))
+    meet(ws, &headers, |ws| ws.on_upgrade(move |socket| serve(site, pass, listing, socket)))
 }
 
 /// A WebSocket with limits of our own.
@@ -156,8 +176,9 @@ async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
     }
     let line = format!("{text}\n");
     match timeout(STUCK, session.stream.write_all(line.as_bytes())).await {
-        Ok(Ok(())) => Ok(()),
-        _ => Err("the session does not read".into()),
+        // One that has ended hears nothing more; what it said last is still to be read.
+        Ok(_) => Ok(()),
+        Err(_) => Err("the session does not read".into()),
     }
 }
 
@@ -176,7 +197,16 @@ pub(super) async fn bye(socket: &mut WebSocket, why: &str) {
     // A reason has room for 123 bytes.
     let reason: String = why.chars().take(40).collect();
     let close = CloseFrame { code: close_code::NORMAL, reason: reason.into() };
-    let _ = timeout(Duration::from_secs(2), socket.send(Message::Close(Some(close)))).await;
+    let said = async {
+        socket.send(Message::Close(Some(close))).await?;
+        // Until the other side has said goodbye too: a connection that is closed with something unread takes back what
+        // is still on its way, and the reason with it.
+        while let Some(message) = socket.recv().await {
+            message?;
+        }
+        Ok::<_, axum::Error>(())
+    };
+    let _ = timeout(FAREWELL, said).await;
 }
 
 /// Frames of a session, line by line.
@@ -206,6 +236,8 @@ impl Lines {
             match self.stream.read_buf(&mut self.buf).await {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
+                // It ended with something unheard.
+                Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(e) => return Err(format!("the session cannot be read: {e}")),
             }
         }

@@ -63,6 +63,12 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", &live, format!("{own}|{WS}"), "", 403),
         ("GET", &live, format!("{own}|Origin: http://evil.example|{bearer}|{WS}"), "", 403),
         ("GET", "/ws/session/no-such", format!("{own}|{bearer}|{WS}"), "", 404),
+        // Whoever only asks is told why a socket would be refused.
+        ("GET", "/ws/session/no-such", format!("{own}|{bearer}"), "", 404),
+        ("GET", "/ws/play/no-such.ahr", format!("{own}|{bearer}"), "", 404),
+        ("GET", &live, own.into(), "", 401),
+        ("GET", "/ws/list", own.into(), "", 401),
+        ("GET", &live, format!("{own}|{bearer}"), "", 204),
         // And those who may.
         ("GET", "/login", format!("{own}|{bearer}"), "", 200),
         (
@@ -227,8 +233,12 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     browser.js("document.querySelector('.hands').focus()");
     browser.type_keys(&format!("echo while-you-were-away{ENTER}"));
     browser.wait_text("\nwhile-you-were-away");
-    browser.js("document.querySelector('.tile').tile.link.cut()");
-    browser.wait("the stick again", "return document.querySelector('.stick').textContent === 'Release'");
+    browser.js("const { link } = document.querySelector('.tile').tile; window.cut = link.socket; link.cut()");
+    browser.wait(
+        "the stick again",
+        "const { link, name, driver } = document.querySelector('.tile').tile;
+         return link.socket !== null && link.socket !== window.cut && driver === name",
+    );
     browser.tab(&first);
     browser.wait_text("\nwhile-you-were-away");
     browser.wait("the connection", "return !document.querySelector('.tile').classList.contains('away')");
@@ -239,6 +249,11 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     browser.wait_text("ended with 7");
     browser.tab(&first);
     browser.wait_text("ended with 7");
+    // Whoever comes when it is over is told so, and does not try for ever.
+    browser.go(&format!("http://127.0.0.1:{}/#s/{}", web.port, session.id));
+    browser.js("location.reload()");
+    browser.wait_text("the session has ended");
+    browser.wait("no more tries", "return document.querySelector('.tile').tile.link.closed");
 }
 
 #[test]

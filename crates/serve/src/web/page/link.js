@@ -1,6 +1,8 @@
 // A WebSocket that comes back. Each message is a verb, a space and JSON.
 
 const FIRST = 150, LONGEST = 4000;
+// What is said of a place that is no more.
+export const GONE = "this is no longer here";
 
 export class Link {
   // `on` has open(), message(verb, value) and state(text): "" while connected.
@@ -43,12 +45,12 @@ export class Link {
   }
 
   async retry() {
-    // A socket does not say why it was refused; this does.
+    // A socket does not say why it was refused; a plain request does.
     try {
-      const answer = await fetch("/login", { cache: "no-store" });
-      if (answer.status === 401) {
+      const { status } = await fetch(this.path, { cache: "no-store" });
+      if (status === 401 || status === 404) {
         this.closed = true;
-        this.on.state("this page's link is no longer good: open a new one", true);
+        this.on.state(status === 401 ? "this page's link is no longer good: open a new one" : GONE, true);
         return;
       }
     } catch { /* the server is away */ }

@@ -2,7 +2,7 @@
 
 import { kept, make } from "./dom.js";
 import { Hands } from "./hands.js";
-import { Link } from "./link.js";
+import { GONE, Link } from "./link.js";
 import { Painter } from "./painter.js";
 
 const KEYS = [["Esc", "Escape"], ["Tab", "Tab"], ["Ctrl", null], ["Alt", null], ["←", "Left"], ["↓", "Down"], ["↑", "Up"], ["→", "Right"], ["^C", "C-c"]];
@@ -194,7 +194,9 @@ export class Session extends Tile {
 
   state(text, final) {
     this.el.classList.toggle("away", Boolean(text));
-    if (!this.over || text !== "the session has ended") this.say(text, 0);
+    if (text === GONE) text = "the session has ended";
+    // How it ended says more, and a session that has ended has no connection to lose.
+    if (!this.over) this.say(text, 0);
     if (text) this.setDriver(undefined);
     if (final) this.el.classList.add("over");
   }
@@ -203,6 +205,9 @@ export class Session extends Tile {
     super.hear(verb, value);
     if (verb === "WELCOME") {
       this.painter.forget();
+      // The connection that was lost may not have been missed yet; then it is waited for.
+      const lost = this.name;
+      this.waits = this.claims && lost !== undefined && value.driver === lost && value.name !== lost;
       this.name = value.name;
       this.may = value.role !== "observer";
       const [program = "", ...args] = value.command ?? [];
@@ -216,7 +221,11 @@ export class Session extends Tile {
       this.setTitle(value.title);
       this.hands.follow();
     } else if (verb === "EVENT") {
-      if (value.name === "DRIVER") this.setDriver(value.who);
+      if (value.name === "DRIVER") {
+        this.setDriver(value.who);
+        if (this.waits && !value.who) this.link.send("TAKE");
+        this.waits = false;
+      }
       else if (value.name === "BELL") this.ring();
       else if (value.name === "CLOSED") {
         this.over = true;

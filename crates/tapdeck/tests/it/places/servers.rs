@@ -236,11 +236,14 @@ impl Sshd {
     pub fn cut(&self) {
         let root = self.child.id().cast_signed();
         let all = std::fs::read_dir("/proc").expect("processes").flatten();
-        for pid in all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
+        let pids = all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+        let ours = pids.filter(|&pid| {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            if pid != root && name.starts_with("sshd") && descends(pid, root) {
-                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
-            }
+            pid != root && name.starts_with("sshd") && descends(pid, root)
+        });
+        // All are found before the first is killed: a child whose parent is gone descends from nobody here.
+        for pid in ours.collect::<Vec<_>>() {
+            let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
         }
     }
 }
