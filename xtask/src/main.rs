@@ -5,11 +5,14 @@ mod ci;
 mod fuzz;
 mod tidy;
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 fn main() -> Result<()> {
+    hear_signals()?;
     let args: Vec<_> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
@@ -27,6 +30,25 @@ fn main() -> Result<()> {
             "usage: cargo xtask ci | tidy | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]"
         ),
     }
+}
+
+/// Signals that a shell has its background jobs ignore, and `nohup` what it runs.
+const MUTED: [(&str, u32); 3] = [("HUP", 1), ("INT", 2), ("QUIT", 3)];
+
+/// Begins anew where such signals are ignored: every program that a test starts would inherit that, and could not be
+/// interrupted.
+fn hear_signals() -> Result<()> {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(()) };
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or_default();
+    let muted: Vec<&str> =
+        MUTED.iter().filter(|(_, n)| ignored >> (n - 1) & 1 == 1).map(|(name, _)| *name).collect();
+    if muted.is_empty() {
+        return Ok(());
+    }
+    let mut again = Command::new("env");
+    again.arg(format!("--default-signal={}", muted.join(",")));
+    Err(again.arg(std::env::current_exe()?).args(std::env::args_os().skip(1)).exec()).context("env")
 }
 
 /// The workspace's folder.
