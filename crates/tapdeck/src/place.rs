@@ -26,6 +26,11 @@ pub(crate) struct PlaceArgs {
 }
 
 impl PlaceArgs {
+    /// The same where one is asked for.
+    pub(crate) fn wanted(&self) -> Result<Option<Place>, String> {
+        self.on.is_some().then(|| self.place()).transpose()
+    }
+
     /// The place that these arguments describe, or what is wrong with them.
     pub(crate) fn place(&self) -> Result<Place, String> {
         let mut place = self.on.clone().unwrap_or_default();

@@ -19,11 +19,16 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Ending {
     record(args, session).unwrap_or_else(Failed::end)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
+fn io(e: std::io::Error) -> Failed {
+    Failed(e.to_string(), code::IO)
+}
+
 fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
     let listing = find(Some(session))?;
     let program = listing.command.first().map(PathBuf::from).unwrap_or_default();
     let path = args.file.clone().unwrap_or_else(|| default_path(Clock::start(), &program));
-    let path = std::path::absolute(&path).map_err(|e| Failed(e.to_string(), code::IO))?;
+    let path = std::path::absolute(&path).map_err(io)?;
     let Some(text) = path.to_str() else {
         return Err(Failed("the recording's name is not UTF-8: give another".into(), code::USAGE));
     };
@@ -31,6 +36,8 @@ fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
     {
         return Err(Failed("a late recording is an .ahr: see tapdeck convert".into(), code::USAGE));
     }
+    // From here on a Ctrl-C ends the recording, not just this program.
+    let mut keyboard = Keyboard::signals_only().map_err(io)?;
     let mut bus = connect(&listing, "recorder", "human")?;
     // Somebody who only records does not drive.
     let _ = bus.ask("RELEASE", "", super::sessions::ANSWER);
@@ -48,13 +55,17 @@ fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
         say(format_args!("recording {} from {since} in {text}; Ctrl-C stops the recording", listing.id));
     }
     ask(&mut bus, "SUB", &json!({"frames": "none", "out": false}).to_string())?;
-    follow(&mut bus, text, &path, args.quiet)
+    follow(&mut bus, &mut keyboard, text, &path, args.quiet)
 }
 
 /// Waits for the session's end, or to be told to stop.
-fn follow(bus: &mut Bus, text: &str, path: &Path, quiet: bool) -> Result<Ending, Failed> {
-    let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
-    let mut keyboard = Keyboard::signals_only().map_err(io)?;
+fn follow(
+    bus: &mut Bus,
+    keyboard: &mut Keyboard,
+    text: &str,
+    path: &Path,
+    quiet: bool,
+) -> Result<Ending, Failed> {
     let mut over = false;
     while !over {
         {

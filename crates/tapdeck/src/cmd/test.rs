@@ -9,12 +9,13 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck::testing::{Change, Fault, How, Outcome, Report, find, run as run_scenario};
+use tapdeck::testing::{Change, Fault, How, Outcome, Place, Report, find, run_on};
 use tapdeck_host::Clock;
 
 use crate::ending::{Ending, code, print, say};
 use crate::human;
 use crate::out_file::OutFile;
+use crate::place::PlaceArgs;
 
 /// Run scenarios: check recordings of terminal programs, or the programs themselves.
 #[derive(Args)]
@@ -25,6 +26,7 @@ that everything holds, 1 that something does not.
 Examples:
   tapdeck test cassettes/                   check everything from cassettes, no program needed
   tapdeck test --live cassettes/            the same with the programs themselves
+  tapdeck test --live --on docker:debian my.scenario.yaml    with the program in a container
   tapdeck test --record my.scenario.yaml    run the program, keep the session as the cassette
   tapdeck test --update cassettes/          show what stored texts would become, and ask
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
@@ -59,9 +61,22 @@ pub(crate) struct TestArgs {
     /// Fail when a scenario has to be skipped, for instance because its program is not installed
     #[arg(long)]
     no_skips: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
 }
 
 pub(crate) fn run(args: &TestArgs) -> Ending {
+    let place = match args.place.wanted() {
+        Ok(Some(_)) if !args.live && !args.record => {
+            say("--on is for --live and --record: a cassette was recorded where it was recorded");
+            return Ending::Code(code::USAGE);
+        }
+        Ok(place) => place,
+        Err(why) => {
+            say(why);
+            return Ending::Code(code::USAGE);
+        }
+    };
     let files = match find(&args.paths) {
         Ok(files) => files,
         Err((path, e)) => {
@@ -87,7 +102,7 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
     let clock = Clock::start();
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let quiet = args.json;
-    let reports = run_all(&files, how, jobs, |report| {
+    let reports = run_all(&files, how, place.as_ref(), jobs, |report| {
         if !quiet {
             tell(report);
         }
@@ -117,7 +132,13 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
 }
 
 /// Runs all scenarios, several at a time; `each` is told in the order of the files.
-fn run_all(files: &[PathBuf], how: How, jobs: usize, each: impl Fn(&Report) + Sync) -> Vec<Report> {
+fn run_all(
+    files: &[PathBuf],
+    how: How,
+    place: Option<&Place>,
+    jobs: usize,
+    each: impl Fn(&Report) + Sync,
+) -> Vec<Report> {
     let next = AtomicUsize::new(0);
     let done: Mutex<(usize, BTreeMap<usize, Report>)> = Mutex::default();
     std::thread::scope(|scope| {
@@ -126,7 +147,7 @@ fn run_all(files: &[PathBuf], how: How, jobs: usize, each: impl Fn(&Report) + Sy
                 while let Some((i, path)) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
                 {
-                    let report = run_scenario(path, how);
+                    let report = run_on(path, how, place);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                     done.1.insert(i, report);
                     let (told, reports) = &mut *done;

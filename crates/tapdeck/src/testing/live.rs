@@ -1,5 +1,5 @@
 //! A scenario with the program itself: it runs in an empty folder with a home of its own and the environment that the
-//! scenario allows, and is driven by the steps.
+//! scenario allows, and is driven by the steps. Elsewhere than here it has as much of that as the place can give.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tapdeck_core::check::{Claim, Timeline, Trace};
 use tapdeck_host::Clock;
+use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
 use tapdeck_tape::cassette::{
     Cassette, Closing, Command, ContentDigest, Files, Final, Harness, Manifest, Provenance, ScrubReport,
@@ -26,7 +27,7 @@ const GIVEN: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("LANG", "C.UTF-8"
 /// How exact the times of a recorded scenario are.
 const RESOLUTION_MS: u64 = 10;
 
-pub(super) fn run(loaded: &Loaded) -> Ran {
+pub(super) fn run(loaded: &Loaded, place: Option<&Place>) -> Ran {
     let mut ran = Ran::default();
     match &loaded.scenario.source {
         None => ran.skipped = Some("it has a cassette only, no program and no play".into()),
@@ -36,13 +37,25 @@ pub(super) fn run(loaded: &Loaded) -> Ran {
             timeline.end.leaked = Some(0);
             ran.timeline = Some(timeline);
         }
-        Some(Source::Program(program)) => run_program(loaded, program, &mut ran),
+        Some(Source::Program(program)) => run_program(loaded, program, place, &mut ran),
     }
     ran
 }
 
-fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
-    let missing: Vec<&str> = spec.needs.iter().map(String::as_str).filter(|p| !installed(p)).collect();
+fn run_program(loaded: &Loaded, spec: &Spec, place: Option<&Place>, ran: &mut Ran) {
+    let place = match place_of(spec, place) {
+        Ok(place) => place,
+        Err(why) => return ran.faults.push(Fault::new("the program's place is there", why)),
+    };
+    ran.place = match &place {
+        Place::Local => None,
+        // Which machine it was is nobody's business.
+        Place::Ssh(_) => Some("ssh".into()),
+        other => Some(other.to_string()),
+    };
+    let itself = if place.is_local() { &spec.run[..1] } else { &[] };
+    let needs = spec.needs.as_deref().unwrap_or(itself);
+    let missing: Vec<&str> = needs.iter().map(String::as_str).filter(|p| !installed(p)).collect();
     if !missing.is_empty() {
         ran.skipped = Some(format!("{} is not installed", missing.join(", ")));
         return;
@@ -56,7 +69,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
     if let Err(e) = write_files(folder.path(), &loaded.folder, spec) {
         return ran.faults.push(setup(e));
     }
-    let mut session = match start(loaded, spec, folder.path()) {
+    let mut session = match start(loaded, spec, place, folder.path()) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
@@ -87,6 +100,29 @@ fn run_program(loaded: &Loaded, spec: &Spec, ran: &mut Ran) {
         }
         Ok(_) => {}
         Err(e) => ran.faults.push(Fault::new("the session goes on to its end", e.message())),
+    }
+}
+
+/// Where the program is to run, with all that its scenario wants there.
+fn place_of(spec: &Spec, place: Option<&Place>) -> Result<Place, String> {
+    let place = match (place, &spec.on) {
+        (Some(place), _) => place.clone(),
+        (None, Some(on)) => on.parse().map_err(|e: PlaceError| format!("{on:?}: {e}"))?,
+        (None, None) => Place::Local,
+    };
+    let has_files = !spec.files.is_empty() || !spec.copy.is_empty();
+    if has_files && !sees_folders(&place) {
+        return Err(format!("{place} does not see the files of the scenario: its folders are its own"));
+    }
+    Ok(place)
+}
+
+/// Whether folders of this machine can be seen there.
+fn sees_folders(place: &Place) -> bool {
+    match place {
+        Place::Local => true,
+        Place::Docker(docker) => matches!(docker.container, Container::New(_)),
+        _ => false,
     }
 }
 
@@ -121,20 +157,43 @@ fn policy(loaded: &Loaded) -> EnvPolicy {
     })
 }
 
-fn start(loaded: &Loaded, spec: &Spec, folder: &Path) -> TestResult<Session> {
+fn start(loaded: &Loaded, spec: &Spec, mut place: Place, folder: &Path) -> TestResult<Session> {
     let env = policy(loaded);
     let size = loaded.scenario.size;
     let mut program = Program::new(&spec.run)
         .size(size.cols, size.rows)
-        .cwd(folder)
         .timeout(Duration::from_millis(spec.timeout_ms))
         .patience(Duration::from_millis(spec.timeout_ms))
-        .only_env(env.allow.iter().map(String::as_str))
-        .home(folder);
+        .only_env(env.allow.iter().map(String::as_str));
+    if sees_folders(&place) {
+        program = program.cwd(folder).home(folder);
+    }
+    if !place.is_local() {
+        // Another place starts with its own environment, and finds programs in its own way.
+        for name in env.allow.iter().filter(|name| *name != "PATH") {
+            if let Some(value) = std::env::var_os(name) {
+                program = program.env(name, value);
+            }
+        }
+    }
     for (name, value) in &env.set {
         program = program.env(name, value);
     }
-    program.start()
+    if let Place::Docker(docker) = &mut place
+        && let Container::New(_) = docker.container
+    {
+        open_to_all(folder).map_err(|e| super::TestError::new(format!("the program's folder: {e}")))?;
+        let path = folder.to_str().filter(|path| !path.contains(':'));
+        let path = path.ok_or_else(|| super::TestError::new("the program's folder cannot be mounted"))?;
+        // By its own name, so that a recording can be scrubbed of it like any other.
+        docker.mounts.push(format!("{path}:{path}"));
+    }
+    program.on(place).start()
+}
+
+/// Lets whoever the program is within its container use the folder.
+fn open_to_all(folder: &Path) -> std::io::Result<()> {
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))
 }
 
 fn take(session: &mut Session, step: &Step) -> TestResult {
@@ -193,12 +252,12 @@ fn installed(program: &str) -> bool {
 
 /// Runs the program and, when everything holds, keeps the session as the scenario's cassette. `None` when it was kept;
 /// texts that are not stored yet are stored with it.
-pub(super) fn record(loaded: &Loaded) -> Option<Ran> {
-    let mut ran = run(loaded);
+pub(super) fn record(loaded: &Loaded, place: Option<&Place>) -> Option<Ran> {
+    let mut ran = run(loaded, place);
     if ran.skipped.is_some() || !ran.faults.is_empty() {
         return Some(ran);
     }
-    let made = ran.timeline.as_ref().map(|timeline| make(loaded, timeline, ran.folder.as_deref()));
+    let made = ran.timeline.as_ref().map(|timeline| make(loaded, timeline, &ran));
     let files = match made {
         Some(Ok(files)) => files,
         Some(Err(fault)) => {
@@ -226,12 +285,13 @@ fn wrong(what: impl std::fmt::Display) -> Fault {
 }
 
 /// The files of the cassette, without what must not be seen.
-fn make(loaded: &Loaded, timeline: &Timeline, folder: Option<&Path>) -> Result<Files, Fault> {
+fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Files, Fault> {
+    let closing = closing(loaded, ran.place.as_deref()).map_err(wrong)?;
     // A play is as exact as it is written, and holds nothing that its author did not write.
-    let Some(folder) = folder else {
-        return scenario::record(timeline, 1, closing(loaded).map_err(wrong)?).map_err(wrong);
+    let Some(folder) = &ran.folder else {
+        return scenario::record(timeline, 1, closing).map_err(wrong);
     };
-    let files = scenario::record(timeline, RESOLUTION_MS, closing(loaded).map_err(wrong)?).map_err(wrong)?;
+    let files = scenario::record(timeline, RESOLUTION_MS, closing).map_err(wrong)?;
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
     let own = &loaded.scenario.scrub;
     let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
@@ -266,7 +326,7 @@ fn keep(loaded: &Loaded, files: &Files) -> Result<bool, Fault> {
 }
 
 /// Everything about the cassette but what happened.
-fn closing(loaded: &Loaded) -> std::io::Result<Closing> {
+fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
     let now_ns = Clock::start().wall_start_ns();
     let now = rfc3339(now_ns);
     let env = policy(loaded);
@@ -319,7 +379,7 @@ fn closing(loaded: &Loaded) -> std::io::Result<Closing> {
         },
         required_features: Vec::new(),
         optional: Default::default(),
-        extra: Default::default(),
+        extra: place.map(|place| ("place".to_owned(), place.into())).into_iter().collect(),
     };
     Ok(Closing {
         manifest,

@@ -35,9 +35,10 @@ mod session;
 
 use std::fmt;
 
-pub use scenario::{Change, Fault, How, Outcome, Report, find, run, run_all};
+pub use scenario::{Change, Fault, How, Outcome, Report, find, run, run_all, run_on};
 pub use session::{Finished, Program, Session};
 pub use tapdeck_core::check;
+pub use tapdeck_host::backend::Place;
 
 /// What the functions of this module return.
 pub type TestResult<T = ()> = Result<T, TestError>;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
 use tapdeck_host::Clock;
+use tapdeck_host::backend::Place;
 use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
 
 use super::{TestError, TestResult, live, picture, replay};
@@ -118,6 +119,8 @@ pub(super) struct Ran {
     pub(super) skipped: Option<String>,
     /// The folder that the program ran in, gone by now.
     pub(super) folder: Option<PathBuf>,
+    /// Where it ran, if not here.
+    pub(super) place: Option<String>,
 }
 
 /// The scenario files among these paths and in the folders among them, in order.
@@ -182,17 +185,22 @@ pub fn run_all(path: impl AsRef<Path>, how: How) -> TestResult<Vec<Report>> {
 
 /// Runs a scenario.
 pub fn run(path: &Path, how: How) -> Report {
+    run_on(path, how, None)
+}
+
+/// Runs a scenario with its program at this place, whatever it says itself.
+pub fn run_on(path: &Path, how: How, place: Option<&Place>) -> Report {
     let clock = Clock::start();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let short = name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned();
     let made = match how {
-        How::Record => load(path, &short).map(|loaded| live::record(&loaded)),
+        How::Record => load(path, &short).map(|loaded| live::record(&loaded, place)),
         _ => Ok(None),
     };
     let made = match made {
         // What was kept is judged as anybody else will judge it: from the files.
         Ok(None) => load(path, &short).map(|loaded| {
-            let ran = if how == How::Live { live::run(&loaded) } else { replay::run(&loaded) };
+            let ran = if how == How::Live { live::run(&loaded, place) } else { replay::run(&loaded) };
             (loaded, ran)
         }),
         Ok(Some(ran)) => load(path, &short).map(|loaded| (loaded, ran)),

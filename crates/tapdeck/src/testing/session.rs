@@ -13,7 +13,7 @@ use tapdeck_core::check::{
     Condition, Fact, Frame, Screen, Timeline, View, What, seconds, signal_name, signal_number,
 };
 use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
-use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, TerminalSetup};
+use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, Nobody, Place, SpawnError, TerminalSetup};
 use tapdeck_host::{
     Clock, Config, Driver, Ended, Handle, InheritedSignals, Outcome, SessionOver, SharedLog, Woken,
 };
@@ -38,6 +38,7 @@ pub struct Program {
     timeout: Duration,
     patience: Duration,
     home: Option<PathBuf>,
+    place: Place,
 }
 
 impl Program {
@@ -52,6 +53,7 @@ impl Program {
             timeout: Duration::from_secs(60),
             patience: PATIENCE,
             home: None,
+            place: Place::Local,
         }
     }
 
@@ -74,6 +76,13 @@ impl Program {
         let names = std::env::vars_os().map(|(name, _)| name);
         let gone = names.filter(|n| !allowed.iter().any(|a| n.as_os_str() == *a));
         self.command.env.extend(gone.map(|name| (name, None)));
+        self
+    }
+
+    /// Runs it at another place, in a container say: `.on("docker:debian".parse()?)`. There it finds the environment of that
+    /// place with what [`Program::env`] sets, and nobody counts what it leaves running.
+    pub fn on(mut self, place: Place) -> Self {
+        self.place = place;
         self
     }
 
@@ -110,9 +119,15 @@ impl Program {
         let win = WinSize::cells(self.size.cols, self.size.rows);
         let setup = TerminalSetup { size: win, ..TerminalSetup::default() };
         let clock = Clock::start();
-        let backend = LocalPty::spawn(&self.command, InheritedSignals::note(), &setup)
-            .map_err(|e| TestError::new(e.to_string()))?;
-        let leftovers = Leftovers::new(backend.pid(), self.home.clone());
+        let failed = |e: SpawnError| TestError::new(e.to_string());
+        let signals = InheritedSignals::note();
+        let (backend, leftovers): (Box<dyn Backend>, _) = if self.place.is_local() {
+            let backend = LocalPty::spawn(&self.command, signals, &setup).map_err(failed)?;
+            let leftovers = Leftovers::new(backend.pid(), self.home.clone());
+            (Box::new(backend), Some(leftovers))
+        } else {
+            (self.place.start(&self.command, Some(&setup), signals, &mut Nobody).map_err(failed)?, None)
+        };
         let log = SharedLog::new(LOG);
         log.append(Event::Resize(win), clock.now());
         let reader = log.reader_from_start(ReaderKind::Lossless);
@@ -169,7 +184,8 @@ pub struct Session {
     exit: Option<Exit>,
     /// When the screen last changed.
     changed_ns: u64,
-    leftovers: Leftovers,
+    /// Who is left of it, where that can be seen.
+    leftovers: Option<Leftovers>,
 }
 
 impl Session {
@@ -417,7 +433,7 @@ impl Session {
             Ended::Cancelled => tapdeck_core::check::Cause::Cancelled,
             _ => tapdeck_core::check::Cause::Program,
         };
-        let leaked = self.leftovers.clear(&self.clock);
+        let leaked = self.leftovers.as_ref().and_then(|left| left.clear(&self.clock));
         let collector = std::mem::take(&mut self.collector);
         let timeline = collector.finish(self.clock.now().mono_ns, outcome.exit, cause, outcome.eof, leaked);
         Ok(Finished { exit: outcome.exit, timeline })
@@ -505,7 +521,7 @@ impl Drop for Session {
         if let Some(thread) = self.thread.take() {
             self.handle.cancel();
             let _ = thread.join();
-            self.leftovers.clear(&self.clock);
+            let _ = self.leftovers.as_ref().map(|left| left.clear(&self.clock));
         }
     }
 }

@@ -210,6 +210,40 @@ fn check_shared(spot: &Spot<'_>) {
     ok(&["kill", "far"]);
 }
 
+const SCENARIO: &str = r#"
+scenario: far
+size: 60x12
+env: {set: {GREETING: good day}}
+program: {run: [sh, -c, 'echo "$GREETING"; read x; until [ "$(stty size)" = "10 50" ]; do :; done; stty size; echo "got <$x>"; exit 7']}
+steps:
+  - expect: {contains: good day}
+  - resize: 50x10
+  - type: "ping\n"
+  - wait: {exit: true}
+assert:
+  - {at: "@end", screen: {contains: ["got <ping>", "10 50"]}}
+  - {order: [{shows: good day}, {input: "ping\r"}, {shows: "got <ping>"}]}
+  - {exit: 7}
+"#;
+
+/// A scenario, live and recorded; the cassette needs the place no more.
+fn check_tested(spot: &Spot<'_>) {
+    let folder = spot.home.path(&spot.name.replace(' ', "-"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("far.scenario.yaml");
+    std::fs::write(&path, SCENARIO).expect("written");
+    let test = |args: &[&str], place: &[String]| {
+        let mut command = spot.home.tapdeck(["test", "--no-skips"]);
+        command.args(args).args(place).arg(&path).envs(spot.env.iter().map(|(k, v)| (k, v)));
+        let output = command.stdin(Stdio::null()).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {args:?}: {said}", spot.name);
+    };
+    test(&["--live"], &spot.args);
+    test(&["--record"], &spot.args);
+    test(&[], &[]);
+}
+
 #[test]
 fn here() {
     let home = Home::new();
@@ -218,6 +252,7 @@ fn here() {
     check_person(&spot);
     check_flood(&spot);
     check_shared(&spot);
+    check_tested(&spot);
 }
 
 #[test]
@@ -230,6 +265,7 @@ fn in_a_container() {
     check_person(&new);
     check_flood(&new);
     check_shared(&new);
+    check_tested(&new);
     engine.wait_for_containers(0);
 
     // A tapdeck that gets no chance to tidy up leaves nothing behind either.
@@ -248,6 +284,7 @@ fn in_a_container() {
     check_person(&exec);
     check_flood(&exec);
     check_shared(&exec);
+    check_tested(&exec);
     let mut seat = Seat::new(exec.command(&["run"], &["sh", "-c", "echo up; sleep 333 & sleep 334"]));
     seat.wait_text("up");
     seat.child.kill().expect("it is killed");
@@ -313,6 +350,7 @@ fn behind_ssh() {
     check_person(&spot);
     check_flood(&spot);
     check_shared(&spot);
+    check_tested(&spot);
 
     // A locked key is unlocked by a person, and by nobody else.
     let locked = place.replace(&server.key("user"), &server.key("locked"));

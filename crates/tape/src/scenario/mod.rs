@@ -98,8 +98,11 @@ pub enum Source {
 pub struct Program {
     /// The program and its arguments.
     pub run: Vec<String>,
-    /// Programs that must be installed for it.
-    pub needs: Vec<String>,
+    /// The place where it runs, as a person writes it; this machine when left out.
+    pub on: Option<String>,
+    /// Programs that must be installed for it on this machine; where that is not said, it is the program itself if it runs
+    /// here.
+    pub needs: Option<Vec<String>>,
     /// Files that it finds in its folder.
     pub files: Vec<(String, String)>,
     /// Files from beside the scenario that it finds there too.
@@ -223,6 +226,12 @@ fn read_program(raw: raw::At<raw::Program>) -> Result<Program, ScenarioError> {
         }
     }
     let timeout_ms = raw.timeout.map_or(Ok(TIMEOUT_MS), |t| millis(&t)).map_err(error)?;
-    let needs = if raw.needs.is_empty() { vec![raw.run[0].clone()] } else { raw.needs };
-    Ok(Program { run: raw.run, needs, files: raw.files.into_iter().collect(), copy: raw.copy, timeout_ms })
+    Ok(Program {
+        run: raw.run,
+        on: raw.on,
+        needs: (!raw.needs.is_empty()).then_some(raw.needs),
+        files: raw.files.into_iter().collect(),
+        copy: raw.copy,
+        timeout_ms,
+    })
 }

@@ -179,6 +179,7 @@ pub(super) struct Env {
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
     pub(super) run: Vec<String>,
+    pub(super) on: Option<String>,
     #[serde(default)]
     pub(super) needs: Vec<String>,
     #[serde(default)]

@@ -147,7 +147,7 @@ fn steps() {
     assert_eq!(scenario.steps.len(), 10);
     assert_eq!((scenario.steps[0].line, scenario.steps[0].within_ms), (3, Some(2000)));
     let Some(Source::Program(program)) = scenario.source else { panic!("a program") };
-    assert_eq!((program.needs, program.timeout_ms), (vec!["less".to_owned()], 5000));
+    assert_eq!((program.needs, program.timeout_ms), (None, 5000));
 }
 
 /// A check that never runs because of a typing error is worse than none.
