@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 27] = [
+const PROGRAMS: [(&str, &str); 28] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -23,6 +23,7 @@ const PROGRAMS: [(&str, &str); 27] = [
     ("ssh", "openssh-client"),
     ("sshd", "openssh-server"),
     ("dockerd", "docker.io"),
+    ("podman", "podman"),
     ("busybox", "busybox-static"),
     ("od", "coreutils"),
     ("zsh", "zsh"),

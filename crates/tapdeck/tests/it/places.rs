@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::{Home, Seat, eventually, recorded_output};
 
-use self::servers::{Engine, Sshd};
+use self::servers::{Agent, Engine, Make, PASSWORD, Sshd};
 
 mod servers;
 
@@ -257,7 +257,16 @@ fn here() {
 
 #[test]
 fn in_a_container() {
-    let Some(engine) = Engine::start() else { return };
+    check_engine(Make::Docker);
+}
+
+#[test]
+fn in_a_container_of_podman() {
+    check_engine(Make::Podman);
+}
+
+fn check_engine(make: Make) {
+    let Some(engine) = Engine::start(make) else { return };
     let home = Home::new();
     let env = vec![("DOCKER_HOST".to_owned(), engine.host())];
     let new = Spot { name: "docker", home: &home, args: words("--on docker:tapdeck-test"), env: env.clone() };
@@ -370,6 +379,27 @@ fn behind_ssh() {
     seat.send("\x03");
     assert_eq!(seat.end().code(), Some(130));
     assert_eq!(format!("{:?}", seat.termios()), seat.original);
+
+    // A key that only the agent has.
+    let bare = words(&format!("--on ssh:{}@127.0.0.1:{}", server.user(), server.port()));
+    let agent = Agent::start(&server.key("user"));
+    let env = vec![("SSH_AUTH_SOCK".to_owned(), agent.socket.display().to_string())];
+    let known = Spot { name: "ssh", home: &home, args: bare.clone(), env };
+    let output = known.run(&["run"], &["echo", "inside"], b"");
+    assert_eq!(output.stdout, b"inside\r\n", "{}", String::from_utf8_lossy(&output.stderr));
+    // Without one there is still a password, for a person who knows it.
+    if server.has_password() {
+        let env = vec![("SSH_AUTH_SOCK".to_owned(), "/nonexistent".to_owned())];
+        let keyless = Spot { name: "ssh", home: &home, args: bare, env };
+        assert_eq!(keyless.run(&["run"], &["true"], b"").status.code(), Some(4));
+        let mut seat = wide(keyless.command(&["run"], &["echo", "inside"]));
+        seat.wait_text("Password of");
+        seat.send("wrong\n");
+        seat.wait("the question again", |seat| seat.screen().matches("Password of").count() == 2);
+        seat.send(format!("{PASSWORD}\n"));
+        assert!(seat.end().success(), "{}", seat.screen());
+        assert!(seat.screen().contains("inside") && !seat.screen().contains(PASSWORD), "{}", seat.screen());
+    }
 
     // A connection that is lost is an error of its own.
     let mut seat = wide(spot.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));

@@ -57,28 +57,56 @@ pub struct Engine {
     child: Child,
 }
 
+/// Which engine.
+#[derive(Debug, Clone, Copy)]
+pub enum Make {
+    Docker,
+    Podman,
+}
+
+/// What Podman has to know where little is allowed: whose limits to keep, and a runtime that takes control groups of
+/// either kind.
+const PODMAN: &str = "[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\n\
+    [containers]\nnetns = \"host\"\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n";
+
+impl Make {
+    fn command(self, at: &dyn Fn(&str) -> PathBuf) -> Option<Command> {
+        let socket = format!("unix://{}", at("docker.sock").display());
+        let mut command = match self {
+            Make::Docker => Command::new(find("dockerd")?),
+            Make::Podman => Command::new(find("podman")?),
+        };
+        match self {
+            Make::Docker => {
+                command.arg("--data-root").arg(at("data")).arg("--exec-root").arg(at("exec"));
+                command.arg("--pidfile").arg(at("pid")).arg("-H").arg(socket);
+                command.args(["--bridge=none", "--iptables=false", "--ip6tables=false"]);
+                command.args(["--ip-forward=false", "--ip-masq=false"]);
+            }
+            Make::Podman => {
+                std::fs::write(at("containers.conf"), PODMAN).expect("written");
+                command.env("CONTAINERS_CONF", at("containers.conf")).env("TMPDIR", at(""));
+                command.arg("--root").arg(at("data")).arg("--runroot").arg(at("run"));
+                command.args(["--storage-driver", "vfs", "system", "service", "--time", "0"]).arg(socket);
+            }
+        }
+        Some(command)
+    }
+}
+
 impl Engine {
     /// Starts one, where that is possible.
-    pub fn start() -> Option<Self> {
-        let (Some(dockerd), Some(busybox)) = (find("dockerd"), find("busybox")) else {
-            skip("sessions in containers (dockerd or busybox is not installed)");
+    pub fn start(make: Make) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let (Some(command), Some(busybox)) = (make.command(&at), find("busybox")) else {
+            skip(&format!("sessions in containers ({make:?} or busybox is not installed)"));
             return None;
         };
         if !getuid().is_root() {
             skip("sessions in containers (an engine needs root)");
             return None;
         }
-        let folder = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| folder.path().join(name);
-        let mut command = Command::new(dockerd);
-        command.arg("--data-root").arg(at("data")).arg("--exec-root").arg(at("exec"));
-        command
-            .arg("--pidfile")
-            .arg(at("pid"))
-            .arg("-H")
-            .arg(format!("unix://{}", at("docker.sock").display()));
-        command.args(["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]);
-        command.arg("--ip-masq=false");
         let child = serve(command, &at("log"));
         let mut engine = Self { folder, child };
         let mut over = false;
@@ -89,7 +117,7 @@ impl Engine {
         if over {
             let log = std::fs::read_to_string(engine.at("log")).unwrap_or_default();
             let last = log.lines().last().unwrap_or_default();
-            skip(&format!("sessions in containers (the engine does not start: {last})"));
+            skip(&format!("sessions in containers ({make:?} does not start: {last})"));
             return None;
         }
         engine.import(&busybox);
@@ -156,6 +184,41 @@ impl Drop for Engine {
     }
 }
 
+/// What lets the user in who has no key.
+pub const PASSWORD: &str = "far too short";
+
+fn tell(command: &mut Command, text: &str) {
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it is told");
+    assert!(child.wait().expect("it ends").success(), "{command:?}");
+}
+
+/// An agent that knows one key.
+pub struct Agent {
+    child: Child,
+    pub socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Agent {
+    pub fn start(key: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("agent");
+        let mut command = Command::new("ssh-agent");
+        command.arg("-D").arg("-a").arg(&socket);
+        let child = serve(command, &folder.path().join("log"));
+        eventually("the agent", || UnixStream::connect(&socket).is_ok());
+        done(Command::new("ssh-add").arg(key).env("SSH_AUTH_SOCK", &socket));
+        Self { child, socket, _folder: folder }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
 /// An ssh server on the loopback with an ordinary user: signals are not passed on to root.
 pub struct Sshd {
     folder: tempfile::TempDir,
@@ -191,7 +254,7 @@ impl Sshd {
             let user = format!("tapdeck{}", std::process::id());
             done(Command::new("useradd").args(["-M", "-d", "/tmp", "-s", "/bin/sh", &user]));
             // An account without any password counts as locked.
-            done(Command::new("usermod").args(["-p", "*", &user]));
+            tell(&mut Command::new("chpasswd"), &format!("{user}:{PASSWORD}"));
             user
         } else {
             std::env::var("USER").ok()?
@@ -221,6 +284,11 @@ impl Sshd {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Whether the user has the password that the tests know.
+    pub fn has_password(&self) -> bool {
+        self.made_user
     }
 
     pub fn user(&self) -> &str {
