@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 28] = [
+const PROGRAMS: [(&str, &str); 29] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -24,6 +24,7 @@ const PROGRAMS: [(&str, &str); 28] = [
     ("sshd", "openssh-server"),
     ("dockerd", "docker.io"),
     ("podman", "podman"),
+    ("catatonit", "catatonit"),
     ("busybox", "busybox-static"),
     ("od", "coreutils"),
     ("zsh", "zsh"),

@@ -87,6 +87,7 @@ impl Make {
                 std::fs::write(at("containers.conf"), PODMAN).expect("written");
                 command.env("CONTAINERS_CONF", at("containers.conf")).env("TMPDIR", at(""));
                 command.arg("--root").arg(at("data")).arg("--runroot").arg(at("run"));
+                command.arg("--tmpdir").arg(at("tmp"));
                 command.args(["--storage-driver", "vfs", "system", "service", "--time", "0"]).arg(socket);
             }
         }
@@ -181,6 +182,15 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         end(&mut self.child);
+        // Podman's monitors stay for minutes, in case somebody asks how a program ended.
+        let folder = self.folder.path().display().to_string();
+        let all = std::fs::read_dir("/proc").expect("processes").flatten();
+        for pid in all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
+            let started = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if started.contains("conmon") && started.contains(&folder) {
+                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            }
+        }
     }
 }
 
