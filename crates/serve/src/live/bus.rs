@@ -261,7 +261,8 @@ impl Hub {
         let fps = request.get("max_fps").and_then(Value::as_u64).unwrap_or(FPS).clamp(1, MAX_FPS);
         let out = request.get("out").and_then(Value::as_bool).unwrap_or(true);
         let since = request.get("since").and_then(Value::as_u64);
-        client.say("OK", &json!({}));
+        // Who drives may have changed since the greeting, and is told in events only from here on.
+        client.say("OK", &json!({"driver": self.driver.as_deref()}));
         let missed = since.and_then(|since| self.send_past(client, since));
         let Kind::Bus(bus) = &mut client.kind else { return };
         bus.sub = Some(Box::new(Sub {

@@ -175,6 +175,23 @@ impl Browser {
         self.post("/window", &json!({"handle": handle}));
     }
 
+    /// Cuts the connection of the first tile, as a bad network would.
+    pub fn cut(&self) {
+        self.js(
+            "const { link } = document.querySelector('.tile').tile; window.cut = link.socket; link.cut()",
+        );
+    }
+
+    /// Waits until that tile has another connection, and drives again.
+    #[track_caller]
+    pub fn wait_to_drive_again(&self) {
+        self.wait(
+            "another connection, and the stick",
+            "const { link, name, driver } = document.querySelector('.tile').tile;
+             return link.socket !== null && link.socket !== window.cut && driver === name",
+        );
+    }
+
     /// A picture of the page, kept beside the test's other files where TAPDECK_SHOTS says.
     pub fn shot(&self, name: &str) -> Vec<u8> {
         let picture = self.get("/screenshot");

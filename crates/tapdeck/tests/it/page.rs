@@ -28,9 +28,9 @@ fn over_tls_it_is_the_same_page() {
     browser.type_keys(&format!("echo over-$((3+4)){ENTER}"));
     browser.wait_text("\nover-7");
     // After a cut it comes back by the cookie, which goes over nothing but TLS and is no script's to read.
-    browser.js("document.querySelector('.tile').tile.link.cut()");
+    browser.cut();
     browser.type_keys(&format!("echo again-$((4+4)){ENTER}"));
-    browser.wait("it to be back", "return document.querySelector('.stick').textContent === 'Release'");
+    browser.wait_to_drive_again();
     browser.js("document.querySelector('.hands').focus()");
     browser.type_keys(&format!("echo back-$((4+5)){ENTER}"));
     browser.wait_text("\nback-9");

@@ -228,17 +228,13 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     browser.wait_text("\nfrom-the-second");
     browser.wait("the first to be told", "return document.querySelector('.stick').textContent === 'Take'");
     // The connection is cut; meanwhile something happens; the page comes back and shows it.
-    browser.js("document.querySelector('.tile').tile.link.cut()");
+    browser.cut();
     browser.tab(&second);
     browser.js("document.querySelector('.hands').focus()");
     browser.type_keys(&format!("echo while-you-were-away{ENTER}"));
     browser.wait_text("\nwhile-you-were-away");
-    browser.js("const { link } = document.querySelector('.tile').tile; window.cut = link.socket; link.cut()");
-    browser.wait(
-        "the stick again",
-        "const { link, name, driver } = document.querySelector('.tile').tile;
-         return link.socket !== null && link.socket !== window.cut && driver === name",
-    );
+    browser.cut();
+    browser.wait_to_drive_again();
     browser.tab(&first);
     browser.wait_text("\nwhile-you-were-away");
     browser.wait("the connection", "return !document.querySelector('.tile').classList.contains('away')");

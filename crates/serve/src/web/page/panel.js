@@ -221,11 +221,7 @@ export class Session extends Tile {
       this.setTitle(value.title);
       this.hands.follow();
     } else if (verb === "EVENT") {
-      if (value.name === "DRIVER") {
-        this.setDriver(value.who);
-        if (this.waits && !value.who) this.link.send("TAKE");
-        this.waits = false;
-      }
+      if (value.name === "DRIVER") this.learn(value.who);
       else if (value.name === "BELL") this.ring();
       else if (value.name === "CLOSED") {
         this.over = true;
@@ -233,9 +229,19 @@ export class Session extends Tile {
         this.say(value.exit?.signal ? `ended by ${value.exit.signal}` : `ended with ${value.exit?.code ?? 0}`, 0);
         this.setDriver(undefined);
       }
+    } else if (verb === "OK" && value && "driver" in value) {
+      // The answer to SUB: events tell of what happens from there on.
+      if (value.driver !== this.driver) this.learn(value.driver);
     } else if (verb === "DENIED") {
       this.say(value.driver && value.driver !== this.name ? `${value.driver} drives: take the stick to type` : value.error ?? "refused");
     }
+  }
+
+  // Somebody else drives now, or nobody.
+  learn(driver) {
+    this.setDriver(driver);
+    if (this.waits && !driver) this.link.send("TAKE");
+    this.waits = false;
   }
 
   setTitle(title) {
