@@ -131,6 +131,7 @@ impl Hub {
             "dump": dump.len(),
         }));
         send_dump(client, dump);
+        client.control(&json!({"type": "live"}));
     }
 
     fn take_chunk(&mut self, client: &mut Client, chunk: Chunk) {

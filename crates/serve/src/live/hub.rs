@@ -169,7 +169,7 @@ impl Hub {
                 self.rest_until_ns = then + REST * (then - now);
             }
         }
-        for client in self.clients.values() {
+        for client in self.clients.values_mut() {
             client.conn.shutdown(Shutdown::Both);
         }
     }
@@ -231,6 +231,8 @@ impl Hub {
                     }
                 }
                 Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY_NS),
+                // It has caught up with what it was sent, and is owed the screen; nothing else may ever happen.
+                Kind::Wire(w) if w.missed.is_some() && client.queue.is_empty() => sooner(now),
                 _ => {}
             }
         }
