@@ -32,8 +32,8 @@ pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
 pub use looks::{Sessions, by_session};
 pub use outer::{
-    Far, FarInput, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Whose, restore_terminal_on_panic,
-    terminal_size,
+    Far, FarInput, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Sink, Whose,
+    restore_terminal_on_panic, terminal_size,
 };
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{

@@ -17,6 +17,9 @@ pub enum Conn {
     /// A TCP stream with TLS on it. It never blocks.
     #[cfg(feature = "net")]
     Sealed(Box<crate::net::Sealed>),
+    /// A stream of a QUIC connection that lives in the thread of whoever uses it. It never blocks.
+    #[cfg(feature = "net")]
+    Flow(Box<crate::net::Flow>),
     /// A socket to a thread that carries its bytes on.
     #[cfg(feature = "net")]
     Bridge(crate::net::Bridge),
@@ -34,7 +37,7 @@ impl Conn {
             Conn::Tcp(s) => Conn::Tcp(s.try_clone()?),
             // What is sealed has one state.
             #[cfg(feature = "net")]
-            Conn::Sealed(_) => return Err(io::ErrorKind::Unsupported.into()),
+            Conn::Sealed(_) | Conn::Flow(_) => return Err(io::ErrorKind::Unsupported.into()),
             // Only who waits for the last byte holds the thread.
             #[cfg(feature = "net")]
             Conn::Bridge(b) => Conn::Unix(b.stream.try_clone()?),
@@ -47,17 +50,19 @@ impl Conn {
             Conn::Unix(s) => socket_peercred(s).ok().map(|peer| peer.pid.as_raw_nonzero().get()),
             Conn::Tcp(_) => None,
             #[cfg(feature = "net")]
-            Conn::Sealed(_) | Conn::Bridge(_) => None,
+            Conn::Sealed(_) | Conn::Flow(_) | Conn::Bridge(_) => None,
         }
     }
 
-    pub(crate) fn shutdown(&self, how: Shutdown) {
+    pub(crate) fn shutdown(&mut self, how: Shutdown) {
         // A stream that is gone already is as shut as can be.
         let _ = match self {
             Conn::Unix(s) => s.shutdown(how),
             Conn::Tcp(s) => s.shutdown(how),
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.tcp.shutdown(how),
+            #[cfg(feature = "net")]
+            Conn::Flow(f) => f.shutdown(how),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.shutdown(how),
         };
@@ -68,9 +73,9 @@ impl Conn {
             Conn::Unix(s) => s.set_nonblocking(on),
             Conn::Tcp(s) => s.set_nonblocking(on),
             #[cfg(feature = "net")]
-            Conn::Sealed(_) if on => Ok(()),
+            Conn::Sealed(_) | Conn::Flow(_) if on => Ok(()),
             #[cfg(feature = "net")]
-            Conn::Sealed(_) => Err(io::ErrorKind::Unsupported.into()),
+            Conn::Sealed(_) | Conn::Flow(_) => Err(io::ErrorKind::Unsupported.into()),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.set_nonblocking(on),
         }
@@ -81,6 +86,8 @@ impl Conn {
         match self {
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.has_more(),
+            #[cfg(feature = "net")]
+            Conn::Flow(f) => f.has_more(),
             _ => false,
         }
     }
@@ -91,6 +98,25 @@ impl Conn {
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.has_unsent(),
             _ => false,
+        }
+    }
+
+    /// Whether the connection is kept up by whoever uses it. Its descriptor then tells of reading alone, whatever is
+    /// waited for: after each read there may be room to send. Whoever does not want to read calls [`Conn::tend`] instead.
+    pub(crate) fn lives_here(&self) -> bool {
+        match self {
+            #[cfg(feature = "net")]
+            Conn::Flow(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Keeps the connection up without reading from it.
+    pub(crate) fn tend(&mut self) -> io::Result<()> {
+        match self {
+            #[cfg(feature = "net")]
+            Conn::Flow(f) => f.tend(),
+            _ => Ok(()),
         }
     }
 
@@ -112,6 +138,8 @@ impl AsFd for Conn {
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.tcp.as_fd(),
             #[cfg(feature = "net")]
+            Conn::Flow(f) => f.as_fd(),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.as_fd(),
         }
     }
@@ -124,6 +152,8 @@ impl Read for Conn {
             Conn::Tcp(s) => s.read(buf),
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.read(buf),
+            #[cfg(feature = "net")]
+            Conn::Flow(f) => f.read(buf),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.read(buf),
         }
@@ -138,6 +168,8 @@ impl Write for Conn {
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.write(buf),
             #[cfg(feature = "net")]
+            Conn::Flow(f) => f.write(buf),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.write(buf),
         }
     }
@@ -149,6 +181,8 @@ impl Write for Conn {
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.write_vectored(bufs),
             #[cfg(feature = "net")]
+            Conn::Flow(f) => f.write_vectored(bufs),
+            #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.write_vectored(bufs),
         }
     }
@@ -157,6 +191,8 @@ impl Write for Conn {
         match self {
             #[cfg(feature = "net")]
             Conn::Sealed(s) => s.flush(),
+            #[cfg(feature = "net")]
+            Conn::Flow(f) => f.flush(),
             _ => Ok(()),
         }
     }

@@ -114,7 +114,7 @@ impl Backend for LocalPty {
             writable: Some(master),
             exit: Some(self.leader.exit_fd()),
             read_at_ns: self.closed_until_ns,
-            unsent: false,
+            ..Watch::default()
         }
     }
 

@@ -85,6 +85,9 @@ pub struct Watch<'a> {
     pub readable: [Option<BorrowedFd<'a>>; 2],
     /// Writable means: [`Backend::write`] can take more.
     pub writable: Option<BorrowedFd<'a>>,
+    /// Readable means: call [`Backend::flush`], if not [`Backend::read`]. It is waited for even while nobody takes the
+    /// program's output, for backends that have a connection to keep up.
+    pub upkeep: Option<BorrowedFd<'a>>,
     /// Readable means: call [`Backend::exited`].
     pub exit: Option<BorrowedFd<'a>>,
     /// Call [`Backend::read`] at this time, in nanoseconds of the session's clock.
@@ -104,7 +107,7 @@ pub trait Backend: Send {
     /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Sends what was taken and could not be sent at once.
+    /// Sends what was taken and could not be sent at once, and does whatever else a connection needs to be kept up.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

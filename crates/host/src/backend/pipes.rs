@@ -65,8 +65,7 @@ impl Backend for Pipes {
             readable: [self.stdout.as_ref().map(AsFd::as_fd), self.stderr.as_ref().map(AsFd::as_fd)],
             writable: self.stdin.as_ref().map(AsFd::as_fd),
             exit: Some(self.leader.exit_fd()),
-            read_at_ns: None,
-            unsent: false,
+            ..Watch::default()
         }
     }
 

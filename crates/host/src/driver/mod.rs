@@ -283,10 +283,10 @@ impl<B: Backend> Driver<B> {
         {
             self.take_typed(typed, now)?;
         }
-        // A backend without a descriptor to wait for is asked on every turn.
-        if ready.input {
+        if ready.input || ready.upkeep {
             self.backend.flush()?;
         }
+        // A backend without a descriptor to wait for is asked on every turn.
         if ready.input || (self.gate.waiting() > 0 && self.backend.watch().writable.is_none()) {
             self.deliver(now)?;
         }

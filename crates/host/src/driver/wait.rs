@@ -24,6 +24,8 @@ const PROBE_NS: u64 = 500 * MS;
 pub(super) struct Ready {
     pub(super) output: bool,
     pub(super) input: bool,
+    /// The backend's connection wants to be kept up.
+    pub(super) upkeep: bool,
     pub(super) exit: bool,
     pub(super) inbox: bool,
     pub(super) signals: bool,
@@ -65,6 +67,8 @@ impl<B: Backend> Driver<B> {
             }
         }
         let write = watch.writable.filter(|_| wants_write).map(|fd| add(fd, PollFlags::OUT));
+        // Whoever reads keeps the backend's connection up; only when nobody does, it has to be seen to apart.
+        let upkeep = watch.upkeep.filter(|_| outer_blocked).map(|fd| add(fd, PollFlags::IN));
         let exit = watch.exit.filter(|_| self.exit.is_none()).map(|fd| add(fd, PollFlags::IN));
         let inbox = add(self.handle.fd(), PollFlags::IN);
         let signals = self.signals.as_ref().map(|s| add(s.fd(), PollFlags::IN));
@@ -104,6 +108,7 @@ impl<B: Backend> Driver<B> {
         Ok(Ready {
             output: reads.into_iter().any(is_ready) || due,
             input: is_ready(write),
+            upkeep: is_ready(upkeep),
             exit: is_ready(exit),
             inbox: is_ready(Some(inbox)),
             signals: is_ready(signals),

@@ -54,7 +54,7 @@ impl Drop for Channel {
 }
 
 /// Where output goes, with what it has not taken yet.
-pub(crate) struct Sink {
+pub struct Sink {
     channel: Channel,
     pending: VecDeque<Bytes>,
 }
@@ -64,12 +64,18 @@ impl Sink {
         Self { channel, pending: VecDeque::new() }
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// This process's standard output, without waiting.
+    pub fn stdout() -> io::Result<Self> {
+        Ok(Self::new(Channel::open(rustix::stdio::stdout(), OFlags::WRONLY)?))
+    }
+
+    /// Writable means: [`Sink::flush`] can write more.
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.channel.fd()
     }
 
     /// Whether earlier bytes still wait.
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         !self.pending.is_empty()
     }
 
@@ -80,7 +86,7 @@ impl Sink {
 
     /// Writes what can be taken now and keeps the rest, behind what waits already. Whoever calls this while
     /// something waits sees to it that the backlog stays bounded.
-    pub(crate) fn write(&mut self, bytes: &Bytes) -> io::Result<()> {
+    pub fn write(&mut self, bytes: &Bytes) -> io::Result<()> {
         let n = if self.is_blocked() { 0 } else { self.write_some(bytes)? };
         if n < bytes.len() {
             self.pending.push_back(bytes.slice(n..));
@@ -89,7 +95,7 @@ impl Sink {
     }
 
     /// Tries again with what waits.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         while let Some(mut front) = self.pending.pop_front() {
             let n = self.write_some(&front)?;
             if n < front.len() {

@@ -20,6 +20,7 @@ mod stdio;
 mod tty;
 
 use crate::inbox::Handle;
+pub use channel::Sink;
 use far::FarSide;
 pub use far::{Far, FarInput};
 pub use keyboard::{Keyboard, Pressed};

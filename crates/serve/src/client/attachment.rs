@@ -155,8 +155,36 @@ impl Attachment {
         Ok(poll(&mut fds, Some(&limit))? > 0)
     }
 
+    /// Whether something has come already of which the descriptor no longer tells.
+    pub fn has_more(&self) -> bool {
+        self.conn.has_more()
+    }
+
+    /// Keeps the connection up while nobody wants what comes: see [`Attachment::upkeep`].
+    pub fn tend(&mut self) -> Result<(), ClientError> {
+        Ok(self.conn.tend()?)
+    }
+
+    /// What to wait at for [`Attachment::tend`], if the connection needs that.
+    pub fn upkeep(&self) -> Option<BorrowedFd<'_>> {
+        self.conn.lives_here().then(|| self.conn.as_fd())
+    }
+
     fn fill(&mut self) -> Result<(), ClientError> {
-        // One large read a turn: whoever has a loop has other things to do in between.
+        // One large read a turn: whoever has a loop has other things to do in between. But what the descriptor does not
+        // tell of has to be taken now.
+        self.read_some()?;
+        if self.conn.lives_here() && !self.queue.is_empty() {
+            // What was read may have made room.
+            self.flush()?;
+        }
+        while self.conn.has_more() && !self.ended {
+            self.read_some()?;
+        }
+        Ok(())
+    }
+
+    fn read_some(&mut self) -> Result<(), ClientError> {
         let start = self.inbox.len();
         self.inbox.resize(start + 256 * 1024, 0);
         let read = self.conn.read(&mut self.inbox[start..]);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
+use tapdeck_host::Clock;
 
 pub use crate::conn::Conn;
 use crate::door::{Address, is_trusted};
@@ -73,6 +74,7 @@ fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Val
     let mut queue = Queue::default();
     queue.push(wire::framed(request));
     let mut inbox = Vec::new();
+    let clock = Clock::start();
     loop {
         // Who refuses before having heard everything has still something to say.
         match queue.flush(conn) {
@@ -95,8 +97,10 @@ fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Val
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, !queue.is_empty() || conn.has_unsent());
         let mut fds = [PollFd::new(&*conn, flags)];
+        // A connection that is kept up from here wakes us for reasons of its own, too.
+        let left = at_most.saturating_sub(Duration::from_nanos(clock.now().mono_ns));
         let limit =
-            Timespec { tv_sec: at_most.as_secs().cast_signed(), tv_nsec: i64::from(at_most.subsec_nanos()) };
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
         if !conn.has_more() && poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {
             return Err(ClientError::Late(at_most));
         }

@@ -62,7 +62,19 @@ impl FarProgram {
 
     fn control(&mut self, value: &Value) -> io::Result<()> {
         self.queue.push(wire::control(value));
-        self.flush()
+        self.send()
+    }
+
+    /// Sends what is queued, as far as the other side takes it.
+    fn send(&mut self) -> io::Result<()> {
+        match self.queue.flush(&mut self.conn) {
+            // How it ended, if it has, is still to be read.
+            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                self.queue = Queue::default();
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     fn told(&mut self, control: &Value) {
@@ -103,7 +115,9 @@ impl Backend for FarProgram {
         let fd = self.exit.is_none().then(|| self.conn.as_fd());
         Watch {
             readable: [fd, None],
-            writable: fd,
+            // Where the connection lives here, its descriptor tells of no room; but it is asked on every turn.
+            writable: fd.filter(|_| !self.conn.lives_here()),
+            upkeep: fd.filter(|_| self.conn.lives_here()),
             exit: None,
             read_at_ns: (self.more || self.conn.has_more()).then_some(0),
             unsent: !self.queue.is_empty() || self.conn.has_unsent(),
@@ -151,6 +165,10 @@ impl Backend for FarProgram {
                 None => break,
             }
         }
+        if self.conn.lives_here() && !self.queue.is_empty() && self.exit.is_none() {
+            // What was read may have made room.
+            self.send()?;
+        }
         Ok(match filled {
             Some((stream, n)) => Got::Bytes(stream, n),
             None if self.exit.is_some() => Got::Closed,
@@ -163,7 +181,7 @@ impl Backend for FarProgram {
             return Ok(bytes.len());
         }
         if self.queue.len() >= UNSENT {
-            self.flush()?;
+            self.send()?;
         }
         if self.queue.len() >= UNSENT {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -171,19 +189,13 @@ impl Backend for FarProgram {
         let piece = &bytes[..bytes.len().min(UNSENT)];
         self.queue.push(wire::chunk_head(ChunkKind::Stdin, piece.len()).to_vec());
         self.queue.push(piece.to_vec());
-        self.flush()?;
+        self.send()?;
         Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.queue.flush(&mut self.conn) {
-            // How it ended, if it has, is still to be read.
-            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
-                self.queue = Queue::default();
-                Ok(())
-            }
-            other => other,
-        }
+        self.conn.tend()?;
+        self.send()
     }
 
     fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {

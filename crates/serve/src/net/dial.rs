@@ -22,7 +22,7 @@ use super::endpoint::{Endpoint, Transport, authority};
 use super::identity::ALPN;
 use super::messages::{self, Message};
 use super::trust::{Expected, Trust};
-use super::{Sealed, presence, quic, tls, wt};
+use super::{Flow, Sealed, presence, quic, tls, wt};
 use crate::client::{ClientError, Conn};
 
 /// How long a server may take to be reached.
@@ -133,7 +133,6 @@ struct Stream {
 
 enum Behind {
     Nothing,
-    Quic(quinn::Endpoint, quinn::Connection),
     WebTransport(
         Box<(wtransport::Endpoint<wtransport::endpoint::endpoint_side::Client>, wtransport::Connection)>,
     ),
@@ -144,7 +143,6 @@ impl Behind {
     async fn gone(&self) {
         match self {
             Behind::Nothing => std::future::pending().await,
-            Behind::Quic(_, connection) => presence::gone(connection.remote_address()).await,
             Behind::WebTransport(both) => presence::gone(both.1.remote_address()).await,
         }
     }
@@ -186,10 +184,6 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
     drop((reader, writer));
     match behind {
         Behind::Nothing => {}
-        Behind::Quic(endpoint, _) => {
-            endpoint.close(0u32.into(), b"");
-            let _ = timeout(GOODBYE, endpoint.wait_idle()).await;
-        }
         Behind::WebTransport(both) => {
             both.1.close(0u32.into(), b"");
             let _ = timeout(GOODBYE, both.0.wait_idle()).await;
@@ -208,11 +202,16 @@ where
 }
 
 async fn reach(way: &Way) -> io::Result<Reached> {
+    let begun = tokio::time::Instant::now();
     let (host, port) = (way.host.clone(), way.port);
     let found = tokio::task::spawn_blocking(move || Endpoint::resolve(&host, port)).await;
+    let found = found.map_err(io::Error::other)??;
     let mut last = Err(io::ErrorKind::NotFound.into());
-    for address in found.map_err(io::Error::other)?? {
-        last = reach_one(way, address).await;
+    for (tried, address) in found.iter().enumerate() {
+        // Where nobody answers, the other addresses get their part of the time.
+        let left = REACH.saturating_sub(begun.elapsed());
+        let within = left / u32::try_from(found.len() - tried).unwrap_or(u32::MAX);
+        last = reach_one(way, *address, within).await;
         if last.is_ok() {
             break;
         }
@@ -220,7 +219,8 @@ async fn reach(way: &Way) -> io::Result<Reached> {
     last
 }
 
-async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Reached> {
+/// `within` is for those who wait in silence; whoever is refused knows at once.
+async fn reach_one(way: &Way, address: SocketAddr, within: Duration) -> io::Result<Reached> {
     let stream = match way.transport {
         Transport::Tls => {
             let (tcp, tls) = over_tls(way, address, &[ALPN]).await?.into_inner();
@@ -238,12 +238,9 @@ async fn reach_one(way: &Way, address: SocketAddr) -> io::Result<Reached> {
             over_ws(way, "ws", stream).await
         }
         Transport::Quic => {
-            let endpoint = quic::client(way.expected.client_config(&[ALPN])?, address)?;
-            let connecting = endpoint.connect(address, &way.host).map_err(io::Error::other)?;
-            let connection = connecting.await.map_err(io::Error::other)?;
-            let (writer, reader) = connection.open_bi().await.map_err(io::Error::other)?;
-            let behind = Behind::Quic(endpoint, connection);
-            Ok(Stream { reader: Box::new(reader), writer: Box::new(writer), behind })
+            // It waits by itself, and nobody else is on this thread.
+            let flow = Flow::connect(way.expected.client_config(&[ALPN])?, address, &way.host, within)?;
+            return Ok(Reached::Conn(Box::new(Conn::Flow(Box::new(flow)))));
         }
         Transport::WebTransport => {
             let tls = way.expected.client_config(&[wtransport::tls::WEBTRANSPORT_ALPN])?;

@@ -153,7 +153,7 @@ impl Line {
 
     /// Ends it from this side.
     fn cut(&self) {
-        if let Some(state) = &*self.lock() {
+        if let Some(state) = &mut *self.lock() {
             state.conn.shutdown(Shutdown::Both);
         }
     }

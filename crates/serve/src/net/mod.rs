@@ -23,8 +23,10 @@ use crate::tokens::{Scope, Token, Tokens};
 use crate::wire::{self, Wanted};
 
 mod attach;
+mod datagrams;
 mod dial;
 mod endpoint;
+mod flow;
 mod identity;
 mod line;
 mod lobby;
@@ -40,6 +42,7 @@ mod wt;
 
 pub use dial::{Bridge, Dialled, dial};
 pub use endpoint::{Endpoint, EndpointError, Transport};
+pub use flow::Flow;
 pub use identity::Identity;
 pub use sealed::Sealed;
 pub use session::{Client, serve_stream};

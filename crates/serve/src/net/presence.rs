@@ -2,7 +2,7 @@
 //! client that its user has suspended is as silent as one that was killed. But a process that is gone has no port.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often to look.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -12,11 +12,42 @@ pub(super) async fn gone(peer: SocketAddr) {
     if !peer.ip().is_loopback() {
         return std::future::pending().await;
     }
-    // Twice, because a port can be changed for another in between.
-    let mut free = 0;
-    while free < 2 {
-        tokio::time::sleep(GLANCE).await;
-        free = if is_free(peer) { free + 1 } else { 0 };
+    let mut presence = Presence::new(peer, tokio::time::Instant::now().into_std());
+    loop {
+        tokio::time::sleep_until(presence.next_look().into()).await;
+        if presence.is_gone(tokio::time::Instant::now().into_std()) {
+            return;
+        }
+    }
+}
+
+/// What is known of one who has a port of this machine.
+#[derive(Debug)]
+pub(super) struct Presence {
+    port: SocketAddr,
+    next_look: Instant,
+    /// Looks in a row that found nobody.
+    missed: u8,
+}
+
+impl Presence {
+    pub(super) fn new(port: SocketAddr, now: Instant) -> Self {
+        Self { port, next_look: now + GLANCE, missed: 0 }
+    }
+
+    /// When to ask again.
+    pub(super) fn next_look(&self) -> Instant {
+        self.next_look
+    }
+
+    /// Looks if it is time to, and says whether nobody is there any more.
+    pub(super) fn is_gone(&mut self, now: Instant) -> bool {
+        if now >= self.next_look {
+            self.next_look = now + GLANCE;
+            self.missed = if is_free(self.port) { self.missed + 1 } else { 0 };
+        }
+        // Twice, because a port can be changed for another in between.
+        self.missed >= 2
     }
 }
 

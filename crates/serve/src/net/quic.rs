@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{EndpointConfig, MtuDiscoveryConfig, TokioRuntime, TransportConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
@@ -26,8 +26,12 @@ const IDLE: Duration = Duration::from_secs(30);
 const ALIVE: Duration = Duration::from_secs(10);
 /// How long it may take to tell everybody that the server ends.
 const GOODBYE: Duration = Duration::from_millis(300);
-/// Packets may grow to what a network of large frames carries, where the way allows.
-const PACKET: u16 = 8952;
+/// Packets may grow beyond the usual where the way allows: as far as a burst of them can be handed to the system at once.
+/// A burst that is too large for that would be lost as a whole, without a word.
+const PACKET: u16 = 6500;
+/// How many are handed to the system at once at most; it is the library's number for the server.
+pub(super) const BURST: usize = 10;
+const _: () = assert!(BURST * PACKET as usize <= 65_507, "a burst is as large as a datagram can be");
 /// With this many connections half open, a client first has to show that its address is its own.
 const CROWD: usize = 64;
 
@@ -50,7 +54,8 @@ pub(super) fn transport(peer: SocketAddr) -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-fn endpoint_config() -> EndpointConfig {
+/// How large datagrams may be.
+pub(super) fn endpoint_config() -> EndpointConfig {
     let mut config = EndpointConfig::default();
     // A size that is out of bounds leaves the usual one.
     let _ = config.max_udp_payload_size(PACKET);
@@ -182,15 +187,4 @@ pub(super) fn any(to: SocketAddr) -> SocketAddr {
     } else {
         (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
     }
-}
-
-/// The client's side.
-pub(super) fn client(tls: rustls::ClientConfig, to: SocketAddr) -> io::Result<quinn::Endpoint> {
-    let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
-    let mut config = quinn::ClientConfig::new(Arc::new(crypto));
-    config.transport_config(transport(to));
-    let socket = std::net::UdpSocket::bind(any(to))?;
-    let mut endpoint = quinn::Endpoint::new(endpoint_config(), None, socket, Arc::new(TokioRuntime))?;
-    endpoint.set_default_client_config(config);
-    Ok(endpoint)
 }

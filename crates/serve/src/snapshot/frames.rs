@@ -35,7 +35,7 @@ impl Conn {
             Conn::Tcp(s) => s.set_read_timeout(left).and_then(|()| s.read(buf)),
             // The snapshot protocol is not spoken there.
             #[cfg(feature = "net")]
-            Conn::Sealed(_) => Err(io::ErrorKind::Unsupported.into()),
+            Conn::Sealed(_) | Conn::Flow(_) => Err(io::ErrorKind::Unsupported.into()),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.set_read_timeout(left).and_then(|()| b.stream.read(buf)),
         }
@@ -48,7 +48,7 @@ impl Conn {
             Conn::Tcp(s) => s.set_write_timeout(left).and_then(|()| s.write(bytes)),
             // The snapshot protocol is not spoken there.
             #[cfg(feature = "net")]
-            Conn::Sealed(_) => Err(io::ErrorKind::Unsupported.into()),
+            Conn::Sealed(_) | Conn::Flow(_) => Err(io::ErrorKind::Unsupported.into()),
             #[cfg(feature = "net")]
             Conn::Bridge(b) => b.stream.set_write_timeout(left).and_then(|()| b.stream.write(bytes)),
         }

@@ -114,8 +114,8 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let clients = self.inner.clients();
-        for client in clients.iter() {
+        let mut clients = self.inner.clients();
+        for client in clients.iter_mut() {
             // Whoever waits for a request sees its end; whoever serves one answers it first.
             client.conn.shutdown(Shutdown::Read);
         }

@@ -4,14 +4,13 @@
 //! and the part around its cursor painted. Questions of the program to its terminal are taken out: the session's own
 //! model answers them.
 
-use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 use tapdeck_core::WinSize;
-use tapdeck_host::{Clock, Keyboard, Pressed};
+use tapdeck_host::{Clock, Keyboard, Pressed, Sink};
 use tapdeck_serve::client::{Attach, Attachment, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{FilterOptions, ModeWatch, ReplayFilter, Settings, Size, Term};
@@ -122,6 +121,7 @@ pub(crate) fn bring(
         session,
         attachment,
         keyboard,
+        terminal: Sink::stdout().map_err(|e| Failed(format!("standard output: {e}"), code::IO))?,
         filter: ReplayFilter::new(FilterOptions::default()),
         watch: ModeWatch::new(),
         crop: Crop::default(),
@@ -171,6 +171,7 @@ struct View {
     term: Term,
     attachment: Attachment,
     keyboard: Keyboard,
+    terminal: Sink,
     filter: ReplayFilter,
     watch: ModeWatch,
     crop: Crop,
@@ -204,6 +205,9 @@ impl View {
             if self.cropping && self.needs_paint() {
                 let at = self.painted_ns + PAINT_NS;
                 deadline = Some(deadline.map_or(at, |d| d.min(at)));
+            }
+            if self.attachment.has_more() {
+                deadline = Some(now);
             }
             let limit = deadline.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             let pressed = {
@@ -471,11 +475,30 @@ impl View {
         if self.out.is_empty() {
             return;
         }
-        let mut stdout = std::io::stdout();
-        if let Err(e) = stdout.write_all(&self.out).and_then(|()| stdout.flush()) {
+        let bytes = std::mem::take(&mut self.out).into();
+        if let Err(e) = self.terminal.write(&bytes).and_then(|()| self.drain()) {
             output_failed(&e);
         }
-        self.out.clear();
+    }
+
+    /// Waits until the terminal has taken everything. A connection that is kept up from here must not wait with us.
+    fn drain(&mut self) -> std::io::Result<()> {
+        let mut lives = true;
+        while self.terminal.is_blocked() {
+            let mut fds = vec![PollFd::from_borrowed_fd(self.terminal.fd(), PollFlags::OUT)];
+            let upkeep = self.attachment.upkeep().filter(|_| lives);
+            fds.extend(upkeep.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
+                // If it has failed, whoever reads next is told.
+                lives = self.attachment.tend().is_ok();
+            }
+            self.terminal.flush()?;
+        }
+        Ok(())
     }
 }
 

@@ -45,3 +45,5 @@ mod wire;
 mod wire_crowd;
 #[cfg(feature = "net")]
 mod wire_guard;
+#[cfg(feature = "net")]
+mod wire_quic;

@@ -88,7 +88,7 @@ impl Backend for Docker {
             writable: stream,
             exit: (!self.drain.begun()).then(|| self.verdict.fd()),
             read_at_ns: if self.tube.early.is_empty() { self.drain.look_at_ns() } else { Some(0) },
-            unsent: false,
+            ..Watch::default()
         }
     }
 

@@ -236,7 +236,7 @@ impl Backend for Ssh {
             writable: self.out.as_ref().map(AsFd::as_fd),
             exit: (!self.drain.begun()).then(|| self.verdict.fd()),
             read_at_ns: self.drain.look_at_ns(),
-            unsent: false,
+            ..Watch::default()
         }
     }
 

@@ -1,0 +1,237 @@
+//! QUIC without a runtime, for those who wait at a descriptor: a connection with one stream that lives in the thread of
+//! whoever uses it. The descriptor tells of datagrams and of timers alike; whoever reads then sees to both, and whoever
+//! does not want to read has to [`Flow::tend`] to it.
+
+use std::fmt;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    Event, StreamEvent, StreamId,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::datagrams::Datagrams;
+use super::presence::Presence;
+use super::quic;
+
+mod stream;
+
+/// How long a server elsewhere may need to be told that it is over.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// One stream of a connection of its own.
+pub struct Flow {
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    connection: Connection,
+    datagrams: Datagrams,
+    /// There once hands are shaken.
+    stream: Option<StreamId>,
+    /// Something may have come that was not read yet, if only the end.
+    unread: bool,
+    end: Option<End>,
+    /// The server's, where it can be looked for.
+    presence: Option<Presence>,
+}
+
+/// Why nothing more will come.
+enum End {
+    /// Nobody has the server's port any more.
+    Gone,
+    Lost(ConnectionError),
+}
+
+impl End {
+    /// What a reader is told.
+    fn verdict(&self) -> io::Result<usize> {
+        match self {
+            End::Gone
+            | End::Lost(
+                ConnectionError::ApplicationClosed(_)
+                | ConnectionError::ConnectionClosed(_)
+                | ConnectionError::LocallyClosed
+                | ConnectionError::Reset,
+            ) => Ok(0),
+            End::Lost(ConnectionError::TimedOut) => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "the server does not answer any more"))
+            }
+            End::Lost(reason) => Err(io::Error::other(reason.clone())),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the protocol measures its round trips by a clock of its own")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Flow {
+    /// Reaches a server and opens the stream, within this time.
+    pub(super) fn connect(
+        tls: rustls::ClientConfig,
+        to: SocketAddr,
+        name: &str,
+        within: Duration,
+    ) -> io::Result<Self> {
+        let crypto = QuicClientConfig::try_from(tls).map_err(io::Error::other)?;
+        let mut config = ClientConfig::new(Arc::new(crypto));
+        config.transport_config(quic::transport(to));
+        let datagrams = Datagrams::open(to)?;
+        let mut endpoint =
+            Endpoint::new(Arc::new(quic::endpoint_config()), None, datagrams.are_whole(), None);
+        let begun = now();
+        let (handle, connection) = endpoint.connect(begun, config, to, name).map_err(io::Error::other)?;
+        let presence = to.ip().is_loopback().then(|| Presence::new(to, begun));
+        let mut flow = Self {
+            endpoint,
+            handle,
+            connection,
+            datagrams,
+            stream: None,
+            unread: false,
+            end: None,
+            presence,
+        };
+        flow.settle(begun)?;
+        while flow.stream.is_none() {
+            match &flow.end {
+                None => {}
+                Some(End::Gone) => {
+                    return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens there"));
+                }
+                Some(End::Lost(reason)) => return Err(io::Error::other(reason.clone())),
+            }
+            let left = within.saturating_sub(now().duration_since(begun));
+            if left.is_zero() {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer"));
+            }
+            flow.wait(left)?;
+            flow.tend()?;
+        }
+        Ok(flow)
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&self, within: Duration) -> io::Result<()> {
+        let limit =
+            Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: i64::from(within.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&self.datagrams, PollFlags::IN)], Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Does what is to be done for the connection: receives, sends, sees to its timers. What comes for the stream is kept
+    /// until it is read, and the server sends no more than is let.
+    pub(crate) fn tend(&mut self) -> io::Result<()> {
+        let now = now();
+        let (endpoint, connection) = (&mut self.endpoint, &mut self.connection);
+        let mut answer = Vec::new();
+        self.datagrams.receive(|meta, data| {
+            let ecn = meta.ecn.and_then(|e| EcnCodepoint::from_bits(e as u8));
+            let event = endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut answer);
+            // What is for nobody here gets no answer.
+            answer.clear();
+            if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+                connection.handle_event(event);
+            }
+        })?;
+        self.settle(now)
+    }
+
+    /// Draws the conclusions of what has happened, and sends what follows from them.
+    fn settle(&mut self, now: Instant) -> io::Result<()> {
+        if self.connection.poll_timeout().is_some_and(|at| at <= now) {
+            self.connection.handle_timeout(now);
+        }
+        while let Some(event) = self.connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                self.connection.handle_event(event);
+            }
+        }
+        while let Some(event) = self.connection.poll() {
+            match event {
+                Event::Connected => self.stream = self.connection.streams().open(Dir::Bi),
+                Event::Stream(StreamEvent::Available { dir: Dir::Bi }) if self.stream.is_none() => {
+                    self.stream = self.connection.streams().open(Dir::Bi);
+                }
+                Event::Stream(StreamEvent::Readable { .. }) => self.unread = true,
+                Event::ConnectionLost { reason } => self.ended(End::Lost(reason)),
+                _ => {}
+            }
+        }
+        if self.presence.as_mut().is_some_and(|presence| presence.is_gone(now)) {
+            self.ended(End::Gone);
+        }
+        self.send(now)
+    }
+
+    fn ended(&mut self, how: End) {
+        self.end.get_or_insert(how);
+        self.unread = true;
+        self.presence = None;
+    }
+
+    fn send(&mut self, now: Instant) -> io::Result<()> {
+        let connection = &mut self.connection;
+        self.datagrams.send(|segments, buf| connection.poll_transmit(now, segments, buf))?;
+        let look = self.presence.as_ref().map(Presence::next_look);
+        let at = [self.connection.poll_timeout(), look].into_iter().flatten().min();
+        self.datagrams.wake_at(at, now)
+    }
+
+    /// Whether there is something to read of which the descriptor no longer tells.
+    pub(crate) fn has_more(&self) -> bool {
+        self.unread
+    }
+
+    /// Says that nothing more will come from this side, or that it is over.
+    pub(crate) fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        match (how, self.stream) {
+            (Shutdown::Read, _) | (Shutdown::Write, None) => return Ok(()),
+            // One that has ended already is as finished as can be.
+            (Shutdown::Write, Some(id)) => drop(self.connection.send_stream(id).finish()),
+            (Shutdown::Both, _) if self.connection.is_closed() => return Ok(()),
+            (Shutdown::Both, _) => {
+                self.connection.close(now(), 0u32.into(), Bytes::new());
+                self.ended(End::Lost(ConnectionError::LocallyClosed));
+            }
+        }
+        self.send(now())
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        let far = !self.connection.remote_address().ip().is_loopback();
+        let ends_here = !self.connection.is_closed();
+        let _ = self.shutdown(Shutdown::Both);
+        let begun = now();
+        // On this machine what was sent has arrived. Elsewhere it may have to be said again.
+        while far && ends_here && !self.connection.is_drained() {
+            let left = GOODBYE.saturating_sub(now().duration_since(begun));
+            if left.is_zero() || self.wait(left).and_then(|()| self.tend()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flow").field("to", &self.connection.remote_address()).finish_non_exhaustive()
+    }
+}
+
+impl AsFd for Flow {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.datagrams.as_fd()
+    }
+}
