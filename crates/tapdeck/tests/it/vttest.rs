@@ -52,12 +52,17 @@ fn walk(home: &Home, path: &str, name: &str, expected: &BTreeMap<String, String>
     let mut seat = Seat::new(home.tapdeck(["run", "--", "vttest"]));
     let settings = Settings { column_switch: true, ..Settings::default() };
     seat.term = Term::new(Size { cols: 80, rows: 24 }, settings);
-    settle(&mut seat);
-    let steps: Vec<&str> = path.split('.').collect();
-    for step in &steps {
+    let mut before = 0;
+    for step in path.split('.') {
+        // What is typed before a menu is whole is thrown away.
+        while !text(&seat.raw[before..]).contains("Enter choice number") {
+            settle(&mut seat, before);
+        }
+        settle(&mut seat, before);
+        before = seat.raw.len();
         seat.send(format!("{step}\r"));
-        settle(&mut seat);
     }
+    settle(&mut seat, before);
     let mut n = 0;
     loop {
         n += 1;
@@ -76,15 +81,16 @@ fn walk(home: &Home, path: &str, name: &str, expected: &BTreeMap<String, String>
         }
         assert!(n < 100, "{name} does not end:\n{}", seat.screen());
         let _ = writeln!(found, "=== {title}\n{}", seat.screen());
+        before = seat.raw.len();
         seat.send("\r");
-        settle(&mut seat);
+        settle(&mut seat, before);
     }
 }
 
-/// Reads, and answers what is asked, until the program has shown something, waits for input again, and nothing is on its way.
-fn settle(seat: &mut Seat) {
+/// Reads, and answers what is asked, until the program has shown something since then, waits for input again, and nothing
+/// is on its way.
+fn settle(seat: &mut Seat, before: usize) {
     let mut quiet = 0;
-    let before = seat.raw.len();
     seat.wait("vttest to wait for a key", |seat| {
         let news = listen(seat);
         let rests = seat.raw.len() > before && seat.waits_for_input("vttest") && seat.sleeps();
@@ -101,6 +107,10 @@ fn listen(seat: &mut Seat) -> bool {
         seat.send(replies);
     }
     seat.read_some(Duration::from_millis(10)) || seat.raw.len() > at
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn screens(text: &str) -> BTreeMap<String, String> {

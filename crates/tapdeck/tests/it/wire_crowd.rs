@@ -70,7 +70,12 @@ fn endpoint() -> quinn::Endpoint {
     tls.alpn_protocols = vec![b"alknet/tty".to_vec()];
     let crypto = QuicClientConfig::try_from(tls).expect("for QUIC");
     let mut endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a socket");
-    endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(crypto)));
+    let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+    let mut transport = quinn::TransportConfig::default();
+    // With two hundred handshakes at once, a busy machine may need longer than a network would be given.
+    transport.max_idle_timeout(None);
+    config.transport_config(Arc::new(transport));
+    endpoint.set_default_client_config(config);
     endpoint
 }
 

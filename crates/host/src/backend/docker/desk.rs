@@ -4,11 +4,19 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tapdeck_core::WinSize;
 
 /// How many different signals may wait.
 const SIGNALS: usize = 16;
+/// A size that the engine did not take is offered again after so long, and so often: it may not know yet that the program
+/// runs whose output has come already.
+const OFFER_AGAIN: Duration = Duration::from_millis(50);
+const OFFERS: u32 = 100;
+/// One that it took is said once more after so long: of two that come close together, Podman's monitor may keep the first.
+/// A terminal that has the size already does not even notice.
+const SAY_AGAIN: Duration = Duration::from_millis(250);
 
 /// What is wanted of the engine.
 #[derive(Debug, Default)]
@@ -43,22 +51,45 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Opens a desk; `serve` is called for what is wanted, until it is over.
-    pub(super) fn open(mut serve: impl FnMut(Wanted) + Send + 'static) -> io::Result<Self> {
+    /// Opens a desk; `serve` is called for what is wanted, until it is over, and says whether a size was refused.
+    pub(super) fn open(mut serve: impl FnMut(&Wanted) -> bool + Send + 'static) -> io::Result<Self> {
         let wanted = Arc::new((Mutex::new(Wanted::default()), Condvar::new()));
         let theirs = wanted.clone();
-        let work = move || loop {
+        let work = move || {
             let (lock, bell) = &*theirs;
-            let mut wanted = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            while !wanted.anything() {
-                wanted = bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
-            }
-            let now = std::mem::take(&mut *wanted);
-            drop(wanted);
-            let over = now.over;
-            serve(now);
-            if over {
-                return;
+            // A size to be said again, after how long, and how often.
+            let mut again: Option<(WinSize, Duration, u32)> = None;
+            loop {
+                let mut wanted = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut repeated = None;
+                while !wanted.anything() {
+                    if let Some((size, after, left)) = again {
+                        let (woken, waited) =
+                            bell.wait_timeout(wanted, after).unwrap_or_else(PoisonError::into_inner);
+                        wanted = woken;
+                        if waited.timed_out() && !wanted.anything() {
+                            (wanted.resize, repeated) = (Some(size), Some(left));
+                        }
+                    } else {
+                        wanted = bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+                    }
+                }
+                let now = std::mem::take(&mut *wanted);
+                drop(wanted);
+                let refused = serve(&now);
+                if let Some(size) = now.resize {
+                    again = match (refused, repeated) {
+                        (true, left) => {
+                            Some((size, OFFER_AGAIN, left.map_or(OFFERS, |n| n.saturating_sub(1))))
+                        }
+                        (false, None) => Some((size, SAY_AGAIN, 1)),
+                        (false, Some(_)) => None,
+                    };
+                    again = again.filter(|(_, _, left)| *left > 0);
+                }
+                if now.over {
+                    return;
+                }
             }
         };
         let thread = std::thread::Builder::new().name("tapdeck-docker".into()).spawn(work)?;

@@ -69,12 +69,10 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Does what is wanted. What the engine refuses now concerns a program that is gone; an engine that is away is
-    /// noticed by whoever waits for the program's end.
-    pub(super) fn serve(&self, wanted: Wanted) {
-        if let Some(size) = wanted.resize {
-            let _ = self.resize(size);
-        }
+    /// Does what is wanted, and says whether a size was refused. What else the engine refuses now concerns a program that is
+    /// gone; an engine that is away is noticed by whoever waits for the program's end.
+    pub(super) fn serve(&self, wanted: &Wanted) -> bool {
+        let refused = wanted.resize.is_some_and(|size| self.resize(size).is_err());
         if let Some(frozen) = wanted.freeze {
             let _ = self.freeze(frozen);
         }
@@ -87,6 +85,7 @@ impl Hold {
         if wanted.over {
             self.clear();
         }
+        refused
     }
 
     pub(super) fn resize(&self, size: WinSize) -> Result<Value, EngineError> {
