@@ -243,6 +243,7 @@ impl Hub {
 
     fn state(&self) -> &'static str {
         match (self.exit, self.suspended) {
+            (Some(_), _) if self.lost => "lost",
             (Some(_), _) => "exited",
             (None, true) => "suspended",
             (None, false) => "running",

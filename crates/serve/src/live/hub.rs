@@ -64,6 +64,8 @@ pub(super) struct Hub {
     pub(super) suspended: bool,
     pub(super) waiting: bool,
     pub(super) exit: Option<Exit>,
+    /// Nobody knows how the program ended.
+    pub(super) lost: bool,
     /// Somebody has seen how it ended.
     pub(super) looked: bool,
     pub(super) last_output_ns: u64,
@@ -77,6 +79,9 @@ pub(super) struct Hub {
     /// The encoded full frames of the newest screen, with and without cells.
     pub(super) full: Option<(u64, [Option<Bytes>; 2])>,
 }
+
+/// The exit code of a command whose session broke down.
+const BROKE_DOWN: i32 = 4;
 
 impl Hub {
     pub(super) fn new(session: Session, options: LiveOptions, bell: Bell, stop: Arc<AtomicBool>) -> Self {
@@ -108,6 +113,7 @@ impl Hub {
             suspended: false,
             waiting: false,
             exit: None,
+            lost: false,
             looked: false,
             last_output_ns: 0,
             prompt: String::new(),
@@ -126,6 +132,9 @@ impl Hub {
         loop {
             let now = self.clock.now().mono_ns;
             let stopping = self.stop.load(Ordering::Acquire);
+            if stopping && self.exit.is_none() {
+                self.notice_loss(now);
+            }
             let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
             if until.is_some_and(|until| self.looked || now >= until) {
                 let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
@@ -174,6 +183,17 @@ impl Hub {
         }
     }
 
+    /// The session is over. One that broke down (its container's engine is gone, say) has no end in its log; to those who
+    /// watch it has ended as the command that ran it did.
+    fn notice_loss(&mut self, now: u64) {
+        self.pump(now);
+        if self.exit.is_none() && self.log.is_closed() {
+            self.lost = true;
+            self.exit = Some(Exit::Code(BROKE_DOWN));
+            self.say_goodbye();
+        }
+    }
+
     fn lingers_until(&self, now: u64) -> u64 {
         let linger = self.linger.unwrap_or_default().as_nanos();
         now.saturating_add(u64::try_from(linger).unwrap_or(u64::MAX))
@@ -182,10 +202,12 @@ impl Hub {
     fn wait(&mut self, now: u64, farewell_ns: Option<u64>, resting: bool) -> Ready {
         let mut deadline = farewell_ns;
         let mut sooner = |at: u64| deadline = Some(deadline.map_or(at, |d: u64| d.min(at)));
+        // A log that is closed and read has nothing more to tell, and would say so again and again.
+        let tells = !self.log.is_closed() || self.log.pending(self.reader) > 0;
         // In a flood the log is read now and then, in large pieces; otherwise as soon as something comes.
         if resting {
             sooner(self.rest_until_ns);
-        } else if self.clients.values().any(Client::follows) {
+        } else if tells && self.clients.values().any(Client::follows) {
             let rested = now >= self.pumped_ns + GATHER_NS;
             if rested {
                 self.log.arm(self.reader, 1, &self.bell);
@@ -193,7 +215,7 @@ impl Hub {
                 self.log.arm(self.reader, 16 * PIECE, &self.bell);
                 sooner(self.pumped_ns + GATHER_NS);
             }
-        } else if self.exit.is_none() {
+        } else if tells && self.exit.is_none() {
             // With nobody to see it, what the program is doing is looked at now and then.
             if let Some(at) = self.next_glance_ns() {
                 sooner(at);

@@ -415,6 +415,17 @@ fn behind_ssh() {
     assert_eq!(seat.end().code(), Some(4), "{}", seat.screen());
     assert!(seat.screen().contains("the connection was lost"), "{}", seat.screen());
 
+    // Those who are not there see it too.
+    let mut command = spot.command(&["run", "-d", "--name", "lost"], &["sh", "-c", "echo up; sleep 300"]);
+    assert!(command.stdin(Stdio::null()).status().expect("it starts").success());
+    assert!(home.run(["wait", "lost", "--text", "up", "--timeout", "20s"]).status.success());
+    server.cut();
+    eventually("the loss", || {
+        String::from_utf8_lossy(&home.run(["ls", "--json"]).stdout).contains(r#""state":"lost""#)
+    });
+    let waited = home.run(["wait", "lost", "--exit", "--timeout", "20s"]);
+    assert_eq!(waited.stdout, b"{\"code\":4}\n");
+
     // Somebody else's key in its place is refused, whatever was allowed.
     let hosts = home.path(".ssh/known_hosts");
     let other = std::fs::read_to_string(server.key("locked") + ".pub").expect("a key");
