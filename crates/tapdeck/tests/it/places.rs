@@ -408,6 +408,9 @@ fn behind_ssh() {
         assert!(seat.screen().contains("inside") && !seat.screen().contains(PASSWORD), "{}", seat.screen());
     }
 
+    // Machines behind others, as the configuration has them.
+    check_ways(&home, &server);
+
     // A connection that is lost is an error of its own.
     let mut seat = wide(spot.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
     seat.wait_text("up");
@@ -435,6 +438,46 @@ fn behind_ssh() {
     let said = String::from_utf8_lossy(&changed.stderr).into_owned();
     assert_eq!(changed.status.code(), Some(4), "{said}");
     assert!(said.contains("IS NOT WHO IT WAS"), "{said}");
+}
+
+/// Each row: a machine of the configuration, and what is said when it cannot be reached.
+const WAYS: [(&str, Option<&str>); 6] = [
+    ("jump", None),
+    ("jumps", None),
+    ("behind-jump", None),
+    ("piped", None),
+    ("no-such-hop", Some("on the way, 127.0.0.1: port 1 cannot be reached")),
+    ("broken-pipe", Some("through \"true\": ")),
+];
+
+fn check_ways(home: &Home, server: &Sshd) {
+    let common = format!("HostName 127.0.0.1\n User {}\n IdentityFile {}", server.user(), server.key("user"));
+    let port = server.port();
+    let config = format!(
+        "Host bad-hop\n Port 1\nHost jump\n ProxyJump hop\nHost jumps\n ProxyJump hop,{user}@other-hop:{port}\n\
+         Host behind-jump\n ProxyJump jump\nHost piped\n ProxyCommand busybox nc \"%h\" %p\n\
+         Host no-such-hop\n ProxyJump bad-hop\nHost broken-pipe\n ProxyCommand true\nHost *\n Port {port}\n {common}\n",
+        user = server.user(),
+    );
+    std::fs::write(home.path(".ssh/config"), config).expect("written");
+    for (machine, trouble) in WAYS {
+        let args = words(&format!("--on ssh:{machine}"));
+        let env = vec![("SSH_AUTH_SOCK".to_owned(), "/nonexistent".to_owned())];
+        let spot = Spot { name: "ssh", home, args, env };
+        let output = spot.run(&["run", "--no-pty"], &["sh", "-c", "cat; exit 7"], b"there and back");
+        let said = String::from_utf8_lossy(&output.stderr);
+        match trouble {
+            None => {
+                assert_eq!(output.status.code(), Some(7), "{machine}: {said}");
+                assert_eq!(output.stdout, b"there and back", "{machine}: {said}");
+            }
+            Some(trouble) => {
+                assert_eq!(output.status.code(), Some(4), "{machine}: {said}");
+                assert!(said.contains(trouble), "{machine}: {said}");
+            }
+        }
+    }
+    std::fs::remove_file(home.path(".ssh/config")).expect("removed");
 }
 
 /// A seat that is wide enough for every message, however long the names of this machine are.

@@ -16,14 +16,25 @@ pub(super) struct HostConfig {
     pub(super) identities_only: bool,
     pub(super) known_hosts: Vec<PathBuf>,
     pub(super) accept_new: bool,
-    /// A way there that is not simply a connection, which is not for us.
-    pub(super) proxy: Option<String>,
+    /// A way there that is not simply a connection.
+    pub(super) proxy: Option<Proxy>,
+}
+
+/// A way to a machine that cannot be reached from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Proxy {
+    /// Through these machines, one after another, as they are written.
+    Jump(Vec<String>),
+    /// Through what this command reads and writes.
+    Command(String),
 }
 
 /// Reads what a file and those that it includes say about a machine. A file that is not there says nothing.
 pub(super) fn read(file: &Path, home: &Path, host: &str) -> Result<HostConfig, String> {
-    let mut reader = Reader { home, host, config: HostConfig::default(), only: None, strict: None };
+    let mut reader =
+        Reader { home, host, config: HostConfig::default(), only: None, strict: None, proxy: None };
     reader.file(file, 0, &mut true)?;
+    reader.config.proxy = reader.proxy.take().flatten();
     reader.config.identities_only = reader.only == Some(true);
     reader.config.accept_new =
         reader.strict.as_deref().is_some_and(|s| matches!(s, "accept-new" | "no" | "off"));
@@ -36,6 +47,8 @@ struct Reader<'a> {
     config: HostConfig,
     only: Option<bool>,
     strict: Option<String>,
+    /// That there is none can be said too.
+    proxy: Option<Option<Proxy>>,
 }
 
 impl Reader<'_> {
@@ -49,7 +62,7 @@ impl Reader<'_> {
         }
         let text = String::from_utf8_lossy(&bytes);
         for (number, line) in text.lines().enumerate() {
-            let Some((key, words)) = words(line) else { continue };
+            let Some((key, rest, words)) = words(line) else { continue };
             let wrong = || format!("{}, line {}: {key} is not understood", path.display(), number + 1);
             let first = words.first().cloned();
             match key.to_ascii_lowercase().as_str() {
@@ -89,8 +102,15 @@ impl Reader<'_> {
                 "stricthostkeychecking" => {
                     self.strict.get_or_insert(first.ok_or_else(wrong)?.to_ascii_lowercase());
                 }
-                "proxyjump" | "proxycommand" if first.as_deref() != Some("none") => {
-                    self.config.proxy.get_or_insert(key);
+                "proxyjump" => {
+                    let hops = first.ok_or_else(wrong)?;
+                    let hops = (hops != "none").then(|| hops.split(',').map(str::to_owned).collect());
+                    self.proxy.get_or_insert(hops.map(Proxy::Jump));
+                }
+                "proxycommand" => {
+                    let command =
+                        (first.ok_or_else(wrong)? != "none").then(|| Proxy::Command(rest.to_owned()));
+                    self.proxy.get_or_insert(command);
                 }
                 _ => {}
             }
@@ -125,8 +145,8 @@ impl Reader<'_> {
     }
 }
 
-/// The key and the words of a line; quotes hold words together.
-fn words(line: &str) -> Option<(String, Vec<String>)> {
+/// The key of a line, what stands behind it, and the words of that; quotes hold words together.
+fn words(line: &str) -> Option<(String, &str, Vec<String>)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;
@@ -145,7 +165,7 @@ fn words(line: &str) -> Option<(String, Vec<String>)> {
         }
     }
     words.retain(|w| !w.is_empty());
-    Some((key.to_owned(), words))
+    Some((key.to_owned(), rest, words))
 }
 
 /// Whether one of the patterns fits, and none that forbids it.
@@ -204,7 +224,8 @@ mod tests {
         write(
             "config",
             "# mine\nInclude conf.d/*.conf\nHost inner !nobody\n  HostName=%h.example.org\n  User \"ada l\"\n  \
-             IdentityFile ~/.ssh/one\n  IdentityFile %d/two\nHost *.jump\n ProxyJump bastion\nHost *\n  User root\n  \
+             IdentityFile ~/.ssh/one\n  IdentityFile %d/two\nHost *.jump\n ProxyJump bastion,ada@next:2222\nHost near.piped\n \
+             ProxyJump none\nHost *.piped\n ProxyCommand nc \"%h\" %p\nHost *\n  User root\n  \
              Port 22\n  StrictHostKeyChecking accept-new\n",
         );
         let config = read(&home.join(".ssh/config"), home, "inner").expect("it is understood");
@@ -213,7 +234,12 @@ mod tests {
         assert_eq!(config.identities, [home.join(".ssh/one"), home.join("two")]);
         assert!(config.accept_new && config.proxy.is_none());
         let config = read(&home.join(".ssh/config"), home, "far.jump").expect("it is understood");
-        assert_eq!((config.proxy.as_deref(), config.user.as_deref()), (Some("ProxyJump"), Some("root")));
+        assert_eq!(config.proxy, Some(Proxy::Jump(vec!["bastion".into(), "ada@next:2222".into()])));
+        assert_eq!(config.user.as_deref(), Some("root"));
+        let config = read(&home.join(".ssh/config"), home, "far.piped").expect("it is understood");
+        assert_eq!(config.proxy, Some(Proxy::Command("nc \"%h\" %p".into())));
+        let config = read(&home.join(".ssh/config"), home, "near.piped").expect("it is understood");
+        assert_eq!(config.proxy, None);
         write("config", "Host *\nPort x\n");
         let error = read(&home.join(".ssh/config"), home, "h").expect_err("no port");
         assert!(error.contains("line 2"), "{error}");

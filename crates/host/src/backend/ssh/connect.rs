@@ -1,7 +1,9 @@
 //! Reaching a machine: the connection, who it is, and who we are.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,11 +12,15 @@ use russh::client::{self, AuthResult, DisconnectReason, Handle, KeyboardInteract
 use russh::keys::agent::AgentIdentity;
 use russh::keys::agent::client::AgentClient;
 use russh::keys::{Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, load_secret_key};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
+use super::super::CommandSpec;
+use super::super::spawn::Leader;
 use super::config::HostConfig;
 use super::hosts::{Acquaintance, Known, remember};
+use crate::sys::InheritedSignals;
 
 /// How long a machine may take to answer, and how long for each step before one is known to it.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -63,6 +69,10 @@ pub(super) struct Target {
     pub(super) named: Vec<PathBuf>,
     pub(super) home: PathBuf,
     pub(super) accept_new: bool,
+    /// Machines to go through, one after another.
+    pub(super) through: Vec<Target>,
+    /// What reaches the first of them, or the machine itself, instead of a plain connection.
+    pub(super) command: Option<String>,
 }
 
 impl Target {
@@ -194,14 +204,91 @@ impl client::Handler for Judge {
 pub(super) struct Connection {
     pub(super) handle: Handle<Judge>,
     pub(super) trouble: Arc<Mutex<Option<String>>>,
+    /// What carries it.
+    _way: Vec<Handle<Judge>>,
+    _pipe: Option<Leader>,
 }
 
-/// Connects, and makes oneself known.
+/// Connects, through whatever lies between, and makes oneself known.
 pub(super) async fn connect(target: &Target, asker: Asker) -> Result<Connection, String> {
+    let mut way: Vec<Handle<Judge>> = Vec::new();
+    let mut pipe = None;
+    for hop in target.through.iter().chain([target]) {
+        let (last, through) = (std::ptr::eq(hop, target), way.last());
+        let reached = async {
+            let stream = match (through, &target.command) {
+                (Some(before), _) => beyond(before, hop).await?,
+                (None, Some(command)) => {
+                    let (held, stream) = piped(command, hop)?;
+                    pipe = Some(held);
+                    stream
+                }
+                (None, None) => directly(hop).await?,
+            };
+            greet(hop, stream, &asker).await
+        };
+        let reached = reached.await.map_err(|e| match (&target.command, way.is_empty()) {
+            (Some(command), true) => format!("through {command:?}: {e}"),
+            _ => e,
+        });
+        let reached = reached.map_err(|e| if last { e } else { format!("on the way, {}: {e}", hop.host) });
+        let (handle, trouble) = reached?;
+        if last {
+            return Ok(Connection { handle, trouble, _way: way, _pipe: pipe });
+        }
+        way.push(handle);
+    }
+    Err("there is no way to it".into())
+}
+
+/// Bytes both ways, whatever carries them.
+trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+
+async fn directly(target: &Target) -> Result<Box<dyn Duplex>, String> {
     let (host, port) = (target.host.as_str(), target.port);
     let stream = limited(CONNECT, TcpStream::connect((host, port))).await?;
     let stream = stream.map_err(|e| format!("port {port} cannot be reached: {e}"))?;
     stream.set_nodelay(true).map_err(|e| e.to_string())?;
+    Ok(Box::new(stream))
+}
+
+/// From a machine where one is known to the next.
+async fn beyond(before: &Handle<Judge>, target: &Target) -> Result<Box<dyn Duplex>, String> {
+    let (host, port) = (target.host.clone(), target.port);
+    let opened = before.channel_open_direct_tcpip(host, port.into(), "127.0.0.1", 0);
+    let channel =
+        limited(CONNECT, opened).await?.map_err(|e| format!("port {port} cannot be reached: {e}"))?;
+    Ok(Box::new(channel.into_stream()))
+}
+
+/// A command that carries the bytes. It is gone with the connection, and whatever it started with it.
+fn piped(command: &str, target: &Target) -> Result<(Leader, Box<dyn Duplex>), String> {
+    let line = command
+        .replace("%%", "\0")
+        .replace("%h", &target.host)
+        .replace("%p", &target.port.to_string())
+        .replace("%r", &target.user)
+        .replace('\0', "%");
+    let spec = CommandSpec::new(["/bin/sh", "-c", &format!("exec {line}")]);
+    let failed = |e: std::io::Error| e.to_string();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
+    let other = OwnedFd::from(theirs.try_clone().map_err(failed)?);
+    // What it has to complain about is for the user to see.
+    let stdio = [Stdio::from(OwnedFd::from(theirs)), Stdio::from(other), Stdio::inherit()];
+    let leader = Leader::spawn(&spec, InheritedSignals::note(), false, stdio).map_err(|e| e.to_string())?;
+    ours.set_nonblocking(true).map_err(failed)?;
+    Ok((leader, Box::new(tokio::net::UnixStream::from_std(ours).map_err(failed)?)))
+}
+
+/// Makes oneself known to a machine, once it has been judged.
+async fn greet(
+    target: &Target,
+    stream: Box<dyn Duplex>,
+    asker: &Asker,
+) -> Result<(Handle<Judge>, Arc<Mutex<Option<String>>>), String> {
+    let (host, port) = (target.host.as_str(), target.port);
     let acquaintance = Acquaintance::read(&target.known_hosts(), host, port)?;
     let mut config = client::Config {
         client_id: russh::SshId::Standard(concat!("SSH-2.0-tapdeck_", env!("CARGO_PKG_VERSION")).into()),
@@ -228,8 +315,8 @@ pub(super) async fn connect(target: &Target, asker: Asker) -> Result<Connection,
     };
     let mut handle =
         limited(GREET, client::connect_stream(Arc::new(config), stream, judge)).await?.map_err(said)?;
-    authenticate(&mut handle, target, &asker).await?;
-    Ok(Connection { handle, trouble })
+    authenticate(&mut handle, target, asker).await?;
+    Ok((handle, trouble))
 }
 
 fn rsa(algorithm: &Algorithm) -> bool {

@@ -24,6 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::place::{Front, Place, SshPlace};
 use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, TerminalSetup, Watch};
+use config::Proxy;
 use connect::{Asker, Said, Target};
 use session::{Order, Program, Streams, Terminal};
 
@@ -174,19 +175,53 @@ fn work(
     })
 }
 
+/// Machines on the way to a machine.
+const HOPS: usize = 8;
+
 /// Where to go and as whom: what was said, what the configuration says, what is usual.
 fn target(place: &SshPlace) -> Result<Target, String> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|h| h.is_absolute()).unwrap_or_default();
-    let config = config::read(&home.join(".ssh/config"), &home, &place.host)?;
-    if let Some(key) = &config.proxy {
-        return Err(format!(
-            "~/.ssh/config says {key} for it, which tapdeck cannot do: name a machine that can be reached"
-        ));
+    let (mut target, proxy) = alone(place)?;
+    let mut proxy = proxy;
+    // A way may begin with a machine that has a way of its own.
+    while let Some(through) = proxy.take() {
+        match through {
+            Proxy::Command(command) => target.command = Some(command),
+            Proxy::Jump(hops) => {
+                let mut before = Vec::new();
+                for hop in &hops {
+                    let hop = format!("ssh:{}", hop.strip_prefix("ssh://").unwrap_or(hop));
+                    let Ok(Place::Ssh(mut hop)) = hop.parse() else {
+                        return Err(format!(
+                            "~/.ssh/config names {hop:?} on the way to it, which is no machine"
+                        ));
+                    };
+                    hop.accept_new = place.accept_new;
+                    let (hop, its) = alone(&hop)?;
+                    if before.is_empty() {
+                        proxy = its;
+                    }
+                    before.push(hop);
+                }
+                before.append(&mut target.through);
+                target.through = before;
+            }
+        }
+        if target.through.len() > HOPS {
+            return Err(format!("there are more than {HOPS} machines on the way to it"));
+        }
     }
+    Ok(target)
+}
+
+/// A machine by itself, and the way to it, if there is a special one.
+fn alone(place: &SshPlace) -> Result<(Target, Option<Proxy>), String> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|h| h.is_absolute()).unwrap_or_default();
+    let mut config = config::read(&home.join(".ssh/config"), &home, &place.host)?;
+    let proxy = config.proxy.take();
     let here = || ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let user = place.user.clone().or_else(|| config.user.clone()).or_else(here).or_else(own_name);
     let user = user.ok_or("as whom? write ssh:USER@HOST")?;
-    Ok(Target {
+    let target = Target {
         host: config.host_name.clone().unwrap_or_else(|| place.host.clone()),
         port: place.port.or(config.port).unwrap_or(22),
         user,
@@ -194,7 +229,10 @@ fn target(place: &SshPlace) -> Result<Target, String> {
         accept_new: place.accept_new,
         home,
         config,
-    })
+        through: Vec::new(),
+        command: None,
+    };
+    Ok((target, proxy))
 }
 
 /// The name of the user whose process this is.
