@@ -110,6 +110,8 @@ pub struct Detector {
     pub(super) offset: u64,
     pub(super) last: Stamp,
     pub(super) judged_ns: u64,
+    /// Something was written that no look at the screen has seen.
+    pub(super) unseen: bool,
     /// The output up to which the screen was looked at because somebody pressed Enter: a large paste presses it often.
     looked_at: Option<u64>,
     pub(super) line_ends: VecDeque<u64>,
@@ -145,6 +147,7 @@ impl Detector {
             offset: 0,
             last: Stamp::default(),
             judged_ns: 0,
+            unseen: false,
             looked_at: None,
             line_ends: VecDeque::new(),
             mark: None,
@@ -260,7 +263,12 @@ impl Detector {
                 next = Some(next.map_or(ns, |n| n.min(ns)));
             }
         };
-        at(last + self.rules.settle_ns.max(1));
+        let settled = last + self.rules.settle_ns.max(1);
+        at(settled);
+        // On a busy machine what was written can arrive long after its time; the screen was looked at meanwhile.
+        if self.unseen && settled <= self.judged_ns {
+            at(self.judged_ns + 1);
+        }
         if last >= self.judged_ns {
             at((self.judged_ns + FLOWING_NS).max(last + 1));
         }
@@ -299,6 +307,7 @@ impl Detector {
     /// The program wrote; the model has seen it already and gave these signals.
     pub fn output(&mut self, bytes: &[u8], offset: u64, signals: &[Signal], at: Stamp) {
         self.last = at;
+        self.unseen = true;
         self.offset = offset + bytes.len() as u64;
         for i in memchr::memrchr_iter(b'\n', bytes).take(LINE_ENDS).collect::<Vec<_>>().into_iter().rev() {
             if self.line_ends.len() == LINE_ENDS {

@@ -19,6 +19,7 @@ impl Detector {
     /// Looks at the screen. `sure` when somebody acts on what stands there.
     pub(super) fn judge(&mut self, term: &Term, now: Stamp, sure: bool) {
         self.judged_ns = now.mono_ns;
+        self.unseen = false;
         let quiet = now.mono_ns.saturating_sub(self.last.mono_ns);
         let settled = sure || quiet >= self.rules.settle_ns;
         let screen = Screen::new(term, self.progress, quiet);

@@ -75,6 +75,20 @@ fn a_long_answer_is_cut_and_says_so() {
 }
 
 #[test]
+fn what_arrives_long_after_its_time_is_seen_all_the_same() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ ");
+    bench.type_in(200, b"yes\r");
+    bench.out(210, b"yes\r\n");
+    // The screen is looked at between two pieces that were read in one turn.
+    assert_eq!(bench.turns(300).len(), 0);
+    bench.out(210, b"well\r\n$ ");
+    let turns = bench.turns(300);
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0].text, "well\n");
+}
+
+#[test]
 fn time_alone_ends_nothing_unless_a_rule_says_so() {
     for (quiet_ms, wanted) in [(None, 0), (Some(5000), 1)] {
         let mut bench = Bench::new(&RuleText { quiet_ms, ..prompt(r"^\$ $") }, Limits::default());
