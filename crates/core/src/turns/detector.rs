@@ -180,6 +180,13 @@ impl Detector {
                 // The host's marks say that a command runs, for as long as the guest is there. Those that come with the
                 // host's return are news.
                 (self.mark, self.prompt_mark, self.output_mark, self.end_mark) = (None, None, None, None);
+                // Nor is the guest at a line editor because its host was: who is there is known at once, while what was
+                // written last may still be on its way.
+                if let Phase::Running(run) = &self.phase
+                    && self.editor_on.is_some_and(|(.., offset)| offset < run.submitted.byte)
+                {
+                    self.editor_on = None;
+                }
                 rules
             }
             None => match self.host.take() {

@@ -89,6 +89,24 @@ fn what_arrives_long_after_its_time_is_seen_all_the_same() {
 }
 
 #[test]
+fn a_guest_that_is_known_before_its_host_has_made_room_is_judged_by_its_own_prompt() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"\x1b[?2004h$ ");
+    bench.type_in(200, b"parrot\r");
+    bench.out(201, b"parrot");
+    // The processes say who is there; the terminal still shows the host at its line editor.
+    bench.detector.advance(&bench.term, at(300));
+    bench.detector.set_guest(Some(rules(&prompt("^parrot> $"))), &bench.term, at(300));
+    bench.out(310, b"\r\n\x1b[?2004l\rparrot> ");
+    assert_eq!(bench.turns(400).len(), 0);
+    assert_eq!(bench.detector.prompt(), Some("parrot> "));
+    bench.type_in(500, b"one\r");
+    bench.out(510, b"one\r\none one\r\nparrot> ");
+    let turns = bench.turns(600);
+    assert_eq!(turns.iter().map(|t| t.text.as_str()).collect::<Vec<_>>(), ["one one\n"]);
+}
+
+#[test]
 fn time_alone_ends_nothing_unless_a_rule_says_so() {
     for (quiet_ms, wanted) in [(None, 0), (Some(5000), 1)] {
         let mut bench = Bench::new(&RuleText { quiet_ms, ..prompt(r"^\$ $") }, Limits::default());

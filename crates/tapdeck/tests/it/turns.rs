@@ -30,7 +30,8 @@ impl<'h> Session<'h> {
 
     fn wait(&self, state: &str) {
         let (code, said) = self.tapdeck(&["wait", "@", "--state", state, "--timeout", "30"]);
-        assert_eq!(code, 0, "not {state}: {said} {}", self.tapdeck(&["peek", "@"]).1);
+        let look = |what: &str| self.tapdeck(&[what, "@"]).1;
+        assert_eq!(code, 0, "not {state}: {said} {} {}", look("explain"), look("peek"));
     }
 
     fn bus(&self) -> Bus {
