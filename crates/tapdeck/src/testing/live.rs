@@ -2,7 +2,7 @@
 //! scenario allows, and is driven by the steps. Elsewhere than here it has as much of that as the place can give.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,11 +65,13 @@ fn run_program(loaded: &Loaded, spec: &Spec, place: Option<&Place>, ran: &mut Ra
         Ok(folder) => folder,
         Err(e) => return ran.faults.push(setup(e)),
     };
-    ran.folder = Some(folder.path().to_owned());
-    if let Err(e) = write_files(folder.path(), &loaded.folder, spec) {
-        return ran.faults.push(setup(e));
-    }
-    let mut session = match start(loaded, spec, place, folder.path()) {
+    let made = if place.is_local() { Ok(folder.path().to_owned()) } else { open_folder(folder.path()) };
+    let work = match made.and_then(|work| write_files(&work, &loaded.folder, spec).map(|()| work)) {
+        Ok(work) => work,
+        Err(e) => return ran.faults.push(setup(e)),
+    };
+    ran.folder = Some(work.clone());
+    let mut session = match start(loaded, spec, place, &work) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
@@ -182,7 +184,6 @@ fn start(loaded: &Loaded, spec: &Spec, mut place: Place, folder: &Path) -> TestR
     if let Place::Docker(docker) = &mut place
         && let Container::New(_) = docker.container
     {
-        open_to_all(folder).map_err(|e| super::TestError::new(format!("the program's folder: {e}")))?;
         let path = folder.to_str().filter(|path| !path.contains(':'));
         let path = path.ok_or_else(|| super::TestError::new("the program's folder cannot be mounted"))?;
         // By its own name, so that a recording can be scrubbed of it like any other.
@@ -191,9 +192,13 @@ fn start(loaded: &Loaded, spec: &Spec, mut place: Place, folder: &Path) -> TestR
     program.on(place).start()
 }
 
-/// Lets whoever the program is within its container use the folder.
-fn open_to_all(folder: &Path) -> std::io::Result<()> {
-    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))
+/// A folder that whoever the program is within its container can use. On this machine nobody gets at it who does not get
+/// at the one that it lies in.
+fn open_folder(within: &Path) -> std::io::Result<PathBuf> {
+    let folder = within.join("work");
+    fs::create_dir(&folder)?;
+    fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+    Ok(folder)
 }
 
 fn take(session: &mut Session, step: &Step) -> TestResult {

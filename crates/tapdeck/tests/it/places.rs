@@ -228,12 +228,26 @@ assert:
   - {exit: 7}
 "#;
 
+/// One with files of its own, for places that can see them.
+const WITH_FILES: &str = r#"
+program:
+  run: [sh, -c, 'cat note.txt; cd "$HOME"; echo written > new.txt && cat new.txt']
+  files: {note.txt: "a note\n"}
+assert:
+  - {at: "@end", screen: {contains: [a note, written]}}
+  - {exit: 0}
+"#;
+
 /// A scenario, live and recorded; the cassette needs the place no more.
 fn check_tested(spot: &Spot<'_>) {
+    check_scenario(spot, SCENARIO);
+}
+
+fn check_scenario(spot: &Spot<'_>, scenario: &str) {
     let folder = spot.home.path(&spot.name.replace(' ', "-"));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("far.scenario.yaml");
-    std::fs::write(&path, SCENARIO).expect("written");
+    std::fs::write(&path, scenario).expect("written");
     let test = |args: &[&str], place: &[String]| {
         let mut command = spot.home.tapdeck(["test", "--no-skips"]);
         command.args(args).args(place).arg(&path).envs(spot.env.iter().map(|(k, v)| (k, v)));
@@ -255,6 +269,7 @@ fn here() {
     check_flood(&spot);
     check_shared(&spot);
     check_tested(&spot);
+    check_scenario(&Spot { name: "local files", home: &home, args: Vec::new(), env: Vec::new() }, WITH_FILES);
 }
 
 #[test]
@@ -277,6 +292,9 @@ fn check_engine(make: Make) {
     check_flood(&new);
     check_shared(&new);
     check_tested(&new);
+    let args = words("--on docker:tapdeck-test --user 1000");
+    let nobody = Spot { name: "docker user", home: &home, args, env: new.env.clone() };
+    check_scenario(&nobody, WITH_FILES);
     engine.wait_for_containers(0);
 
     // A tapdeck that gets no chance to tidy up leaves nothing behind either.
@@ -441,13 +459,14 @@ fn behind_ssh() {
 }
 
 /// Each row: a machine of the configuration, and what is said when it cannot be reached.
-const WAYS: [(&str, Option<&str>); 6] = [
+const WAYS: [(&str, Option<&str>); 7] = [
     ("jump", None),
     ("jumps", None),
     ("behind-jump", None),
     ("piped", None),
     ("no-such-hop", Some("on the way, 127.0.0.1: port 1 cannot be reached")),
     ("broken-pipe", Some("through \"true\": ")),
+    ("piped;id", Some("is no name that can be put into a command")),
 ];
 
 fn check_ways(home: &Home, server: &Sshd) {
@@ -456,7 +475,7 @@ fn check_ways(home: &Home, server: &Sshd) {
     let config = format!(
         "Host bad-hop\n Port 1\nHost jump\n ProxyJump hop\nHost jumps\n ProxyJump hop,{user}@other-hop:{port}\n\
          Host behind-jump\n ProxyJump jump\nHost piped\n ProxyCommand busybox nc \"%h\" %p\n\
-         Host no-such-hop\n ProxyJump bad-hop\nHost broken-pipe\n ProxyCommand true\nHost *\n Port {port}\n {common}\n",
+         Host no-such-hop\n ProxyJump bad-hop\nHost broken-pipe\n ProxyCommand true\nHost piped;*\n HostName %h\n ProxyCommand nc %h %p\nHost *\n Port {port}\n {common}\n",
         user = server.user(),
     );
     std::fs::write(home.path(".ssh/config"), config).expect("written");

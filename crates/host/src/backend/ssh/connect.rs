@@ -265,6 +265,13 @@ async fn beyond(before: &Handle<Judge>, target: &Target) -> Result<Box<dyn Duple
 
 /// A command that carries the bytes. It is gone with the connection, and whatever it started with it.
 fn piped(command: &str, target: &Target) -> Result<(Leader, Box<dyn Duplex>), String> {
+    // A shell reads the command, and must find no other in a name.
+    let plain = |c: char| c.is_alphanumeric() || "._-:%@+".contains(c);
+    for name in [&target.host, &target.user] {
+        if name.starts_with('-') || !name.chars().all(plain) {
+            return Err(format!("{name:?} is no name that can be put into a command"));
+        }
+    }
     let line = command
         .replace("%%", "\0")
         .replace("%h", &target.host)
