@@ -353,7 +353,7 @@ fn half_a_redraw_is_not_shown() {
     let worst: u64 =
         peek.split("worst ").nth(1).and_then(|w| w.split(' ').next()?.parse().ok()).expect("a time");
     // A machine that sleeps so long over three milliseconds has waited as long as a frame is held; one that is busy may
-    // read a second half late now and then. Shown as they come, more than half of the frames would be torn.
+    // read a second half late now and then. Shown as they come, about half of the frames would be torn.
     if worst < 100_000 {
         assert!(4 * torn < frames, "{torn} of {frames} are torn");
     }
