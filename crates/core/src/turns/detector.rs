@@ -61,6 +61,8 @@ pub(super) struct At {
 pub(super) struct Run {
     pub(super) at: At,
     pub(super) submitted: Place,
+    /// When Enter was last pressed.
+    pub(super) entered: Stamp,
     /// From where on the echo of the last line is looked for.
     pub(super) asked_from: u64,
     /// Output since it was submitted, as far as it is kept.
@@ -283,7 +285,7 @@ impl Detector {
             at(last + quiet);
         }
         if let (Phase::Running(run), Some(within)) = (&self.phase, self.rules.answer_within_ns) {
-            at(run.submitted.at.mono_ns + within);
+            at(run.entered.mono_ns + within);
         }
         if self.rules.by_state && !matches!(self.phase, Phase::Ready(_)) {
             let since = self.at_rest.unwrap_or(self.judgement.since);
@@ -396,6 +398,7 @@ impl Detector {
                 let run = Run {
                     at: prompt.clone(),
                     submitted: Place { byte: self.offset, at },
+                    entered: at,
                     asked_from: self.offset,
                     bytes: Vec::new(),
                     cut: false,
@@ -411,6 +414,7 @@ impl Detector {
                 self.phase = Phase::Running(Box::new(run));
             }
             Phase::Running(run) => {
+                run.entered = at;
                 let asked = std::mem::take(&mut run.continued);
                 if asked {
                     run.asked_from = self.offset;

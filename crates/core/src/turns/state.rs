@@ -13,6 +13,8 @@ use crate::event::Stamp;
 
 /// How much of a question is looked for, and how many rows above the program's frame it is looked for in.
 const ECHO: usize = 16;
+/// How much of its end is looked for in the program's input field; what is shorter must be all that stands there.
+const TAIL: usize = 12;
 const ECHO_ROWS: u64 = 500;
 
 impl Detector {
@@ -36,7 +38,9 @@ impl Detector {
         let rules = Arc::clone(&self.rules);
         // A frame that is always there says nothing before it had time to change.
         let waiting = match &self.phase {
-            Phase::Running(run) if rules.by_state => !self.may_be_over(term, run, now),
+            Phase::Running(run) if rules.by_state => {
+                !self.is_late(run, now) && !self.may_be_over(term, run, now)
+            }
             _ => false,
         };
         let held = screen.judge(&rules);
@@ -128,14 +132,36 @@ impl Detector {
     }
 
     /// Whether an idle screen can mean that what was submitted is over: it was worked on, or has had its time. A program
-    /// that is still starting works too, but not on this: it has not repeated the question yet.
+    /// that is still starting works too, but not on this: it has not repeated the question yet. Nor has one that still
+    /// shows it in its input field taken it, however long ago Enter was pressed.
     fn may_be_over(&self, term: &Term, run: &Run, now: Stamp) -> bool {
-        self.is_late(run, now) || (run.worked && self.is_echoed(term, run))
+        (self.is_late(run, now) && !self.stands(term, run)) || (run.worked && self.is_echoed(term, run))
+    }
+
+    /// Whether what was submitted still stands in the program's input field.
+    pub fn is_standing(&self, term: &Term) -> bool {
+        matches!(&self.phase, Phase::Running(run) if self.rules.by_state && self.stands(term, run))
+    }
+
+    fn stands(&self, term: &Term, run: &Run) -> bool {
+        let Some(frame) = &self.rules.frame else { return false };
+        let asked = squeezed(&run.typed);
+        let mut rows = term.screen().skip(usize::from(self.rules.input_row(term))).map(|line| line.text());
+        let Some(first) = rows.next().filter(|row| frame.is_match(row) && !asked.is_empty()) else {
+            return false;
+        };
+        let beginning = squeezed(&frame.replace(&first, ""));
+        let length = asked.chars().count();
+        if length < TAIL {
+            return beginning == asked;
+        }
+        let tail: String = asked.chars().skip(length - TAIL).collect();
+        let field = rows.fold(beginning, |field, row| field + &squeezed(&row));
+        field.contains(&tail) || self.rules.placeholders(&first) > 0
     }
 
     /// Whether the question stands above the program's own frame.
     fn is_echoed(&self, term: &Term, run: &Run) -> bool {
-        let squeezed = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
         let asked: String =
             squeezed(run.typed.trim().lines().next().unwrap_or("")).chars().take(ECHO).collect();
         let Some(echo) = self.rules.echo.as_ref().filter(|_| !asked.is_empty()) else { return true };
@@ -149,7 +175,7 @@ impl Detector {
     /// Whether a program that gives no sign of work has had its time.
     pub(super) fn is_late(&self, run: &Run, now: Stamp) -> bool {
         let within = self.rules.answer_within_ns;
-        within.is_some_and(|w| now.mono_ns >= run.submitted.at.mono_ns + w)
+        within.is_some_and(|w| now.mono_ns >= run.entered.mono_ns + w)
     }
 
     pub(super) fn nowhere(&self, term: &Term) -> At {
@@ -165,6 +191,10 @@ impl Detector {
             editor: false,
         }
     }
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 fn brief(text: &str) -> String {

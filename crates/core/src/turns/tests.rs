@@ -107,6 +107,56 @@ fn a_guest_that_is_known_before_its_host_has_made_room_is_judged_by_its_own_prom
 }
 
 #[test]
+fn what_stands_in_the_input_field_has_not_been_taken_however_long_ago_it_was_submitted() {
+    let state = |name: &str, state, row: &str| StateText {
+        name: name.into(),
+        state,
+        screen: vec![row.into()],
+        ..StateText::default()
+    };
+    let text = RuleText {
+        name: "agent".into(),
+        by_state: true,
+        settle_ms: Some(300),
+        answer_within_ms: Some(3000),
+        frame: Some("^› ?".into()),
+        echo: Some("^› ".into()),
+        states: vec![
+            state("at work", AgentState::Working, "^working"),
+            state("prompt", AgentState::Idle, "^› ?"),
+        ],
+        ..RuleText::default()
+    };
+    // What is asked, whether it is drawn as a placeholder, and what comes above the prompt once it is taken.
+    let long = "one\r".repeat(400);
+    for (asked, shown) in
+        [("hi", "hi"), ("a question of some length", "a question of some length"), (&long, "[Pasted]")]
+    {
+        let text = RuleText { placeholder: Some(r"\[Pasted\]".into()), ..text.clone() };
+        let mut bench = Bench::new(&text, Limits::default());
+        bench.out(0, "\x1b[?2004h\x1b[10H› ".as_bytes());
+        assert_eq!(bench.turns(1000).len(), 0);
+        assert!(bench.detector.is_ready());
+        bench.type_in(1000, format!("\x1b[200~{asked}\x1b[201~").as_bytes());
+        bench.out(1010, shown.as_bytes());
+        bench.type_in(1200, b"\r");
+        // It hears nothing for a while.
+        assert_eq!(bench.turns(10_000).len(), 0, "{shown}");
+        assert_eq!(bench.detector.judgement().state, AgentState::Idle);
+        assert_eq!(bench.detector.answered(), 0);
+        assert!(!bench.detector.has_taken() && bench.detector.is_standing(&bench.term), "{shown}");
+        // Then it takes it, and answers.
+        bench.out(10_000, format!("\x1b[H\x1b[J› {shown}\r\n\r\nworking\x1b[10H› ").as_bytes());
+        bench.detector.advance(&bench.term, at(10_400));
+        assert!(bench.detector.has_taken() && !bench.detector.is_standing(&bench.term), "{shown}");
+        bench.out(11_000, "\x1b[3H\x1b[Kwell\x1b[10;3H".as_bytes());
+        let turns = bench.turns(12_000);
+        assert_eq!(turns.len(), 1, "{shown}");
+        assert_eq!(turns[0].text, "well\n", "{shown}");
+    }
+}
+
+#[test]
 fn time_alone_ends_nothing_unless_a_rule_says_so() {
     for (quiet_ms, wanted) in [(None, 0), (Some(5000), 1)] {
         let mut bench = Bench::new(&RuleText { quiet_ms, ..prompt(r"^\$ $") }, Limits::default());

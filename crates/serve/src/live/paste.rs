@@ -185,6 +185,12 @@ impl Hub {
                     AgentState::Idle if !late && !look.detector().is_some_and(|d| d.is_ready()) => {
                         return None;
                     }
+                    AgentState::Idle if look.detector().is_some_and(|d| d.is_standing(look.term())) => {
+                        return say(
+                            "stalled",
+                            "what was submitted before stands in its prompt still, and nothing was sent",
+                        );
+                    }
                     // It is known to ask for brackets, and has not come to that.
                     _ if !late && wants_brackets(&look) => return None,
                     _ => {

@@ -256,7 +256,8 @@ fn deliver_all(name: &str) {
     for i in 0..count {
         let end = format!("end of prompt {i}.");
         let times = asked.iter().filter(|a| a.trim_end().ends_with(&end)).count();
-        assert_eq!(times, 1, "prompt {i} reached the model {times} times");
+        let got: Vec<String> = asked.iter().map(|a| format!("{:.60}…", squeezed(a))).collect();
+        assert_eq!(times, 1, "prompt {i} reached the model {times} times: {got:#?}\n{}", agent.picture());
     }
     for (i, got) in asked.iter().enumerate() {
         assert_eq!(squeezed(got), squeezed(&prompt(i)), "prompt {i} as the model got it");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::support::{Home, Seat, TAPDECK, recorded_output, signal};
+use crate::support::{Home, Seat, TAPDECK, eventually, recorded_output, signal};
 
 /// A recording of so many numbered lines on 60×10, one every tenth of a second.
 fn recording(home: &Home, lines: usize) -> PathBuf {
@@ -282,6 +282,8 @@ fn a_live_session_is_watched_typed_to_and_left_running() {
     seat.wait_text("got one");
     seat.send("qe");
     assert_eq!(seat.end().code(), Some(0));
+    // Its host has seen that its end was seen, and goes.
+    eventually("the host to go", || home.run(["peek", "live"]).status.code() == Some(3));
     let gone = Seat::with_size(home.tapdeck(["view", "live"]), 80, 20).end();
     assert_eq!(gone.code(), Some(3), "there is none any more");
 }

@@ -371,7 +371,7 @@ impl App {
 
     pub(super) fn quit(&mut self) -> Do {
         match &self.origin {
-            Origin::Live(live, _) if live.runs() => {
+            Origin::Live(live, _) if live.runs() && !self.leaving => {
                 self.mode = Mode::AskQuit;
                 Do::Nothing
             }
@@ -385,7 +385,10 @@ impl App {
         match key.code {
             KeyCode::Char('e' | 'E') => {
                 live.link_mut().end();
-                Do::Quit
+                // How it ends is still to be seen, and told.
+                self.leaving = true;
+                self.notify("the program is being ended; q leaves before that", Mood::Calm);
+                Do::Nothing
             }
             KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Do::Quit,
             _ => Do::Nothing,

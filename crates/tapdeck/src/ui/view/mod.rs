@@ -213,6 +213,8 @@ pub struct App {
     changed_ns: u64,
     /// A search is to begin once the place is reached.
     wants_search: bool,
+    /// The program is being ended, and the viewer goes with it.
+    leaving: bool,
     dirty: bool,
     now: u64,
 }
@@ -247,9 +249,15 @@ impl App {
             counting: false,
             changed_ns: 0,
             wants_search: false,
+            leaving: false,
             dirty: true,
             now: 0,
         }
+    }
+
+    /// Whether the user left and the program that was to be ended is over.
+    pub fn has_left(&self) -> bool {
+        self.leaving && matches!(&self.origin, Origin::Live(live, _) if !live.runs())
     }
 
     /// Where the terminal comes from.

@@ -64,6 +64,9 @@ pub fn run(
         };
         let now = clock.now().mono_ns;
         app.tick(now)?;
+        if app.has_left() {
+            return Ok(None);
+        }
         let wait = if app.is_half_drawn() { HALF_DRAWN_NS } else { FRAME_NS };
         let may_draw_ns = drawn_ns.map_or(now, |last: u64| last + wait);
         if app.is_dirty() && may_draw_ns <= now {

@@ -528,10 +528,13 @@ fn leaving_a_live_program_is_asked_about() {
     assert!(stage.screen().contains("leave it running"), "{}", stage.screen());
     assert_eq!(stage.send("y"), Do::Quit);
     assert!(!link.0.borrow().ended);
-    assert_eq!(stage.send("qe"), Do::Quit);
-    assert!(link.0.borrow().ended);
+    assert_eq!(stage.send("qe"), Do::Nothing, "how it ends is seen first");
+    assert!(link.0.borrow().ended && !stage.app.has_left());
+    assert!(stage.screen().contains("being ended"), "{}", stage.screen());
+    assert_eq!(stage.send("q"), Do::Quit, "nobody has to wait for that");
     link.0.borrow_mut().news.push_back(News::Ended(Exit::Code(3)));
     stage.settle();
+    assert!(stage.app.has_left());
     assert!(stage.screen().contains("EXIT 3"), "{}", stage.screen());
     assert_eq!(stage.send("q"), Do::Quit, "nothing runs any more");
 }
