@@ -1,7 +1,6 @@
-//! The engine: where it is, and the few of its calls that a session needs. Docker's own and Podman's compatible
+//! The engine: the few of its calls that a session needs. Docker's own and Podman's compatible
 //! socket speak the same.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -37,32 +36,6 @@ impl EngineError {
 }
 
 pub(super) type EngineResult<T> = Result<T, EngineError>;
-
-/// The engine's address: `DOCKER_HOST`, or the first of the usual sockets that is there.
-pub(super) fn endpoint(var: impl Fn(&str) -> Option<String>) -> Result<Endpoint, String> {
-    if let Some(host) = var("DOCKER_HOST").filter(|h| !h.is_empty()) {
-        if let Some(path) = host.strip_prefix("unix://") {
-            return Ok(Endpoint::Unix(path.into()));
-        }
-        let Some(address) = host.strip_prefix("tcp://").or(host.strip_prefix("http://")) else {
-            return Err(format!("DOCKER_HOST is {host}: only unix:// and tcp:// can be reached"));
-        };
-        if var("DOCKER_TLS_VERIFY").is_some_and(|v| !v.is_empty()) {
-            return Err("DOCKER_TLS_VERIFY is set: an engine behind TLS cannot be reached".into());
-        }
-        let address = address.trim_end_matches('/');
-        let port = if address.contains(':') { "" } else { ":2375" };
-        return Ok(Endpoint::Tcp(format!("{address}{port}")));
-    }
-    let own = var("XDG_RUNTIME_DIR").filter(|d| d.starts_with('/')).map(PathBuf::from);
-    let own = own.into_iter().flat_map(|d| [d.join("docker.sock"), d.join("podman/podman.sock")]);
-    let shared = ["/var/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
-    let found = std::iter::once(shared[0].clone()).chain(own).chain([shared[1].clone()]).find(|p| p.exists());
-    found.map(Endpoint::Unix).ok_or_else(|| {
-        "no engine is running here: start Docker or Podman's socket, or say where it is with DOCKER_HOST"
-            .into()
-    })
-}
 
 /// The same for one more call.
 fn again<'a>(called_off: &'a mut Option<CallOff<'_>>) -> Option<CallOff<'a>> {
@@ -185,7 +158,7 @@ impl Engine {
         let said: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
         let message = match said["message"].as_str() {
             Some(message) => message.trim().to_owned(),
-            None => format!("the engine refused with {status}"),
+            None => format!("the engine at {} refused with {status}", self.endpoint),
         };
         Err(EngineError::Refused { status, message })
     }
@@ -252,16 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engine_is_where_the_environment_says() {
-        let with = |pairs: &'static [(&str, &str)]| {
-            endpoint(move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
-        };
-        let unix = Endpoint::Unix("/run/x.sock".into());
-        assert_eq!(with(&[("DOCKER_HOST", "unix:///run/x.sock")]), Ok(unix));
-        assert_eq!(with(&[("DOCKER_HOST", "tcp://h:1")]), Ok(Endpoint::Tcp("h:1".into())));
-        assert_eq!(with(&[("DOCKER_HOST", "tcp://h")]), Ok(Endpoint::Tcp("h:2375".into())));
-        assert!(with(&[("DOCKER_HOST", "ssh://h")]).is_err());
-        assert!(with(&[("DOCKER_HOST", "tcp://h:2376"), ("DOCKER_TLS_VERIFY", "1")]).is_err());
+    fn versions_are_read_and_paths_escaped() {
         assert_eq!(parse_version("1.41"), Some((1, 41)));
         assert_eq!((parse_version(""), parse_version("0.1"), parse_version("1")), (None, None, None));
         assert_eq!(escape("a/b:c d"), "a%2Fb%3Ac%20d");

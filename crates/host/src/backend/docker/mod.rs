@@ -10,6 +10,7 @@ mod frames;
 mod http;
 mod order;
 mod start;
+mod whereabouts;
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;

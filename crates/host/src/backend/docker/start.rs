@@ -12,10 +12,11 @@ use super::super::place::{Container, DockerPlace, Front, Place};
 use super::super::remote::{Drain, Keys, Verdict};
 use super::super::{CommandSpec, SpawnError, TerminalSetup};
 use super::desk::Desk;
-use super::engine::{Engine, EngineError, EngineResult, Watched, endpoint, escape};
+use super::engine::{Engine, EngineError, EngineResult, Watched, escape};
 use super::frames::{Frames, Took};
 use super::http::{HttpError, Socket};
 use super::order::{Held, Hold, exit_of, last_will, remove};
+use super::whereabouts::endpoint;
 use super::{Docker, Tube};
 use crate::clock::Clock;
 
