@@ -37,8 +37,9 @@ pub use outer::{
 };
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
-    CreateError, IfExists, LiveIndex, RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS,
-    append_lines, calendar, can_record, default_path, file_digest, forget_sidecars, sidecar, state_folder,
+    CreateError, IfExists, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
+    SEALED_SIDECARS, append_lines, calendar, can_record, default_path, file_digest, forget_sidecars, sidecar,
+    state_folder,
 };
 pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};

@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 use tapdeck_tape::{Container, Format, ahr};
 
+use super::salvage::{self, Mended};
 use crate::source::timing_names;
 
 /// What to do when the file is there already.
@@ -79,6 +80,9 @@ pub struct RecordingFile {
     beside: Option<Box<RecordingFile>>,
     /// It was shorter than what had been written to it.
     cut: bool,
+    /// The file that this one replaced. Its lock is kept: somebody may have opened it before it was replaced.
+    former: Option<File>,
+    mended: Option<Mended>,
 }
 
 const NATIVE: Container = Container { format: Format::Ahr, zst: false };
@@ -125,6 +129,10 @@ impl RecordingFile {
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| CreateError::Busy(path.to_owned()))?;
+        // What is refused is left exactly as it was.
+        let tail = (!is_new && if_exists == IfExists::Append).then(|| salvage::tail_of(&file));
+        let tail =
+            tail.transpose().map_err(|why| CreateError::CannotAppend { path: path.to_owned(), why })?;
         file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(system)?;
         let mut this = Self {
             file,
@@ -135,6 +143,8 @@ impl RecordingFile {
             container: NATIVE,
             beside: None,
             cut: false,
+            former: None,
+            mended: None,
         };
         if is_new {
             sync_folder(path);
@@ -142,8 +152,8 @@ impl RecordingFile {
             this.file.set_len(0).map_err(system)?;
             // What happened in the recording that was there is not what will happen in this one.
             forget_sidecars(path);
-        } else {
-            this.continue_behind_the_end()?;
+        } else if let Some(tail) = tail {
+            this.continue_behind(&tail).map_err(system)?;
         }
         Ok(this)
     }
@@ -161,6 +171,11 @@ impl RecordingFile {
     /// Bytes of output that the file holds already.
     pub fn start_off(&self) -> u64 {
         self.start_off
+    }
+
+    /// What a torn end cost when the file was continued, if it had one.
+    pub fn mended(&self) -> Option<Mended> {
+        self.mended
     }
 
     /// Length of what is whole.
@@ -220,17 +235,19 @@ impl RecordingFile {
         }
     }
 
-    fn continue_behind_the_end(&mut self) -> Result<(), CreateError> {
-        let system = |why| CreateError::System { path: self.path.clone(), why };
-        let cannot = |why| CreateError::CannotAppend { path: self.path.clone(), why };
-        let tail = ahr::tail(&self.file).map_err(cannot)?;
+    fn continue_behind(&mut self, tail: &ahr::Tail) -> io::Result<()> {
+        if !tail.salvaged.is_empty() {
+            let (file, mended) = salvage::mend(&self.file, &self.path, tail)?;
+            self.former = Some(std::mem::replace(&mut self.file, file));
+            self.mended = Some(mended);
+        }
         self.start_off = tail.next_off;
-        // Nothing is cut off: what follows the last whole block may still be worth something to somebody,
-        // and a reader finds the next block behind it.
-        self.good_len = self.file.metadata().map_err(system)?.len();
+        // Of what else follows the last whole block nothing is cut off: it may still be worth something to
+        // somebody, and a reader finds the next block behind it.
+        self.good_len = self.file.metadata()?.len();
         let mut whole = &self.file;
-        io::Seek::rewind(&mut whole).map_err(system)?;
-        io::copy(&mut whole, &mut self.sha256).map_err(system)?;
+        io::Seek::rewind(&mut whole)?;
+        io::copy(&mut whole, &mut self.sha256)?;
         Ok(())
     }
 }

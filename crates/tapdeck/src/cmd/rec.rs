@@ -282,7 +282,16 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
         (_, true) => IfExists::Overwrite,
         _ => IfExists::Refuse,
     };
-    RecordingFile::open(&path, if_exists).map_err(cannot_create)
+    let file = RecordingFile::open(&path, if_exists).map_err(cannot_create)?;
+    if let Some(mended) = file.mended() {
+        say(format_args!(
+            "{} ended within a block: the {} records that could be read of it are kept, the rest of its {} is gone",
+            path.display(),
+            mended.records,
+            human::bytes(mended.torn_bytes)
+        ));
+    }
+    Ok(file)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]

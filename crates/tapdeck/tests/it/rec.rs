@@ -95,6 +95,60 @@ fn nothing_is_overwritten_unless_told() {
     assert_eq!(recorded_output(&home.path("a.ahr")), b"three\r\n");
 }
 
+/// Going on with a recording that was torn by a crash costs nothing of what could be read of it before.
+#[test]
+fn what_a_torn_end_holds_outlives_an_append() {
+    let home = Home::new();
+    let script = "head -c 90000 /dev/urandom | base64";
+    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "sh", "-c", script]).status.code(), Some(0));
+    let whole = std::fs::read(home.path("a.ahr")).expect("read");
+    for missing in [1, 50, 2_000, whole.len() / 2, whole.len() - 60, whole.len() - 10] {
+        std::fs::write(home.path("a.ahr"), &whole[..whole.len() - missing]).expect("cut");
+        let before = recorded_output(&home.path("a.ahr"));
+        let out = home.run(["rec", "-q", "--append", "a.ahr", "--", "echo", "more"]);
+        assert_eq!(out.status.code(), Some(0), "{missing} bytes missing");
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(said.contains("ended within a block"), !before.is_empty(), "{missing} missing: {said}");
+        let after = recorded_output(&home.path("a.ahr"));
+        let expected = [&before[..], b"more\r\n"].concat();
+        assert!(after == expected, "{missing} missing: {} bytes of {}", after.len(), expected.len());
+        let verified = home.run(["verify", "a.ahr"]).status.code();
+        assert_eq!(verified, Some(i32::from(before.is_empty())), "{missing} missing");
+    }
+    let left = std::fs::read_dir(home.path("")).expect("listed").flatten();
+    let left: Vec<_> =
+        left.map(|f| f.file_name()).filter(|n| n.to_string_lossy().ends_with(".tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn what_is_no_recording_is_not_continued() {
+    let home = Home::new();
+    let cast = "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"x\"]\n";
+    for text in ["buy milk\n", "A", cast, &"x".repeat(100_000)] {
+        std::fs::write(home.path("notes"), text).expect("written");
+        std::fs::set_permissions(home.path("notes"), PermissionsExt::from_mode(0o644)).expect("set");
+        let out = home.run(["rec", "--append", "notes", "--", "touch", "ran"]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        if text == "A" {
+            // The first letter of a block.
+            assert_eq!(out.status.code(), Some(0), "{said}");
+            std::fs::remove_file(home.path("ran")).expect("it ran");
+            std::fs::remove_file(home.path("notes.meta.json")).expect("it was recorded");
+            continue;
+        }
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(said.contains("no .ahr recording"), "{said}");
+        assert_eq!(std::fs::read_to_string(home.path("notes")).expect("read"), text);
+        let mode = std::fs::metadata(home.path("notes")).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        assert!(!home.path("ran").exists() && !home.path("notes.meta.json").exists());
+    }
+    std::fs::write(home.path("empty"), "").expect("written");
+    assert_eq!(home.run(["rec", "-q", "--append", "empty", "--", "echo", "x"]).status.code(), Some(0));
+    assert_eq!(recorded_output(&home.path("empty")), b"x\r\n");
+}
+
 #[test]
 fn what_is_no_file_is_refused() {
     let home = Home::new();
