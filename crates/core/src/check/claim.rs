@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tapdeck_term::Signal;
+use tapdeck_term::{Signal, Size};
 
 use super::condition::{Condition, Fact, Mismatch, Spot, View};
 use super::follow::Follow;
@@ -126,6 +126,27 @@ fn walk(timeline: &Timeline, watches: &mut [Watch<'_>]) {
     }
 }
 
+/// Why a claim can say nothing about this recording: it would hold, or not, whatever the program did.
+fn impossible(claim: &Claim, timeline: &Timeline) -> Option<String> {
+    let (Claim::At(_, condition)
+    | Claim::Eventually(_, condition)
+    | Claim::Never(_, condition)
+    | Claim::Always(_, condition)
+    | Claim::StableFor(_, _, condition)) = claim
+    else {
+        return None;
+    };
+    let sizes = timeline.moments.iter().filter_map(|m| match m.what {
+        What::Resize(size) => Some(size),
+        _ => None,
+    });
+    let largest = sizes.fold(timeline.size, |a, b| Size::new(a.cols.max(b.cols), a.rows.max(b.rows)));
+    // Whatever differs from a text that nobody knows is no proof that it was never there. The others say so themselves,
+    // with what the text would be.
+    let unread = || matches!(claim, Claim::Never(..)).then(|| condition.unread()).flatten();
+    condition.outside(largest).or_else(unread)
+}
+
 /// A claim being judged.
 struct Watch<'a> {
     claim: &'a Claim,
@@ -150,7 +171,7 @@ struct State {
 
 impl<'a> Watch<'a> {
     fn new(claim: &'a Claim, timeline: &Timeline) -> Self {
-        let span = match claim {
+        let span = impossible(claim, timeline).map_or(Ok(()), Err).and_then(|()| match claim {
             Claim::At(point, _) => {
                 let window = Window { from: Some(point.clone()), to: None };
                 let span = window.resolve(timeline);
@@ -161,7 +182,7 @@ impl<'a> Watch<'a> {
             | Claim::Always(window, _)
             | Claim::StableFor(_, window, _)
             | Claim::Trace(window, _) => window.resolve(timeline),
-        };
+        });
         let follow = match (claim, &span) {
             (Claim::Trace(_, trace), Ok(span)) => trace.follows().map(|list| Follow::new(list, *span)),
             _ => None,
@@ -220,6 +241,7 @@ impl<'a> Watch<'a> {
         };
         if let Some((frame, answer)) = &self.last
             && condition.is_of_rows()
+            && frame.size == view.frame.size
             && condition.look.same_rows(frame, view.frame)
         {
             return answer.clone();

@@ -8,7 +8,7 @@ use tapdeck_term::{CursorShape, Size, Term};
 
 use super::frame::Frame;
 use super::look::Look;
-use super::style::StyleFact;
+use super::style::{Cells, StyleFact};
 
 /// A state of the terminal: its picture, and the model where more than the picture is asked for.
 #[derive(Clone, Copy)]
@@ -76,6 +76,13 @@ pub enum Fact {
         text: String,
         /// The file that it is kept in.
         file: Option<String>,
+    },
+    /// The screen is the text of a file that cannot be read, so it holds of nothing.
+    Unread {
+        /// The file.
+        file: String,
+        /// Why it cannot be read.
+        why: String,
     },
     /// Nothing is to be seen.
     Blank,
@@ -190,7 +197,38 @@ impl Mismatch {
 impl Condition {
     /// Checks every fact; the first that does not hold is the answer.
     pub fn check(&self, view: View<'_>) -> Result<(), Mismatch> {
+        self.outside(view.frame.size).map_or(Ok(()), |why| Err(Mismatch::new(why)))?;
         self.facts.iter().try_for_each(|fact| fact.check(&self.look, view))
+    }
+
+    /// What it speaks of that a screen of this size does not have. There nothing is ever to be seen, so that whatever must
+    /// not be there would always hold.
+    pub fn outside(&self, size: Size) -> Option<String> {
+        let region = (self.look.region.top, self.look.region.left);
+        let facts = self.facts.iter().filter_map(|fact| match fact {
+            Fact::Cursor { row, col, .. } => Some((row.unwrap_or(0), col.unwrap_or(0))),
+            Fact::Style(StyleFact { cells: Cells::At(spot), .. }) => {
+                Some((spot.row, spot.col.saturating_add(spot.width.saturating_sub(1))))
+            }
+            _ => None,
+        });
+        let beyond = |what: &str, at: u16| {
+            let Size { cols, rows } = size;
+            format!("{what} {} is outside of the screen, which is {cols}x{rows}", u32::from(at) + 1)
+        };
+        std::iter::once(region).chain(facts).find_map(|(row, col)| match () {
+            () if row >= size.rows => Some(beyond("row", row)),
+            () if col >= size.cols => Some(beyond("column", col)),
+            () => None,
+        })
+    }
+
+    /// Why a text that it wants cannot be known.
+    pub fn unread(&self) -> Option<String> {
+        self.facts.iter().find_map(|fact| match fact {
+            Fact::Unread { file, why } => Some(unread(file, why)),
+            _ => None,
+        })
     }
 
     /// Where on the screen the texts are that the condition speaks of, for reports of what should not be there.
@@ -200,8 +238,10 @@ impl Condition {
 
     /// Whether only the picture's rows matter, so that two frames with the same rows give the same answer.
     pub(crate) fn is_of_rows(&self) -> bool {
-        use Fact::{Blank, Contains, Equals, Lacks, Matches};
-        let of_rows = |f: &Fact| matches!(f, Contains(_) | Lacks(_) | Matches(_) | Equals { .. } | Blank);
+        use Fact::{Blank, Contains, Equals, Lacks, Matches, Unread};
+        let of_rows = |f: &Fact| {
+            matches!(f, Contains(_) | Lacks(_) | Matches(_) | Equals { .. } | Unread { .. } | Blank)
+        };
         self.facts.iter().all(of_rows)
     }
 }
@@ -234,6 +274,11 @@ impl Fact {
                 .then_some(())
                 .ok_or_else(|| Mismatch::new(format!("nothing on the screen matches /{pattern}/"))),
             Self::Equals { text, file } => equals(look, frame, text, file.as_deref()),
+            Self::Unread { file, why } => Err(Mismatch {
+                texts: Some((String::new(), look.text(frame).into_owned())),
+                file: Some(file.clone()),
+                ..Mismatch::new(unread(file, why))
+            }),
             Self::Blank => match look.rows(frame).iter().find(|(_, row)| !row.is_empty()) {
                 None => Ok(()),
                 Some((row, text)) => {
@@ -306,7 +351,7 @@ impl fmt::Display for Fact {
             Self::Contains(text) => write!(f, "contains {text:?}"),
             Self::Lacks(text) => write!(f, "lacks {text:?}"),
             Self::Matches(pattern) => write!(f, "matches /{pattern}/"),
-            Self::Equals { file: Some(file), .. } => write!(f, "equals {file}"),
+            Self::Equals { file: Some(file), .. } | Self::Unread { file, .. } => write!(f, "equals {file}"),
             Self::Equals { .. } => f.write_str("equals a text"),
             Self::Blank => f.write_str("is blank"),
             Self::Cursor { row, col, visible, shape } => {
@@ -351,6 +396,10 @@ pub(crate) fn range(min: Option<u64>, max: Option<u64>) -> String {
         (None, Some(b)) => format!("wanted are at most {b}"),
         (None, None) => "any number will do".to_owned(),
     }
+}
+
+fn unread(file: &str, why: &str) -> String {
+    format!("{file} cannot be read: {why}")
 }
 
 fn found(look: &Look, frame: &Frame, holds: impl Fn(&str) -> bool) -> bool {

@@ -132,6 +132,40 @@ fn stable_counts_the_frame_already_there() {
     }
 }
 
+/// Where no screen is, and where no text is known, nothing can be said to be absent.
+#[test]
+fn what_cannot_be_seen_is_not_absent() {
+    let t = dialogue();
+    let region = |top, left| Region { top, bottom: top, left, right: left };
+    let looking = |region, fact| Condition { look: Look { region, ..Look::default() }, facts: vec![fact] };
+    let style = |row, col, width| {
+        let cells = Cells::At(Spot { row, col, width });
+        Fact::Style(StyleFact { cells, fg: None, bg: None, attrs: Vec::new(), underline: None, link: None })
+    };
+    let cursor = |row| Fact::Cursor { row: Some(row), col: None, visible: None, shape: None };
+    let unread = || Fact::Unread { file: "x.txt".into(), why: "no such file".into() };
+    // It is 20x4 at first and 30x5 in the end.
+    for (condition, at_first, in_the_end) in [
+        (looking(region(4, 0), Fact::Blank), false, true),
+        (looking(region(5, 0), Fact::Blank), false, false),
+        (looking(region(3, 20), Fact::Lacks("x".into())), false, true),
+        (looking(region(3, 30), Fact::Lacks("x".into())), false, false),
+        (looking(Region::ALL, style(3, 17, 3)), true, true),
+        (looking(Region::ALL, style(3, 18, 3)), false, true),
+        (looking(Region::ALL, style(4, 28, 3)), false, false),
+        (looking(Region::ALL, unread()), false, false),
+    ] {
+        check(&t, Claim::At(Point::ms(0), condition.clone()), at_first);
+        check(&t, Claim::At("@end".parse().expect("a point"), condition), in_the_end);
+    }
+    check(&t, Claim::Never(Window::default(), looking(Region::ALL, cursor(5))), false);
+    check(&t, Claim::Never(Window::default(), looking(Region::ALL, cursor(4))), true);
+    check(&t, Claim::Never(Window::default(), looking(Region::ALL, unread())), false);
+    check(&t, Claim::StableFor(100, Window::default(), looking(Region::ALL, unread())), false);
+    let blank = timeline(100, &[(0, out(" "))]);
+    check(&blank, Claim::Always(Window::default(), looking(Region::ALL, unread())), false);
+}
+
 #[test]
 fn states() {
     let t = dialogue();

@@ -102,11 +102,22 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
     let clock = Clock::start();
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let quiet = args.json;
-    let reports = run_all(&files, how, place.as_ref(), jobs, |report| {
+    let mut reports = run_all(&files, how, place.as_ref(), jobs, |report| {
         if !quiet {
             tell(report);
         }
     });
+    let mut updates = Vec::new();
+    if args.update {
+        match update(&reports, args.yes, args.json) {
+            Ok(done) => updates = done,
+            Err(ending) => return ending,
+        }
+        // A text that is right now says nothing about what else is wrong.
+        if updates.iter().any(|u| u.written) {
+            judge_again(&mut reports, !quiet);
+        }
+    }
     let took_ns = clock.now().mono_ns;
     if let Some(path) = &args.junit
         && let Err(e) = write_junit(path, &reports, took_ns)
@@ -115,13 +126,14 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
         return Ending::Code(code::IO);
     }
     if args.json {
-        let value = json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took_ns });
+        let mut value =
+            json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took_ns });
+        if args.update {
+            value["updates"] = updates.iter().map(Update::as_json).collect();
+        }
         print(format_args!("{}\n", human::json(&value)));
     } else {
         sum_up(&reports, took_ns, how);
-    }
-    if args.update {
-        return update(&reports, args.yes);
     }
     let failed = reports.iter().any(|r| match r.outcome {
         Outcome::Failed(_) => true,
@@ -129,6 +141,16 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
         Outcome::Passed => false,
     });
     Ending::Code(if failed { code::FAILED } else { 0 })
+}
+
+/// Judges anew what did not pass before something was changed.
+fn judge_again(reports: &mut [Report], aloud: bool) {
+    for report in reports.iter_mut().filter(|r| matches!(r.outcome, Outcome::Failed(_))) {
+        *report = run_on(&report.path, How::Cassette, None);
+        if aloud {
+            tell(report);
+        }
+    }
 }
 
 /// Runs all scenarios, several at a time; `each` is told in the order of the files.
@@ -280,8 +302,22 @@ fn xml(text: &str) -> String {
     out
 }
 
-/// Shows what would change and, if somebody agrees, changes it.
-fn update(reports: &[Report], yes: bool) -> Ending {
+/// A file that would be different, and whether it is by now.
+struct Update {
+    path: PathBuf,
+    difference: String,
+    written: bool,
+}
+
+impl Update {
+    fn as_json(&self) -> Value {
+        json!({ "path": self.path.to_string_lossy(), "difference": self.difference, "written": self.written })
+    }
+}
+
+/// Shows what would change and, if somebody agrees, changes it. Where the answer is one value of JSON it is kept clear
+/// of that.
+fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>, Ending> {
     // Two checks of one file want one change.
     let mut changes: BTreeMap<&Path, &Change> = BTreeMap::new();
     for change in reports.iter().flat_map(|r| &r.changes) {
@@ -292,42 +328,53 @@ fn update(reports: &[Report], yes: bool) -> Ending {
                 "{}: two checks want different texts in it; nothing was changed",
                 change.path.display()
             ));
-            return Ending::Code(code::FAILED);
+            return Err(Ending::Code(code::FAILED));
         }
     }
+    let aloud = |text: std::fmt::Arguments<'_>| {
+        if json {
+            // With standard error gone as well, there is nobody to tell.
+            let _ = std::io::stderr().write_fmt(text);
+        } else {
+            print(text);
+        }
+    };
     if changes.is_empty() {
-        print(format_args!("nothing to update\n"));
-        let failed = count(reports, |o| matches!(o, Outcome::Failed(_))) > 0;
-        return Ending::Code(if failed { code::FAILED } else { 0 });
+        aloud(format_args!("nothing to update\n"));
     }
     for change in changes.values() {
         let lines: String = change.difference.lines().map(|l| human::printable(l) + "\n").collect();
-        print(format_args!("\n{} would change:\n{lines}", human::printable(&change.path.to_string_lossy())));
+        aloud(format_args!("\n{} would change:\n{lines}", human::printable(&change.path.to_string_lossy())));
     }
-    if !yes && !agreed(changes.len()) {
+    let agreed = !changes.is_empty() && (yes || agreed(changes.len(), aloud));
+    if !agreed && !changes.is_empty() {
         say("nothing was changed");
-        return Ending::Code(code::FAILED);
     }
+    let mut done = Vec::new();
     for change in changes.values() {
-        let written = OutFile::create(&change.path, true).and_then(|mut file| {
-            file.write_all(change.text.as_bytes())?;
-            file.commit()
-        });
-        if let Err(e) = written {
-            say(format_args!("{} cannot be written: {e}", change.path.display()));
-            return Ending::Code(code::IO);
+        if agreed {
+            let written = OutFile::create(&change.path, true).and_then(|mut file| {
+                file.write_all(change.text.as_bytes())?;
+                file.commit()
+            });
+            if let Err(e) = written {
+                say(format_args!("{} cannot be written: {e}", change.path.display()));
+                return Err(Ending::Code(code::IO));
+            }
+            aloud(format_args!("updated {}\n", human::printable(&change.path.to_string_lossy())));
         }
-        print(format_args!("updated {}\n", human::printable(&change.path.to_string_lossy())));
+        let Change { path, difference, .. } = (*change).clone();
+        done.push(Update { path, difference, written: agreed });
     }
-    Ending::Code(0)
+    Ok(done)
 }
 
-fn agreed(files: usize) -> bool {
+fn agreed(files: usize, aloud: impl Fn(std::fmt::Arguments<'_>)) -> bool {
     if !std::io::stdin().is_terminal() {
         say("nobody is there to ask: say --yes to change without asking");
         return false;
     }
-    print(format_args!("\nchange {files} file{}? [y/N] ", if files == 1 { "" } else { "s" }));
+    aloud(format_args!("\nchange {files} file{}? [y/N] ", if files == 1 { "" } else { "s" }));
     let _ = std::io::stdout().flush();
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);

@@ -1,6 +1,7 @@
 //! A scenario with the program itself: it runs in an empty folder with a home of its own and the environment that the
 //! scenario allows, and is driven by the steps. Elsewhere than here it has as much of that as the place can give.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use tapdeck_host::Clock;
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
 use tapdeck_tape::cassette::{
-    Cassette, Closing, Command, ContentDigest, Files, Final, Harness, Manifest, Provenance, ScrubReport,
-    Terminal, Timing, VERSION, names,
+    Cassette, Closing, Command, ContentDigest, Files, Final, Harness, Manifest, Provenance, ReplayMode,
+    ScrubReport, Terminal, Timing, VERSION, names,
 };
 use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, Step, Until, step_mark};
 
-use super::scenario::{Change, Fault, Loaded, Ran, change};
+use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
 use super::session::{Program, Session};
-use super::{TestResult, picture};
+use super::{TestResult, picture, replay};
 
 /// What a program gets when its scenario does not say: enough to start, nothing to leak.
 const ALLOWED: [&str; 1] = ["PATH"];
@@ -255,32 +256,19 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs the program and, when everything holds, keeps the session as the scenario's cassette. `None` when it was kept;
-/// texts that are not stored yet are stored with it.
-pub(super) fn record(loaded: &Loaded, place: Option<&Place>) -> Option<Ran> {
+/// Runs the program and, when everything holds, keeps the session as the scenario's cassette; texts that are not stored
+/// yet are stored with it. `None` when it was kept; a run that fails leaves everything as it was.
+pub(super) fn record(loaded: &Loaded, place: Option<&Place>) -> Option<Report> {
     let mut ran = run(loaded, place);
-    if ran.skipped.is_some() || !ran.faults.is_empty() {
-        return Some(ran);
-    }
-    let made = ran.timeline.as_ref().map(|timeline| make(loaded, timeline, &ran));
-    let files = match made {
-        Some(Ok(files)) => files,
-        Some(Err(fault)) => {
-            ran.faults.push(fault);
-            return Some(ran);
-        }
-        None => return Some(ran),
+    let made = match &ran.timeline {
+        Some(timeline) if ran.skipped.is_none() && ran.faults.is_empty() => make(loaded, timeline, &ran),
+        _ => return Some(judge(loaded, ran)),
     };
-    match keep(loaded, &files) {
-        Ok(true) => None,
-        Ok(false) => {
-            // What does not hold is told about what would have been kept.
-            ran.timeline = Cassette::from_files(&files).ok().map(|c| scenario::timeline(&c));
-            Some(ran)
-        }
+    match made.and_then(|made| keep(loaded, &made)) {
+        Ok(failed) => failed,
         Err(fault) => {
             ran.faults.push(fault);
-            Some(ran)
+            Some(judge(loaded, ran))
         }
     }
 }
@@ -289,45 +277,62 @@ fn wrong(what: impl std::fmt::Display) -> Fault {
     Fault::new("the cassette can be written", what.to_string())
 }
 
+/// The files of a cassette, and what happened before they were scrubbed.
+struct Made {
+    files: Files,
+    unscrubbed: Option<Timeline>,
+}
+
 /// The files of the cassette, without what must not be seen.
-fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Files, Fault> {
+fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> {
     let closing = closing(loaded, ran.place.as_deref()).map_err(wrong)?;
     // A play is as exact as it is written, and holds nothing that its author did not write.
     let Some(folder) = &ran.folder else {
-        return scenario::record(timeline, 1, closing).map_err(wrong);
+        let files = scenario::record(timeline, 1, closing).map_err(wrong)?;
+        return Ok(Made { files, unscrubbed: None });
     };
     let files = scenario::record(timeline, RESOLUTION_MS, closing).map_err(wrong)?;
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
     let own = &loaded.scenario.scrub;
     let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
-    scrub(&cassette, Arc::new(rules), None).map(|(files, _)| files).map_err(wrong)
+    let (files, _) = scrub(&cassette, Arc::new(rules), None).map_err(wrong)?;
+    Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }
 
-/// Puts the cassette in its place if everything holds of it. A session that does not pass is no golden master.
-fn keep(loaded: &Loaded, files: &Files) -> Result<bool, Fault> {
-    let cassette = Cassette::from_files(files).map_err(wrong)?;
-    let claims: Vec<Claim> = loaded.scenario.assertions.iter().map(|a| a.claim.clone()).collect();
-    let verdicts = tapdeck_core::check::evaluate(&scenario::timeline(&cassette), &claims);
-    let failed = claims.iter().zip(verdicts).filter_map(|(claim, verdict)| Some((claim, verdict.err()?)));
-    let new: Option<Vec<Change>> =
-        failed.map(|(claim, failure)| change(loaded, claim, &failure).filter(|c| !c.path.exists())).collect();
-    let Some(new) = new else { return Ok(false) };
+/// Puts the cassette in its place if everything holds of it: a session that does not pass is no golden master. What does
+/// not hold is told about what would have been kept.
+fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
+    let manifest = Cassette::from_files(&made.files).map_err(wrong)?.manifest;
+    let bound = scenario::bind(&loaded.text, &manifest.id, &manifest.content_digest.sha256);
+    let judged = |new: &BTreeMap<PathBuf, String>| {
+        let mut as_kept = Loaded::parse(&loaded.path, &loaded.name, bound.clone(), new)?;
+        // In time it is replayed once it is kept.
+        as_kept.scenario.replay = ReplayMode::Collapsed;
+        let ran = Ran { unscrubbed: made.unscrubbed.clone(), ..replay::of_files(&as_kept, Ok(&made.files)) };
+        Ok(judge(&as_kept, ran))
+    };
+    let mut new = BTreeMap::new();
+    let mut report = judged(&new)?;
+    new.extend(report.changes.drain(..).filter(|c| !c.path.exists()).map(|c| (c.path, c.text)));
+    if !new.is_empty() {
+        report = judged(&new)?;
+    }
+    if !matches!(report.outcome, Outcome::Passed) {
+        return Ok(Some(report));
+    }
     let path = loaded.cassette();
     let commit = |e: CommitError| wrong(format_args!("{}: {e}", path.display()));
     let mut folder = CassetteFolder::create(&path, true).map_err(commit)?;
     for name in names::REQUIRED {
         // Every recording has all of these, empty ones included.
-        folder.append(name, files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
+        folder.append(name, made.files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
     }
     folder.commit().map_err(commit)?;
-    for change in new {
-        fs::write(&change.path, &change.text)
-            .map_err(|e| wrong(format_args!("{}: {e}", change.path.display())))?;
+    new.insert(loaded.path.clone(), bound);
+    for (path, text) in new {
+        fs::write(&path, text).map_err(|e| wrong(format_args!("{}: {e}", path.display())))?;
     }
-    let manifest = cassette.manifest;
-    let text = scenario::bind(&loaded.text, &manifest.id, &manifest.content_digest.sha256);
-    fs::write(&loaded.path, text).map_err(|e| wrong(format_args!("{}: {e}", loaded.path.display())))?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Everything about the cassette but what happened.

@@ -4,7 +4,7 @@
 use tapdeck_core::check::{Claim, Point};
 use tapdeck_host::Clock;
 use tapdeck_tape::cassette::{
-    Cassette, Files, Manifest, ReplayClock, ReplayMode, Schedule, Verdict, verified,
+    Cassette, Files, Manifest, Refusal, ReplayClock, ReplayMode, Schedule, Verdict, verified,
 };
 use tapdeck_tape::scenario::{Action, Scenario, bind, step_mark, timeline};
 
@@ -15,16 +15,19 @@ use super::scenario::{Change, Fault, Loaded, Ran};
 const REBIND: &str = "if that is on purpose, `tapdeck test --update` binds the scenario to it";
 
 pub(super) fn run(loaded: &Loaded) -> Ran {
-    let mut ran = Ran::default();
     let path = loaded.cassette();
     if !path.exists() {
         let message =
             format!("there is no cassette {}: make it with `tapdeck test --record`", path.display());
-        ran.faults.push(Fault::new("the cassette is there", message));
-        return ran;
+        return Ran { faults: vec![Fault::new("the cassette is there", message)], ..Ran::default() };
     }
-    let files = Files::read(&path);
-    let (checks, whole) = verified(files.as_ref());
+    of_files(loaded, Files::read(&path).as_ref())
+}
+
+/// The same from files in memory.
+pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran {
+    let mut ran = Ran::default();
+    let (checks, whole) = verified(files);
     ran.checks += checks.iter().filter(|c| !matches!(c.verdict, Verdict::Skipped(_))).count();
     for check in &checks {
         if let Verdict::Failed(why) = &check.verdict {

@@ -1,5 +1,6 @@
 //! Running scenario files, and telling what came of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -87,6 +88,8 @@ pub struct Change {
     pub difference: String,
 }
 
+const READABLE: &str = "the scenario can be read";
+
 /// A scenario that was read, and where.
 pub(super) struct Loaded {
     pub(super) path: PathBuf,
@@ -97,6 +100,23 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
+    /// Reads the text of a scenario that lies there. Stored texts among `new` are taken from there, others from their files.
+    pub(super) fn parse(
+        path: &Path,
+        name: &str,
+        text: String,
+        new: &BTreeMap<PathBuf, String>,
+    ) -> Result<Self, Fault> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let stored = |file: &str| {
+            let path = folder.join(file);
+            new.get(&path).map_or_else(|| stored_text(&path), |text| Ok(text.clone()))
+        };
+        let scenario = Scenario::parse(&text, &stored)
+            .map_err(|e| Fault { line: Some(e.line), ..Fault::new(READABLE, e.what) })?;
+        Ok(Self { path: path.to_owned(), folder, name: name.to_owned(), text, scenario })
+    }
+
     /// The cassette's folder or archive.
     pub(super) fn cassette(&self) -> PathBuf {
         match &self.scenario.cassette.path {
@@ -110,6 +130,8 @@ impl Loaded {
 #[derive(Default)]
 pub(super) struct Ran {
     pub(super) timeline: Option<Timeline>,
+    /// The same before it was scrubbed, where somebody has seen that.
+    pub(super) unscrubbed: Option<Timeline>,
     /// Claims beside the scenario's own, with their lines.
     pub(super) claims: Vec<(Option<u64>, Claim)>,
     pub(super) faults: Vec<Fault>,
@@ -193,49 +215,60 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>) -> Report {
     let clock = Clock::start();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let short = name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned();
-    let made = match how {
-        How::Record => load(path, &short).map(|loaded| live::record(&loaded, place)),
+    let load = || load(path, &short);
+    let recorded = match how {
+        How::Record => load().map(|loaded| live::record(&loaded, place)),
         _ => Ok(None),
     };
-    let made = match made {
+    let judged = match recorded {
+        Ok(Some(failed)) => Ok(failed),
         // What was kept is judged as anybody else will judge it: from the files.
-        Ok(None) => load(path, &short).map(|loaded| {
+        Ok(None) => load().map(|loaded| {
             let ran = if how == How::Live { live::run(&loaded, place) } else { replay::run(&loaded) };
-            (loaded, ran)
+            judge(&loaded, ran)
         }),
-        Ok(Some(ran)) => load(path, &short).map(|loaded| (loaded, ran)),
         Err(fault) => Err(fault),
     };
-    let mut report = match made {
-        Ok((loaded, ran)) => judge(&loaded, ran),
-        Err(fault) => Report {
-            path: path.to_owned(),
-            name: short,
-            outcome: Outcome::Failed(vec![fault]),
-            checks: 0,
-            nanoseconds: 0,
-            changes: Vec::new(),
-        },
-    };
+    let mut report = judged.unwrap_or_else(|fault| Report {
+        path: path.to_owned(),
+        name: short.clone(),
+        outcome: Outcome::Failed(vec![fault]),
+        checks: 0,
+        nanoseconds: 0,
+        changes: Vec::new(),
+    });
     report.nanoseconds = clock.now().mono_ns;
     report
 }
 
 fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
-    let wrong = |what: String| Fault::new("the scenario can be read", what);
+    let wrong = |what: String| Fault::new(READABLE, what);
     let length = fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
     if length > MAX_FILE {
         return Err(wrong(format!("it is larger than {MAX_FILE} bytes")));
     }
     let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
-    let stored = |file: &str| fs::read_to_string(folder.join(file)).ok();
-    let scenario =
-        Scenario::parse(&text, &stored).map_err(|e| Fault { line: Some(e.line), ..wrong(e.what) })?;
-    Ok(Loaded { path: path.to_owned(), name: name.to_owned(), folder, text, scenario })
+    Loaded::parse(path, name, text, &BTreeMap::new())
 }
 
-fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
+/// A text that a check compares with, or why there is none.
+pub(super) fn stored_text(path: &Path) -> Result<String, String> {
+    let meta = fs::metadata(path).map_err(|e| e.to_string())?;
+    if !meta.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    if meta.len() > MAX_FILE {
+        return Err(format!("it is larger than {MAX_FILE} bytes"));
+    }
+    let bytes = fs::read(path).map_err(|e| e.to_string())?;
+    let wrong = |e: std::string::FromUtf8Error| {
+        format!("it is not UTF-8 from byte {} on", e.utf8_error().valid_up_to() + 1)
+    };
+    String::from_utf8(bytes).map_err(wrong)
+}
+
+/// Judges what a run gave.
+pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
     if let Some(timeline) = ran.timeline.take() {
         let own = loaded.scenario.assertions.iter().map(|a| (Some(a.line), a.name.as_deref(), &a.claim));
         // What is kept beside the events is a fact about a cassette; of a program that has just run there is nothing.
@@ -257,6 +290,11 @@ fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
             {
                 message =
                     format!("{} is not there yet: --update or --record makes it", change.path.display());
+            }
+            let held =
+                |before: &Timeline| evaluate(before, std::slice::from_ref(claim)).iter().all(Result::is_ok);
+            if ran.unscrubbed.as_ref().is_some_and(held) {
+                message.push_str("; it holds of the program itself, but scrubbing masks what it wants");
             }
             ran.changes.extend(change);
             let said = claim.to_string();
@@ -285,14 +323,18 @@ fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
 }
 
 /// What the stored text of a failed claim would have to be.
-pub(super) fn change(loaded: &Loaded, claim: &Claim, failure: &Failure) -> Option<Change> {
+fn change(loaded: &Loaded, claim: &Claim, failure: &Failure) -> Option<Change> {
     let (Claim::At(_, condition) | Claim::Eventually(_, condition) | Claim::Always(_, condition)) = claim
     else {
         return None;
     };
     let (expected, shown) = failure.texts.as_ref()?;
     let file = failure.file.as_ref()?;
-    let stored = condition.facts.iter().any(|f| matches!(f, Fact::Equals { file: Some(f), .. } if f == file));
+    let names = |fact: &Fact| match fact {
+        Fact::Equals { file: Some(name), .. } | Fact::Unread { file: name, .. } => name == file,
+        _ => false,
+    };
+    let stored = condition.facts.iter().any(names);
     stored.then(|| Change {
         path: loaded.folder.join(file),
         text: format!("{shown}\n"),

@@ -23,6 +23,7 @@ use tapdeck_term::keys::{self, KeyPress};
 use super::collect::{Collector, Sent};
 use super::leak::Leftovers;
 use super::picture;
+use super::scenario::stored_text;
 use super::{TestError, TestResult};
 
 /// How long a wait may take when nobody says otherwise.
@@ -333,6 +334,9 @@ impl Session {
     /// # Errors
     /// As [`Session::expect`].
     pub fn expect_within(&mut self, condition: &Condition, limit: Duration) -> TestResult {
+        if let Some(why) = condition.unread() {
+            return Err(self.wrong(why));
+        }
         let deadline = self.deadline(limit);
         loop {
             let frame = self.screen.frame();
@@ -527,8 +531,8 @@ impl Drop for Session {
 }
 
 /// A text that a condition names, from the folder that the test runs in.
-fn stored(file: &str) -> Option<String> {
-    std::fs::read_to_string(file).ok()
+fn stored(file: &str) -> Result<String, String> {
+    stored_text(Path::new(file))
 }
 
 /// How a program ended, in words.

@@ -224,9 +224,52 @@ fn record_then_update() {
     assert_eq!(unasked.status.code(), Some(1), "{}", text(&unasked));
     assert!(text(&unasked).contains("+ hi Ada") && text(&unasked).contains("--yes"), "{}", text(&unasked));
     assert!(fs::read_to_string(&stored).expect("stored").contains("ho"), "nobody agreed");
-    let agreed = test(&home, &["--update", "--yes"], &file);
+    let agreed = test(&home, &["--update", "--yes", "--json"], &file);
     assert!(agreed.status.success(), "{}", text(&agreed));
+    let told: Value = serde_json::from_slice(&agreed.stdout).expect("one value");
+    assert_eq!(
+        (&told["scenarios"][0]["result"], &told["updates"][0]["written"]),
+        (&"passed".into(), &true.into())
+    );
     assert!(test(&home, &[], &file).status.success());
+    // What else is wrong stays wrong.
+    let bound = fs::read_to_string(&file).expect("read");
+    fs::write(&file, bound.replace("{exit: 0}", "{exit: 1}")).expect("written");
+    fs::write(&stored, "another\n").expect("written");
+    let more = test(&home, &["--update", "--yes"], &file);
+    assert_eq!(more.status.code(), Some(1), "{}", text(&more));
+    assert!(text(&more).contains("updated") && text(&more).contains("1 failed"), "{}", text(&more));
+    assert_eq!(fs::read_to_string(&stored).expect("stored"), "name? Ada\nhi Ada\n");
+}
+
+/// A text that cannot be read is not an empty one, whatever the screen shows; one that is missing can be made.
+#[test]
+fn a_stored_text_that_cannot_be_read_is_a_failure() {
+    let home = Home::new();
+    let file = home.path("blank.scenario.yaml");
+    let stored = home.path("blank.txt");
+    fs::write(&file, "program: {run: ['true']}\nassert:\n  - {screen: {file: blank.txt}}\n")
+        .expect("written");
+    fs::create_dir(&stored).expect("a folder");
+    let refused = |args: &[&str], part: &str| {
+        let output = test(&home, args, &file);
+        assert_eq!(output.status.code(), Some(1), "{part}: {}", text(&output));
+        assert!(text(&output).contains(part), "{part}: {}", text(&output));
+    };
+    refused(&["--live"], "blank.txt cannot be read: it is no file");
+    refused(&["--record"], "it is no file");
+    assert!(!home.path("blank.cassette").exists());
+    fs::remove_dir(&stored).expect("removed");
+    fs::write(&stored, b"ab\xff").expect("written");
+    refused(&["--live"], "not UTF-8 from byte 3 on");
+    fs::remove_file(&stored).expect("removed");
+    refused(&["--live"], "blank.txt is not there yet: --update or --record makes it");
+    assert!(test(&home, &["--record"], &file).status.success());
+    assert_eq!(fs::read_to_string(&stored).expect("made"), "\n");
+    fs::remove_file(&stored).expect("removed");
+    refused(&[], "not there yet");
+    assert!(test(&home, &["--update", "--yes"], &file).status.success());
+    assert!(stored.is_file() && test(&home, &[], &file).status.success());
 }
 
 /// A run that fails keeps nothing: half a golden master is none.
@@ -234,13 +277,24 @@ fn record_then_update() {
 fn a_failed_run_is_not_recorded() {
     let home = Home::new();
     let file = home.path("bad.scenario.yaml");
-    let scenario = "program: {run: [sh, -c, 'echo hello; exit 3']}\nsteps:\n  - wait: {exit: true}\nassert:\n  - {exit: 0}\n";
-    fs::write(&file, scenario).expect("written");
-    let output = test(&home, &["--record"], &file);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    assert!(text(&output).contains("ended with code 3"), "{}", text(&output));
-    assert!(!home.path("bad.cassette").exists());
-    assert_eq!(fs::read_to_string(&file).expect("read"), scenario);
+    for (scenario, part) in [
+        (
+            "program: {run: [sh, -c, 'echo hello; exit 3']}\nsteps:\n  - wait: {exit: true}\nassert:\n  - {exit: 0}\n",
+            "ended with code 3",
+        ),
+        // It is there while the program runs, and masked in what would be kept.
+        (
+            "program: {run: [echo, mail ada@example.org]}\nsteps:\n  - expect: {contains: 'ada@example.org'}\nassert:\n  - {screen: {file: bad.txt}}\n  - {exit: 0}\n",
+            "scrubbing masks what it wants",
+        ),
+    ] {
+        fs::write(&file, scenario).expect("written");
+        let output = test(&home, &["--record"], &file);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains(part), "{}", text(&output));
+        assert!(!home.path("bad.cassette").exists() && !home.path("bad.txt").exists());
+        assert_eq!(fs::read_to_string(&file).expect("read"), scenario);
+    }
 }
 
 #[test]

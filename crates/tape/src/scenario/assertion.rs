@@ -9,14 +9,14 @@ use tapdeck_core::check::{
 use super::condition::{self, Common, Said, count, size};
 use super::raw::{self, At};
 use super::timeline::from_json;
-use super::{Assertion, ScenarioError};
+use super::{Assertion, ScenarioError, Stored};
 use crate::base64;
 use crate::cassette::names;
 
 pub(super) fn read(
     raw: At<raw::Assertion>,
     common: &Common,
-    stored: &dyn Fn(&str) -> Option<String>,
+    stored: Stored<'_>,
 ) -> Result<Assertion, ScenarioError> {
     let line = raw.line;
     let at = |what: String| ScenarioError { line, what };

@@ -6,8 +6,8 @@ use tapdeck_core::check::{
 };
 use tapdeck_term::{CursorShape, Size};
 
-use super::ScenarioError;
 use super::raw::{self, At};
+use super::{ScenarioError, Stored};
 
 /// What holds for all conditions of a scenario.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +100,7 @@ pub(super) fn read(
     raw: &raw::Condition,
     line: u64,
     common: &Common,
-    stored: &dyn Fn(&str) -> Option<String>,
+    stored: Stored<'_>,
 ) -> Result<Condition, ScenarioError> {
     let at = |what: String| ScenarioError { line, what };
     let mut masks = common.masks.clone();
@@ -123,7 +123,7 @@ pub(super) fn anything(common: &Common) -> Condition {
     Condition { look, facts: Vec::new() }
 }
 
-fn facts(raw: &raw::Condition, stored: &dyn Fn(&str) -> Option<String>) -> Said<Vec<Fact>> {
+fn facts(raw: &raw::Condition, stored: Stored<'_>) -> Said<Vec<Fact>> {
     let mut facts = Vec::new();
     facts.extend(raw.contains.0.iter().cloned().map(Fact::Contains));
     facts.extend(raw.lacks.0.iter().cloned().map(Fact::Lacks));
@@ -137,7 +137,10 @@ fn facts(raw: &raw::Condition, stored: &dyn Fn(&str) -> Option<String>) -> Said<
         if file.starts_with('/') || file.split('/').any(|part| part == "..") {
             return Err(format!("the file {file:?} must lie beside the scenario"));
         }
-        facts.push(Fact::Equals { text: stored(file).unwrap_or_default(), file: Some(file.clone()) });
+        facts.push(match stored(file) {
+            Ok(text) => Fact::Equals { text, file: Some(file.clone()) },
+            Err(why) => Fact::Unread { file: file.clone(), why },
+        });
     }
     match raw.blank {
         Some(true) => facts.push(Fact::Blank),

@@ -29,6 +29,9 @@ pub const SUFFIX: &str = ".scenario.yaml";
 /// The longest scenario file that is read.
 pub const MAX_FILE: u64 = 4 << 20;
 
+/// Gives the text of a file beside a scenario, or the reason why it cannot be read.
+pub type Stored<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+
 /// A scenario that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
@@ -126,11 +129,11 @@ pub struct Assertion {
 const TIMEOUT_MS: u64 = 20_000;
 
 impl Scenario {
-    /// Reads a scenario. `stored` gives the text of a file beside it, `None` when there is none.
+    /// Reads a scenario. A stored text that cannot be read is a check that fails.
     ///
     /// # Errors
     /// With the line of whatever was not understood.
-    pub fn parse(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Self, ScenarioError> {
+    pub fn parse(text: &str, stored: Stored<'_>) -> Result<Self, ScenarioError> {
         let raw: raw::File = raw::read(text)?;
         let top = |what: String| ScenarioError { line: 1, what };
         let common = condition::Common::new(&raw.normalise, &raw.masks)?;
@@ -188,7 +191,7 @@ impl Scenario {
 ///
 /// # Errors
 /// With the line of whatever was not understood.
-pub fn claim(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Claim, ScenarioError> {
+pub fn claim(text: &str, stored: Stored<'_>) -> Result<Claim, ScenarioError> {
     assertion::read(raw::read(text)?, &condition::Common::default(), stored).map(|a| a.claim)
 }
 
@@ -196,7 +199,7 @@ pub fn claim(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Clai
 ///
 /// # Errors
 /// With the line of whatever was not understood.
-pub fn condition(text: &str, stored: &dyn Fn(&str) -> Option<String>) -> Result<Condition, ScenarioError> {
+pub fn condition(text: &str, stored: Stored<'_>) -> Result<Condition, ScenarioError> {
     let raw: raw::At<raw::Condition> = raw::read(text)?;
     condition::read(&raw.value, raw.line, &condition::Common::default(), stored)
 }

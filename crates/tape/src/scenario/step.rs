@@ -6,11 +6,11 @@ use tapdeck_core::check::{Condition, End, ExitTest, Input, Moment, Pos, Timeline
 use tapdeck_term::Size;
 use tapdeck_term::keys::KeyPress;
 
-use super::ScenarioError;
 use super::assertion::{exit, key_name, signal};
 use super::condition::{self, Common, Said, size};
 use super::raw::{self, At};
 use super::timeline::from_json;
+use super::{ScenarioError, Stored};
 
 /// A step, with where it stands.
 #[derive(Debug, Clone)]
@@ -67,11 +67,7 @@ pub fn step_mark(number: usize) -> String {
     format!("step {number}")
 }
 
-pub(super) fn read(
-    raw: At<raw::Step>,
-    common: &Common,
-    stored: &dyn Fn(&str) -> Option<String>,
-) -> Result<Step, ScenarioError> {
+pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> Result<Step, ScenarioError> {
     let line = raw.line;
     let at = |what: String| ScenarioError { line, what };
     let raw = raw.value;

@@ -6,7 +6,7 @@ use tapdeck_core::check::evaluate;
 use super::*;
 
 fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::parse(text, &|_| None)
+    Scenario::parse(text, &|_| Err("no such file".into()))
 }
 
 const WHOLE: &str = r#"# Everything that a scenario can say.
