@@ -22,6 +22,7 @@ pub mod registry;
 mod shared;
 pub mod signals;
 mod source;
+mod spool;
 mod sys;
 
 pub use ahead::Blocks;
@@ -38,9 +39,10 @@ pub use outer::{
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
-    SEALED_SIDECARS, append_lines, calendar, can_record, default_path, file_digest, forget_sidecars, sidecar,
-    state_folder,
+    SEALED_SIDECARS, append_lines, calendar, can_record, default_path, digest_of, file_digest,
+    forget_sidecars, sidecar, state_folder,
 };
 pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
+pub use spool::is_stream;
 pub use sys::{InheritedSignals, die_by, raise_file_limit};

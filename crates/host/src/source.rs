@@ -12,10 +12,11 @@ use tapdeck_tape::ahr::{AhrEvents, labels_of};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::zst::ZstReader;
-use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, open, snapshots_of};
+use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, cast_version, open, snapshots_of};
 
 use crate::ahead::Blocks;
 use crate::recorder::sidecar;
+use crate::spool::{Way, open_way, reopen, spool};
 
 /// So much of a file tells its format.
 const HEAD: usize = 4096;
@@ -43,6 +44,14 @@ pub enum SourceError {
     /// Neither its content nor its name tells what it is.
     #[error("{}: no recording in any known format: say which with --from", .0.display())]
     Unknown(PathBuf),
+    /// It is not what it seems to be.
+    #[error("{}: {what}", path.display())]
+    Not {
+        /// Which.
+        path: PathBuf,
+        /// What it is instead.
+        what: String,
+    },
     /// A typescript without its timing file.
     #[error("{}: a typescript needs its timing file: give it with --timing", .0.display())]
     NoTiming(PathBuf),
@@ -55,24 +64,34 @@ pub struct Source {
     container: Container,
     timing: Option<PathBuf>,
     len: u64,
+    /// What came through a pipe.
+    spool: Option<Arc<File>>,
 }
 
 impl Source {
-    /// Finds out what a file is. `format` and `timing` overrule what it seems to be.
+    /// Finds out what a file is. `format` and `timing` overrule what it seems to be. `-` is standard input; what
+    /// can be read only once is read to its end first.
     pub fn find(path: &Path, format: Option<Container>, timing: Option<&Path>) -> Result<Self, SourceError> {
         let fail = |why| SourceError::Open { path: path.to_owned(), why };
         if path.is_dir() && is_cassette(path) {
             let files = std::fs::read_dir(path).map_err(fail)?.flatten();
             let len = files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
             let container = Container { format: Format::Cassette, zst: false };
-            return Ok(Self { path: path.to_owned(), container, timing: None, len });
+            return Ok(Self { path: path.to_owned(), container, timing: None, len, spool: None });
         }
-        let mut file = open_file(path).map_err(fail)?;
+        let (mut file, spool) = match open_way(path).map_err(fail)? {
+            Way::File(file) => (file, None),
+            Way::Stream(stream) => {
+                let spool = spool(stream).map_err(fail)?;
+                (reopen(&spool).map_err(fail)?, Some(Arc::new(spool)))
+            }
+        };
+        let shown = shown_name(path);
         let len = file.metadata().map_err(fail)?.len();
         let head = head_of(&mut file).map_err(fail)?;
         let container = match format {
             Some(container) => container,
-            None => detect(path.to_str(), &head).ok_or_else(|| SourceError::Unknown(path.to_owned()))?,
+            None => detect(path.to_str(), &head).ok_or_else(|| unknown(&shown, &head))?,
         };
         let timing = match (container.format, timing) {
             (Format::Typescript, Some(given)) => Some(given.to_owned()),
@@ -82,7 +101,18 @@ impl Source {
             }
             _ => None,
         };
-        Ok(Self { path: path.to_owned(), container, timing, len })
+        Ok(Self { path: shown, container, timing, len, spool })
+    }
+
+    /// The file, opened anew.
+    ///
+    /// # Errors
+    /// When it cannot be opened any more.
+    pub fn file(&self) -> io::Result<File> {
+        match &self.spool {
+            Some(spool) => reopen(spool),
+            None => open_file(&self.path),
+        }
     }
 
     /// Where it is.
@@ -112,13 +142,13 @@ impl Source {
 
     /// Opens it from its start, with a count of the bytes read from disk.
     pub fn open_counted(&self, count: &Arc<AtomicU64>) -> Result<Box<dyn EventReader>, SourceError> {
-        if self.container.format == Format::Cassette {
+        if self.container.format == Format::Cassette && self.spool.is_none() {
             let cassette = Cassette::open(&self.path).map_err(|e| self.read_error(e.into()))?;
             count.store(self.len, Ordering::Relaxed);
             return Ok(Box::new(CassetteReader::new(cassette)));
         }
         let fail = |why| SourceError::Open { path: self.path.clone(), why };
-        let file = open_file(&self.path).map_err(fail)?;
+        let file = self.file().map_err(fail)?;
         let mut beside = Beside::default();
         if self.container.format == Format::Ahr {
             beside.meta = self.meta();
@@ -164,18 +194,22 @@ impl Source {
 }
 
 /// Opens a recording that comes as a stream: its head is looked at and put back.
+///
+/// # Errors
+/// As [`Source::find`] and [`Source::open`].
 pub fn open_stream(
-    mut stream: impl Read + 'static,
+    path: &Path,
     format: Option<Container>,
     timing: Option<&Path>,
     count: &Arc<AtomicU64>,
 ) -> Result<(Container, Box<dyn EventReader>), SourceError> {
-    let name = || PathBuf::from("standard input");
+    let name = || shown_name(path);
     let fail = |why| SourceError::Open { path: name(), why };
+    let (Way::File(mut stream) | Way::Stream(mut stream)) = open_way(path).map_err(fail)?;
     let head = head_of(&mut stream).map_err(fail)?;
     let container = match format {
         Some(container) => container,
-        None => detect(None, &head).ok_or_else(|| SourceError::Unknown(name()))?,
+        None => detect(path.to_str(), &head).ok_or_else(|| unknown(&name(), &head))?,
     };
     let mut beside = Beside::default();
     if container.format == Format::Typescript {
@@ -213,6 +247,30 @@ fn head_of(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
     from.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
+}
+
+/// The name under which a recording is spoken of.
+fn shown_name(path: &Path) -> PathBuf {
+    if path.as_os_str() == "-" { "standard input".into() } else { path.to_owned() }
+}
+
+/// Why nothing is known of a file with this head.
+fn unknown(path: &Path, head: &[u8]) -> SourceError {
+    let named = path.to_str().and_then(Container::of_name);
+    let what = match (head.is_empty(), cast_version(head), named) {
+        (true, ..) => "it is empty".to_owned(),
+        (_, Some(version), _) => {
+            format!("an asciicast of version {version} cannot be read: versions 1 to 3 can")
+        }
+        (_, _, Some(named)) => {
+            format!(
+                "its name says {}, and its content something else: say what it is with --from",
+                named.format
+            )
+        }
+        _ => return SourceError::Unknown(path.to_owned()),
+    };
+    SourceError::Not { path: path.to_owned(), what }
 }
 
 fn detect(name: Option<&str>, head: &[u8]) -> Option<Container> {

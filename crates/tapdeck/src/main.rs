@@ -9,6 +9,7 @@ mod config;
 mod ending;
 mod formats;
 mod hooks;
+mod input;
 mod out_file;
 mod parse;
 mod place;

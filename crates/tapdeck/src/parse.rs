@@ -7,7 +7,7 @@ use tapdeck_core::WinSize;
 
 /// A size such as `120x40`.
 pub(crate) fn size(text: &str) -> Result<WinSize, String> {
-    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40");
+    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40, each up to 10000");
     let (cols, rows) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
     let number = |s: &str| s.parse::<u16>().ok().filter(|n| (1..=10_000).contains(n)).ok_or_else(wrong);
     Ok(WinSize::cells(number(cols)?, number(rows)?))

@@ -147,7 +147,21 @@ fn by_content(head: &[u8]) -> Option<Format> {
 }
 
 /// An asciicast opens with an object that holds its version, after comments.
-fn by_version(mut text: &[u8]) -> Option<Format> {
+fn by_version(text: &[u8]) -> Option<Format> {
+    match version_in(text)? {
+        1 => Some(Format::CastV1),
+        2 => Some(Format::CastV2),
+        3 => Some(Format::CastV3),
+        _ => None,
+    }
+}
+
+/// The version that the first bytes of an asciicast say, whether it can be read or not.
+pub fn cast_version(head: &[u8]) -> Option<u64> {
+    version_in(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start())
+}
+
+fn version_in(mut text: &[u8]) -> Option<u64> {
     while text.starts_with(b"#") {
         text = text[memchr::memchr(b'\n', text)?..].trim_ascii_start();
     }
@@ -156,12 +170,8 @@ fn by_version(mut text: &[u8]) -> Option<Format> {
     }
     let at = memchr::memmem::find(text, b"\"version\"")?;
     let value = text[at + 9..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-    match value.first()? {
-        b'1' => Some(Format::CastV1),
-        b'2' => Some(Format::CastV2),
-        b'3' => Some(Format::CastV3),
-        _ => None,
-    }
+    let digits = value.iter().take_while(|b| b.is_ascii_digit()).count();
+    std::str::from_utf8(&value[..digits]).ok()?.parse().ok()
 }
 
 /// A ttyrec has no signature, but its first record leads to a second or to the end.

@@ -96,7 +96,7 @@ pub(super) struct Native {
 impl Native {
     pub(super) fn open(source: &Source) -> Result<Self, PlayError> {
         let fail = |why| SourceError::Open { path: source.path().to_owned(), why };
-        let file = Arc::new(File::open(source.path()).map_err(fail)?);
+        let file = Arc::new(source.file().map_err(fail)?);
         let reader = reader_at(&file, 0);
         let source = source.clone();
         Ok(Self { source, file, reader, time_ns: 0, last_ts: None, block: None, damages: Once::default() })

@@ -265,8 +265,13 @@ fn not_a_file(kind: fs::FileType) -> Option<&'static str> {
 
 /// SHA-256 of a file, in hexadecimal, as a sidecar states it.
 pub fn file_digest(path: &Path) -> io::Result<String> {
+    digest_of(File::open(path)?)
+}
+
+/// The same of anything that can be read.
+pub fn digest_of(mut from: impl io::Read) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hash)?;
+    io::copy(&mut from, &mut hash)?;
     Ok(hex(hash))
 }
 

@@ -32,7 +32,7 @@ mod seal;
 mod snapshots;
 mod task;
 
-pub use file::{CreateError, IfExists, RecordingFile, file_digest, forget_sidecars, sidecar};
+pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
 pub use live::LiveIndex;
 pub use name::{calendar, default_path, state_folder};
 use other::OtherTask;

@@ -5,11 +5,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tapdeck_host::{Source, SourceError};
-use tapdeck_tape::{Container, Moment, Replay, export};
+use tapdeck_tape::{Moment, Replay, export};
 
 use crate::ending::{Ending, code, output_failed, say};
-use crate::formats;
+use crate::input::{InputArgs, refused};
 use crate::out_file::OutFile;
 
 /// Print the final lines of a recording with its snapshots and markers between them.
@@ -22,7 +21,7 @@ Examples:
   tapdeck branch-points demo.ahr
   tapdeck branch-points --format json demo.ahr | jq '.[] | select(.kind == \"snapshot\")'")]
 pub(crate) struct BranchPointsArgs {
-    /// The recording, in any format
+    /// The recording, in any format; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// How to print them
@@ -34,9 +33,8 @@ pub(crate) struct BranchPointsArgs {
     /// Replace a file that is there
     #[arg(long)]
     overwrite: bool,
-    /// The recording's format, if it cannot be told from its content and name
-    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
-    from: Option<Container>,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 /// A form of the list.
@@ -65,14 +63,14 @@ const ALL_ROWS: usize = 1_000_000;
 
 pub(crate) fn run(args: &BranchPointsArgs) -> Ending {
     let result = match args.output.as_deref().filter(|p| p.as_os_str() != "-") {
-        Some(path) => write_file(&args.file, args.from, args.format, path, args.overwrite),
-        None => {
-            list(&args.file, args.from).and_then(|list| match list.write(args.format, io::stdout().lock()) {
+        Some(path) => write_file(&args.file, &args.input, args.format, path, args.overwrite),
+        None => list(&args.file, &args.input).and_then(|list| {
+            match list.write(args.format, io::stdout().lock()) {
                 Err(tapdeck_tape::Error::Write { source, .. }) => output_failed(&source),
                 Err(e) => Err((e.to_string(), code::IO)),
                 Ok(()) => Ok(()),
-            })
-        }
+            }
+        }),
     };
     match result {
         Ok(()) => Ending::Code(0),
@@ -86,7 +84,7 @@ pub(crate) fn run(args: &BranchPointsArgs) -> Ending {
 /// Writes the list of a recording to a file.
 pub(crate) fn write_file(
     recording: &Path,
-    from: Option<Container>,
+    input: &InputArgs,
     form: Form,
     path: &Path,
     overwrite: bool,
@@ -98,7 +96,7 @@ pub(crate) fn write_file(
         _ => (format!("cannot write {}: {e}", path.display()), code::IO),
     };
     let mut out = OutFile::create(path, overwrite).map_err(cannot)?;
-    let list = list(recording, from)?;
+    let list = list(recording, input)?;
     match list.write(form, &mut out) {
         Err(tapdeck_tape::Error::Write { source, .. }) => Err(cannot(source)),
         Err(e) => Err((e.to_string(), code::IO)),
@@ -111,14 +109,10 @@ struct List {
     moments: Vec<Moment>,
 }
 
-fn list(path: &Path, from: Option<Container>) -> Result<List, (String, i32)> {
-    let wrong = |e: SourceError| {
-        let missing = matches!(&e, SourceError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound);
-        (e.to_string(), if missing { code::NOT_FOUND } else { code::IO })
-    };
-    let source = Source::find(path, from, None).map_err(wrong)?;
-    let mut reader = source.open().map_err(wrong)?;
-    let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| wrong(source.read_error(e)))?;
+fn list(path: &Path, input: &InputArgs) -> Result<List, (String, i32)> {
+    let source = input.find(path)?;
+    let mut reader = source.open().map_err(refused)?;
+    let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| refused(source.read_error(e)))?;
     let mut moments = replay.moments().to_vec();
     moments.extend(source.moments_beside(&moments));
     Ok(List { replay, moments })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::{Source, SourceError, forget_sidecars, open_stream, sidecar};
+use tapdeck_host::{Source, SourceError, forget_sidecars, is_stream, open_stream, sidecar};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
@@ -21,6 +21,7 @@ use super::cassette;
 use crate::ending::{Ending, code, output_failed, print, say};
 use crate::formats::{self, Export, Target, container_name};
 use crate::human;
+use crate::input::refused;
 use crate::out_file::OutFile;
 use crate::progress::Progress;
 
@@ -172,12 +173,8 @@ impl Fail {
 
 impl From<SourceError> for Fail {
     fn from(e: SourceError) -> Self {
-        let code = match &e {
-            SourceError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => code::NOT_FOUND,
-            SourceError::NoTiming(_) => code::USAGE,
-            _ => code::IO,
-        };
-        Self { message: e.to_string(), code }
+        let (message, code) = refused(e);
+        Self { message, code }
     }
 }
 
@@ -194,8 +191,8 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
     let target = args.target()?;
     let count = Arc::<AtomicU64>::default();
     let mut beside = Beside::default();
-    let (from, reader, total) = if args.input.as_os_str() == "-" {
-        let (from, reader) = open_stream(io::stdin(), args.from, args.timing.as_deref(), &count)?;
+    let (from, reader, total) = if is_stream(&args.input) {
+        let (from, reader) = open_stream(&args.input, args.from, args.timing.as_deref(), &count)?;
         (from, reader, 0)
     } else {
         let source = Source::find(&args.input, args.from, args.timing.as_deref())?;
@@ -242,7 +239,7 @@ fn to_cassette(args: &ConvertArgs, from: Container, reader: &mut Watched) -> Res
     if args.to_stdout() {
         return Err(Fail::usage("a cassette is a folder: it cannot go to standard output".into()));
     }
-    if from.format == Format::Cassette && args.input.as_os_str() != "-" {
+    if from.format == Format::Cassette && !is_stream(&args.input) {
         // Its evidence stays the same in either form, and so do its id and digests.
         while reader.next_item().map_err(|e| reading_failed(args, &e))?.is_some() {}
         return cassette::repack(&args.input, &args.output, args.overwrite).map_err(failed);

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tapdeck_host::{Blocks, sidecar};
 use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions, index_blocks};
 
-use super::verify::open;
 use crate::ending::{Ending, code, print, say};
 use crate::human;
+use crate::input::native;
 use crate::out_file::OutFile;
 use crate::progress::Progress;
 
@@ -74,7 +74,8 @@ struct Done {
 }
 
 fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
-    let file = open(recording)?;
+    let source = native(recording, "indexed")?;
+    let file = source.file().map_err(|e| (format!("{}: {e}", recording.display()), code::IO))?;
     let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", recording.display()), code::IO);
     let mut why = "written";
@@ -113,7 +114,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
     if let Some(mut kept) = begun.old {
         bytes = std::io::copy(&mut kept, &mut out).map_err(cannot)?;
     }
-    let mut blocks = Blocks::open(Arc::new(open(recording)?), begun.offset, done);
+    let mut blocks = Blocks::open(Arc::new(source.file().map_err(|e| fail(&e))?), begun.offset, done);
     let built = index_blocks::<Stop>(
         begun.builder,
         || blocks.next_item(),

@@ -11,10 +11,11 @@ use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::{Format, Item, Kind};
 
-use super::verify::{meta, summarise, summary_json};
+use super::verify::{summarise, summary_json};
 use crate::ending::{Ending, code, print, say};
 use crate::formats::container_name;
 use crate::human;
+use crate::input::InputArgs;
 
 /// Say what a recording is: command, size, time, amounts.
 #[derive(Args)]
@@ -23,9 +24,11 @@ Examples:
   tapdeck info demo.ahr
   tapdeck info --json demo.ahr | jq .summary.duration_ns")]
 pub(crate) struct InfoArgs {
-    /// The recordings
+    /// The recordings; `-` for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
     /// Answer in JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -34,21 +37,21 @@ pub(crate) struct InfoArgs {
 pub(crate) fn run(args: &InfoArgs) -> Ending {
     let mut worst = 0;
     for path in &args.files {
-        worst = worst.max(show(path, args.json));
+        worst = worst.max(show(path, &args.input, args.json));
     }
     Ending::Code(worst)
 }
 
 /// Prints what is known of a recording, and returns the exit code.
-pub(crate) fn show(path: &Path, as_json: bool) -> i32 {
-    if let Ok(source) = Source::find(path, None, None)
-        && (source.container().format != Format::Ahr || source.container().zst)
-    {
-        return show_other(&source, as_json);
-    }
-    match summarise(path) {
-        Ok(summary) => {
-            let meta = meta(path);
+pub(crate) fn show(path: &Path, input: &InputArgs, as_json: bool) -> i32 {
+    let found = input.find(path).and_then(|source| {
+        let other = source.container().format != Format::Ahr || source.container().zst;
+        Ok((if other { None } else { Some(summarise(&source)?) }, source))
+    });
+    match found {
+        Ok((None, source)) => show_other(&source, as_json),
+        Ok((Some(summary), source)) => {
+            let (path, meta) = (source.path(), source.meta());
             if as_json {
                 print(format_args!("{}\n", human::json(&to_json(path, &summary, meta.as_ref()))));
             } else {
@@ -164,12 +167,15 @@ fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
         if let Some(title) = &meta.title {
             line("title", human::printable(title));
         }
-        line("command", human::printable(&meta.cmd.join(" ")));
+        if !meta.cmd.is_empty() {
+            line("command", human::printable(&meta.cmd.join(" ")));
+        }
         if let Some(cwd) = &meta.cwd {
             line("folder", human::printable(cwd));
         }
     }
-    if let Some(first) = s.first_ts {
+    // A recording made of one without a start counts from nothing.
+    if let Some(first) = s.first_ts.filter(|first| *first > 0) {
         line("started", human::moment(first));
     }
     line("lasted", human::duration(Duration::from_nanos(s.duration_ns())));

@@ -10,13 +10,14 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_host::backend::Pace;
 use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, Source, SourceError};
-use tapdeck_tape::{Container, Moment, MomentKind};
+use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use self::keys::{Key, keys_of};
 use super::info;
 use crate::ending::{Ending, code, output_failed, say};
-use crate::{formats, human, parse};
+use crate::input::InputArgs;
+use crate::{human, parse};
 
 /// Replay a recording.
 #[derive(Args)]
@@ -37,15 +38,11 @@ Examples:
   tapdeck play --fast --no-colors demo.ahr | less"
 )]
 pub(crate) struct PlayArgs {
-    /// The recording
+    /// The recording; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The recording's format, if it cannot be told from its content and name
-    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
-    from: Option<Container>,
-    /// The timing file of a typescript
-    #[arg(long, value_name = "FILE")]
-    timing: Option<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
     /// So many times as fast
     #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
     speed: f64,
@@ -87,10 +84,10 @@ const TICK: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &PlayArgs) -> Ending {
     if args.print_meta {
-        return Ending::Code(info::show(&args.file, false));
+        return Ending::Code(info::show(&args.file, &args.input, false));
     }
     let scrollback = if args.fast { ALL_ROWS } else { 0 };
-    let player = Source::find(&args.file, args.from, args.timing.as_deref())
+    let player = Source::find(&args.file, args.input.from, args.input.timing.as_deref())
         .map_err(PlayError::from)
         .and_then(|source| Player::of(source, Settings { scrollback, ..Settings::default() }));
     let player = match player {

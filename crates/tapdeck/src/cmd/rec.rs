@@ -22,6 +22,7 @@ use super::{detach, late};
 use crate::ending::{Ending, code, say};
 use crate::formats::{self, container_name};
 use crate::human;
+use crate::input::InputArgs;
 use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
 
 /// Record a session, byte for byte.
@@ -234,8 +235,8 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         }
         if let Some(list) = &args.out_branch_points {
             let form = Form::of_path(list);
-            let written =
-                branch_points::write_file(&report.path, Some(container), form, list, args.overwrite);
+            let input = InputArgs { from: Some(container), timing: None };
+            let written = branch_points::write_file(&report.path, &input, form, list, args.overwrite);
             if let Err((message, code)) = written {
                 say(message);
                 ending = if ending == Ending::Code(0) { Ending::Code(code) } else { ending };

@@ -9,9 +9,10 @@ use tapdeck_host::{forget_sidecars, sidecar};
 use tapdeck_tape::ahr::{Damage, Repair};
 use tapdeck_tape::meta::Meta;
 
-use super::verify::{damage_json, damage_text, meta, open};
+use super::verify::{damage_json, damage_text};
 use crate::ending::{Ending, code, print, say};
 use crate::human;
+use crate::input::native;
 use crate::out_file::OutFile;
 
 /// Write a clean copy of a damaged recording, and say what is lost.
@@ -76,7 +77,8 @@ struct Done {
 
 fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", args.file.display()), code::IO);
-    let file = open(&args.file)?;
+    let source = native(&args.file, "repaired; see tapdeck convert --partial")?;
+    let file = source.file().map_err(|e| fail(&e))?;
     // Evidence is not replaced by its repair, not even when asked.
     if std::fs::canonicalize(&args.output)
         .is_ok_and(|out| std::fs::canonicalize(&args.file).is_ok_and(|i| i == out))
@@ -87,7 +89,7 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
     let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| cannot_write(path, &e));
     let mut out = create(&args.output)?;
     let meta_path = sidecar(&args.output, "meta.json");
-    let old_meta = meta(&args.file);
+    let old_meta = source.meta();
     let meta_file = old_meta.as_ref().map(|_| create(&meta_path)).transpose()?;
     let mut sidecars = Vec::new();
     for suffix in ["events.jsonl", "snapshots.jsonl"] {

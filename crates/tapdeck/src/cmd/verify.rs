@@ -14,6 +14,7 @@ use tapdeck_tape::{Format, Item, Kind};
 
 use crate::ending::{Ending, code, print, say};
 use crate::human;
+use crate::input::InputArgs;
 
 /// Check that a recording is whole, and say exactly what is lost where it is not.
 #[derive(Args)]
@@ -29,9 +30,11 @@ Examples:
   tapdeck verify --key seal.key demo.ahr
   tapdeck verify --json *.ahr")]
 pub(crate) struct VerifyArgs {
-    /// The recordings
+    /// The recordings; `-` for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
     /// The key that the recordings were sealed with
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Ending {
             worst = worst.max(super::cassette::check_one(path, args.json, false));
             continue;
         }
-        let code = match check(path, key.as_ref(), args.json) {
+        let code = match check(path, &args.input, key.as_ref(), args.json) {
             Ok(whole) => {
                 if whole {
                     0
@@ -80,17 +83,21 @@ pub(crate) fn run(args: &VerifyArgs) -> Ending {
 }
 
 /// Checks one recording, prints what was found, and says whether all is well.
-fn check(path: &Path, key: Option<&SealKey>, as_json: bool) -> Result<bool, (String, i32)> {
-    open(path)?;
-    if let Ok(source) = Source::find(path, None, None)
-        && (source.container().format != Format::Ahr || source.container().zst)
-    {
+fn check(
+    path: &Path,
+    input: &InputArgs,
+    key: Option<&SealKey>,
+    as_json: bool,
+) -> Result<bool, (String, i32)> {
+    let source = input.judge(path)?;
+    if source.container().format != Format::Ahr || source.container().zst {
         return check_other(&source, as_json);
     }
-    let summary = summarise(path)?;
-    let digest = check_digest(path);
-    let sealed = key.map(|key| check_seal(path, key)).transpose()?;
-    let seal_is_there = meta(path).is_some_and(|m| m.seal.is_some());
+    let path = source.path();
+    let summary = summarise(&source)?;
+    let digest = check_digest(&source);
+    let sealed = key.map(|key| check_seal(&source, key)).transpose()?;
+    let seal_is_there = source.meta().is_some_and(|m| m.seal.is_some());
     if as_json {
         print(format_args!(
             "{}\n",
@@ -171,9 +178,10 @@ pub(crate) fn read_key(path: &Path) -> Result<SealKey, (String, i32)> {
     Ok(SealKey::new(&secret))
 }
 
-fn check_seal(path: &Path, key: &SealKey) -> Result<SealReport, (String, i32)> {
+fn check_seal(source: &Source, key: &SealKey) -> Result<SealReport, (String, i32)> {
+    let path = source.path();
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", path.display()), code::IO);
-    let Some(meta) = meta(path) else {
+    let Some(meta) = source.meta() else {
         return Err((
             format!("{}: no meta.json beside it, so no seal to check", path.display()),
             code::FAILED,
@@ -185,7 +193,7 @@ fn check_seal(path: &Path, key: &SealKey) -> Result<SealReport, (String, i32)> {
         .filter_map(|name| Some((*name, std::fs::read(sidecar(path, name)).ok()?)))
         .collect();
     let sidecars: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
-    let recording = BufReader::with_capacity(1 << 16, open(path)?);
+    let recording = BufReader::with_capacity(1 << 16, source.file().map_err(|e| fail(&e))?);
     seal::verify(recording, &meta, lines, &sidecars, key).map_err(|e| fail(&e))
 }
 
@@ -213,10 +221,11 @@ fn printable(path: &Path) -> String {
 }
 
 /// Reads a whole recording; an error comes with its exit code.
-pub(crate) fn summarise(path: &Path) -> Result<Summary, (String, i32)> {
-    let file = open(path)?;
-    let summary = Summary::of(std::io::BufReader::with_capacity(1 << 16, file))
-        .map_err(|e| (format!("{}: {e}", path.display()), code::IO))?;
+pub(crate) fn summarise(source: &Source) -> Result<Summary, (String, i32)> {
+    let path = source.path();
+    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", path.display()), code::IO);
+    let file = source.file().map_err(|e| fail(&e))?;
+    let summary = Summary::of(BufReader::with_capacity(1 << 16, file)).map_err(|e| fail(&e))?;
     if summary.blocks == 0 {
         return Err((format!("{}: no recording: not one whole block in it", path.display()), code::FAILED));
     }
@@ -253,9 +262,9 @@ enum Digest {
     Unknown,
 }
 
-fn check_digest(path: &Path) -> Digest {
-    let Some(expected) = meta(path).and_then(|m| m.sha256) else { return Digest::Unknown };
-    match tapdeck_host::file_digest(path) {
+fn check_digest(source: &Source) -> Digest {
+    let Some(expected) = source.meta().and_then(|m| m.sha256) else { return Digest::Unknown };
+    match source.file().and_then(tapdeck_host::digest_of) {
         Ok(found) if found == expected => Digest::Matches,
         Ok(_) => Digest::Differs,
         Err(_) => Digest::Unknown,

@@ -106,6 +106,91 @@ fn streams_in_and_out() {
     }
 }
 
+/// What can be read only once is read as a file is, by everybody who reads recordings.
+#[test]
+fn a_pipe_is_as_good_as_a_file() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    let shell = |script: &str| {
+        let mut command = home.command("bash");
+        command.args(["-c", script]).env("T", env!("CARGO_BIN_EXE_tapdeck"));
+        command.output().expect("bash runs")
+    };
+    for name in ["a.ahr", "a.ttyrec", "a.cast.zst"] {
+        if name != "a.ahr" {
+            convert(&home, &["a.ahr", "-o", name]);
+        }
+        for what in
+            ["play --fast", "branch-points --format csv", "convert -q --to txt -o -", "verify", "info"]
+        {
+            let file = shell(&format!("$T {what} {name}"));
+            assert_eq!(file.status.code(), Some(0), "{what} {name}");
+            let ways = [
+                format!("$T {what} <(cat {name})"),
+                format!("cat {name} | $T {what} -"),
+                format!("mkfifo p; cat {name} > p & $T {what} p; e=$?; rm p; exit $e"),
+            ];
+            for way in ways {
+                let piped = shell(&way);
+                let (want, got) =
+                    (String::from_utf8_lossy(&file.stdout), String::from_utf8_lossy(&piped.stdout));
+                assert_eq!(piped.status.code(), Some(0), "{way}: {}", String::from_utf8_lossy(&piped.stderr));
+                let same = match what {
+                    // They begin with the name, and a file has more to tell beside it.
+                    "verify" => want.split_once(": ").map(|w| w.1) == got.split_once(": ").map(|g| g.1),
+                    "info" => {
+                        let output = |text: &str| {
+                            let mut lines = text.lines().map(str::trim);
+                            lines.find(|l| l.starts_with("output")).map(str::to_owned)
+                        };
+                        output(&want).is_some() && output(&want) == output(&got)
+                    }
+                    _ => want == got && !want.is_empty(),
+                };
+                assert!(same, "{way}: {got}");
+            }
+        }
+    }
+}
+
+/// Why a file is not read is said as it is.
+#[test]
+fn what_is_no_recording_is_called_what_it_is() {
+    let home = Home::new();
+    record(&home, "a.ahr");
+    convert(&home, &["a.ahr", "-o", "a.cast"]);
+    convert(&home, &["a.ahr", "-o", "a.typescript", "--out-timing", "elsewhere"]);
+    std::fs::write(home.path("empty.cast"), "").expect("written");
+    std::fs::write(home.path("empty.ttyrec"), "").expect("written");
+    std::fs::write(home.path("four.cast"), "{\"version\": 4}\n").expect("written");
+    std::fs::write(home.path("text.3a"), "hello\n").expect("written");
+    for (args, code, word) in [
+        (&["verify", "empty.cast"][..], 1, "it is empty"),
+        (&["verify", "empty.ttyrec"], 1, "it is empty"),
+        (&["info", "four.cast"], 4, "version 4"),
+        (&["verify", "four.cast"], 1, "version 4"),
+        (&["verify", "text.3a"], 1, "its name says 3a"),
+        (&["verify", "a.typescript"], 2, "--timing"),
+        (&["index", "a.cast"], 1, "only an .ahr can be indexed"),
+        (&["repair", "a.cast", "-o", "b.cast"], 1, "only an .ahr can be repaired"),
+        (&["run", "--window-size", "65535x65535", "--", "true"], 2, "10000"),
+    ] {
+        let out = home.run(args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(word), "{args:?}: {said}");
+    }
+    for what in ["info", "verify", "branch-points"] {
+        let out = home.run([what, "--timing", "elsewhere", "a.typescript"]);
+        assert_eq!(out.status.code(), Some(0), "{what}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+    // A recording made of one that says neither.
+    std::fs::write(home.path("c.raw"), "hello").expect("written");
+    convert(&home, &["c.raw", "-o", "c.ahr"]);
+    let info = String::from_utf8(home.run(["info", "c.ahr"]).stdout).expect("text");
+    assert!(!info.contains("1970") && !info.contains("command"), "{info}");
+}
+
 #[test]
 fn nothing_is_overwritten_and_nothing_half_written_is_left() {
     let home = Home::new();
