@@ -1,6 +1,8 @@
 //! Scrubbing of recordings: one of any format is read to find what must not be seen, and read again to be copied without
 //! it. Times, chunks, offsets and sequences stay; so does the shape of every frame.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tapdeck_core::scrub::{Report, ScrubStream, Scrubber};
@@ -137,6 +139,7 @@ pub fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
     for (name, value) in &mut header.env {
         *value = with_name(name, value, scrubber);
     }
+    header.env = clean_names(std::mem::take(&mut header.env), scrubber).collect();
     scrub_map(&mut header.extra, scrubber);
     header
 }
@@ -190,14 +193,41 @@ pub fn scrub_json(value: &mut Value, scrubber: &mut Scrubber) {
     }
 }
 
-/// Scrubs every text of an object.
+/// Scrubs every text of an object, and its names.
 pub fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
-    for (name, value) in map {
+    for (name, value) in map.iter_mut() {
         match value {
             Value::String(text) => *text = with_name(name, text, scrubber),
             other => scrub_json(other, scrubber),
         }
     }
+    *map = clean_names(std::mem::take(map), scrubber).collect();
+}
+
+/// The same entries with their names scrubbed. Names that hold nothing keep theirs, and of several that are masked alike
+/// none takes another's place.
+fn clean_names<V>(
+    entries: impl IntoIterator<Item = (String, V)>,
+    scrubber: &mut Scrubber,
+) -> impl Iterator<Item = (String, V)> {
+    let mut entries: Vec<(bool, String, V)> = entries
+        .into_iter()
+        .map(|(name, value)| {
+            let clean = scrubber.text(&name);
+            (clean != name, clean, value)
+        })
+        .collect();
+    let mut taken: HashSet<String> = entries.iter().filter(|e| !e.0).map(|e| e.1.clone()).collect();
+    for (_, name, _) in entries.iter_mut().filter(|e| e.0) {
+        let mut free = name.clone();
+        let mut n = 1;
+        while !taken.insert(free.clone()) {
+            n += 1;
+            free = format!("{name}-{n}");
+        }
+        *name = free;
+    }
+    entries.into_iter().map(|(_, name, value)| (name, value))
 }
 
 /// A text that goes under a name, which may be what gives it away.
@@ -233,4 +263,37 @@ pub fn report_json(report: &Report) -> Value {
         "unseen_payloads": report.unseen_payloads,
         "residue": report.residue,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tapdeck_core::scrub::Rules;
+
+    use super::*;
+
+    /// A name may be what must not be seen. No entry is lost over that, and no other name is touched.
+    #[test]
+    fn names_of_objects_are_scrubbed() {
+        let rules = Rules::of_packs(&["secrets"]).and_then(|list| Rules::new(list, Vec::new()));
+        let mut scrubber = Scrubber::new(Arc::new(rules.expect("rules")), Size::default());
+        let keys = ["Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4", "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV5"]
+            .map(|tail| format!("sk-ant-api03-{tail}"));
+        let mut value = json!({"uses": {}, "list": [{"name": "ada", "password": "hunter2hunter2"}]});
+        for key in &keys {
+            value["uses"][key] = 1.into();
+            value["list"][0][key] = "text".into();
+        }
+        scrub_json(&mut value, &mut scrubber);
+        let text = value.to_string();
+        assert!(!text.contains("Zm9v") && !text.contains("hunter2"), "{text}");
+        let names = |v: &Value| v.as_object().expect("an object").len();
+        assert_eq!((names(&value["uses"]), names(&value["list"][0])), (2, 4), "{text}");
+        assert_eq!(value["list"][0]["name"], "ada");
+        let mut header = Header::default();
+        header.env.extend(keys.map(|key| (key, String::new())));
+        let header = scrub_header(&header, &mut scrubber);
+        assert!(header.env.len() == 2 && !header.env.keys().any(|k| k.contains("Zm9v")), "{header:?}");
+    }
 }
