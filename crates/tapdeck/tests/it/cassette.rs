@@ -300,6 +300,18 @@ fn one_byte_fails_the_right_check_with_a_message() {
     assert!(output.status.success(), "{}", said(&output));
     let output = home.run(["verify", "c"]);
     assert!(output.status.success(), "{}", said(&output));
+    // What was done to the rest is not made right by that.
+    for (file, from, to) in [
+        ("final.json", "\"code\": 0", "\"code\": 1"),
+        ("manifest.json", "\"version\": \"1\"", "\"version\": \"0\""),
+    ] {
+        let path = home.path("c").join(file);
+        let text = fs::read_to_string(&path).expect("read").replace(from, to);
+        fs::write(&path, text).expect("written");
+    }
+    let output = home.run(["cassette", "frames", "--write", "c"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("final.json was changed"), "{}", said(&output));
 }
 
 #[test]

@@ -170,6 +170,68 @@ fn one_change_fails_one_check() {
     }
 }
 
+/// Deriving frames anew repairs what is derived, and makes nothing else whole that was not.
+#[test]
+fn frames_are_not_derived_for_evidence_that_was_changed() {
+    let whole = sample();
+    let again = |files: &Files| reframed(&Cassette::from_files(files).unwrap(), files);
+    let last = Cassette::from_files(&whole).unwrap().outcome.final_text.unwrap();
+    for (file, from, to, refused) in [
+        ("frames.jsonl", "hello", "hallo", None),
+        ("manifest.json", "\"version\": \"1\"", "\"version\": \"0\"", None),
+        ("final.json", &serde_json::to_string(&last).unwrap()[..], "\"x\"", None),
+        ("final.json", "\"code\": 0", "\"code\": 1", Some("final.json was changed")),
+        ("manifest.json", "\"sh\"", "\"vi\"", Some("manifest.json was changed")),
+        ("manifest.json", "0190f3a2-7c1e", "0190f3a2-7c1f", Some("the id 0190f3a2-7c1f")),
+        ("input.jsonl", "bHMN", "bHNN", Some("input.jsonl was changed")),
+        ("scrub-report.json", "not_scrubbed", "scrubbed", Some("scrub-report.json was changed")),
+    ] {
+        let mut files = whole.clone();
+        edit(&mut files, file, from, to);
+        match (again(&files), refused) {
+            (Ok(new), None) => {
+                let mut made = Files::default();
+                new.into_iter().for_each(|(name, bytes)| made.put(name, bytes));
+                assert_eq!(made, whole, "{file}: {to}");
+            }
+            (Err(why), Some(part)) => assert!(why.contains(part), "{why}"),
+            (answer, _) => panic!("{file}: {to}: {answer:?}"),
+        }
+    }
+}
+
+/// Without its binding a cassette of ours was changed, and one of another recorder is not guarded.
+#[test]
+fn a_cassette_without_a_binding_is_not_said_to_be_bound() {
+    for (recorder, everything) in [("tapdeck 0.1.0", false), ("tapdeck 0.1.0", true), ("another", true)] {
+        let mut closing = closing();
+        closing.manifest.provenance.recorder_version = recorder.into();
+        let mut files = Recording::new(5, 20, 100).finish_in_memory(0, closing).unwrap();
+        let mut manifest = Cassette::from_files(&files).unwrap().manifest;
+        manifest.content_digest.binding = None;
+        if everything {
+            manifest.content_digest.files.clear();
+        }
+        files.put(names::MANIFEST, manifest.to_bytes());
+        let (checks, cassette) = verified(Ok(&files));
+        let verdict = &checks.iter().find(|c| c.name == "binding").unwrap().verdict;
+        let again = reframed(&Cassette::from_files(&files).unwrap(), &files);
+        if recorder == "another" {
+            assert!(
+                matches!(verdict, Verdict::Skipped(why) if why.starts_with("not guarded")),
+                "{verdict:?}"
+            );
+            let new = again.unwrap();
+            let (_, bytes) = new.iter().find(|(name, _)| *name == names::MANIFEST).unwrap();
+            let digest = Manifest::from_bytes(bytes).unwrap().content_digest;
+            assert!(cassette.is_some() && digest.binding.is_none() && digest.files.is_empty());
+        } else {
+            assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+            assert!(cassette.is_none() && again.is_err());
+        }
+    }
+}
+
 #[test]
 fn a_byte_of_output_is_missed() {
     for at in [0, 10, 20, 30] {

@@ -69,6 +69,12 @@ impl Checks {
         passed
     }
 
+    fn skip(&mut self, name: &str, why: String) {
+        if let Some(check) = self.list.iter_mut().find(|c| c.name == name) {
+            check.verdict = Verdict::Skipped(why);
+        }
+    }
+
     fn result(&mut self, name: &str, result: Result<(), Refusal>) -> bool {
         self.set(name, result.err().map(|e| e.to_string()).into_iter().collect())
     }
@@ -130,7 +136,18 @@ pub fn verified(files: Result<&Files, &Refusal>) -> (Vec<Check>, Option<Cassette
     if !(time && terminal && frames && last) {
         return (checks.because("another check"), None);
     }
-    let bound = files.is_ok_and(|files| checks.set("binding", binding_faults(&cassette, files)));
+    let mut faults =
+        files.map_or_else(|_| Vec::new(), |files| binding_faults(&cassette, files, |_, _| false));
+    match unbound(&cassette) {
+        // The format does not ask it of others.
+        Some(why) if faults.is_empty() && !made_here(&cassette) => {
+            checks.skip("binding", format!("not guarded: {why}"));
+            return (checks.list, Some(cassette));
+        }
+        Some(why) => faults.push(why),
+        None => {}
+    }
+    let bound = checks.set("binding", faults);
     (checks.list, bound.then_some(cassette))
 }
 
@@ -184,8 +201,12 @@ pub fn derive_frames(cassette: &Cassette) -> (Vec<Frame>, Model) {
     (frames, model)
 }
 
-/// The files of a cassette with frames of this program's emulator, and bound anew. Everything else is as it was.
-pub fn reframed(cassette: &Cassette, files: &Files) -> Vec<(&'static str, Bytes)> {
+/// The files of a cassette with frames of this program's emulator, bound anew where it was bound. Everything else is as
+/// it was.
+///
+/// # Errors
+/// With what was changed after the cassette was committed: binding that anew would make it evidence.
+pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str, Bytes)>, String> {
     let (frames, model) = derive_frames(cassette);
     let mut lines = Vec::new();
     for frame in &frames {
@@ -196,24 +217,45 @@ pub fn reframed(cassette: &Cassette, files: &Files) -> Vec<(&'static str, Bytes)
     outcome.final_text = Some(final_text(&model));
     let mut manifest = cassette.manifest.clone();
     manifest.terminal.emulator = Emulator::ours();
+    let outcome: Bytes = pretty(&outcome).into();
+    let mut faults = binding_faults(cassette, files, |name, want| match name {
+        // What is derived may be anything before: it is not kept.
+        names::FRAMES => true,
+        names::FINAL => want == digest_hex(&outcome),
+        names::MANIFEST => want == manifest.own_digest(),
+        _ => false,
+    });
+    faults.extend(unbound(cassette).filter(|_| made_here(cassette)));
+    if !faults.is_empty() {
+        return Err(format!("{}; its frames are left as they are", faults.join("; ")));
+    }
+    let digest = &mut manifest.content_digest;
+    let bound = digest.binding.is_some();
     let mut out: Vec<(&'static str, Bytes)> = Vec::new();
     for name in names::REQUIRED.into_iter().chain(names::OPTIONAL).filter(|n| *n != names::MANIFEST) {
         let bytes = match name {
             names::FRAMES => std::mem::take(&mut lines).into(),
-            names::FINAL => pretty(&outcome).into(),
+            names::FINAL => outcome.clone(),
             name => match files.get(name) {
                 Some(bytes) => bytes.clone(),
                 None => continue,
             },
         };
-        if name != names::RAW {
-            manifest.content_digest.files.insert(name.into(), digest_hex(&bytes).into());
+        if let Some(kept) = digest.files.get_mut(name) {
+            *kept = digest_hex(&bytes).into();
         }
         out.push((name, bytes));
     }
-    manifest.bind();
+    // What was not guarded before is not by being copied.
+    if manifest.content_digest.files.contains_key(names::MANIFEST) {
+        let own = manifest.own_digest();
+        manifest.content_digest.files.insert(names::MANIFEST.into(), own.into());
+    }
+    if bound {
+        manifest.content_digest.binding = Some(manifest.binding());
+    }
     out.push((names::MANIFEST, manifest.to_bytes().into()));
-    out
+    Ok(out)
 }
 
 fn frame_faults(stored: &[Frame], derived: &[Frame]) -> Vec<String> {
@@ -249,19 +291,36 @@ fn final_faults(cassette: &Cassette, model: &Model) -> Vec<String> {
     faults
 }
 
-fn binding_faults(cassette: &Cassette, files: &Files) -> Vec<String> {
+/// Whether this program's recorder made it, which binds whatever it makes.
+fn made_here(cassette: &Cassette) -> bool {
+    cassette.manifest.provenance.recorder_version.starts_with("tapdeck")
+}
+
+/// What is not guarded, if that is so.
+fn unbound(cassette: &Cassette) -> Option<String> {
+    let missing = cassette.manifest.content_digest.binding.is_none();
+    missing.then(|| {
+        "manifest.json has no content_digest.binding: nothing guards the id and the files beside output.raw"
+            .to_owned()
+    })
+}
+
+/// What is not as it was committed. A digest that does not fit is passed over where `derived` says that it may be.
+fn binding_faults(cassette: &Cassette, files: &Files, derived: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let digest = &cassette.manifest.content_digest;
     let mut faults = Vec::new();
     for (name, want) in &digest.files {
-        match files.get(name) {
-            Some(_) if name == names::MANIFEST => {
-                if want.as_str() != Some(&cassette.manifest.own_digest()) {
-                    faults.push("manifest.json was changed after the cassette was committed".to_owned());
-                }
+        let is = match files.get(name) {
+            Some(_) if name == names::MANIFEST => cassette.manifest.own_digest(),
+            Some(bytes) => digest_hex(bytes),
+            None => {
+                faults.push(format!("{name} was removed after the cassette was committed"));
+                continue;
             }
-            Some(bytes) if want.as_str() == Some(&digest_hex(bytes)) => {}
-            Some(_) => faults.push(format!("{name} was changed after the cassette was committed")),
-            None => faults.push(format!("{name} was removed after the cassette was committed")),
+        };
+        let want = want.as_str().unwrap_or_default();
+        if want != is && !derived(name, want) {
+            faults.push(format!("{name} was changed after the cassette was committed"));
         }
     }
     for (name, _) in files.iter() {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
 use tapdeck_host::cassette::CassetteFolder;
@@ -15,7 +16,8 @@ use crate::human;
 #[command(after_help = "\
 Frames are derived: output.raw, output.jsonl and the resizes are all that is needed. Ends with 1 when
 the frames that are kept are not what the bytes show; --write puts the derived ones in their place,
-which is what a cassette of an older emulator needs, after a look at the differences.
+which is what a cassette of an older emulator needs, after a look at the differences. A cassette in
+which anything else is not what was committed is left as it is.
 
 Examples:
   tapdeck cassette frames cassettes/top
@@ -71,6 +73,7 @@ fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
         .map(|(kept, derived)| (kept, kept.differences(derived)))
         .collect();
     let written = args.write && (!differing.is_empty() || emulator.is_some());
+    let new = written.then(|| reframed(&cassette, &files)).transpose().map_err(|e| (e, code::FAILED))?;
     if args.json {
         let list: Vec<_> =
             differing.iter().map(|(f, d)| json!({"seq": f.seq, "t_ms": f.t_ms, "differences": d})).collect();
@@ -95,8 +98,8 @@ fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
             n => print(format_args!("{n} of {count} frames differ from what the bytes show\n")),
         }
     }
-    if written {
-        write(args, &cassette, &files)?;
+    if let Some(new) = new {
+        write(args, &new)?;
         return Ok(Ending::Code(0));
     }
     let fine = differing.is_empty() && emulator.is_none();
@@ -104,11 +107,11 @@ fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
 }
 
 /// The whole cassette is written anew and exchanged with the old one, so that it is never half of each.
-fn write(args: &FramesArgs, cassette: &Cassette, files: &Files) -> Result<(), (String, i32)> {
+fn write(args: &FramesArgs, files: &[(&'static str, Bytes)]) -> Result<(), (String, i32)> {
     let fail = |e: tapdeck_host::cassette::CommitError| (e.to_string(), code::IO);
     let mut folder = CassetteFolder::create(&args.path, true).map_err(fail)?;
-    for (name, bytes) in reframed(cassette, files) {
-        folder.append(name, &bytes).map_err(fail)?;
+    for (name, bytes) in files {
+        folder.append(name, bytes).map_err(fail)?;
     }
     folder.commit().map_err(fail)
 }
