@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, open};
+use rustix::io::Errno;
 
 /// A file in the making.
 pub(crate) struct OutFile {
@@ -15,6 +16,8 @@ pub(crate) struct OutFile {
     path: PathBuf,
     place: Place,
     overwrite: bool,
+    /// The file that is to be replaced, locked: nobody begins to record into it meanwhile.
+    _old: Option<File>,
 }
 
 enum Place {
@@ -34,20 +37,21 @@ impl OutFile {
         match fs::metadata(&path).map(|m| m.file_type()) {
             Ok(kind) if kind.is_char_device() || kind.is_fifo() => {
                 let file = OpenOptions::new().write(true).open(&path)?;
-                return Ok(Self { file, path, place: Place::Direct, overwrite });
+                return Ok(Self { file, path, place: Place::Direct, overwrite, _old: None });
             }
             Ok(kind) if kind.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(_) if !overwrite => return Err(io::ErrorKind::AlreadyExists.into()),
             _ => {}
         }
+        let old = lock_old(&path)?;
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let private = Mode::RUSR | Mode::WUSR;
         if let Ok(fd) = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, private) {
-            return Ok(Self { file: fd.into(), path, place: Place::Nameless, overwrite });
+            return Ok(Self { file: fd.into(), path, place: Place::Nameless, overwrite, _old: old });
         }
         let temporary = temporary(&path);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        Ok(Self { file, path, place: Place::Temporary(temporary), overwrite })
+        Ok(Self { file, path, place: Place::Temporary(temporary), overwrite, _old: old })
     }
 
     /// Gives the file its name: from now on it is there, whole.
@@ -95,6 +99,21 @@ impl Drop for OutFile {
         if let Place::Temporary(path) = &self.place {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// Locks a file that is to be replaced, as a recorder locks the file that it writes; an error when one does.
+fn lock_old(path: &Path) -> io::Result<Option<File>> {
+    // One that cannot be read cannot be locked, and can be replaced all the same.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(old) = open(path, flags, Mode::empty()) else { return Ok(None) };
+    match flock(&old, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            let why = "it is being recorded by another process";
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
+        }
+        // Some file systems know no locks; nobody can hold one there.
+        _ => Ok(Some(old.into())),
     }
 }
 

@@ -166,6 +166,7 @@ impl Fail {
             io::ErrorKind::AlreadyExists => {
                 Self::usage(format!("{path} exists: give another name, or --overwrite"))
             }
+            io::ErrorKind::ResourceBusy => Self::usage(format!("cannot write {path}: {e}")),
             _ => Self { message: format!("cannot write {path}: {e}"), code: code::IO },
         }
     }
@@ -215,7 +216,8 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
     if let Target::Tape(Container { format: Format::Cassette, .. }) = target {
         let written = to_cassette(args, from, &mut reader)?;
         reader.progress.clear();
-        return Ok(Done { from, target, seen: reader.seen, losses: Vec::new(), written });
+        let losses = beside.left_behind(args)?.into_iter().collect();
+        return Ok(Done { from, target, seen: reader.seen, losses, written });
     }
     let mut main = Main::create(&args.output, args.overwrite)?;
     let losses = match target {

@@ -130,6 +130,7 @@ fn cannot_write(path: &Path, e: &io::Error) -> (String, i32) {
         io::ErrorKind::AlreadyExists => {
             (format!("{path} exists: give another name, or --overwrite"), code::USAGE)
         }
+        io::ErrorKind::ResourceBusy => (format!("cannot write {path}: {e}"), code::USAGE),
         _ => (format!("cannot write {path}: {e}"), code::IO),
     }
 }

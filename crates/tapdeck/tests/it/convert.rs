@@ -286,7 +286,7 @@ fn events_beside_a_recording_go_along_or_are_counted() {
     let carried = std::fs::read_to_string(home.path("b.events.jsonl")).expect("there");
     assert_eq!(carried, format!("{}\n{}\n", lines[0], lines[2]));
     assert_eq!(std::fs::read(home.path("b.snapshots.jsonl")).expect("there"), b"{\"id\":1}\n");
-    for target in ["c.cast", "c.txt", "c.ttyrec"] {
+    for target in ["c.cast", "c.txt", "c.ttyrec", "c.cassette"] {
         let done = report(&home, &["a.ahr", "-o", target]);
         assert!(lost(&done).contains(&"beside"), "{target}: {done}");
     }

@@ -181,8 +181,15 @@ fn two_recorders_do_not_share_a_file() {
     let out = home.run(["rec", "--append", "one.ahr", "--", "true"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("another process"));
+    assert_eq!(home.run(["rec", "-q", "other.ahr", "--", "echo", "other"]).status.code(), Some(0));
+    for command in ["convert", "repair", "scrub"] {
+        let out = home.run([command, "other.ahr", "-o", "one.ahr", "--overwrite"]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && said.contains("another process"), "{command}: {said}");
+    }
     seat.send("\r");
     seat.end();
+    assert_eq!(recorded_output(&home.path("one.ahr")), b"up\r\n\r\n");
 }
 
 #[test]
