@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 
-use super::signals::Signals;
+use super::signals::{ENDS, Signals};
 use super::tty::{Take, Tty, window_size};
 use crate::sys::{self, InheritedSignals};
 
@@ -55,6 +55,11 @@ impl Keyboard {
     /// No keyboard: signals alone, with the terminal left as it is.
     pub fn signals_only() -> io::Result<Self> {
         Ok(Self { tty: None, signals: Signals::install()? })
+    }
+
+    /// The same, for those signals alone that tell this process to end.
+    pub fn ends_only() -> io::Result<Self> {
+        Ok(Self { tty: None, signals: Signals::install_ends()? })
     }
 
     /// The signals that a program started by this process is to have.
@@ -113,9 +118,7 @@ impl Keyboard {
                     self.tty.as_mut().map_or(Ok(()), Tty::take)?;
                     return Ok(Pressed::Repaint);
                 }
-                libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT => {
-                    return Ok(Pressed::Signal(signal));
-                }
+                signal if ENDS.contains(&signal) => return Ok(Pressed::Signal(signal)),
                 _ => {}
             }
         }

@@ -27,6 +27,9 @@ const LEFT_ALONE: [i32; 14] = [
 /// Signals with a meaning of their own here, caught even where the user ignores them.
 const ALWAYS: [i32; 4] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT, libc::SIGTSTP];
 
+/// Signals by which a process is told to end.
+pub(super) const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
 /// The process's signals, blocked and readable. Install before any thread is started, so that all have them
 /// blocked.
 pub struct Signals {
@@ -38,12 +41,21 @@ pub struct Signals {
 impl Signals {
     /// Takes over the signals of this process.
     pub fn install() -> io::Result<Self> {
+        Self::install_those(|_| true)
+    }
+
+    /// Takes over those by which this process is told to end, and leaves all others as they are.
+    pub fn install_ends() -> io::Result<Self> {
+        Self::install_those(|signal| ENDS.contains(&signal))
+    }
+
+    fn install_those(those: impl Fn(i32) -> bool) -> io::Result<Self> {
         let inherited = InheritedSignals::note();
         // A parent that ignores SIGCHLD would make the kernel throw the child's exit status away.
         set_disposition(libc::SIGCHLD, false)?;
         // A file size limit is an error of the recording, not the end of the session.
         set_disposition(libc::SIGXFSZ, true)?;
-        let wanted = (1..=libc::SIGRTMAX()).filter(|signal| {
+        let wanted = (1..=libc::SIGRTMAX()).filter(|signal| those(*signal)).filter(|signal| {
             if ALWAYS.contains(signal) {
                 return true;
             }

@@ -1,16 +1,17 @@
 //! `tapdeck test`: scenarios, judged from their cassettes or from the programs themselves.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, PipeReader, PipeWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
-use tapdeck::testing::{Change, Fault, How, Outcome, Place, Report, find, run_on};
-use tapdeck_host::Clock;
+use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Report, find, run_on};
+use tapdeck_host::{Clock, Keyboard, Pressed};
 
 use crate::ending::{Ending, code, print, say};
 use crate::human;
@@ -102,11 +103,15 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
     let clock = Clock::start();
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let quiet = args.json;
-    let mut reports = run_all(&files, how, place.as_ref(), jobs, |report| {
+    let each = |report: &Report| {
         if !quiet {
             tell(report);
         }
-    });
+    };
+    let mut reports = match run_all(&files, how, place.as_ref(), jobs, each) {
+        Ok(reports) => reports,
+        Err(ending) => return ending,
+    };
     let mut updates = Vec::new();
     if args.update {
         match update(&reports, args.yes, args.json) {
@@ -146,42 +151,83 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
 /// Judges anew what did not pass before something was changed.
 fn judge_again(reports: &mut [Report], aloud: bool) {
     for report in reports.iter_mut().filter(|r| matches!(r.outcome, Outcome::Failed(_))) {
-        *report = run_on(&report.path, How::Cassette, None);
+        *report = run_on(&report.path, How::Cassette, None, &Halt::default());
         if aloud {
             tell(report);
         }
     }
 }
 
-/// Runs all scenarios, several at a time; `each` is told in the order of the files.
+/// Runs all scenarios, several at a time; `each` is told in the order of the files. Where programs run, a signal that
+/// tells this process to end ends them first.
 fn run_all(
     files: &[PathBuf],
     how: How,
     place: Option<&Place>,
     jobs: usize,
     each: impl Fn(&Report) + Sync,
-) -> Vec<Report> {
+) -> Result<Vec<Report>, Ending> {
+    let io = |e: std::io::Error| {
+        say(format_args!("cannot run anything: {e}"));
+        Ending::Code(code::IO)
+    };
+    // Before any thread is started, so that all have the signals blocked.
+    let mut signals = (how != How::Cassette).then(Keyboard::ends_only).transpose().map_err(io)?;
+    let halt = signals.as_ref().map_or_else(Halt::default, |s| Halt::with_signals(s.inherited()));
     let next = AtomicUsize::new(0);
     let done: Mutex<(usize, BTreeMap<usize, Report>)> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(files.len()) {
-            scope.spawn(|| {
-                while let Some((i, path)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
-                {
-                    let report = run_on(path, how, place);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.1.insert(i, report);
-                    let (told, reports) = &mut *done;
-                    while let Some(report) = reports.get(told) {
-                        each(report);
-                        *told += 1;
-                    }
-                }
+    let work = || {
+        while let Some((i, path)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
+        {
+            let report = run_on(path, how, place, &halt);
+            if halt.is_called() {
+                return;
+            }
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.1.insert(i, report);
+            let (told, reports) = &mut *done;
+            while let Some(report) = reports.get(told) {
+                each(report);
+                *told += 1;
+            }
+        }
+    };
+    let (over, working) = std::io::pipe().map_err(io)?;
+    let workers: Vec<PipeWriter> =
+        (0..jobs.min(files.len())).map(|_| working.try_clone()).collect::<Result<_, _>>().map_err(io)?;
+    drop(working);
+    let ended = std::thread::scope(|scope| {
+        for working in workers {
+            let work = &work;
+            scope.spawn(move || {
+                work();
+                // The last one that does so ends the wait below.
+                drop(working);
             });
         }
+        signals.as_mut().map_or(Ok(None), |signals| wait(signals, &over, &halt))
     });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).1.into_values().collect()
+    if let Some(signal) = ended.map_err(io)? {
+        return Err(Ending::Signal(signal));
+    }
+    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner).1.into_values().collect())
+}
+
+/// Waits until everybody has let go of the other end, or for a signal: then everything is ended.
+fn wait(signals: &mut Keyboard, over: &PipeReader, halt: &Halt) -> std::io::Result<Option<i32>> {
+    loop {
+        let mut others = [PollFd::new(over, PollFlags::IN)];
+        let pressed = signals.wait_beside(None, &mut others).inspect_err(|_| halt.call())?;
+        match pressed {
+            Pressed::Signal(signal) => {
+                halt.call();
+                return Ok(Some(signal));
+            }
+            _ if poll(&mut others, Some(&Timespec::default()))? > 0 => return Ok(None),
+            _ => {}
+        }
+    }
 }
 
 /// A scenario's line, and what is wrong with it.

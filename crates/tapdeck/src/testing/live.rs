@@ -19,7 +19,7 @@ use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, S
 
 use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
 use super::session::{Program, Session};
-use super::{TestResult, picture, replay};
+use super::{Halt, TestResult, picture, replay};
 
 /// What a program gets when its scenario does not say: enough to start, nothing to leak.
 const ALLOWED: [&str; 1] = ["PATH"];
@@ -28,7 +28,7 @@ const GIVEN: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("LANG", "C.UTF-8"
 /// How exact the times of a recorded scenario are.
 const RESOLUTION_MS: u64 = 10;
 
-pub(super) fn run(loaded: &Loaded, place: Option<&Place>) -> Ran {
+pub(super) fn run(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Ran {
     let mut ran = Ran::default();
     match &loaded.scenario.source {
         None => ran.skipped = Some("it has a cassette only, no program and no play".into()),
@@ -38,12 +38,12 @@ pub(super) fn run(loaded: &Loaded, place: Option<&Place>) -> Ran {
             timeline.end.leaked = Some(0);
             ran.timeline = Some(timeline);
         }
-        Some(Source::Program(program)) => run_program(loaded, program, place, &mut ran),
+        Some(Source::Program(program)) => run_program(loaded, program, (place, halt), &mut ran),
     }
     ran
 }
 
-fn run_program(loaded: &Loaded, spec: &Spec, place: Option<&Place>, ran: &mut Ran) {
+fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Halt), ran: &mut Ran) {
     let place = match place_of(spec, place) {
         Ok(place) => place,
         Err(why) => return ran.faults.push(Fault::new("the program's place is there", why)),
@@ -72,7 +72,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, place: Option<&Place>, ran: &mut Ra
         Err(e) => return ran.faults.push(setup(e)),
     };
     ran.folder = Some(work.clone());
-    let mut session = match start(loaded, spec, place, &work) {
+    let mut session = match start(loaded, spec, (place, halt), &work) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
@@ -88,7 +88,12 @@ fn run_program(loaded: &Loaded, spec: &Spec, place: Option<&Place>, ran: &mut Ra
         // After the step, so that what it waited for is what lies before the mark.
         session.snapshot(&step_mark(i + 1));
     }
-    match session.finish() {
+    let finished = session.finish();
+    if halt.is_called() {
+        // What it would have done is unknown, so there is nothing to judge and nothing to keep.
+        return ran.faults.push(Fault::new("the program ends by itself", "it was ended from outside"));
+    }
+    match finished {
         // After a step that failed the rest would fail as well, and say nothing new.
         Ok(finished) if ran.faults.is_empty() => {
             let about_end = |claim: &Claim| matches!(claim, Claim::Trace(_, Trace::Ended(_)));
@@ -160,7 +165,12 @@ fn policy(loaded: &Loaded) -> EnvPolicy {
     })
 }
 
-fn start(loaded: &Loaded, spec: &Spec, mut place: Place, folder: &Path) -> TestResult<Session> {
+fn start(
+    loaded: &Loaded,
+    spec: &Spec,
+    (mut place, halt): (Place, &Halt),
+    folder: &Path,
+) -> TestResult<Session> {
     let env = policy(loaded);
     let size = loaded.scenario.size;
     let mut program = Program::new(&spec.run)
@@ -190,7 +200,7 @@ fn start(loaded: &Loaded, spec: &Spec, mut place: Place, folder: &Path) -> TestR
         // By its own name, so that a recording can be scrubbed of it like any other.
         docker.mounts.push(format!("{path}:{path}"));
     }
-    program.on(place).start()
+    program.on(place).under(halt).start()
 }
 
 /// A folder that whoever the program is within its container can use. On this machine nobody gets at it who does not get
@@ -258,8 +268,8 @@ fn installed(program: &str) -> bool {
 
 /// Runs the program and, when everything holds, keeps the session as the scenario's cassette; texts that are not stored
 /// yet are stored with it. `None` when it was kept; a run that fails leaves everything as it was.
-pub(super) fn record(loaded: &Loaded, place: Option<&Place>) -> Option<Report> {
-    let mut ran = run(loaded, place);
+pub(super) fn record(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Option<Report> {
+    let mut ran = run(loaded, place, halt);
     let made = match &ran.timeline {
         Some(timeline) if ran.skipped.is_none() && ran.faults.is_empty() => make(loaded, timeline, &ran),
         _ => return Some(judge(loaded, ran)),

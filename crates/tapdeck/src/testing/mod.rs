@@ -26,6 +26,7 @@
 //! ```
 
 mod collect;
+mod halt;
 mod leak;
 mod live;
 mod picture;
@@ -35,6 +36,7 @@ mod session;
 
 use std::fmt;
 
+pub use halt::Halt;
 pub use scenario::{Change, Fault, How, Outcome, Report, find, run, run_all, run_on};
 pub use session::{Finished, Program, Session};
 pub use tapdeck_core::check;

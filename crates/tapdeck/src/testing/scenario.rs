@@ -9,7 +9,7 @@ use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
 use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
 
-use super::{TestError, TestResult, live, picture, replay};
+use super::{Halt, TestError, TestResult, live, picture, replay};
 
 /// Where the session comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,24 +207,24 @@ pub fn run_all(path: impl AsRef<Path>, how: How) -> TestResult<Vec<Report>> {
 
 /// Runs a scenario.
 pub fn run(path: &Path, how: How) -> Report {
-    run_on(path, how, None)
+    run_on(path, how, None, &Halt::default())
 }
 
-/// Runs a scenario with its program at this place, whatever it says itself.
-pub fn run_on(path: &Path, how: How, place: Option<&Place>) -> Report {
+/// Runs a scenario with its program at this place, whatever it says itself, and under this rein.
+pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report {
     let clock = Clock::start();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let short = name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned();
     let load = || load(path, &short);
     let recorded = match how {
-        How::Record => load().map(|loaded| live::record(&loaded, place)),
+        How::Record => load().map(|loaded| live::record(&loaded, place, halt)),
         _ => Ok(None),
     };
     let judged = match recorded {
         Ok(Some(failed)) => Ok(failed),
         // What was kept is judged as anybody else will judge it: from the files.
         Ok(None) => load().map(|loaded| {
-            let ran = if how == How::Live { live::run(&loaded, place) } else { replay::run(&loaded) };
+            let ran = if how == How::Live { live::run(&loaded, place, halt) } else { replay::run(&loaded) };
             judge(&loaded, ran)
         }),
         Err(fault) => Err(fault),

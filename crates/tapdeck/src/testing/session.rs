@@ -14,13 +14,12 @@ use tapdeck_core::check::{
 };
 use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
 use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, Nobody, Place, SpawnError, TerminalSetup};
-use tapdeck_host::{
-    Clock, Config, Driver, Ended, Handle, InheritedSignals, Outcome, SessionOver, SharedLog, Woken,
-};
+use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SessionOver, SharedLog, Woken};
 use tapdeck_term::Size;
 use tapdeck_term::keys::{self, KeyPress};
 
 use super::collect::{Collector, Sent};
+use super::halt::{Halt, Held};
 use super::leak::Leftovers;
 use super::picture;
 use super::scenario::stored_text;
@@ -40,6 +39,7 @@ pub struct Program {
     patience: Duration,
     home: Option<PathBuf>,
     place: Place,
+    halt: Halt,
 }
 
 impl Program {
@@ -55,6 +55,7 @@ impl Program {
             patience: PATIENCE,
             home: None,
             place: Place::Local,
+            halt: Halt::default(),
         }
     }
 
@@ -84,6 +85,12 @@ impl Program {
     /// place with what [`Program::env`] sets, and nobody counts what it leaves running.
     pub fn on(mut self, place: Place) -> Self {
         self.place = place;
+        self
+    }
+
+    /// Lets it be ended from another thread.
+    pub fn under(mut self, halt: &Halt) -> Self {
+        self.halt = halt.clone();
         self
     }
 
@@ -121,7 +128,10 @@ impl Program {
         let setup = TerminalSetup { size: win, ..TerminalSetup::default() };
         let clock = Clock::start();
         let failed = |e: SpawnError| TestError::new(e.to_string());
-        let signals = InheritedSignals::note();
+        let signals = self.halt.signals();
+        if self.halt.is_called() {
+            return Err(TestError::new("it was told not to"));
+        }
         let (backend, leftovers): (Box<dyn Backend>, _) = if self.place.is_local() {
             let backend = LocalPty::spawn(&self.command, signals, &setup).map_err(failed)?;
             let leftovers = Leftovers::new(backend.pid(), self.home.clone());
@@ -143,6 +153,7 @@ impl Program {
         };
         let driver = Driver::new(backend, clock, config, log.clone()).map_err(io)?;
         let handle = driver.handle();
+        let held = self.halt.hold(&handle);
         let thread =
             std::thread::Builder::new().name("session".into()).spawn(move || driver.run()).map_err(io)?;
         // A program may be over before anybody can say a word to it; then nobody will.
@@ -164,6 +175,7 @@ impl Program {
             exit: None,
             changed_ns: 0,
             leftovers,
+            _held: held,
         })
     }
 }
@@ -187,6 +199,8 @@ pub struct Session {
     changed_ns: u64,
     /// Who is left of it, where that can be seen.
     leftovers: Option<Leftovers>,
+    /// By which it may be ended from outside.
+    _held: Held,
 }
 
 impl Session {

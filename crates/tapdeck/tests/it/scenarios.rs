@@ -1,12 +1,14 @@
 //! Scenarios through the command: the corpus, and what happens to whoever touches it.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::Home;
+use crate::support::{Home, eventually, lives, signal};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cassettes").canonicalize().expect("the corpus")
@@ -295,6 +297,39 @@ fn a_failed_run_is_not_recorded() {
         assert!(!home.path("bad.cassette").exists() && !home.path("bad.txt").exists());
         assert_eq!(fs::read_to_string(&file).expect("read"), scenario);
     }
+}
+
+/// Whoever is told to end while programs run ends them, removes their folders, keeps nothing, and goes by that signal.
+#[test]
+fn a_signal_ends_the_programs_first() {
+    let home = Home::new();
+    let file = home.path("deaf.scenario.yaml");
+    let folders = home.path("folders");
+    fs::create_dir(&folders).expect("made");
+    let scenario = "program: {run: [sh, -c, \"trap '' HUP INT; echo $$ > up; sleep 68 & wait; wait\"], timeout: 60s}\nassert:\n  - {output_bytes: 0}\n";
+    fs::write(&file, scenario).expect("written");
+    for (how, sent) in [("--live", Signal::INT), ("--record", Signal::TERM), ("--live", Signal::HUP)] {
+        let mut child = home.tapdeck(["test", how]);
+        let mut child = child.arg(&file).env("TMPDIR", &folders).spawn().expect("it runs");
+        let up = || {
+            let inside = fs::read_dir(&folders).expect("listed").flatten();
+            inside.filter_map(|e| fs::read_to_string(e.path().join("up")).ok()).find(|t| t.ends_with('\n'))
+        };
+        eventually("the program runs", || up().is_some());
+        let program: i32 = up().and_then(|t| t.trim().parse().ok()).expect("a number");
+        signal(child.id(), sent);
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(sent.as_raw()), "{how}: {status:?}");
+        assert!(!lives(program), "{how}: the program is left");
+        assert_eq!(fs::read_dir(&folders).expect("listed").count(), 0, "{how}: a folder is left");
+        assert!(!home.path("deaf.cassette").exists());
+    }
+    assert_eq!(fs::read_to_string(&file).expect("read"), scenario);
+    // The signals of the programs themselves are as this process had them.
+    let scenario = "program: {run: [sh, -c, 'sh -c \"kill -INT \\$\\$\"; echo $?']}\nassert:\n  - {screen: {contains: '130'}}\n";
+    fs::write(&file, scenario).expect("written");
+    let output = test(&home, &["--live"], &file);
+    assert!(output.status.success(), "{}", text(&output));
 }
 
 #[test]
