@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -176,7 +176,7 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
     tokio::select! {
         () = behind.gone() => {}
         _ = copy(&mut reader, &mut to_near) => {}
-        _ = copy(&mut from_near, &mut writer) => {
+        () = send_all(&mut from_near, &mut writer) => {
             // Whoever is here has gone; that is said, and then it is over.
             let _ = timeout(GOODBYE, writer.shutdown()).await;
         }
@@ -188,6 +188,20 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
             both.1.close(0u32.into(), b"");
             let _ = timeout(GOODBYE, both.0.wait_idle()).await;
         }
+    }
+}
+
+/// Passes on what comes from here, until whoever is here has gone. A server that takes no more may still have sent how it
+/// ended: that is not lost because something else was typed meanwhile.
+async fn send_all<R, W>(near: &mut R, to: &mut W)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut piece = vec![0; PIECE];
+    let mut takes = true;
+    while let Ok(n @ 1..) = near.read(&mut piece).await {
+        takes = takes && to.write_all(&piece[..n]).await.is_ok() && to.flush().await.is_ok();
     }
 }
 
@@ -305,5 +319,32 @@ impl From<tungstenite::Message> for Message {
             tungstenite::Message::Close(_) => Message::End,
             _ => Message::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_takes_no_more_is_still_listened_to() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let (mut here, mut near) = tokio::io::duplex(64);
+            let (mut writer, server) = tokio::io::duplex(64);
+            drop(server);
+            let sending = send_all(&mut near, &mut writer);
+            let mut sending = std::pin::pin!(sending);
+            for _ in 0..3 {
+                // More than fits: it is taken, though nobody wants it.
+                tokio::select! {
+                    biased;
+                    () = &mut sending => unreachable!("whoever is here has not gone"),
+                    wrote = here.write_all(&[b'x'; 200]) => wrote.expect("written"),
+                }
+            }
+            drop(here);
+            sending.await;
+        });
     }
 }

@@ -110,6 +110,16 @@ fn scenario(server: &Server<'_>, address: &str) {
     assert_eq!(out.status.code(), Some(127), "{address}");
     assert!(text(&out.stderr).contains("no-such-program: command not found"), "{}", text(&out.stderr));
 
+    // However soon a program ends, and whatever is still being said to it: how it ended comes through.
+    for n in 0..30 {
+        let out = server
+            .connect(address, &["--", "sh", "-c", "exit 7"])
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        assert_eq!(out.status.code(), Some(7), "{address}, time {n}: {}", text(&out.stderr));
+    }
+
     // Much output, whole.
     let out = server.run(address, &["--", "sh", "-c", "seq 1 1500000"]);
     let expected: String = (1..=1_500_000).map(|n| format!("{n}\n")).collect();
