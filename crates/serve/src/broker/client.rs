@@ -18,12 +18,35 @@ pub enum BrokerError {
     /// Nobody listens.
     #[error("no broker is running: start one with tapdeck broker")]
     NotThere,
-    /// It refused; the error's name.
-    #[error("the broker says {0}")]
-    Refused(String),
+    /// It refused.
+    #[error("{}", sentence(.error, .message.as_deref()))]
+    Refused {
+        /// The error's name.
+        error: String,
+        /// What the broker has to say about it.
+        message: Option<String>,
+    },
     /// The connection failed.
     #[error("the broker does not answer: {0}")]
     Io(#[from] io::Error),
+}
+
+/// What an error means, for people.
+fn sentence(error: &str, message: Option<&str>) -> String {
+    let known = match error {
+        "session_not_found" => "the broker knows no such session: see tapdeck ls",
+        "turn_not_found" => "the broker has no such turn, or no more: see tapdeck turns",
+        "no_turn" => "the session has not completed a turn yet",
+        "buffer_empty" => "nothing has been captured yet: see tapdeck capture",
+        "session_disconnected" => "the session has ended, or has lost the broker",
+        "sink_failed" => "it could not be delivered",
+        "busy" => "the broker is busy with other deliveries: try again",
+        other => return format!("the broker refuses: {}", message.unwrap_or(other)),
+    };
+    match message {
+        Some(message) => format!("{known}: {message}"),
+        None => known.to_owned(),
+    }
 }
 
 /// A connection to the broker.
@@ -78,7 +101,8 @@ impl Asked {
                 Some("ok") => Ok(answer),
                 _ => {
                     let error = answer.get("error").and_then(Value::as_str).unwrap_or("malformed");
-                    Err(BrokerError::Refused(error.to_owned()))
+                    let message = answer.get("message").and_then(Value::as_str).map(str::to_owned);
+                    Err(BrokerError::Refused { error: error.to_owned(), message })
                 }
             };
         }

@@ -122,8 +122,8 @@ impl From<BrokerError> for Failed {
     fn from(e: BrokerError) -> Self {
         let code = match &e {
             BrokerError::NotThere => code::NOT_FOUND,
-            BrokerError::Refused(error) if error.ends_with("not_found") => code::NOT_FOUND,
-            BrokerError::Refused(_) => code::FAILED,
+            BrokerError::Refused { error, .. } if error.ends_with("not_found") => code::NOT_FOUND,
+            BrokerError::Refused { .. } => code::FAILED,
             _ => code::IO,
         };
         Failed(e.to_string(), code)
@@ -213,7 +213,7 @@ fn deliver(args: &DeliverArgs) -> Result<Ending, Failed> {
             broker.ask("deliver", [("sink", "file".into()), ("path", path.into())])?
         }
         To::Clipboard => match broker.ask("deliver", [("sink", "clipboard".into())]) {
-            Err(BrokerError::Refused(error)) if error == "sink_failed" => {
+            Err(BrokerError::Refused { error, .. }) if error == "sink_failed" => {
                 return through_terminal(&mut broker);
             }
             answer => answer?,

@@ -244,6 +244,14 @@ fn what_is_captured_is_pasted_and_not_run() {
         run(&["deliver", "inject", name]);
         run(&["wait", name, "--text", "touch worse", "--timeout", "30"]);
     }
+    for (args, code, says) in [
+        (["deliver", "file", "nowhere/answer.txt"], 1, "No such file"),
+        (["deliver", "inject", "nobody"], 3, "knows no such session"),
+    ] {
+        let out = home.run(args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(code) && said.contains(says), "{args:?}: {said}");
+    }
     run(&["deliver", "file", "answer.txt"]);
     assert_eq!(
         std::fs::read_to_string(home.path("answer.txt")).expect("there"),

@@ -118,7 +118,7 @@ fn keys_capture_and_paste_where_the_focus_is() {
     assert!(press(&desktop, "ctrl+alt+c").contains("no session runs in the window"));
     desktop.window("left", &[TAPDECK, "run", "--name", "left", "--", "bash", "--norc"]);
     idle("left");
-    assert!(press(&desktop, "ctrl+alt+c").contains("no_turn"));
+    assert!(press(&desktop, "ctrl+alt+c").contains("not completed a turn"));
     desktop.run("xdotool", &["type", "echo one; echo two\n"]);
     home.run(["wait", "left", "--text", "^two$"]);
     idle("left");
