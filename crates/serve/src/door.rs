@@ -15,7 +15,7 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::conn::Conn;
 
-/// Where a recorder listens: a path, or `tcp:HOST:PORT`.
+/// Where a recorder listens: a path (with `unix:` in front or without), or `tcp:HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket.
@@ -29,7 +29,7 @@ pub enum Address {
 #[non_exhaustive]
 pub enum AddressError {
     /// Not understood.
-    #[error("{0:?} is no address: write a path, or tcp:HOST:PORT such as tcp:127.0.0.1:0")]
+    #[error("{0:?} is no address: write a path, unix:PATH, or tcp:HOST:PORT such as tcp:127.0.0.1:0")]
     Malformed(String),
     /// A port that other machines could reach.
     #[error(
@@ -55,8 +55,10 @@ impl Address {
     pub fn anywhere(text: &str) -> Result<Self, AddressError> {
         let malformed = || AddressError::Malformed(text.to_owned());
         let Some(tcp) = text.strip_prefix("tcp:") else {
-            let path = text.strip_prefix("unix:").unwrap_or(text);
-            return if path.is_empty() { Err(malformed()) } else { Ok(Address::Unix(path.into())) };
+            // Something with a colon in front is meant to be something else than a file of that name.
+            let bare = || Some(text).filter(|t| !t.split('/').next().unwrap_or_default().contains(':'));
+            let path = text.strip_prefix("unix:").or_else(bare).filter(|p| !p.is_empty());
+            return path.map(|path| Address::Unix(path.into())).ok_or_else(malformed);
         };
         let mut found = tcp.to_socket_addrs().map_err(|_| malformed())?;
         let address = found.next().ok_or_else(malformed)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tapdeck_core::{Fence, Refused, Role, Seq, StickError, WinSize};
+use tapdeck_core::{Exit, Fence, Refused, Role, Seq, StickError, WinSize};
 use tapdeck_host::signals;
 
 use super::auth::{parse_role, role_name};
@@ -35,8 +35,8 @@ impl Hub {
             let line = client.inbox[start..start + end].to_vec();
             start += end + 1;
             if line.len() > max_frame(client) {
-                client.gone = true;
-                return;
+                too_long(client);
+                break;
             }
             // A frame that is no text is no frame; whatever comes next may be one.
             if let Ok(line) = std::str::from_utf8(&line) {
@@ -44,9 +44,8 @@ impl Hub {
             }
         }
         client.inbox.drain(..start);
-        if client.inbox.len() > max_frame(client) {
-            client.say("DENIED", &json!({"error": "the frame is too long"}));
-            client.closing = true;
+        if !client.closing && client.inbox.len() > max_frame(client) {
+            too_long(client);
         }
     }
 
@@ -241,6 +240,18 @@ impl Hub {
         client.send(text);
     }
 
+    /// That there is nobody to type to any more, and why.
+    pub(super) fn ended(&self) -> Option<String> {
+        Some(match self.exit? {
+            _ if self.lost => "the session broke down".to_owned(),
+            Exit::Code(code) => format!("the program has ended with code {code}"),
+            Exit::Signal(signal) => {
+                let name = signals::name(signal).map_or_else(|| signal.to_string(), |n| format!("SIG{n}"));
+                format!("the program was ended by {name}")
+            }
+        })
+    }
+
     fn state(&self) -> &'static str {
         match (self.exit, self.suspended) {
             (Some(_), _) if self.lost => "lost",
@@ -253,11 +264,18 @@ impl Hub {
     fn subscribe(&mut self, client: &mut Client, payload: &str, now: u64) {
         self.pump(now);
         let Some(request) = asked(client, payload) else { return };
-        let frames = match request.get("frames").and_then(Value::as_str) {
-            Some("delta") => Frames::Delta,
-            Some("none") => Frames::None,
-            Some("paint") => Frames::Paint,
-            _ => Frames::Full,
+        let frames = match request.get("frames") {
+            None | Some(Value::Null) => Frames::Full,
+            Some(frames) => match frames.as_str() {
+                Some("full") => Frames::Full,
+                Some("delta") => Frames::Delta,
+                Some("none") => Frames::None,
+                Some("paint") => Frames::Paint,
+                _ => {
+                    let error = format!("frames are full, delta, paint or none, and not {frames}");
+                    return client.say("DENIED", &json!({"error": error}));
+                }
+            },
         };
         let fps = request.get("max_fps").and_then(Value::as_u64).unwrap_or(FPS).clamp(1, MAX_FPS);
         let out = request.get("out").and_then(Value::as_bool).unwrap_or(true);
@@ -278,6 +296,7 @@ impl Hub {
             undrawn: 0,
             drawn: None,
             held_ns: None,
+            looks: request.get("looks").and_then(Value::as_bool).unwrap_or(true),
             restless: false,
         }));
         if let Some(exit) = self.exit {
@@ -389,6 +408,9 @@ impl Hub {
             client.say("DENIED", &json!({"driver": driver.as_deref(), "error": error}));
             false
         };
+        if let Some(ended) = self.ended() {
+            return deny(self, client, &ended);
+        }
         let Some(party) = client.party.filter(|_| client.role != Role::Observer) else {
             return deny(self, client, "an observer cannot drive");
         };
@@ -411,7 +433,7 @@ impl Hub {
     fn take(&mut self, client: &mut Client) {
         let result = match client.party.filter(|_| client.role != Role::Observer) {
             Some(party) => self.handle.take(party).map_err(|e| e.to_string()),
-            None => Err("an observer cannot drive".into()),
+            None => Err(self.ended().unwrap_or_else(|| "an observer cannot drive".into())),
         };
         let driver = self.handle.driver().ok().flatten();
         match result {
@@ -468,6 +490,9 @@ impl Hub {
                 .say("DENIED", &json!({"error": "only a person or who drives can end the session"}));
         }
         match request.get("signal").and_then(Value::as_str) {
+            Some(_) if self.exit.is_some() => {
+                return client.say("DENIED", &json!({"error": self.ended()}));
+            }
             None => {
                 self.looked = true;
                 self.handle.cancel();
@@ -513,6 +538,11 @@ pub(super) fn asked(client: &mut Client, payload: &str) -> Option<Value> {
         client.say("DENIED", &json!({"error": format!("malformed JSON: {e}")}));
     }
     parsed.ok()
+}
+
+fn too_long(client: &mut Client) {
+    let error = format!("the frame is too long: at most {} bytes", max_frame(client));
+    drop_with(client, &error);
 }
 
 fn drop_with(client: &mut Client, why: &str) {

@@ -61,6 +61,8 @@ pub(crate) struct Sub {
     pub(crate) drawn: Option<crate::paint::Drawn>,
     /// Since when a frame is held back, because the program is in the middle of drawing.
     pub(crate) held_ns: Option<u64>,
+    /// What it sees, somebody has seen: one that only waits for something leaves the last screen to others.
+    pub(crate) looks: bool,
     /// The last frame was held in vain: whoever draws without a pause is shown as it comes, or it would hardly move.
     pub(crate) restless: bool,
 }
@@ -247,6 +249,7 @@ mod tests {
             undrawn: 0,
             drawn: None,
             held_ns: None,
+            looks: true,
             restless: false,
         };
         // At a moment the program is drawing or not; the frame is held or sent.

@@ -36,6 +36,8 @@ const REST: u64 = 3;
 /// How long a client may take to say who it is, and to take something while something waits.
 pub(super) const HELLO_NS: u64 = 10_000 * MS;
 pub(super) const STUCK_NS: u64 = 30_000 * MS;
+/// How long the last screen of a program stays at most once somebody was told that it has ended.
+const TOLD_NS: u64 = 600_000 * MS;
 /// How long clients have at the end to take the last of it.
 const FAREWELL_NS: u64 = 2_000 * MS;
 /// How often input that found no room is offered again.
@@ -68,6 +70,8 @@ pub(super) struct Hub {
     pub(super) lost: bool,
     /// Somebody has seen how it ended.
     pub(super) looked: bool,
+    /// When somebody was first told how it ended, whether they looked or not.
+    pub(super) told_ns: Option<u64>,
     pub(super) last_output_ns: u64,
     /// What the program's prompt looks like, once known.
     pub(super) prompt: String,
@@ -115,6 +119,7 @@ impl Hub {
             exit: None,
             lost: false,
             looked: false,
+            told_ns: None,
             last_output_ns: 0,
             prompt: String::new(),
             pumped_ns: 0,
@@ -136,6 +141,8 @@ impl Hub {
                 self.notice_loss(now);
             }
             let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
+            // Whoever was told has had their chance: nothing stays for ever because of a script that never looks.
+            let until = until.map(|until| self.told_ns.map_or(until, |told| until.min(told + TOLD_NS)));
             if until.is_some_and(|until| self.looked || now >= until) {
                 let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
                 self.pump(now);
@@ -145,7 +152,7 @@ impl Hub {
                 }
             }
             let resting = !stopping && now < self.rest_until_ns;
-            let ready = self.wait(now, farewell_ns.or(linger_ns), resting);
+            let ready = self.wait(now, farewell_ns.or(until), resting);
             let now = self.clock.now().mono_ns;
             if ready.bell {
                 self.bell.quieten();

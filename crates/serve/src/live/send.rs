@@ -148,7 +148,8 @@ impl Hub {
 
     pub(super) fn say_over(&mut self, client: &mut Client, exit: Exit) {
         let now = self.clock.now().mono_ns;
-        self.looked = true;
+        self.told_ns.get_or_insert(now);
+        self.looked |= !matches!(&client.kind, Kind::Bus(BusState { sub: Some(sub), .. }) if !sub.looks);
         match &mut client.kind {
             Kind::Bus(bus) => {
                 if let Some(capture) = bus.capture.take() {

@@ -61,6 +61,13 @@ impl Hub {
     }
 }
 
+fn string<'a>(value: &'a Value, what: &str) -> Result<&'a str, String> {
+    value.as_str().ok_or_else(|| format!("{what} is a string, and not {value}"))
+}
+
+/// What an object of KEY may hold to be typed.
+const TAKES: [&str; 5] = ["keys", "text", "paste", "mouse", "focus"];
+
 fn spell(value: &Value, modes: &Modes) -> Result<Vec<u8>, String> {
     let map = match value {
         Value::String(text) => return Ok(text.as_bytes().to_vec()),
@@ -68,15 +75,20 @@ fn spell(value: &Value, modes: &Modes) -> Result<Vec<u8>, String> {
         _ => return Err("KEY takes a JSON string".into()),
     };
     let mut bytes = Vec::new();
-    for name in map.get("keys").and_then(Value::as_array).into_iter().flatten() {
-        let press: KeyPress = name.as_str().unwrap_or("").parse().map_err(|e| format!("{e}"))?;
-        bytes.extend_from_slice(&keys::encode(press, modes));
+    if !TAKES.iter().any(|key| map.contains_key(*key)) {
+        return Err(format!("KEY takes a JSON string, or an object with one of {}", TAKES.join(", ")));
     }
-    if let Some(text) = map.get("text").and_then(Value::as_str) {
-        bytes.extend_from_slice(&keys::text(text, modes));
+    if let Some(names) = map.get("keys") {
+        for name in names.as_array().ok_or("\"keys\" is an array of names")? {
+            let press: KeyPress = string(name, "a key")?.parse().map_err(|e| format!("{e}"))?;
+            bytes.extend_from_slice(&keys::encode(press, modes));
+        }
     }
-    if let Some(text) = map.get("paste").and_then(Value::as_str) {
-        bytes.extend_from_slice(&keys::paste(text, modes));
+    if let Some(text) = map.get("text") {
+        bytes.extend_from_slice(&keys::text(string(text, "text")?, modes));
+    }
+    if let Some(text) = map.get("paste") {
+        bytes.extend_from_slice(&keys::paste(string(text, "paste")?, modes));
     }
     if let Some(event) = map.get("mouse") {
         let event = mouse(event).ok_or(
@@ -84,7 +96,8 @@ fn spell(value: &Value, modes: &Modes) -> Result<Vec<u8>, String> {
         )?;
         bytes.extend_from_slice(&keys::mouse(event, modes));
     }
-    if let Some(gained) = map.get("focus").and_then(Value::as_bool) {
+    if let Some(gained) = map.get("focus") {
+        let gained = gained.as_bool().ok_or("\"focus\" is true or false")?;
         bytes.extend_from_slice(&keys::focus(gained, modes));
     }
     Ok(bytes)
@@ -135,7 +148,7 @@ mod tests {
             term.modes()
         };
         type Case<'a> = (&'a [u8], Value, Option<&'a [u8]>);
-        let cases: [Case<'_>; 9] = [
+        let cases: [Case<'_>; 16] = [
             (b"", json!("raw\r"), Some(b"raw\r")),
             (b"", json!({"keys": ["Up", "C-c"]}), Some(b"\x1b[A\x03")),
             (b"\x1b[?1h", json!({"keys": ["Up"]}), Some(b"\x1bOA")),
@@ -149,6 +162,13 @@ mod tests {
             (b"\x1b[?1004h", json!({"focus": true}), Some(b"\x1b[I")),
             (b"", json!({"mouse": {"kind": "press", "col": 3, "row": 4}}), None),
             (b"", json!({"keys": ["Nonsense"]}), None),
+            (b"", json!({"keys": "x"}), None),
+            (b"", json!({"keys": [5]}), None),
+            (b"", json!({"text": 5}), None),
+            (b"", json!({"paste": null}), None),
+            (b"", json!({"focus": 1}), None),
+            (b"", json!({"confirm": true}), None),
+            (b"", json!({"keys": [], "confirm": true}), Some(b"")),
         ];
         for (setup, value, expected) in cases {
             assert_eq!(spell(&value, &modes(setup)).ok().as_deref(), expected, "{value}");

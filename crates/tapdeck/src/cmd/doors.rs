@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 use tapdeck_host::registry::{self, Listing, Registered};
 use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recorder, RecordingFile, Session};
-use tapdeck_serve::door::{Address, Door};
+use tapdeck_serve::door::{Address, AddressError, Door};
 use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
 
 use crate::ending::{Ending, code, say};
@@ -22,7 +22,7 @@ pub(crate) struct DoorArgs {
     /// Start it without a terminal, print its id, and return; see tapdeck attach
     #[arg(short = 'd', long)]
     pub(crate) detach: bool,
-    /// Put the bus at an address of your own as well: unix:PATH or tcp:HOST:PORT
+    /// Put the bus at an address of your own as well: unix:PATH (or just a path) or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS")]
     bus: Vec<String>,
     /// Let such an address be reached from other machines; what passes is not encrypted
@@ -81,7 +81,11 @@ impl DoorArgs {
                 None
             }
         };
-        match self.try_open(launch, recording) {
+        let buses = self.buses().map_err(|why| {
+            say(why);
+            Ending::Code(code::USAGE)
+        })?;
+        match self.try_open(launch, recording, buses) {
             Ok(doors) => Ok(Some(Doors { turns, ..doors })),
             Err(why) if asked => {
                 say(format_args!("cannot open the session to others: {why}"));
@@ -94,7 +98,27 @@ impl DoorArgs {
         }
     }
 
-    fn try_open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Doors, String> {
+    /// The addresses that were asked for.
+    fn buses(&self) -> Result<Vec<Address>, String> {
+        let parse = if self.allow_remote { Address::anywhere } else { str::parse };
+        let clear = |e| match e {
+            AddressError::NotLocal(at) => format!(
+                "{at} can be reached from other machines: give --allow-remote and --token-file if it is to be, or a loopback address"
+            ),
+            e => e.to_string(),
+        };
+        self.bus
+            .iter()
+            .map(|text| parse(text).map_err(clear).map_err(|why| format!("--bus: {why}")))
+            .collect()
+    }
+
+    fn try_open(
+        &self,
+        launch: &Launch,
+        recording: Option<&Path>,
+        asked: Vec<Address>,
+    ) -> Result<Doors, String> {
         let folder = registry::folder().map_err(|e| e.to_string())?;
         let token = registry::new_token().map_err(|e| e.to_string())?;
         // Unique among the processes of this machine; a number behind it in case a folder serves several.
@@ -109,9 +133,7 @@ impl DoorArgs {
         };
         let mut doors = vec![(own, Grants::own(&token))];
         let mut buses = Vec::new();
-        for text in &self.bus {
-            let parse = if self.allow_remote { Address::anywhere } else { str::parse };
-            let address = &parse(text).map_err(|e| e.to_string())?;
+        for address in &asked {
             let grants = match (&self.token_file, address) {
                 (Some(file), _) => Grants::from_file(file).map_err(|e| format!("{}: {e}", file.display()))?,
                 (None, Address::Unix(_)) => Grants::own(&token),

@@ -1,10 +1,12 @@
 //! `tapdeck kill` and `tapdeck resize`.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck_core::WinSize;
+use tapdeck_host::registry::Listing;
+use tapdeck_serve::client::{ClientError, connect_to};
 
-use super::sessions::{Failed, ask, connect, find};
+use super::sessions::{ANSWER, Failed, ask, connect, find};
 use crate::ending::{Ending, code};
 use crate::parse;
 
@@ -49,23 +51,31 @@ fn kill(args: &KillArgs) -> Result<Ending, Failed> {
         return Err(Failed(format!("no signal is called {name:?}"), code::USAGE));
     }
     let listing = find(Some(&args.session))?;
-    let mut bus = connect(&listing, "kill", "human")?;
-    if args.signal.is_none() {
-        ask(&mut bus, "SUB", &json!({"frames": "none", "out": false}).to_string())?;
-    }
-    ask(&mut bus, "KILL", &json!({"signal": args.signal}).to_string())?;
     if args.signal.is_some() {
+        let mut bus = connect(&listing, "kill", "human")?;
+        ask(&mut bus, "KILL", &json!({"signal": args.signal}).to_string())?;
         return Ok(Ending::Code(0));
     }
+    match end(&listing) {
+        // It was over before it heard of this.
+        Ok(()) | Err(ClientError::Ended) => Ok(Ending::Code(0)),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Has a session end, and waits until it has.
+fn end(listing: &Listing) -> Result<(), ClientError> {
+    let mut bus = connect_to(listing, "kill", "human")?;
+    bus.ask("SUB", &json!({"frames": "none", "out": false, "looks": false}).to_string(), ANSWER)?;
+    bus.ask("KILL", "{}", ANSWER)?;
     // Done when it is done, not when it was asked to.
     loop {
         match bus.next(None) {
-            Ok(Some(frame)) if frame.json().get("name").and_then(Value::as_str) == Some("CLOSED") => break,
+            Ok(Some(frame)) if frame.json()["name"] == "CLOSED" => return Ok(()),
             Ok(_) => {}
-            Err(_) => break,
+            Err(_) => return Ok(()),
         }
     }
-    Ok(Ending::Code(0))
 }
 
 pub(crate) fn run_resize(args: &ResizeArgs) -> Ending {

@@ -16,7 +16,7 @@ Keys have the names that tmux gives them: Enter, Tab, BSpace, Escape, Up, F5, C-
 character is itself. They are sent as the program's modes want them.
 
 Examples:
-  tapdeck send build C-c
+  tapdeck send build C-c --take
   tapdeck send build Up Enter
   tapdeck send build : w q Enter")]
 pub(crate) struct SendArgs {
@@ -24,7 +24,7 @@ pub(crate) struct SendArgs {
     #[arg(value_name = "SESSION")]
     session: String,
     /// The keys, in order
-    #[arg(value_name = "KEY", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
     #[command(flatten)]
     who: Who,

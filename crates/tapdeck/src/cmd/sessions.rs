@@ -58,6 +58,9 @@ pub(crate) fn alive() -> Result<(PathBuf, Vec<Listing>), Failed> {
 
 /// The session that is meant.
 pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
+    if which.is_some_and(str::is_empty) {
+        return Err(Failed("an empty name is no session's: see tapdeck ls".into(), code::USAGE));
+    }
     let (_, mut found) = alive()?;
     let none = |what: String| Err(Failed(what, code::NOT_FOUND));
     let listing = |l: &Listing| match &l.name {

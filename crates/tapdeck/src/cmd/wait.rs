@@ -70,7 +70,7 @@ fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
         now().saturating_sub(Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0).min(3_600_000)));
     // Time before this process began to look counts too, but the clock here begins at nought.
     let mut idle_before = Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0)).saturating_sub(now());
-    ask(&mut bus, "SUB", &json!({"max_fps": 60}).to_string())?;
+    ask(&mut bus, "SUB", &json!({"max_fps": 60, "looks": false}).to_string())?;
     let mut state = info["agent_state"].as_str().unwrap_or("unknown").to_owned();
     if args.what.state.is_some()
         && info["done"] != true

@@ -196,6 +196,48 @@ fn a_program_that_ends_unseen_leaves_its_last_screen_until_somebody_looks() {
     let session = Detached::start(&home, &[], &["sh", "-c", "kill -9 $$"]);
     let exit: Value = serde_json::from_str(&session.ok(&["wait", "--exit"])).expect("JSON");
     assert_eq!((&exit["signal"], &exit["code"]), (&json!("KILL"), &json!(137)));
+    // Whoever waited, for whatever, has not looked.
+    let session = Detached::start(&home, &[], &["sh", "-c", "read x; echo result 42; exit 3"]);
+    let id = session.id.clone();
+    std::thread::scope(|scope| {
+        let waits = [&["--exit"][..], &["--state", "done"], &["--text", "result"]].map(|what| {
+            let (home, mut args) = (&home, vec!["wait", id.as_str()]);
+            args.extend(what);
+            scope.spawn(move || home.run(args))
+        });
+        eventually("all to wait", || session.listing()["clients"].as_array().is_some_and(|c| c.len() >= 3));
+        session.ok(&["send", "Enter"]);
+        for wait in waits {
+            let out = wait.join().expect("it ran");
+            assert!(out.status.success(), "{}", text(&out));
+        }
+    });
+    session.ok(&["wait", "--exit"]);
+    assert!(session.peek().ends_with("result 42\n"));
+    eventually("its host to go", || session.listing().is_null());
+}
+
+#[test]
+fn what_is_said_to_a_program_that_has_ended() {
+    let home = Home::new();
+    let session = Detached::start(&home, &["--name", "over"], &["sh", "-c", "exit 3"]);
+    eventually("it to end", || session.listing()["state"] == "exited");
+    for said in [
+        &["send", "over", "C-c", "--take"][..],
+        &["send", "over", "x"],
+        &["type", "over", "x"],
+        &["kill", "over", "--signal", "INT"],
+    ] {
+        let out = home.run(said);
+        assert_eq!(out.status.code(), Some(1), "{said:?}: {}", text(&out));
+        assert!(text(&out).contains("the program has ended with code 3"), "{said:?}: {}", text(&out));
+    }
+    // No name is nobody's, even where there is only one to be meant.
+    for nobody in [&["kill", ""][..], &["send", "", "x"], &["peek", ""]] {
+        assert_eq!(home.run(nobody).status.code(), Some(2), "{nobody:?}");
+    }
+    session.ok(&["kill"]);
+    eventually("its host to go", || session.listing().is_null());
 }
 
 #[test]
@@ -244,7 +286,16 @@ fn the_bus_speaks_the_original_protocol() {
     b.send(r#"KEY "k\r""#);
     b.until("FRAME");
     session.wait_text(r"^\[k\]$");
-    b.ask("KEY 7", "DENIED");
+    for wrong in [
+        "KEY 7",
+        r#"KEY {"keys": "x"}"#,
+        r#"KEY {"text": 5}"#,
+        r#"KEY {"confirm": true}"#,
+        r#"SUB {"frames": "bogus"}"#,
+        r#"SUB {"frames": 5}"#,
+    ] {
+        b.ask(wrong, "DENIED");
+    }
     // A request that was cut short once ended the session, because what could not be read asked for nothing special.
     for cut in ["KILL {\"signal\":", "RESIZE {", "SUB {", "SNAP ["] {
         assert!(b.ask(cut, "DENIED")["error"].as_str().is_some_and(|e| e.contains("JSON")), "{cut}");
@@ -263,11 +314,19 @@ fn the_bus_speaks_the_original_protocol() {
     assert_eq!(c.ask("TAKE", "DENIED")["driver"], "me");
     drop(person);
     eventually("the stick to be free", || session.listing()["driver"].is_null());
-    for bad in ["HELLO 7", "HELLO {", r#"HELLO {"token": 5}"#, r#"HELLO {"role": "human", "token": "x"}"#] {
+    let long = format!("LINE {}", "x".repeat(300_000));
+    for bad in [
+        long.as_str(),
+        "HELLO 7",
+        "HELLO {",
+        r#"HELLO {"token": 5}"#,
+        r#"HELLO {"role": "human", "token": "x"}"#,
+    ] {
         let mut raw = session.raw();
-        raw.send(bad);
+        // It may hang up in the middle of this.
+        let _ = raw.writer.write_all(format!("{bad}\n").as_bytes());
         raw.until("DENIED");
-        assert!(raw.line().is_none(), "{bad}: denied and dropped");
+        assert!(raw.line().is_none(), "{bad:.20}: denied and dropped");
     }
     drop(b);
     session.ok(&["kill"]);
@@ -353,11 +412,20 @@ fn bad_clients_do_no_harm() {
     let bus = format!("unix:{}", home.path("file").display());
     assert_eq!(home.run(["run", "-d", "--bus", &bus, "--", "true"]).status.code(), Some(4));
     assert_eq!(std::fs::read(home.path("file")).expect("still there"), b"mine");
-    assert_eq!(
-        home.run(["run", "-d", "--bus", "tcp:127.0.0.1:0", "--", "true"]).status.code(),
-        Some(4),
-        "no token"
-    );
+    let tokens = token.to_str().expect("text");
+    for (bus, more, code, says) in [
+        ("tcp:127.0.0.1:0", &[][..], 4, "--token-file"),
+        ("127.0.0.1:7799", &[], 2, "tcp:HOST:PORT"),
+        ("bogus:1", &[], 2, "unix:PATH"),
+        ("tcp:0.0.0.0:0", &["--token-file", tokens], 2, "--allow-remote"),
+    ] {
+        let mut args = vec!["run", "-d", "--bus", bus];
+        args.extend(more);
+        args.extend(["--", "true"]);
+        let out = home.run(&args);
+        assert_eq!(out.status.code(), Some(code), "{bus}: {}", text(&out));
+        assert!(text(&out).contains(says), "{bus}: {}", text(&out));
+    }
 }
 
 /// Two programs and a person fight for the stick: never two drivers, never a key after the hand-over, and the person

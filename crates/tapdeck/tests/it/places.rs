@@ -447,6 +447,7 @@ fn behind_ssh() {
     });
     let waited = home.run(["wait", "lost", "--exit", "--timeout", "20s"]);
     assert_eq!(waited.stdout, b"{\"code\":4}\n");
+    assert!(home.run(["kill", "lost"]).status.success());
 
     // Somebody else's key in its place is refused, whatever was allowed.
     let hosts = home.path(".ssh/known_hosts");
