@@ -90,9 +90,15 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         args.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
     };
-    let files: Vec<PathBuf> = files.into_iter().filter(wanted).collect();
     if files.is_empty() {
         say("there are no scenarios here: they are files called NAME.scenario.yaml");
+        return Ending::Code(code::NOT_FOUND);
+    }
+    let all = files.len();
+    let files: Vec<PathBuf> = files.into_iter().filter(wanted).collect();
+    if files.is_empty() {
+        let part = args.only.as_deref().unwrap_or_default();
+        say(format_args!("none of the {all} scenarios here has {part:?} in its name"));
         return Ending::Code(code::NOT_FOUND);
     }
     let how = match (args.live, args.record) {

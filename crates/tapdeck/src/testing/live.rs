@@ -31,7 +31,13 @@ const RESOLUTION_MS: u64 = 10;
 pub(super) fn run(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Ran {
     let mut ran = Ran::default();
     match &loaded.scenario.source {
-        None => ran.skipped = Some("it has a cassette only, no program and no play".into()),
+        None if loaded.cassette().exists() => {
+            ran.skipped = Some("it has a cassette only, no program and no play".into());
+        }
+        None => ran.faults.push(Fault::new(
+            "there is something to check",
+            format!("it has no program, no play and no cassette {}", loaded.cassette().display()),
+        )),
         Some(Source::Play(play)) => {
             let mut timeline = play.timeline(loaded.scenario.size);
             timeline.end.eof = Some(true);
@@ -46,7 +52,10 @@ pub(super) fn run(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Ran {
 fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Halt), ran: &mut Ran) {
     let place = match place_of(spec, place) {
         Ok(place) => place,
-        Err(why) => return ran.faults.push(Fault::new("the program's place is there", why)),
+        Err(why) => {
+            let line = spec.on.as_ref().filter(|_| place.is_none()).map(|(line, _)| *line);
+            return ran.faults.push(Fault { line, ..Fault::new("the program's place is there", why) });
+        }
     };
     ran.place = match &place {
         Place::Local => None,
@@ -115,7 +124,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
 fn place_of(spec: &Spec, place: Option<&Place>) -> Result<Place, String> {
     let place = match (place, &spec.on) {
         (Some(place), _) => place.clone(),
-        (None, Some(on)) => on.parse().map_err(|e: PlaceError| format!("{on:?}: {e}"))?,
+        (None, Some((_, on))) => on.parse().map_err(|e: PlaceError| format!("{on:?}: {e}"))?,
         (None, None) => Place::Local,
     };
     let has_files = !spec.files.is_empty() || !spec.copy.is_empty();

@@ -26,6 +26,7 @@
 //! ```
 
 mod collect;
+mod finished;
 mod halt;
 mod leak;
 mod live;
@@ -36,9 +37,10 @@ mod session;
 
 use std::fmt;
 
+pub use finished::Finished;
 pub use halt::Halt;
 pub use scenario::{Change, Fault, How, Outcome, Report, find, run, run_all, run_on};
-pub use session::{Finished, Program, Session};
+pub use session::{Program, Session};
 pub use tapdeck_core::check;
 pub use tapdeck_host::backend::Place;
 

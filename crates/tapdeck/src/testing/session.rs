@@ -9,9 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::check::{
-    Condition, Fact, Frame, Screen, Timeline, View, What, seconds, signal_name, signal_number,
-};
+use tapdeck_core::check::{Condition, Fact, Frame, Screen, View, What, seconds, signal_number};
 use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
 use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, Nobody, Place, SpawnError, TerminalSetup};
 use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SessionOver, SharedLog, Woken};
@@ -19,10 +17,10 @@ use tapdeck_term::Size;
 use tapdeck_term::keys::{self, KeyPress};
 
 use super::collect::{Collector, Sent};
+use super::finished::{Finished, ended, stored};
 use super::halt::{Halt, Held};
 use super::leak::Leftovers;
 use super::picture;
-use super::scenario::stored_text;
 use super::{TestError, TestResult};
 
 /// How long a wait may take when nobody says otherwise.
@@ -540,67 +538,6 @@ impl Drop for Session {
             self.handle.cancel();
             let _ = thread.join();
             let _ = self.leftovers.as_ref().map(|left| left.clear(&self.clock));
-        }
-    }
-}
-
-/// A text that a condition names, from the folder that the test runs in.
-fn stored(file: &str) -> Result<String, String> {
-    stored_text(Path::new(file))
-}
-
-/// How a program ended, in words.
-pub(crate) fn ended(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("has ended with code {code}"),
-        Exit::Signal(n) => format!("was killed by {}", signal_name(n)),
-    }
-}
-
-/// A program that has ended, with everything that happened.
-#[derive(Debug)]
-pub struct Finished {
-    /// How it ended.
-    pub exit: Exit,
-    /// What happened.
-    pub timeline: Timeline,
-}
-
-impl Finished {
-    /// Checks a claim about the whole session.
-    ///
-    /// # Errors
-    /// With pictures of the screens nearest to what is wrong.
-    pub fn check(&self, claim: tapdeck_core::check::Claim) -> TestResult {
-        let verdict = tapdeck_core::check::evaluate(&self.timeline, std::slice::from_ref(&claim)).pop();
-        match verdict {
-            Some(Err(failure)) => Err(TestError::with(
-                format!("{claim}: {}", failure.message),
-                picture::failure(&failure, &self.timeline),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks a claim that is written as an assertion of a scenario file: `never: {contains: panic}`, `exit: 0`,
-    /// `order: [{shows: one}, {key: q}]`.
-    ///
-    /// # Errors
-    /// As [`Finished::check`]; also when the claim is not understood.
-    pub fn assert(&self, claim: &str) -> TestResult {
-        let read = tapdeck_tape::scenario::claim(claim, &stored);
-        self.check(read.map_err(|e| TestError::new(e.to_string()))?)
-    }
-
-    /// The program must have ended with code 0.
-    ///
-    /// # Errors
-    /// When it did not.
-    pub fn success(&self) -> TestResult {
-        if self.exit == Exit::Code(0) {
-            Ok(())
-        } else {
-            Err(TestError::new(format!("the program {}", ended(self.exit))))
         }
     }
 }

@@ -340,6 +340,8 @@ fn wrong_scenarios_are_told_with_their_line() {
         ("assert:\n  - {exit: 0}\n  - {scren: {contains: x}}\n", "x.scenario.yaml:3"),
         ("program: {run: [no-such-program-here]}\nassert:\n  - {exit: 0}\n", "skipped"),
         ("play:\n  - write: x\n", "asserts nothing"),
+        ("assert:\n  - {exit: 0}\n", "no program, no play and no cassette"),
+        ("program:\n  run: [ls]\n  on: dokker:x\nassert:\n  - {exit: 0}\n", "x.scenario.yaml:3"),
     ] {
         fs::write(&file, scenario).expect("written");
         let output = test(&home, &["--live", "--no-skips"], &file);
@@ -347,4 +349,7 @@ fn wrong_scenarios_are_told_with_their_line() {
         assert!(text(&output).contains(part), "{part}: {}", text(&output));
     }
     assert_eq!(test(&home, &[], &home.path("nowhere")).status.code(), Some(3));
+    let none = test(&home, &["--only", "zzz"], &file);
+    assert_eq!(none.status.code(), Some(3));
+    assert!(text(&none).contains("none of the 1 scenarios here has \"zzz\""), "{}", text(&none));
 }

@@ -25,11 +25,14 @@ impl Common {
 /// What is wrong, as yet without a line.
 pub(super) type Said<T> = Result<T, String>;
 
+/// The most rows or columns of a screen.
+const MAX_SIDE: u16 = 1000;
+
 /// A size such as `80x24`.
 pub(super) fn size(text: &str) -> Said<Size> {
-    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40");
+    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40, each from 1 to {MAX_SIDE}");
     let (cols, rows) = text.split_once('x').ok_or_else(wrong)?;
-    let side = |s: &str| s.trim().parse::<u16>().ok().filter(|n| (1..=1000).contains(n)).ok_or_else(wrong);
+    let side = |s: &str| s.trim().parse().ok().filter(|n| (1..=MAX_SIDE).contains(n)).ok_or_else(wrong);
     Ok(Size::new(side(cols)?, side(rows)?))
 }
 
@@ -56,9 +59,10 @@ pub(super) fn text(raw: &raw::Text) -> Said<TextTest> {
 }
 
 /// `3`, `3-5` or `3-` as numbers from 0, both included.
-fn span(text: Option<&str>) -> Said<(u16, u16)> {
-    let Some(text) = text else { return Ok((0, u16::MAX)) };
-    let wrong = || format!("{text:?} are no rows or columns: write 3, 3-5 or 3-, counted from 1");
+fn span(text: &Option<At<String>>) -> Result<(u16, u16), ScenarioError> {
+    let Some(at) = text else { return Ok((0, u16::MAX)) };
+    let text = at.value.as_str();
+    let wrong = || at.error(format!("{text:?} are no rows or columns: write 3, 3-5 or 3-, counted from 1"));
     let number = |s: &str| s.trim().parse::<u16>().ok().and_then(|n| n.checked_sub(1)).ok_or_else(wrong);
     match text.split_once('-') {
         None => number(text).map(|n| (n, n)),
@@ -70,16 +74,18 @@ fn span(text: Option<&str>) -> Said<(u16, u16)> {
     }
 }
 
-fn region(rows: Option<&str>, cols: Option<&str>) -> Said<Region> {
+fn region(rows: &Option<At<String>>, cols: &Option<At<String>>) -> Result<Region, ScenarioError> {
     let ((top, bottom), (left, right)) = (span(rows)?, span(cols)?);
     Ok(Region { top, bottom, left, right })
 }
 
 fn regions(raw: &[At<raw::Area>]) -> Result<Vec<Region>, ScenarioError> {
-    let each = raw.iter().map(|m| {
-        region(m.value.rows.as_deref(), m.value.cols.as_deref()).map_err(|e| m.error(e)).and_then(|r| {
-            if r == Region::ALL { Err(m.error("a mask wants rows, cols or both")) } else { Ok(r) }
-        })
+    let each = raw.iter().map(|m| match region(&m.value.rows, &m.value.cols)? {
+        Region::ALL if m.value.rows.is_none() && m.value.cols.is_none() => {
+            Err(m.error("a mask wants rows, cols or both"))
+        }
+        Region::ALL => Err(m.error("a mask over the whole screen leaves nothing to check")),
+        region => Ok(region),
     });
     each.collect()
 }
@@ -109,8 +115,11 @@ pub(super) fn read(
         Some(own) => normalisers(own)?,
         None => common.normalise.clone(),
     };
-    let region = region(raw.rows.as_deref(), raw.cols.as_deref()).map_err(at)?;
-    let facts = facts(raw, stored).map_err(at)?;
+    let region = region(&raw.rows, &raw.cols)?;
+    let mut facts = facts(raw, stored).map_err(at)?;
+    for style in &raw.style.0 {
+        facts.push(Fact::Style(read_style(style, line)?));
+    }
     if facts.is_empty() {
         return Err(at("a condition that asks for nothing holds always: say what must be there".into()));
     }
@@ -167,10 +176,15 @@ fn facts(raw: &raw::Condition, stored: Stored<'_>) -> Said<Vec<Fact>> {
     if let Some(above) = &raw.above {
         facts.push(Fact::Above(text(above)?));
     }
-    for style in &raw.style.0 {
-        facts.push(Fact::Style(read_style(style)?));
-    }
     Ok(facts)
+}
+
+/// What a text means, where there is one; what is wrong with it has its line.
+pub(super) fn read_at<T>(
+    raw: &Option<At<String>>,
+    read: impl Fn(&str) -> Said<T>,
+) -> Result<Option<T>, ScenarioError> {
+    raw.as_ref().map(|at| read(&at.value).map_err(|e| at.error(e))).transpose()
 }
 
 fn from_one(n: Option<u16>, what: &str) -> Said<Option<u16>> {
@@ -190,11 +204,13 @@ fn read_cursor(raw: &raw::Cursor) -> Said<Fact> {
     Ok(Fact::Cursor { row, col, visible: raw.visible, shape })
 }
 
-fn read_style(raw: &raw::Style) -> Said<StyleFact> {
-    let cells = match (&raw.text, from_one(raw.row, "row")?, from_one(raw.col, "column")?) {
+fn read_style(raw: &raw::Style, line: u64) -> Result<StyleFact, ScenarioError> {
+    let at = |what: String| ScenarioError { line, what };
+    let (row, col) = (from_one(raw.row, "row").map_err(at)?, from_one(raw.col, "column").map_err(at)?);
+    let cells = match (&raw.text, row, col) {
         (Some(text), None, None) => Cells::Text(text.clone()),
         (None, Some(row), Some(col)) => Cells::At(Spot { row, col, width: raw.width.unwrap_or(1) }),
-        _ => return Err("a style wants a text, or a row and a col".into()),
+        _ => return Err(at("a style wants a text, or a row and a col".into())),
     };
     let attrs = [
         ("bold", raw.bold),
@@ -209,10 +225,10 @@ fn read_style(raw: &raw::Style) -> Said<StyleFact> {
     let attrs = attrs.into_iter().filter_map(|(name, on)| Some((name.parse().ok()?, on?))).collect();
     Ok(StyleFact {
         cells,
-        fg: raw.fg.as_deref().map(colour).transpose()?,
-        bg: raw.bg.as_deref().map(colour).transpose()?,
+        fg: read_at(&raw.fg, colour)?,
+        bg: read_at(&raw.bg, colour)?,
         attrs,
-        underline: raw.underline.as_deref().map(underline).transpose()?,
+        underline: read_at(&raw.underline, underline)?,
         link: raw.link.clone(),
     })
 }

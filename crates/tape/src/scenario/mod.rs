@@ -101,8 +101,8 @@ pub enum Source {
 pub struct Program {
     /// The program and its arguments.
     pub run: Vec<String>,
-    /// The place where it runs, as a person writes it; this machine when left out.
-    pub on: Option<String>,
+    /// The place where it runs, as a person writes it, with its line; this machine when left out.
+    pub on: Option<(u64, String)>,
     /// Programs that must be installed for it on this machine; where that is not said, it is the program itself if it runs
     /// here.
     pub needs: Option<Vec<String>>,
@@ -135,7 +135,6 @@ impl Scenario {
     /// With the line of whatever was not understood.
     pub fn parse(text: &str, stored: Stored<'_>) -> Result<Self, ScenarioError> {
         let raw: raw::File = raw::read(text)?;
-        let top = |what: String| ScenarioError { line: 1, what };
         let common = condition::Common::new(&raw.normalise, &raw.masks)?;
         let source = match (raw.program, raw.play) {
             (Some(_), Some(play)) => {
@@ -165,17 +164,17 @@ impl Scenario {
             .collect::<Result<_, _>>()?;
         let size = raw.size.map(|s| condition::size(&s.value).map_err(|e| s.error(e))).transpose()?;
         let replay = raw.replay.map(|r| r.value.parse().map_err(|e: String| r.error(e))).transpose()?;
-        let env = raw.env.map(|e| EnvPolicy { allow: e.allow, set: e.set.into_iter().collect() });
+        let env = raw.env.map(read_env).transpose()?;
         let cassette = raw.cassette.unwrap_or_default();
-        if let Some(path) = &cassette.path
-            && (path.starts_with('/') || path.split('/').any(|part| part == ".."))
-        {
-            return Err(top(format!("the cassette {path:?} must lie beside its scenario")));
-        }
+        let path = condition::read_at(&cassette.path, |path| {
+            let outside = path.starts_with('/') || path.split('/').any(|part| part == "..");
+            let wrong = || format!("the cassette {path:?} must lie beside its scenario");
+            if outside { Err(wrong()) } else { Ok(path.to_owned()) }
+        })?;
         Ok(Self {
             name: raw.scenario,
             about: raw.about,
-            cassette: CassetteRef { path: cassette.path, id: cassette.id, sha256: cassette.sha256 },
+            cassette: CassetteRef { path, id: cassette.id, sha256: cassette.sha256 },
             size: size.unwrap_or_default(),
             replay: replay.unwrap_or(ReplayMode::Collapsed),
             env,
@@ -213,28 +212,40 @@ fn scrub_rule(raw: raw::At<raw::Scrub>) -> Result<Rule, ScenarioError> {
     tried.map(|_| rule).map_err(|e| ScenarioError { line, what: e.to_string() })
 }
 
-fn read_program(raw: raw::At<raw::Program>) -> Result<Program, ScenarioError> {
-    let line = raw.line;
-    let error = |what: String| ScenarioError { line, what };
-    let raw = raw.value;
-    if raw.run.first().is_none_or(String::is_empty) {
-        return Err(error("run wants a program and its arguments, as a list".into()));
+/// The environment. No variable can have a name that is no name.
+fn read_env(raw: raw::Env) -> Result<EnvPolicy, ScenarioError> {
+    let named = |name: &str, at: &raw::At<String>| {
+        let fine = !name.is_empty() && !name.contains(['=', '\0']);
+        let wrong = || at.error(format!("{name:?} is no name of a variable"));
+        if fine { Ok(()) } else { Err(wrong()) }
+    };
+    raw.allow.iter().try_for_each(|at| named(&at.value, at))?;
+    raw.set.iter().try_for_each(|(name, at)| named(name, at))?;
+    Ok(EnvPolicy {
+        allow: raw.allow.into_iter().map(|at| at.value).collect(),
+        set: raw.set.into_iter().map(|(name, at)| (name, at.value)).collect(),
+    })
+}
+
+fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {
+    if raw.run.value.first().is_none_or(String::is_empty) {
+        return Err(raw.run.error("run wants a program and its arguments, as a list"));
     }
-    for name in raw.files.keys().chain(&raw.copy) {
+    for (name, at) in raw.files.iter().chain(raw.copy.iter().map(|at| (&at.value, at))) {
         if name.is_empty()
             || name.starts_with('/')
             || name.split('/').any(|part| part == ".." || part.is_empty())
         {
-            return Err(error(format!("the file {name:?} must lie in the program's folder")));
+            return Err(at.error(format!("the file {name:?} must lie in the program's folder")));
         }
     }
-    let timeout_ms = raw.timeout.map_or(Ok(TIMEOUT_MS), |t| millis(&t)).map_err(error)?;
+    let timeout_ms = condition::read_at(&raw.timeout, millis)?.unwrap_or(TIMEOUT_MS);
     Ok(Program {
-        run: raw.run,
-        on: raw.on,
+        run: raw.run.value,
+        on: raw.on.map(|at| (at.line, at.value)),
         needs: (!raw.needs.is_empty()).then_some(raw.needs),
-        files: raw.files.into_iter().collect(),
-        copy: raw.copy,
+        files: raw.files.into_iter().map(|(name, at)| (name, at.value)).collect(),
+        copy: raw.copy.into_iter().map(|at| at.value).collect(),
         timeout_ms,
     })
 }

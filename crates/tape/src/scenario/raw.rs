@@ -144,7 +144,7 @@ pub(super) struct File {
     pub(super) size: Option<At<String>>,
     pub(super) replay: Option<At<String>>,
     pub(super) env: Option<Env>,
-    pub(super) program: Option<At<Program>>,
+    pub(super) program: Option<Program>,
     pub(super) play: Option<At<Vec<At<PlayItem>>>>,
     #[serde(default)]
     pub(super) normalise: Vec<At<Rule>>,
@@ -161,7 +161,7 @@ pub(super) struct File {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cassette {
-    pub(super) path: Option<String>,
+    pub(super) path: Option<At<String>>,
     pub(super) id: Option<String>,
     pub(super) sha256: Option<String>,
 }
@@ -170,23 +170,23 @@ pub(super) struct Cassette {
 #[serde(deny_unknown_fields)]
 pub(super) struct Env {
     #[serde(default)]
-    pub(super) allow: Vec<String>,
+    pub(super) allow: Vec<At<String>>,
     #[serde(default)]
-    pub(super) set: BTreeMap<String, String>,
+    pub(super) set: BTreeMap<String, At<String>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
-    pub(super) run: Vec<String>,
-    pub(super) on: Option<String>,
+    pub(super) run: At<Vec<String>>,
+    pub(super) on: Option<At<String>>,
     #[serde(default)]
     pub(super) needs: Vec<String>,
     #[serde(default)]
-    pub(super) files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, At<String>>,
     #[serde(default)]
-    pub(super) copy: Vec<String>,
-    pub(super) timeout: Option<String>,
+    pub(super) copy: Vec<At<String>>,
+    pub(super) timeout: Option<At<String>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -219,7 +219,7 @@ pub(super) struct Step {
     pub(super) focus: Option<bool>,
     pub(super) expect: Option<Condition>,
     pub(super) wait: Option<Wait>,
-    pub(super) within: Option<String>,
+    pub(super) within: Option<At<String>>,
     pub(super) resize: Option<String>,
     pub(super) signal: Option<String>,
     pub(super) snapshot: Option<String>,
@@ -237,8 +237,8 @@ pub(super) struct Wait {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Area {
-    pub(super) rows: Option<String>,
-    pub(super) cols: Option<String>,
+    pub(super) rows: Option<At<String>>,
+    pub(super) cols: Option<At<String>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -250,8 +250,8 @@ pub(super) struct Condition {
     pub(super) equals: Option<String>,
     pub(super) file: Option<String>,
     pub(super) blank: Option<bool>,
-    pub(super) rows: Option<String>,
-    pub(super) cols: Option<String>,
+    pub(super) rows: Option<At<String>>,
+    pub(super) cols: Option<At<String>>,
     pub(super) masks: Vec<At<Area>>,
     pub(super) normalise: Option<Vec<At<Rule>>>,
     pub(super) cursor: Option<Cursor>,
@@ -340,8 +340,8 @@ pub(super) struct Style {
     pub(super) row: Option<u16>,
     pub(super) col: Option<u16>,
     pub(super) width: Option<u16>,
-    pub(super) fg: Option<String>,
-    pub(super) bg: Option<String>,
+    pub(super) fg: Option<At<String>>,
+    pub(super) bg: Option<At<String>>,
     pub(super) bold: Option<bool>,
     pub(super) faint: Option<bool>,
     pub(super) italic: Option<bool>,
@@ -350,7 +350,7 @@ pub(super) struct Style {
     pub(super) conceal: Option<bool>,
     pub(super) strike: Option<bool>,
     pub(super) overline: Option<bool>,
-    pub(super) underline: Option<String>,
+    pub(super) underline: Option<At<String>>,
     pub(super) link: Option<String>,
 }
 
@@ -474,6 +474,31 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Scen
         let said = e.without_snippet().to_string();
         // The place is told in our own words.
         let cut = said.find(" at line ").or_else(|| said.find("\n")).unwrap_or(said.len());
-        ScenarioError { line, what: said[..cut].to_owned() }
+        in_words(text, line, &said[..cut])
     })
+}
+
+/// What the reader of YAML says, for somebody who writes a scenario.
+fn in_words(text: &str, line: u64, said: &str) -> ScenarioError {
+    let first = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
+    let tab = || {
+        let mut lines = (1..).zip(text.lines()).skip(first);
+        lines.find(|(_, l)| l.trim_start_matches(' ').starts_with('\t')).map(|(line, _)| line)
+    };
+    let what = match said {
+        "expected sequence start" => "a list is wanted here, such as [a, b]".to_owned(),
+        "expected mapping start" => "keys are wanted here, such as {contains: text}".to_owned(),
+        _ if said.starts_with("duplicate mapping key: ") => {
+            let key = said.trim_start_matches("duplicate mapping key: ");
+            format!("{} is there twice", key.split(", set ").next().unwrap_or(key))
+        }
+        _ if said.contains("found a tab")
+            && let Some(line) = tab() =>
+        {
+            // The reader names the line where the text before the tab began.
+            return ScenarioError { line, what: "a tab is no indentation: YAML wants blanks".into() };
+        }
+        _ => said.to_owned(),
+    };
+    ScenarioError { line, what }
 }

@@ -103,7 +103,7 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     if raw.cancel == Some(true) {
         actions.push(Action::Cancel);
     }
-    let within_ms = raw.within.map(|w| millis(&w)).transpose().map_err(at)?;
+    let within_ms = condition::read_at(&raw.within, millis)?;
     match (actions.pop(), actions.is_empty()) {
         (Some(action), true) => {
             if within_ms.is_some() && !matches!(action, Action::Expect(_) | Action::Wait(_)) {

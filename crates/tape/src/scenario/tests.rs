@@ -194,13 +194,44 @@ fn whatever_is_not_understood_is_an_error_with_its_line() {
         ("play:\n  - {write: x, resize: 1x1}\n", 2, "one of"),
         ("play:\n  - {write: x, times: 9999999999}\n", 2, "at most"),
         ("play:\n  - hex: 1\n", 2, "hexadecimal"),
+        ("masks:\n  - {rows: 1-, cols: 1-}\n", 2, "whole screen"),
+        ("program: {run: ls -l}\n", 1, "a list is wanted"),
+        ("assert:\n  - screen: hello\n", 2, "keys are wanted"),
+        ("program: {run: [a]}\nenv: {set: {A=B: x}}\n", 2, "A=B"),
+        ("program: {run: [a]}\nenv: {allow: [PATH, '']}\n", 2, "no name of a variable"),
+        ("size: 99999x24\n", 1, "from 1 to 1000"),
         ("a: [\n", 1, ""),
-        ("assert:\n  - {exit: 0}\nassert:\n  - {exit: 1}\n", 3, ""),
+        ("assert:\n  - {exit: 0}\nassert:\n  - {exit: 1}\n", 3, "assert is there twice"),
     ] {
         let e = parse(text).expect_err(text);
         assert!(e.what.contains(part), "{text}\n{e}");
         assert!(e.line.abs_diff(line) <= 1, "{text}\n{e}");
     }
+}
+
+/// In a long scenario the line of the part that it stands in is of little help.
+#[test]
+fn the_line_is_that_of_the_word_itself() {
+    for (text, line, part) in [
+        ("cassette:\n  id: x\n  path: /etc\n", 3, "beside"),
+        ("program:\n  run: [a]\n  timeout: 5x\n", 3, "5x"),
+        ("program:\n  timeout: 5s\n  run: []\n", 3, "run"),
+        ("program:\n  run: [a]\n  files:\n    a: b\n    ../x: y\n", 5, "../x"),
+        ("program:\n  run: [a]\n  copy:\n    - a\n    - ../x\n", 5, "../x"),
+        ("assert:\n  - screen:\n      contains: x\n      cols: 5-3\n", 4, "5-3"),
+        ("assert:\n  - screen:\n      style:\n        - text: x\n          fg: reddish\n", 5, "reddish"),
+        ("assert:\n  - screen:\n      style:\n        text: x\n        underline: wild\n", 5, "wild"),
+        ("masks:\n  - rows: 1\n    cols: x\n", 3, "x"),
+        ("program: {run: [a]}\nsteps:\n  - expect: {contains: x}\n    within: 3q\n", 4, "3q"),
+        ("env:\n  set:\n    A: b\n    C=D: e\n", 4, "C=D"),
+        ("scenario: x\nabout: y\n\tsize: 80x24\n", 3, "tab"),
+    ] {
+        let e = parse(text).expect_err(text);
+        assert!(e.what.contains(part), "{text}\n{e}");
+        assert_eq!(e.line, line, "{text}\n{e}");
+    }
+    let placed = parse("program:\n  run: [a]\n  on: nowhere\n").expect("the place is judged elsewhere");
+    assert!(matches!(placed.source, Some(Source::Program(Program { on: Some((3, _)), .. }))));
 }
 
 #[test]
