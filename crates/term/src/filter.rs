@@ -151,7 +151,9 @@ fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
         return Verdict::Drop;
     }
     match kind {
-        Kind::Control => drop_if(matches!(bytes, [0x05] | [0x9a] | [0xc2, 0x9a])),
+        // To a terminal that reads UTF-8 a bare byte is a broken character, and to others it must not be a control.
+        Kind::Control if matches!(bytes, [0x80..=0x9f]) => Verdict::Instead("\u{fffd}".into()),
+        Kind::Control => drop_if(matches!(bytes, [0x05] | [0xc2, 0x9a])),
         Kind::Esc => {
             let clean = printable(bytes);
             // After a switch away from UTF-8, bytes that are text here would be controls there.

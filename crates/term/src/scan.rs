@@ -9,7 +9,7 @@ pub(crate) const LIMIT: usize = 64 << 10;
 /// What a sequence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A single control byte, or an 8-bit one (in its UTF-8 form or raw).
+    /// A single control byte, or an 8-bit one (in its UTF-8 form or bare).
     Control,
     /// ESC with intermediates and a final byte.
     Esc,
@@ -78,6 +78,8 @@ pub struct Scanner {
     parted: bool,
     /// Continuation bytes that the character being read still wants.
     rest: u8,
+    /// The stream has left UTF-8 (`ESC % @`), so bare bytes from 0x80 to 0x9f are controls.
+    eight_bit: bool,
 }
 
 impl Default for Scanner {
@@ -89,7 +91,7 @@ impl Default for Scanner {
 impl Scanner {
     /// A scanner at the beginning of a stream.
     pub fn new() -> Self {
-        Self { state: State::Text, held: Vec::new(), parted: false, rest: 0 }
+        Self { state: State::Text, held: Vec::new(), parted: false, rest: 0, eight_bit: false }
     }
 
     /// Whether the last byte of text left a character unfinished.
@@ -180,7 +182,8 @@ impl Scanner {
         match b {
             0x1b => self.state = State::Esc,
             0xc2 => self.state = State::Lead,
-            0x80.. => self.c1(b, each),
+            0x80.. if self.eight_bit => self.c1(b, each),
+            // To a terminal that reads UTF-8 it is no more than a character that is broken.
             _ => each(self, Token::Control { kind: Kind::Control, bytes: &[b], complete: true }),
         }
     }
@@ -311,6 +314,11 @@ impl Scanner {
         let kind = self.kind();
         self.state = State::Text;
         let mut held = std::mem::take(&mut self.held);
+        match held.as_slice() {
+            [0x1b, b'%', b'@'] => self.eight_bit = true,
+            [0x1b, b'%', b'G'] | [0x1b, b'c'] => self.eight_bit = false,
+            _ => {}
+        }
         if std::mem::take(&mut self.parted) {
             each(self, Token::Part { kind, bytes: &held, first: false, last: true });
         } else {

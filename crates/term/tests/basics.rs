@@ -93,6 +93,17 @@ fn filtered(input: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn a_bare_byte_hides_nothing_that_comes_after_it() {
+    for b in 0x80..=0x9fu8 {
+        let mut t = term(20, 4);
+        t.feed(&filtered(&[b"A", [b].as_slice(), b"B\r\nsecond"].concat()), 0);
+        let rows: Vec<String> = t.screen().map(|l| l.text()).collect();
+        assert_eq!(&rows[..2], ["A\u{fffd}B", "second"], "{b:02x}");
+    }
+    assert_eq!(filtered(b"\x9d52;c;YQ==\x1b[c\x07x"), "\u{fffd}52;c;YQ==\x07x".as_bytes());
+}
+
+#[test]
 fn replay_filter_takes_out_questions_that_hide_in_others() {
     let hidden: [&[u8]; 6] = [
         b"\xff(\x9b\xc20.\x9b.\xc2\x9b\xc2x00x.",

@@ -186,13 +186,10 @@ impl Detector {
         let is_echo = |line: &str| self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line));
         let mut written = page::answer(term, from, end, is_echo);
         written.lines.retain(|l| !self.rules.chrome.iter().any(|c| c.is_match(l)));
-        if let Some(echo) = &self.rules.echo
-            && let Some(at) = written.lines.iter().rposition(|l| echo.is_match(l))
-        {
-            // What was asked may go over several rows; it ends with a blank one.
-            let rest = &written.lines[at..];
-            let asked = rest.iter().position(|l| l.trim().is_empty()).unwrap_or(1);
-            written.lines.drain(..at + asked);
+        if let Some(echo) = &self.rules.echo {
+            let at = written.lines.iter().rposition(|l| echo.is_match(l));
+            let echoed = echo_rows(&written.lines, at, &run.typed);
+            written.lines.drain(..echoed);
         }
         // The program's own word that it was broken off is no part of the answer.
         if let Some(says) = &self.rules.interrupted {
@@ -217,6 +214,39 @@ impl Detector {
         let evidence = self.judgement.evidence;
         self.finish(term, &run, from, end, raw, &written, evidence);
     }
+}
+
+/// How many lines the program's echo of what was asked takes, with everything above it. `at` is the line where it begins,
+/// if that is in sight; of a long one only the end may be.
+fn echo_rows(lines: &[String], at: Option<usize>, asked: &str) -> usize {
+    let asked = page::squeezed(asked);
+    let Some(at) = at else {
+        let mut shown = String::new();
+        let mut rows = 0;
+        for (n, line) in lines.iter().enumerate() {
+            shown.push_str(&page::squeezed(line));
+            if shown.len() > asked.len() {
+                break;
+            }
+            if !shown.is_empty() && asked.ends_with(&shown) {
+                rows = n + 1;
+            }
+        }
+        return rows;
+    };
+    let mut rest = asked.as_str();
+    for (n, line) in lines[at..].iter().enumerate() {
+        let line = page::squeezed(line);
+        // Behind its mark.
+        let line = if n == 0 { line.chars().skip(1).collect() } else { line };
+        match rest.strip_prefix(line.as_str()) {
+            Some("") => return at + n + 1,
+            Some(more) => rest = more,
+            None => break,
+        }
+    }
+    // It is shown in some other way; it ends with a blank row.
+    at + lines[at..].iter().position(|l| l.trim().is_empty()).unwrap_or(1)
 }
 
 /// The byte behind so many lines.
@@ -258,8 +288,13 @@ fn input_text(term: &Term, run: &Run) -> String {
         }
         Some(text.trim_end().to_owned())
     };
-    match shown() {
-        Some(first) if !first.is_empty() && !run.typed.contains('\n') => whole(&first),
+    let shown = shown().map(|text| {
+        let right = Some(&run.at.right).filter(|r| !r.is_empty());
+        right.and_then(|r| text.strip_suffix(r.as_str())).map_or(text.clone(), |t| t.trim_end().to_owned())
+    });
+    match shown.filter(|s| !s.is_empty() && !run.typed.contains('\n')) {
+        // What was typed is known, but for keys before it that another program took.
+        Some(first) if run.edited || run.typed.ends_with(&first) => whole(&first),
         _ => whole(&run.typed),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tapdeck_term::{Mark, Progress, Signal, Term};
 
 use super::input::{Typed, Typing};
-use super::page::Look;
+use super::page::{self, Look};
 use super::rules::Rules;
 use super::{AgentState, Evidence, Judgement, Notice, Place};
 use crate::event::{Exit, Stamp};
@@ -14,9 +14,14 @@ use crate::event::{Exit, Stamp};
 const MS: u64 = 1_000_000;
 /// While output flows, the screen is judged this often.
 const FLOWING_NS: u64 = 100 * MS;
+/// After this long a prompt is believed to be one although the last had a line editor behind it and this has none: a
+/// plain shell may have been started from another.
+pub(super) const EDITOR_NS: u64 = 1500 * MS;
 /// Line ends that are remembered, and rows above a prompt that may belong to it.
 const LINE_ENDS: usize = 16;
 pub(super) const ABOVE: u64 = 4;
+/// How much of a line's end is looked for on the screen.
+const DRAFT: usize = 24;
 /// Lines of one input that are remembered.
 const MORE: usize = 10_000;
 /// Notices that wait to be taken; older ones go.
@@ -54,6 +59,10 @@ pub(super) struct At {
     pub(super) from_col: u16,
     /// A line editor stood behind it.
     pub(super) editor: bool,
+    /// The byte behind the sequence that told of it: another one tells of another prompt.
+    pub(super) sign: Option<u64>,
+    /// What stood behind the cursor on its row: a prompt on the right.
+    pub(super) right: String,
 }
 
 /// What was submitted and is not over.
@@ -69,6 +78,8 @@ pub(super) struct Run {
     pub(super) bytes: Vec<u8>,
     pub(super) cut: bool,
     pub(super) typed: String,
+    /// There may be more or less of it than was typed.
+    pub(super) edited: bool,
     /// Lines that were typed since, and whether the program asked for them as more of the same. Others may be anything,
     /// a password included, and are nobody's business unless they were shown.
     pub(super) more: Vec<(String, bool)>,
@@ -236,6 +247,16 @@ impl Detector {
         }
     }
 
+    /// What was typed, has not been submitted and stands in front of the cursor.
+    pub fn draft(&self, term: &Term) -> Option<String> {
+        let line = String::from_utf8_lossy(self.typing.line());
+        let typed = page::squeezed(&line);
+        let skip = typed.chars().count().saturating_sub(DRAFT);
+        let tail: String = typed.chars().skip(skip).collect();
+        let stands = page::squeezed(&page::before_cursor(term).0).ends_with(&tail);
+        (stands && !tail.is_empty()).then(|| line.trim().to_owned())
+    }
+
     /// Whether a line was submitted to a program that reads one at a time: what reads next may be another.
     pub fn is_changing(&self) -> bool {
         matches!(self.phase, Phase::Running(_)) && !self.rules.by_state
@@ -283,6 +304,9 @@ impl Detector {
         }
         for quiet in self.rules.states.iter().filter_map(|s| s.quiet_ns).chain(self.rules.quiet_ns) {
             at(last + quiet);
+        }
+        if matches!(&self.phase, Phase::Running(run) if run.at.editor) {
+            at(last + EDITOR_NS);
         }
         if let (Phase::Running(run), Some(within)) = (&self.phase, self.rules.answer_within_ns) {
             at(run.entered.mono_ns + within);
@@ -363,9 +387,11 @@ impl Detector {
     pub fn input(&mut self, term: &Term, bytes: &[u8], at: Stamp) {
         let mut acts = Vec::new();
         let mut typing = std::mem::take(&mut self.typing);
-        typing.feed(bytes, |act, line| acts.push((act, String::from_utf8_lossy(line).into_owned())));
+        typing.feed(bytes, |act, line, edited| {
+            acts.push((act, String::from_utf8_lossy(line).into_owned(), edited));
+        });
         self.typing = typing;
-        for (act, line) in acts {
+        for (act, line, edited) in acts {
             match act {
                 Typed::Interrupt => {
                     if let Phase::Running(run) = &mut self.phase {
@@ -380,7 +406,7 @@ impl Detector {
                         self.looked_at = Some(self.offset);
                         self.judge(term, at, true);
                     }
-                    self.submit(line, at);
+                    self.submit(line, edited, at);
                     // Whoever waits for the answer must not take the prompt that was for it.
                     if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
                         let judgement = self.by_phase(term, at);
@@ -391,7 +417,7 @@ impl Detector {
         }
     }
 
-    fn submit(&mut self, line: String, at: Stamp) {
+    fn submit(&mut self, line: String, edited: bool, at: Stamp) {
         match &mut self.phase {
             Phase::Start => {}
             Phase::Ready(prompt) => {
@@ -403,6 +429,7 @@ impl Detector {
                     bytes: Vec::new(),
                     cut: false,
                     typed: line,
+                    edited,
                     more: Vec::new(),
                     interrupted: false,
                     pressed: false,

@@ -21,11 +21,19 @@ pub(super) struct Typing {
     in_paste: bool,
     /// The text of the line so far, line ends of a paste included.
     line: Vec<u8>,
+    /// Something was pressed that changes the line in ways that are not followed here: completion, history, a moved cursor.
+    edited: bool,
 }
 
 impl Typing {
-    /// Takes bytes that were delivered; calls `did` for each act, with the line that it ends.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut did: impl FnMut(Typed, &[u8])) {
+    /// What stands there and was not submitted, as far as that is known.
+    pub(super) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Takes bytes that were delivered; calls `did` for each act, with the line that it ends and whether there may be more
+    /// or less of it than was typed.
+    pub(super) fn feed(&mut self, bytes: &[u8], mut did: impl FnMut(Typed, &[u8], bool)) {
         for &b in bytes {
             if !self.sequence.is_empty() {
                 self.sequence.push(b);
@@ -48,7 +56,11 @@ impl Typing {
                 }
                 0x15 if !self.in_paste => self.line.clear(),
                 b'\r' => self.push(b'\n'),
-                0..=0x1f if b != b'\t' && b != b'\n' => {}
+                b'\t' if !self.in_paste => {
+                    self.edited = true;
+                    self.push(b);
+                }
+                0..=0x1f if b != b'\t' && b != b'\n' => self.edited |= !self.in_paste,
                 _ => self.push(b),
             }
         }
@@ -60,10 +72,11 @@ impl Typing {
         }
     }
 
-    fn act(&mut self, act: Option<Typed>, did: &mut impl FnMut(Typed, &[u8])) {
+    fn act(&mut self, act: Option<Typed>, did: &mut impl FnMut(Typed, &[u8], bool)) {
         if let Some(act) = act {
-            did(act, &self.line);
+            did(act, &self.line, self.edited);
             self.line.clear();
+            self.edited = false;
         }
     }
 
@@ -77,16 +90,20 @@ impl Typing {
                 let key = parts.next().and_then(|p| p.split(':').next()).unwrap_or("");
                 let mut mods = parts.next().unwrap_or("1").split(':');
                 let (held, event) = (mods.next().unwrap_or("1"), mods.next().unwrap_or("1"));
-                return match (key, held, event) {
-                    (_, _, "3") => None,
-                    ("13", "" | "1", _) => Some(Typed::Enter),
-                    ("99", "5", _) => Some(Typed::Interrupt),
-                    _ => None,
-                };
+                match (key, held, event) {
+                    (_, _, "3") => {}
+                    ("13", "" | "1", _) => return Some(Typed::Enter),
+                    ("99", "5", _) => return Some(Typed::Interrupt),
+                    _ => self.edited = true,
+                }
             }
             // Keypad Enter in application mode.
             b"\x1bOM" => return Some(Typed::Enter),
-            _ => {}
+            // Reports of the terminal, its focus and its mouse.
+            [0x1b, b'[', .., b'c' | b'n' | b'R' | b'I' | b'O' | b'M' | b'm' | b'y' | b't'] => {}
+            // Strings, which are answers too.
+            [0x1b, b']' | b'P' | b'_' | b'\\'] => {}
+            _ => self.edited |= !self.in_paste,
         }
         None
     }
@@ -95,6 +112,26 @@ impl Typing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_changes_a_line_unseen_is_noticed() {
+        let cases: [(&[u8], bool); 9] = [
+            (b"echo one\r", false),
+            (b"ec\x7fcho\r", false),
+            (b"x\x15echo\r", false),
+            (b"\x1b[200~a\tb\x1b[201~\r", false),
+            (b"\x1b[I\x1b[3;4Recho\r", false),
+            (b"ec\t\r", true),
+            (b"\x1b[A\r", true),
+            (b"echo\x17x\r", true),
+            (b"echo\x1bbx\r", true),
+        ];
+        for (bytes, wanted) in cases {
+            let mut got = Vec::new();
+            Typing::default().feed(bytes, |_, _, edited| got.push(edited));
+            assert_eq!(got, [wanted], "{bytes:?}");
+        }
+    }
 
     #[test]
     fn enter_and_interrupt_are_told_from_pastes() {
@@ -114,8 +151,9 @@ mod tests {
                 let mut typing = Typing::default();
                 let mut got = Vec::new();
                 for piece in bytes.chunks(size) {
-                    typing
-                        .feed(piece, |act, line| got.push((act, String::from_utf8_lossy(line).into_owned())));
+                    typing.feed(piece, |act, line, _| {
+                        got.push((act, String::from_utf8_lossy(line).into_owned()))
+                    });
                 }
                 let got: Vec<(Typed, &str)> = got.iter().map(|(a, l)| (*a, l.as_str())).collect();
                 assert_eq!(got, wanted, "{bytes:?}");

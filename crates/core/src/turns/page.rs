@@ -6,6 +6,11 @@ use tapdeck_term::{Attrs, Line, Style, Term};
 /// Rows that a prompt or an echo may wrap over.
 const WRAPS: u64 = 64;
 
+/// Text without what a wrap, an indent or a row's end may change.
+pub(super) fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
 /// What a row looks like, to be compared with another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {

@@ -2,14 +2,14 @@
 
 use tapdeck_term::{Mark, Term};
 
-use super::detector::{ABOVE, At, Detector, Phase, Run};
+use super::detector::{ABOVE, At, Detector, EDITOR_NS, Phase, Run};
 use super::page;
 use super::{Evidence, Notice, Place};
 use crate::event::Stamp;
 
 impl Detector {
     /// The prompt that stands in front of the cursor, if one does.
-    fn prompt_at(&self, term: &Term, settled: bool) -> Option<At> {
+    fn prompt_at(&self, term: &Term, settled: bool, quiet: bool) -> Option<At> {
         if term.modes().alternate() {
             return None;
         }
@@ -26,26 +26,44 @@ impl Detector {
         let here = page::absolute(term, term.cursor().row);
         let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
         let editor = term.modes().bracketed_paste() && self.editor_on.is_some_and(|(.., o)| o >= since);
-        let at = |evidence, begins, from_col| At {
+        let (col, cols) = (term.cursor().col, term.size().cols);
+        let at = |evidence, begins, from_col, sign| At {
             text: columns_from(&text, from_col),
             entry,
             evidence,
             begins,
             row: here,
-            col: term.cursor().col,
+            col,
             from_col,
             editor,
+            sign,
+            right: page::row(term, here)
+                .map(|l| page::columns(l, col, cols))
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
         };
         // The shell's own word.
         let marked = self.mark.filter(|m| m.offset >= since);
         match marked.map(|m| m.mark) {
             Some(Mark::Input) => {
                 let begins = self.prompt_mark.filter(|m| m.offset >= since).map(|m| (m.row, m.col, m.offset));
-                return Some(at(Evidence::Mark, begins, 0));
+                let input = marked?;
+                let whole = at(Evidence::Mark, begins, 0, Some(input.offset));
+                // What is typed already is no part of it.
+                let typed = input.row < here || (input.row == here && input.col < col);
+                return Some(match page::row(term, input.row).filter(|_| typed) {
+                    Some(line) => {
+                        let text = page::columns(line, 0, input.col);
+                        let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
+                        At { text, entry, row: input.row, col: input.col, right: String::new(), ..whole }
+                    }
+                    None => whole,
+                });
             }
             Some(Mark::Prompt) if settled => {
                 let begins = marked.map(|m| (m.row, m.col, m.offset));
-                return Some(at(Evidence::Mark, begins, 0));
+                return Some(at(Evidence::Mark, begins, 0, marked.map(|m| m.offset)));
             }
             _ => {}
         }
@@ -62,14 +80,14 @@ impl Detector {
             let behind = (r, c) == (here, term.cursor().col);
             let in_front = !behind && r <= here && here - r <= ABOVE;
             let from_col = if in_front && r == here { c } else { 0 };
-            return Some(at(Evidence::Editor, in_front.then_some((r, c, o)), from_col));
+            return Some(at(Evidence::Editor, in_front.then_some((r, c, o)), from_col, Some(o)));
         }
-        // Where a line editor stood behind the last prompt, one does behind the next.
+        // Where a line editor stood behind the last prompt, one does behind the next, or comes soon.
         let editor_is_missing = before.is_some_and(|b| b.editor);
         if known.is_some_and(|p| p.strict) {
-            return Some(at(Evidence::Prompt, None, 0));
+            return Some(at(Evidence::Prompt, None, 0, None));
         }
-        if editor_is_missing {
+        if editor_is_missing && !quiet {
             return None;
         }
         // The same prompt, perhaps behind output that had no line end.
@@ -78,13 +96,13 @@ impl Detector {
             let width = u16::try_from(tapdeck_term::text_width(front)).unwrap_or(0);
             let from_col = if row == here { width } else { 0 };
             let entry = before.and_then(|b| b.entry);
-            return Some(At { entry, ..at(Evidence::Prompt, None, from_col) });
+            return Some(At { entry, ..at(Evidence::Prompt, None, from_col, None) });
         }
-        known.map(|_| at(Evidence::Prompt, None, 0))
+        known.map(|_| at(Evidence::Prompt, None, 0, None))
     }
 
     pub(super) fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64) {
-        let prompt = self.prompt_at(term, settled);
+        let prompt = self.prompt_at(term, settled, quiet >= EDITOR_NS);
         match &mut self.phase {
             Phase::Start => {
                 if let Some(at) = prompt {
@@ -96,7 +114,7 @@ impl Detector {
             Phase::Ready(at) => {
                 // Drawn anew, moved by a resize, or behind something that a job printed.
                 if let Some(new) = prompt
-                    && (new.text == at.text || new.begins.is_some())
+                    && (new.text == at.text || (new.sign.is_some() && new.sign != at.sign))
                 {
                     *at = At { entry: new.entry.or(at.entry), ..new };
                 }
@@ -129,6 +147,8 @@ impl Detector {
                 from_col: 0,
                 entry: None,
                 editor: false,
+                sign: None,
+                right: String::new(),
             };
             return self.complete(term, now, from, at);
         }

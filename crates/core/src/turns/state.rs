@@ -7,7 +7,7 @@ use tapdeck_term::Term;
 
 use super::detector::{At, Detector, Phase, Run};
 use super::judge::Screen;
-use super::page;
+use super::page::{self, squeezed};
 use super::{AgentState, Evidence, Judgement, Notice, Place};
 use crate::event::Stamp;
 
@@ -189,12 +189,10 @@ impl Detector {
             col: term.cursor().col,
             from_col: 0,
             editor: false,
+            sign: None,
+            right: String::new(),
         }
     }
-}
-
-fn squeezed(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 fn brief(text: &str) -> String {

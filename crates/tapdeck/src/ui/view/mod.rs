@@ -481,14 +481,17 @@ impl App {
         if !self.place.follow {
             return visible.moved(self.place.top, 0).min(last);
         }
-        // Where the window is smaller than the terminal, the cursor stays in sight.
-        let screen = rows::screen(self.term());
-        let cursor = screen + u64::from(self.term().cursor().row);
-        if cursor < last && !self.filter.is_on() {
-            (cursor + 1).saturating_sub(u64::from(height)).max(screen).min(last)
-        } else {
-            last
+        if self.filter.is_on() {
+            return last;
         }
+        // Where the window is smaller than the terminal, blank rows at its end are the first to go, and the cursor
+        // stays in sight.
+        let term = self.term();
+        let screen = rows::screen(term);
+        let cursor = u64::from(term.cursor().row);
+        let used = (0..term.size().rows).rev().find(|y| term.row(*y).is_some_and(|l| !l.text().is_empty()));
+        let end = screen + used.map_or(0, u64::from).max(cursor);
+        (end + 1).saturating_sub(u64::from(height)).max(screen).min(screen + cursor).min(last)
     }
 
     /// Moves by so many rows.

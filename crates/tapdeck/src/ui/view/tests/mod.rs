@@ -376,6 +376,29 @@ fn a_smaller_screen_scrolls_and_wide_characters_stay_whole() {
 }
 
 #[test]
+fn blank_rows_are_the_first_to_go_where_the_window_is_smaller() {
+    // Lines above the cursor, what stands at the bottom, and the first and last row of ten that are in sight of 24.
+    for (lines, bottom, first, last) in [
+        (3, "", "line 1", "line 3"),
+        (14, "", "line 7", "line 14"),
+        (3, "status", "line 3", ""),
+        (12, "status", "line 12", ""),
+    ] {
+        let mut output: String = (1..=lines).map(|n| format!("line {n}\\r\\n")).collect();
+        if !bottom.is_empty() {
+            output += &format!("\\u001b[24H{bottom}\\u001b[{lines}H");
+        }
+        let cast = format!("{{\"version\":2,\"width\":40,\"height\":24}}\n[0.1,\"o\",\"{output}\"]\n");
+        let stage = Stage::of(&cast, 50, 13);
+        let seen = stage.lines();
+        assert_eq!(seen.first().map(String::as_str), Some(first), "{lines} {bottom}\n{}", stage.screen());
+        if !last.is_empty() {
+            assert!(seen.iter().any(|l| l == last), "{lines} {bottom}\n{}", stage.screen());
+        }
+    }
+}
+
+#[test]
 fn a_search_to_begin_with_waits_for_the_picture() {
     let mut stage = Stage::of(&forty(), 16, 10);
     stage.app.drawn = Drawn::default();
