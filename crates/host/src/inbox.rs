@@ -30,6 +30,8 @@ pub(crate) enum Request {
     Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
     /// How much of the input waits for the program.
     Waiting(Sender<usize>),
+    /// How long a line of input may be.
+    LongestLine(Sender<Option<usize>>),
     Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
     /// Something that was found out about the session.
@@ -201,6 +203,14 @@ impl Handle {
     pub fn undelivered(&self) -> Result<usize, SessionOver> {
         let (tx, rx) = channel();
         self.post(Request::Waiting(tx));
+        answer(&rx)
+    }
+
+    /// How many bytes a line of input may have before the terminal itself drops the rest; none where the program reads
+    /// byte by byte, or nobody knows.
+    pub fn longest_line(&self) -> Result<Option<usize>, SessionOver> {
+        let (tx, rx) = channel();
+        self.post(Request::LongestLine(tx));
         answer(&rx)
     }
 

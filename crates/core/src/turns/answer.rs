@@ -51,6 +51,9 @@ impl Detector {
         let echoed = self.strip_echo(&mut run, &mut written);
         let from = behind_lines(&run, from, echoed);
         let raw = self.raw(&run, from, &at, rows_above);
+        if written.evicted && !run.cut {
+            written = page::rendered(&raw, term.size());
+        }
         if written.is_empty() && !run.interrupted {
             self.tell(Notice::Nothing { submitted: run.submitted.byte });
             return;
@@ -228,7 +231,7 @@ fn echo_rows(lines: &[String], at: Option<usize>, asked: &str) -> usize {
             if shown.len() > asked.len() {
                 break;
             }
-            if !shown.is_empty() && asked.ends_with(&shown) {
+            if !line.trim().is_empty() && asked.ends_with(&shown) {
                 rows = n + 1;
             }
         }
@@ -296,5 +299,28 @@ fn input_text(term: &Term, run: &Run) -> String {
         // What was typed is known, but for keys before it that another program took.
         Some(first) if run.edited || run.typed.ends_with(&first) => whole(&first),
         _ => whole(&run.typed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::echo_rows;
+
+    #[test]
+    fn an_echo_ends_where_the_question_does() {
+        // The rows, the one with the mark, what was asked, and how many rows are echo.
+        let cases: [(&[&str], Option<usize>, &str, usize); 7] = [
+            (&["> hello", "", "well"], Some(0), "hello", 1),
+            (&["> a", "", "  c capital", "", "well"], Some(0), "a\n\nc capital", 3),
+            (&["old", "> one two", "  three", "well"], Some(1), "one two three", 3),
+            (&["> [Pasted #1]", "  +20", "", "well"], Some(0), "x\ny\nz", 2),
+            (&["  forty", "  forty-one", "", "well"], None, "thirty-nine\nforty\nforty-one", 2),
+            (&["  forty", "", "  forty-two", "", "well"], None, "one\nforty\n\nforty-two", 3),
+            (&["well", "then"], None, "what?", 0),
+        ];
+        for (rows, at, asked, wanted) in cases {
+            let rows: Vec<String> = rows.iter().map(|r| (*r).to_owned()).collect();
+            assert_eq!(echo_rows(&rows, at, asked), wanted, "{rows:?}");
+        }
     }
 }

@@ -30,6 +30,11 @@ use crate::event::Stamp;
 pub use detector::{Detector, Limits};
 pub use rules::{Prompt, PromptText, RuleError, RuleText, Rules, StateRule, StateText};
 
+/// What stands in front of the cursor, the rows that wrap into its own included.
+pub fn before_cursor(term: &tapdeck_term::Term) -> String {
+    page::before_cursor(term).0
+}
+
 /// What a program is doing, as far as its screen tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum AgentState {

@@ -1,7 +1,7 @@
 //! Reading the model as a page: rows by their absolute number, what stands in front of the cursor, and the text that was
 //! written since a place in the stream.
 
-use tapdeck_term::{Attrs, Line, Style, Term};
+use tapdeck_term::{Attrs, Line, Settings, Size, Style, Term};
 
 /// Rows that a prompt or an echo may wrap over.
 const WRAPS: u64 = 64;
@@ -120,6 +120,16 @@ pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) ->
         let before = n < screen && line.written().is_some_and(|w| w < from);
         std::mem::replace(&mut above_echo, is_echo(&line.text())) || before
     })
+}
+
+/// What these bytes show on a page that is long enough for all of it.
+pub(super) fn rendered(raw: &[u8], size: Size) -> Written {
+    let scrollback = memchr::memchr_iter(b'\n', raw).count() + raw.len() / usize::from(size.cols.max(1)) + 1;
+    let mut term = Term::new(size, Settings { scrollback, ..Settings::default() });
+    term.feed(raw, 0);
+    let cursor = term.cursor();
+    let end = (absolute(&term, cursor.row), cursor.col);
+    collect(&term, end, |_, _| false)
 }
 
 fn collect(term: &Term, end: (u64, u16), mut stop: impl FnMut(u64, Line<'_>) -> bool) -> Written {

@@ -116,7 +116,9 @@ impl Detector {
                 if let Some(new) = prompt
                     && (new.text == at.text || (new.sign.is_some() && new.sign != at.sign))
                 {
-                    *at = At { entry: new.entry.or(at.entry), ..new };
+                    // With the cursor back at its beginning, a line that is being edited is no prompt on the right.
+                    let right = if new.sign == at.sign { at.right.clone() } else { new.right.clone() };
+                    *at = At { entry: new.entry.or(at.entry), right, ..new };
                 }
             }
             Phase::Running(_) => self.running_by_prompt(term, now, settled, quiet, prompt),

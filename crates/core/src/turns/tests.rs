@@ -75,6 +75,87 @@ fn a_long_answer_is_cut_and_says_so() {
 }
 
 #[test]
+fn an_answer_that_has_left_the_scrollback_is_told_whole() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.term = Term::new(Size::new(80, 24), Settings { scrollback: 100, ..Settings::default() });
+    bench.out(0, b"$ ");
+    bench.type_in(100, b"seq 500\r");
+    bench.out(110, b"seq 500\r\n");
+    let lines: String = (1..=500).map(|n| format!("{n}\n")).collect();
+    bench.out(120, lines.replace('\n', "\r\n").as_bytes());
+    bench.out(130, b"x".repeat(20_000).as_slice());
+    bench.out(140, b"\r\n$ ");
+    let turns = bench.turns(1000);
+    assert_eq!(turns.len(), 1);
+    assert!(turns[0].text == format!("{lines}{}\n", "x".repeat(20_000)) && !turns[0].truncated);
+}
+
+/// What was asked is told as it stood when it was submitted, however it came to stand there.
+#[test]
+fn an_edited_line_is_told_as_it_was_submitted() {
+    // The prompt as it is drawn; pieces of output and input; what was asked.
+    let bash = "\x1b[?2004h$ ";
+    let zsh = "$ \x1b[?2004h\x1b[70C1:23\x1b[3G";
+    let marked = "\x1b]133;A\x07$ \x1b]133;B\x07";
+    type Step<'a> = (&'a str, &'a str);
+    let edits: [(&[Step<'_>], &str); 4] = [
+        (
+            &[("echo one two", "echo one two"), ("\x17", "\x08\x08\x08\x1b[3P"), ("three", "three")],
+            "echo one three",
+        ),
+        (&[("echo /et", "echo /et"), ("\t", "c/")], "echo /etc/"),
+        (&[("cho end", "cho end"), ("\x01", "\x1b[3G"), ("e", "\x1b[1@e")], "echo end"),
+        (&[("\x1b[A", "echo old")], "echo old"),
+    ];
+    for shown in [bash, zsh, marked] {
+        for (steps, wanted) in &edits {
+            let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+            bench.out(0, shown.as_bytes());
+            let mut ms = 1000;
+            for (typed, drawn) in *steps {
+                bench.type_in(ms, typed.as_bytes());
+                bench.out(ms + 1, drawn.as_bytes());
+                ms += 1000;
+            }
+            bench.type_in(ms, b"\r");
+            let off = if shown == marked { "\r\n\x1b]133;C\x07" } else { "\r\n\x1b[?2004l\r" };
+            bench.out(ms + 1, format!("{off}well\r\n{shown}").as_bytes());
+            let turns = bench.turns(ms + 1000);
+            let told: Vec<_> = turns.iter().map(|t| (t.input.as_str(), t.text.as_str())).collect();
+            assert_eq!(told, [(*wanted, "well\n")], "{shown:?} {steps:?}");
+        }
+    }
+}
+
+#[test]
+fn a_line_that_was_given_up_is_no_part_of_the_next() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"\x1b[?2004h$ ");
+    bench.type_in(1000, b"echo zz");
+    bench.out(1001, b"echo zz");
+    bench.type_in(1002, b"\x03echo q\r");
+    bench.out(1003, b"^C\r\n\x1b[?2004l\r\x1b[?2004h$ echo q\r\n\x1b[?2004l\rq\r\n\x1b[?2004h$ ");
+    let turns = bench.turns(2000);
+    assert_eq!(turns.last().map(|t| t.input.as_str()), Some("echo q"));
+}
+
+#[test]
+fn a_plain_shell_within_one_with_a_line_editor_comes_to_rest() {
+    let mut bench = Bench::new(&prompt(r"^[$%] $"), Limits::default());
+    bench.out(0, b"\x1b[?2004h% ");
+    bench.type_in(1000, b"dash\r");
+    bench.out(1001, b"dash\r\n\x1b[?2004l\r$ ");
+    assert_eq!(bench.turns(1500).len(), 0);
+    assert_ne!(bench.detector.judgement().state, AgentState::Idle, "a line editor may still come");
+    bench.notices(4000);
+    assert_eq!(bench.detector.judgement().state, AgentState::Idle);
+    bench.type_in(5000, b"echo hi\r");
+    bench.out(5001, b"echo hi\r\nhi\r\n$ ");
+    let turns = bench.turns(5500);
+    assert_eq!(turns.iter().map(|t| t.text.as_str()).collect::<Vec<_>>(), ["hi\n"]);
+}
+
+#[test]
 fn what_arrives_long_after_its_time_is_seen_all_the_same() {
     let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
     bench.out(0, b"$ ");

@@ -20,6 +20,9 @@ use crate::sys::InheritedSignals;
 /// How long to leave a closed terminal alone before looking whether somebody has opened it again.
 const REOPEN_CHECK_NS: u64 = 50_000_000;
 
+/// What a terminal keeps of a line in line mode, its end not counted.
+const LONGEST_LINE: usize = 4095;
+
 /// How long a session must be quiet before the end of input is given to a program that may be waiting for it in
 /// a way that cannot be seen.
 const END_PATIENCE: Duration = Duration::from_secs(1);
@@ -194,6 +197,11 @@ impl Backend for LocalPty {
     fn freeze(&mut self, frozen: bool) -> io::Result<()> {
         self.leader.freeze(frozen);
         Ok(())
+    }
+
+    fn longest_line(&self) -> Option<usize> {
+        let termios = tcgetattr(&self.master).ok()?;
+        termios.local_modes.contains(LocalModes::ICANON).then_some(LONGEST_LINE)
     }
 
     fn stopped(&mut self) -> bool {

@@ -136,6 +136,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// How many bytes a line of input may have: a terminal in line mode drops the rest.
+    fn longest_line(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether the program has a terminal that it may ask questions of.
     fn has_terminal(&self) -> bool {
         false
@@ -185,6 +190,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn exited(&mut self) -> io::Result<Option<Exit>> {
         (**self).exited()
+    }
+    fn longest_line(&self) -> Option<usize> {
+        (**self).longest_line()
     }
     fn has_terminal(&self) -> bool {
         (**self).has_terminal()

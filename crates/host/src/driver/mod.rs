@@ -514,6 +514,10 @@ impl<B: Backend> Driver<B> {
                     let _ = reply.send(self.gate.offer(id, fence, bytes, now));
                     self.deliver(now)?;
                 }
+                Request::LongestLine(reply) => {
+                    // Whoever asked may have gone.
+                    let _ = reply.send(self.backend.longest_line());
+                }
                 Request::Waiting(reply) => {
                     let _ = reply.send(self.gate.waiting());
                 }

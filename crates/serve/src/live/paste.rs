@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tapdeck_core::turns::{AgentState, Evidence};
+use tapdeck_core::turns::{AgentState, Evidence, before_cursor};
 use tapdeck_core::{Refused, Role, StickError};
 use tapdeck_host::Picture;
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
@@ -27,6 +27,8 @@ const SETTLED_NS: u64 = 80 * MS;
 const TAIL: usize = 24;
 /// How often it is looked.
 const LOOK_NS: u64 = 15 * MS;
+/// No terminal drops anything of a line as short as this.
+const LONG_LINE: usize = 1000;
 /// How long each step may take, unless the client says.
 const LIMIT_MS: u64 = 15_000;
 
@@ -55,8 +57,11 @@ pub(crate) struct Paste {
     since_ns: u64,
     limit_ns: u64,
     tail: String,
+    /// The last of several lines: of a text that is taller than the screen, line editors show hardly more.
+    last_line: String,
     /// How often the tail, and placeholders, stood there before anything was sent.
     shown_before: (usize, usize),
+    ended_before: bool,
     stands_since: Option<(u64, u64)>,
     /// Submissions that were over, and output, when Enter was sent.
     answered: u32,
@@ -117,6 +122,7 @@ impl Hub {
         let whole = squeezed(&text);
         let skip = whole.chars().count().saturating_sub(TAIL);
         let tail: String = whole.chars().skip(skip).collect();
+        let last_line = text.rsplit_once(['\n', '\r']).map_or_else(String::new, |(_, last)| squeezed(last));
         let limit = request.get("wait_ms").and_then(Value::as_u64).unwrap_or(LIMIT_MS).min(3_600_000);
         let paste = Box::new(Paste {
             text,
@@ -127,7 +133,9 @@ impl Hub {
             since_ns: now,
             limit_ns: limit * MS,
             tail,
+            last_line,
             shown_before: (0, 0),
+            ended_before: false,
             stands_since: None,
             answered: 0,
             seq: 0,
@@ -167,7 +175,7 @@ impl Hub {
         let handle = self.handle.clone();
         let late = now >= paste.since_ns + paste.limit_ns;
         loop {
-            let look = glass.look(&handle);
+            let mut look = glass.look(&handle);
             let state = look.detector().map_or(AgentState::Unknown, |d| d.judgement().state);
             let say = |outcome, why: &str| Some(("PASTE", answer(outcome, why, &look)));
             if self.exit.is_some() {
@@ -194,8 +202,27 @@ impl Hub {
                     // It is known to ask for brackets, and has not come to that.
                     _ if !late && wants_brackets(&look) => return None,
                     _ => {
+                        // It would be submitted along with the text.
+                        if let Some(draft) = look.detector().and_then(|d| d.draft(look.term())) {
+                            let brief: String = draft.chars().take(60).collect();
+                            let why =
+                                format!("{brief:?} was typed there and not submitted; nothing was sent");
+                            return say("blocked", &why);
+                        }
+                        let longest = paste.text.split(['\n', '\r']).map(str::len).max().unwrap_or(0);
+                        if longest > LONG_LINE {
+                            drop(look);
+                            let room = self.handle.longest_line().ok().flatten();
+                            look = glass.look(&handle);
+                            if let Some(room) = room.filter(|r| longest > *r) {
+                                let why = format!(
+                                    "a line has {longest} bytes, and the program reads lines of at most {room} bytes"
+                                );
+                                return Some(("PASTE", answer("blocked", &why, &look)));
+                            }
+                        }
                         if let Err(why) = spell(paste, &look) {
-                            return say("blocked", why);
+                            return Some(("PASTE", answer("blocked", why, &look)));
                         }
                         (paste.step, paste.since_ns) = (Step::Offering, now);
                     }
@@ -271,7 +298,8 @@ impl Hub {
         let (tails_before, placeholders_before) = paste.shown_before;
         let shown = paste.tail.is_empty()
             || count(&field, &paste.tail) > tails_before
-            || placeholders > placeholders_before;
+            || placeholders > placeholders_before
+            || (!paste.ended_before && ends_in_last_line(look, paste));
         if !shown {
             paste.stands_since = None;
             return false;
@@ -324,7 +352,13 @@ fn spell(paste: &mut Paste, look: &Picture) -> Result<(), &'static str> {
     paste.bytes = if paste.raw { keys::text(&text, &modes) } else { keys::paste(&text, &modes) }.into();
     let (field, placeholders) = field_of(look);
     paste.shown_before = (count(&field, &paste.tail), placeholders);
+    paste.ended_before = ends_in_last_line(look, paste);
     Ok(())
+}
+
+/// Whether the last of several lines stands in front of the cursor.
+fn ends_in_last_line(look: &Picture, paste: &Paste) -> bool {
+    !paste.last_line.is_empty() && squeezed(&before_cursor(look.term())).ends_with(&paste.last_line)
 }
 
 fn count(page: &str, tail: &str) -> usize {

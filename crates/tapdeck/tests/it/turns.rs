@@ -209,6 +209,28 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     assert_eq!(turns.len(), wanted.len(), "each was submitted once: {turns:?}");
     let (_, answer) = session.tapdeck(&["turns", "show", "@"]);
     assert_eq!(answer.trim_end(), long.strip_prefix("echo ").expect("a prefix").trim_end());
+    // More lines than the screen has rows.
+    let tall: String = (1..=100).map(|n| format!("echo line {n}\n")).chain(["echo end".into()]).collect();
+    let (code, said) = session.tapdeck(&["paste", "@", &tall]);
+    assert!(code == 0 && said.starts_with("submitted: "), "{said}");
+    session.wait("idle");
+    assert!(session.tapdeck(&["turns", "show", "@"]).1.ends_with("line 100\nend\n"));
+    // What somebody else began is not submitted along with it.
+    session.tapdeck(&["type", "@", "rm -rf ./nothing "]);
+    session.tapdeck(&["wait", "@", "--text", "nothing"]);
+    let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
+    assert!(code == 1 && said.contains("blocked: ") && said.contains("rm -rf ./nothing"), "{said}");
+    session.tapdeck(&["send", "@", "C-u"]);
+    let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
+    assert_eq!(code, 0, "{said}");
+    session.wait("idle");
+    // A terminal in line mode drops what is too long for it.
+    session.tapdeck(&["type", "@", "cat > /dev/null", "--enter"]);
+    session.wait("working");
+    let (code, said) = session.tapdeck(&["paste", "@", &long, "--timeout", "1"]);
+    assert!(code == 1, "{said}");
+    session.tapdeck(&["send", "@", "C-c"]);
+    session.wait("idle");
     // Whoever asks a question is not answered by a prompt that was for somebody else.
     session.tapdeck(&["type", "@", "read -p 'Password: ' x", "--enter"]);
     session.wait("blocked");
