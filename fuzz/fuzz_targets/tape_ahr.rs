@@ -16,5 +16,6 @@ fuzz_target!(|data: &[u8]| {
         copy.extend_from_slice(piece);
     }
     let summary = Summary::of(&copy[..]).expect("a repaired copy can be read");
-    assert!(summary.damages.is_empty(), "{:?}", summary.damages);
+    // A time that only damage stands behind cannot be judged, and is kept as it is.
+    assert!(!summary.damages.iter().any(|d| d.kind.is_loss()), "{:?}", summary.damages);
 });

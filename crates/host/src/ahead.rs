@@ -149,7 +149,7 @@ impl Blocks {
 
     /// The same blocks as records.
     pub(crate) fn into_records(mut self) -> Reader<Empty> {
-        Reader::given(move || self.next_item())
+        Reader::given(move || self.next_item()).with_sound_times()
     }
 }
 

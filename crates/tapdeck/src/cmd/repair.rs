@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_host::{forget_sidecars, sidecar};
-use tapdeck_tape::ahr::{Damage, Repair};
+use tapdeck_tape::ahr::{Repair, Summary};
 use tapdeck_tape::meta::Meta;
 
-use super::verify::{damage_json, damage_text};
+use super::verify::{Digest, check_digest, damage_json, damage_text, faults};
 use crate::ending::{Ending, code, print, say};
 use crate::human;
 use crate::input::native;
@@ -70,7 +70,10 @@ pub(crate) fn run(args: &RepairArgs) -> Ending {
 }
 
 struct Done {
-    damages: Vec<Damage>,
+    /// What the recording comes to, and what its copy does.
+    before: Summary,
+    after: Summary,
+    digest: Digest,
     blocks_copied: u64,
     bytes: u64,
 }
@@ -99,6 +102,7 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
         io::copy(&mut from, &mut copy).map_err(|e| cannot_write(&path, &e))?;
         sidecars.push((path, copy));
     }
+    let digest = check_digest(&source);
     let mut repair = Repair::new(BufReader::with_capacity(1 << 16, file));
     let mut bytes = 0;
     while let Some(piece) = repair.next_piece().map_err(|e| fail(&e))? {
@@ -112,16 +116,27 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
     out.commit().map_err(|e| cannot_write(&args.output, &e))?;
     if args.overwrite {
         forget_sidecars(&args.output);
+        if meta_file.is_none() {
+            let _ = std::fs::remove_file(&meta_path);
+        }
     }
     for (path, copy) in sidecars {
         copy.commit().map_err(|e| cannot_write(&path, &e))?;
     }
     if let (Some(meta), Some(mut file)) = (old_meta, meta_file) {
         let sha256 = tapdeck_host::file_digest(&args.output).ok();
-        let bytes = Meta { sha256, seal: None, ..meta }.to_bytes().map_err(|e| fail(&e))?;
+        let mut copy = Meta { sha256, seal: None, ..meta };
+        if matches!(digest, Digest::Differs) {
+            // The new digest speaks of the copy alone, and must not vouch for what it is a copy of.
+            copy.extra.insert("repairedFromSha256Mismatch".into(), true.into());
+        }
+        let bytes = copy.to_bytes().map_err(|e| fail(&e))?;
         file.write_all(&bytes).and_then(|()| file.commit()).map_err(|e| cannot_write(&meta_path, &e))?;
     }
-    Ok(Done { damages: repair.damages().to_vec(), blocks_copied: repair.blocks_copied(), bytes })
+    let copy = std::fs::File::open(&args.output).map_err(|e| cannot_write(&args.output, &e))?;
+    let after = Summary::of(BufReader::with_capacity(1 << 16, copy)).map_err(|e| fail(&e))?;
+    let blocks_copied = repair.blocks_copied();
+    Ok(Done { before: repair.before().clone(), after, digest, blocks_copied, bytes })
 }
 
 fn cannot_write(path: &Path, e: &io::Error) -> (String, i32) {
@@ -138,26 +153,38 @@ fn cannot_write(path: &Path, e: &io::Error) -> (String, i32) {
 impl Done {
     /// Bytes of output that are gone for good, as far as anybody can know.
     fn lost_bytes(&self) -> u64 {
-        self.damages.iter().filter_map(|d| d.lost_bytes).sum()
+        self.after.missing_bytes.saturating_sub(self.before.declared_loss)
     }
 
     fn say(&self, args: &RepairArgs) {
         let (from, to) = (args.file.display(), args.output.display());
         let written = format!("{} blocks copied, {} written", self.blocks_copied, human::bytes(self.bytes));
-        if self.damages.is_empty() {
+        if self.before.is_whole() {
             say(format_args!("{from} is whole; {to} is a copy: {written}"));
-            return;
+        } else {
+            let damages = &self.before.damages;
+            let lost = match damages.iter().any(|d| d.kind.is_loss()) || self.lost_bytes() > 0 {
+                false => "nothing is lost".to_owned(),
+                true => format!("{} of output are known to be lost", human::bytes(self.lost_bytes())),
+            };
+            say(format_args!("{to}: {written}; {} damaged ranges, {lost}:", damages.len()));
+            for damage in damages.iter().take(SHOWN) {
+                say(format_args!("  {}", damage_text(damage, None)));
+            }
+            if damages.len() > SHOWN {
+                say(format_args!("  and {} more: see tapdeck verify {from}", damages.len() - SHOWN));
+            }
+            for fault in faults(&self.before) {
+                say(format_args!("  {fault}"));
+            }
         }
-        let lost = match self.damages.iter().any(|d| d.kind.is_loss()) {
-            false => "nothing is lost".to_owned(),
-            true => format!("{} of output are known to be lost", human::bytes(self.lost_bytes())),
-        };
-        say(format_args!("{to}: {written}; {} damaged ranges, {lost}:", self.damages.len()));
-        for damage in self.damages.iter().take(SHOWN) {
-            say(format_args!("  {}", damage_text(damage, None)));
+        if matches!(self.digest, Digest::Differs) {
+            say(format_args!(
+                "{from} is not the file that its meta.json describes: SHA-256 differs; that of {to} speaks of the copy alone"
+            ));
         }
-        if self.damages.len() > SHOWN {
-            say(format_args!("  and {} more: see tapdeck verify {from}", self.damages.len() - SHOWN));
+        if !self.after.is_whole() {
+            say(format_args!("what could not be mended: see tapdeck verify {to}"));
         }
     }
 
@@ -165,10 +192,13 @@ impl Done {
         json!({
             "file": args.file.to_string_lossy(),
             "out": args.output.to_string_lossy(),
+            "whole": self.before.is_whole(),
+            "copy_whole": self.after.is_whole(),
+            "sha256_matches": self.digest.to_json(),
             "blocks_copied": self.blocks_copied,
             "written_bytes": self.bytes,
             "lost_bytes": self.lost_bytes(),
-            "damages": self.damages.iter().map(|d| damage_json(d, None)).collect::<Vec<_>>(),
+            "damages": self.before.damages.iter().map(|d| damage_json(d, None)).collect::<Vec<_>>(),
         })
     }
 }

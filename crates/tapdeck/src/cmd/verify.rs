@@ -256,13 +256,24 @@ const MAX_NOTES: usize = 1_000;
 /// No key is longer.
 const MAX_KEY: u64 = 65_536;
 
-enum Digest {
+/// Whether a file is the one that its sidecar describes.
+pub(crate) enum Digest {
     Matches,
     Differs,
     Unknown,
 }
 
-fn check_digest(source: &Source) -> Digest {
+impl Digest {
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Digest::Matches => true.into(),
+            Digest::Differs => false.into(),
+            Digest::Unknown => Value::Null,
+        }
+    }
+}
+
+pub(crate) fn check_digest(source: &Source) -> Digest {
     let Some(expected) = source.meta().and_then(|m| m.sha256) else { return Digest::Unknown };
     match source.file().and_then(tapdeck_host::digest_of) {
         Ok(found) if found == expected => Digest::Matches,
@@ -298,12 +309,24 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
             human::bytes(s.declared_loss)
         ));
     }
-    if s.missing_bytes > s.declared_loss {
-        print(format_args!("  {} of output are missing\n", human::bytes(s.missing_bytes - s.declared_loss)));
+    for fault in faults(s) {
+        print(format_args!("  {fault}\n"));
     }
     if matches!(digest, Digest::Differs) {
         print(format_args!("  the file is not the one that its meta.json describes: SHA-256 differs\n"));
     }
+}
+
+/// What is wrong with a recording beside its damaged ranges.
+pub(crate) fn faults(s: &Summary) -> Vec<String> {
+    let mut faults = Vec::new();
+    if s.missing_bytes > s.declared_loss {
+        faults.push(format!("{} of output are missing", human::bytes(s.missing_bytes - s.declared_loss)));
+    }
+    if s.overlaps > 0 {
+        faults.push(format!("{} pieces of output begin before the one before them ends", s.overlaps));
+    }
+    faults
 }
 
 /// A damaged range and what it held; with the recording's start, also when that was.
@@ -366,6 +389,7 @@ pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
         "finished": s.has_last_block,
         "declared_loss_bytes": s.declared_loss,
         "missing_bytes": s.missing_bytes,
+        "overlaps": s.overlaps,
         "damages": damages,
         "more_damages": s.more_damages,
     })
@@ -379,11 +403,7 @@ fn to_json(
     seal_is_there: bool,
 ) -> Value {
     let mut value = summary_json(path, summary);
-    value["sha256_matches"] = match digest {
-        Digest::Matches => true.into(),
-        Digest::Differs => false.into(),
-        Digest::Unknown => Value::Null,
-    };
+    value["sha256_matches"] = digest.to_json();
     value["sealed"] = seal_is_there.into();
     value["seal"] = sealed.map_or(Value::Null, |s| {
         let verdict = match s.verdict {

@@ -102,6 +102,22 @@ fn a_repaired_copy_is_whole_and_loses_nothing_else() {
     assert!(!home.path("x.ahr").exists());
 }
 
+/// A copy gets a digest of its own, which must not vouch for what it was made of.
+#[test]
+fn a_digest_that_did_not_match_is_told_by_a_repair() {
+    let home = Home::new();
+    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "one"]).status.code(), Some(0));
+    let sound = home.run(["repair", "--json", "a.ahr", "-o", "b.ahr"]);
+    let sound: Value = serde_json::from_slice(&sound.stdout).expect("JSON");
+    assert_eq!((&sound["whole"], &sound["sha256_matches"]), (&true.into(), &true.into()));
+    assert_eq!(home.run(["rec", "-q", "c.ahr", "--", "echo", "two"]).status.code(), Some(0));
+    std::fs::copy(home.path("c.ahr"), home.path("a.ahr")).expect("swapped");
+    let out = home.run(["repair", "a.ahr", "-o", "d.ahr"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("SHA-256 differs"));
+    assert!(std::fs::read_to_string(home.path("d.meta.json")).expect("read").contains("Mismatch"));
+    verify(&home, &["a.ahr"], 1);
+}
+
 #[test]
 fn recordings_of_others_are_read_to_their_end() {
     let home = Home::new();

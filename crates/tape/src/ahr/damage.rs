@@ -39,6 +39,8 @@ pub enum DamageKind {
     BadPayload,
     /// The payload could be read, and the header says something else of it; nothing is lost.
     Mismatch(&'static str),
+    /// The time of a record in the block leaps far ahead of those before and behind it; nothing is lost.
+    BadTime,
     /// The block is whole until a record that cannot be read; those before it were given.
     BadRecord {
         /// Offset within the decompressed block.
@@ -51,7 +53,7 @@ pub enum DamageKind {
 impl DamageKind {
     /// Whether something of the recording is missing because of it.
     pub fn is_loss(&self) -> bool {
-        !matches!(self, Self::Mismatch(_))
+        !matches!(self, Self::Mismatch(_) | Self::BadTime)
     }
 
     /// A word for machines.
@@ -64,6 +66,7 @@ impl DamageKind {
             Self::OtherVersion(_) => "other-version",
             Self::BadPayload => "bad-payload",
             Self::Mismatch(_) => "mismatch",
+            Self::BadTime => "bad-time",
             Self::BadRecord { .. } => "bad-record",
         }
     }
@@ -79,6 +82,7 @@ impl fmt::Display for DamageKind {
             Self::OtherVersion(v) => write!(f, "block of unknown version {v}"),
             Self::BadPayload => write!(f, "the block's payload is damaged"),
             Self::Mismatch(what) => write!(f, "the block's header is wrong: {what}"),
+            Self::BadTime => write!(f, "a time in the block leaps ahead and comes back"),
             Self::BadRecord { at, what } => write!(f, "{what} at {at} within the block"),
         }
     }

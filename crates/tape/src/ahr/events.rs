@@ -78,7 +78,7 @@ impl<R: Read> AhrEvents<R> {
     /// # Errors
     /// When the reader fails, or the recording is of a later version.
     pub fn new(inner: R, meta: Option<&Meta>, labels: BTreeMap<u32, String>) -> Result<Self> {
-        Self::over(Reader::new(inner), meta, labels)
+        Self::over(Reader::new(inner).with_sound_times(), meta, labels)
     }
 
     /// Over a reader of records, such as one that reads ahead.

@@ -22,6 +22,7 @@ mod record;
 mod repair;
 mod scan;
 mod summary;
+mod times;
 
 pub use block::{Block, BlockItem, BlockReader};
 pub use build::BlockBuilder;
@@ -38,6 +39,7 @@ pub use record::{Body, Record, RecordError, Records};
 pub use repair::Repair;
 pub use scan::{BlockInfo, Scan, ScanItem, Tail, tail};
 pub use summary::{Ending, Summary};
+pub(crate) use times::leaps;
 
 /// The records of a block come to at most this many bytes when this crate writes them.
 pub const BLOCK_LIMIT: usize = 256 * 1024;

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io::Read;
 
 use super::block::{Block, BlockItem, BlockReader};
-use super::damage::Damage;
+use super::damage::{Damage, DamageKind};
 use super::header::Header;
 use super::record::{Record, Records};
+use super::times::{LEAP, leaps};
 use crate::Result;
 
 /// What a [`Reader`] gives.
@@ -26,6 +27,11 @@ pub struct Reader<R> {
     block: Option<Block>,
     records: Option<Records>,
     failed: bool,
+    judging: bool,
+    last_ts: Option<u64>,
+    /// What was read to judge a time, and what is to be said of it.
+    early: Option<BlockItem>,
+    note: Option<Damage>,
 }
 
 enum Source<R> {
@@ -55,14 +61,40 @@ impl<R: Read> Reader<R> {
 
     /// From wherever `blocks` stands.
     pub fn over(blocks: BlockReader<R>) -> Self {
-        Self { blocks: Source::Here(Box::new(blocks)), block: None, records: None, failed: false }
+        Self {
+            blocks: Source::Here(Box::new(blocks)),
+            block: None,
+            records: None,
+            failed: false,
+            judging: false,
+            last_ts: None,
+            early: None,
+            note: None,
+        }
     }
 
     /// From blocks that someone else reads: a [`BlockReader`] on a thread of its own, behind a channel,
     /// makes a replay as fast as the slower of decompressing and showing, not as both together.
     pub fn given(next: impl FnMut() -> Result<Option<BlockItem>> + Send + 'static) -> Self {
         let blocks = Source::Given { next: Box::new(next), offset: 0 };
-        Self { blocks, block: None, records: None, failed: false }
+        Self {
+            blocks,
+            block: None,
+            records: None,
+            failed: false,
+            judging: false,
+            last_ts: None,
+            early: None,
+            note: None,
+        }
+    }
+
+    /// Gives a record whose time leaps ahead and comes back the time of the next one, and says so: whoever plays
+    /// it must not wait for centuries.
+    #[must_use]
+    pub fn with_sound_times(mut self) -> Self {
+        self.judging = true;
+        self
     }
 
     /// The block that the last record came from: where it lies and what its header says.
@@ -83,19 +115,18 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// When the underlying reader fails, and when the recording was written for a later version.
     pub fn next_item(&mut self) -> Result<Option<Item>> {
+        if let Some(note) = self.note.take() {
+            return Ok(Some(Item::Damage(note)));
+        }
         loop {
             if let Some(Ok(record)) = self.records.as_mut().and_then(Iterator::next) {
-                return Ok(Some(Item::Record(record)));
+                return Ok(Some(Item::Record(self.judged(record)?)));
             }
             // Lets go of the buffer before the next block wants it.
             (self.records, self.block) = (None, None);
-            let next = match &mut self.blocks {
-                Source::Here(blocks) => blocks.next_item()?,
-                Source::Given { next, offset } => {
-                    let next = next()?;
-                    *offset = next.as_ref().map_or(*offset, BlockItem::end);
-                    next
-                }
+            let next = match self.early.take() {
+                Some(early) => Some(early),
+                None => self.next_block()?,
             };
             match next {
                 Some(BlockItem::Block(block)) => {
@@ -106,6 +137,56 @@ impl<R: Read> Reader<R> {
                 None => return Ok(None),
             }
         }
+    }
+
+    fn next_block(&mut self) -> Result<Option<BlockItem>> {
+        Ok(match &mut self.blocks {
+            Source::Here(blocks) => blocks.next_item()?,
+            Source::Given { next, offset } => {
+                let next = next()?;
+                *offset = next.as_ref().map_or(*offset, BlockItem::end);
+                next
+            }
+        })
+    }
+
+    /// A record with the time of the next one, where its own cannot be.
+    fn judged(&mut self, mut record: Record) -> Result<Record> {
+        let start = self.block.as_ref().map(|b| b.header.start_ts_ns);
+        let last = self.last_ts.replace(record.ts_ns).or(start).unwrap_or(record.ts_ns);
+        if self.judging
+            && record.ts_ns.saturating_sub(last) > LEAP
+            && let Some(next) = self.next_ts()?
+            && leaps(last, record.ts_ns, next)
+        {
+            record.ts_ns = next;
+            self.last_ts = Some(next);
+            self.note = self.block.as_ref().map(|block| Damage {
+                offset: block.offset,
+                len: block.len,
+                kind: DamageKind::BadTime,
+                lost_records: None,
+                lost_bytes: None,
+                after_ts: Some(last),
+                before_ts: Some(next),
+            });
+        }
+        Ok(record)
+    }
+
+    /// The time of the record behind the one in hand, if there is one.
+    fn next_ts(&mut self) -> Result<Option<u64>> {
+        if let Some(Ok(next)) = self.records.clone().as_mut().and_then(Iterator::next) {
+            return Ok(Some(next.ts_ns));
+        }
+        if self.early.is_none() {
+            self.early = self.next_block()?;
+        }
+        Ok(match &self.early {
+            Some(BlockItem::Block(block)) => Some(block.header.start_ts_ns),
+            Some(BlockItem::Damage(damage)) => damage.before_ts,
+            None => None,
+        })
     }
 }
 

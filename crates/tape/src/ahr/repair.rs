@@ -10,7 +10,9 @@ use super::codec::Quality;
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header};
 use super::mark::Mark;
-use super::record::Record;
+use super::record::{Body, Record};
+use super::summary::Summary;
+use super::times::leaps;
 use crate::Result;
 
 /// Copies a recording piece by piece.
@@ -18,9 +20,15 @@ use crate::Result;
 pub struct Repair<R> {
     blocks: BlockReader<R>,
     builder: BlockBuilder,
-    last_ts: u64,
+    last_ts: Option<u64>,
+    next_off: u64,
+    /// Output that is missing, and as much of it as marks speak of.
+    missing: u64,
+    declared: u64,
+    /// A block that waits for the one behind it, which tells whether its last record is in order.
+    held: Option<Block>,
     out: Vec<u8>,
-    damages: Vec<Damage>,
+    before: Summary,
     copied: u64,
 }
 
@@ -30,9 +38,13 @@ impl<R: Read> Repair<R> {
         Self {
             blocks: BlockReader::new(inner).keeping_raw(),
             builder: BlockBuilder::new(0),
-            last_ts: 0,
+            last_ts: None,
+            next_off: 0,
+            missing: 0,
+            declared: 0,
+            held: None,
             out: Vec::new(),
-            damages: Vec::new(),
+            before: Summary::default(),
             copied: 0,
         }
     }
@@ -44,18 +56,29 @@ impl<R: Read> Repair<R> {
     pub fn next_piece(&mut self) -> Result<Option<&[u8]>> {
         self.out.clear();
         while self.out.is_empty() {
-            match self.blocks.next_item()? {
-                None => return Ok(None),
-                Some(BlockItem::Block(block)) => self.block(&block),
-                Some(BlockItem::Damage(damage)) => self.damage(damage),
+            let next = self.blocks.next_item()?;
+            let over = next.is_none();
+            let (held, damage) = match next {
+                Some(BlockItem::Block(block)) => (self.held.replace(block), None),
+                Some(BlockItem::Damage(damage)) => (self.held.take(), Some(damage)),
+                None => (self.held.take(), None),
+            };
+            if held.is_none() && over {
+                return Ok(None);
+            }
+            if let Some(block) = held {
+                self.block(&block);
+            }
+            if let Some(damage) = damage {
+                self.damage(damage);
             }
         }
         Ok(Some(&self.out))
     }
 
-    /// What was wrong with the part of the recording read so far.
-    pub fn damages(&self) -> &[Damage] {
-        &self.damages
+    /// What the part of the recording read so far comes to, as it was.
+    pub fn before(&self) -> &Summary {
+        &self.before
     }
 
     /// Blocks copied as they were.
@@ -64,11 +87,15 @@ impl<R: Read> Repair<R> {
     }
 
     fn block(&mut self, block: &Block) {
-        self.last_ts = block.last_ts.unwrap_or(self.last_ts);
+        self.before.add_block(block);
+        let mut records: Vec<Record> = block.records().flatten().collect();
+        let changed = self.mend(block, &mut records);
+        self.last_ts = records.last().map(|r| r.ts_ns).or(self.last_ts);
         let len = block.bytes.len();
         let header = &block.header;
-        let agrees =
-            header.record_count as u64 == block.record_count && header.uncompressed_len as usize == len;
+        let agrees = !changed
+            && header.record_count as u64 == block.record_count
+            && header.uncompressed_len as usize == len;
         match &block.raw {
             Some(raw) if !block.partial && agrees && is_plain(header, raw.len()) => {
                 self.copied += 1;
@@ -84,7 +111,7 @@ impl<R: Read> Repair<R> {
                 self.out.extend_from_slice(&raw[HEADER_LEN..]);
             }
             _ => {
-                for record in block.records().flatten() {
+                for record in records {
                     self.push(record);
                 }
                 let last = header.is_last() && !block.partial;
@@ -93,16 +120,80 @@ impl<R: Read> Repair<R> {
         }
     }
 
+    /// Puts times and offsets right that those around them prove wrong, and a mark where output is missing that no
+    /// mark speaks of. Says whether anything was done.
+    fn mend(&mut self, block: &Block, records: &mut Vec<Record>) -> bool {
+        let next = self.held.as_ref().map(|next| next.header);
+        let next_ts = self.held.as_ref().and_then(|next| next.records().flatten().next()).map(|r| r.ts_ns);
+        let mut changed = false;
+        let mut last = self.last_ts.unwrap_or(block.header.start_ts_ns);
+        for i in 0..records.len() {
+            let behind = records.get(i + 1).map(|r| r.ts_ns).or(next_ts);
+            if let Some(behind) = behind.filter(|behind| leaps(last, records[i].ts_ns, *behind)) {
+                records[i].ts_ns = behind;
+                changed = true;
+            }
+            last = records[i].ts_ns;
+        }
+        let mut behind = next.map(|n| n.start_byte_off);
+        let mut hints = vec![None; records.len()];
+        for (hint, record) in hints.iter_mut().zip(records.iter()).rev() {
+            if let Body::Data { off, .. } = record.body {
+                *hint = behind.replace(off);
+            }
+        }
+        let mut gap_at = None;
+        for (i, record) in records.iter_mut().enumerate() {
+            match &mut record.body {
+                Body::Data { off, bytes } => {
+                    let end = self.next_off.saturating_add(bytes.len() as u64);
+                    if *off != self.next_off && hints[i] == Some(end) {
+                        *off = self.next_off;
+                        changed = true;
+                    }
+                    let gap = off.saturating_sub(self.next_off);
+                    if gap > 0 {
+                        gap_at = gap_at.or(Some(i));
+                    }
+                    self.missing = self.missing.saturating_add(gap);
+                    self.next_off = off.saturating_add(bytes.len() as u64);
+                }
+                Body::Mark { code, val } => {
+                    if let Mark::OutputLag(n) | Mark::DiskLoss(n) | Mark::Repaired(n) =
+                        Mark::from_raw(*code, *val)
+                    {
+                        self.declared += u64::from(n);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(at) = gap_at.filter(|_| self.missing > self.declared) {
+            let ts = records[at].ts_ns;
+            let marks: Vec<Record> = self.declare(self.missing - self.declared, ts);
+            records.splice(at..at, marks);
+            changed = true;
+        }
+        changed
+    }
+
+    /// Marks for output that is missing.
+    fn declare(&mut self, bytes: u64, ts: u64) -> Vec<Record> {
+        let marks = Mark::pieces(bytes).map(|n| {
+            self.declared += u64::from(n);
+            Record::mark(ts, Mark::Repaired(n))
+        });
+        marks.collect()
+    }
+
     fn damage(&mut self, damage: Damage) {
         if damage.kind.is_loss() {
-            for n in Mark::pieces(damage.lost_bytes.unwrap_or(0)) {
-                self.push(Record::mark(self.last_ts, Mark::Repaired(n)));
+            for mark in self.declare(damage.lost_bytes.unwrap_or(0), self.last_ts.unwrap_or(0)) {
+                self.push(mark);
             }
             self.out.extend_from_slice(self.builder.finish(Quality::default(), false));
         }
-        if self.damages.len() < super::Summary::MAX_DAMAGES {
-            self.damages.push(damage);
-        }
+        self.before.add_damage(damage);
     }
 
     fn push(&mut self, record: Record) {

@@ -3,9 +3,10 @@
 use std::io::Read;
 
 use super::block::{Block, BlockItem, BlockReader};
-use super::damage::Damage;
+use super::damage::{Damage, DamageKind};
 use super::mark::Mark;
 use super::record::{Body, Record};
+use super::times::leaps;
 use crate::Result;
 
 /// How the recorded program ended.
@@ -68,6 +69,9 @@ pub struct Summary {
     pub damages: Vec<Damage>,
     /// Damaged ranges beyond the first [`Summary::MAX_DAMAGES`].
     pub more_damages: u64,
+    /// The time before that of the last record, and where the block of the last record lies.
+    before_last: Option<u64>,
+    place: (u64, u64),
 }
 
 impl Summary {
@@ -106,7 +110,13 @@ impl Summary {
         self.file_bytes += block.len;
         self.record_bytes += block.bytes.len() as u64;
         self.has_last_block = block.header.is_last() && !block.partial;
+        // The header tells the time of the first record.
+        if self.last_ts.is_none() {
+            self.before_last = Some(block.header.start_ts_ns);
+        }
         for record in block.records().flatten() {
+            self.check_time(record.ts_ns);
+            self.place = (block.offset, block.len);
             self.add_record(&record);
         }
     }
@@ -117,6 +127,26 @@ impl Summary {
             self.damages.push(damage);
         } else {
             self.more_damages += 1;
+        }
+    }
+
+    /// What the time of the next record says of that of the last.
+    fn check_time(&mut self, ts: u64) {
+        let Some(last) = self.last_ts else { return };
+        let before = self.before_last.replace(last).unwrap_or(last);
+        if leaps(before, last, ts) {
+            let (offset, len) = self.place;
+            self.before_last = Some(before);
+            self.first_ts = self.first_ts.map(|first| if first == last { before } else { first });
+            self.add_damage(Damage {
+                offset,
+                len,
+                kind: DamageKind::BadTime,
+                lost_records: None,
+                lost_bytes: None,
+                after_ts: Some(before),
+                before_ts: Some(ts),
+            });
         }
     }
 

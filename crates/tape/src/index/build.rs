@@ -5,7 +5,7 @@ use std::io::Read;
 use tapdeck_term::{Settings, Size, Term};
 
 use super::{Chain, END, KEYFRAME, Keyframe, MAGIC, MOMENT, VERSION, check};
-use crate::ahr::{Block, BlockItem, BlockReader, Body, Mark, Quality, compress_into};
+use crate::ahr::{Block, BlockItem, BlockReader, Body, Mark, Quality, compress_into, leaps};
 use crate::event::clamp_size;
 
 /// How dense an index is.
@@ -29,6 +29,8 @@ pub struct IndexBuilder {
     chain: Chain,
     last_ts: Option<u64>,
     time_ns: u64,
+    /// Time of the record before the last, by the wall clock and in the recording.
+    before: Option<(u64, u64)>,
     byte_off: u64,
     since_keyframe: u64,
     began: bool,
@@ -44,6 +46,7 @@ impl IndexBuilder {
             chain: Chain::new(),
             last_ts: None,
             time_ns: 0,
+            before: None,
             byte_off: 0,
             since_keyframe: 0,
             began: false,
@@ -79,7 +82,11 @@ impl IndexBuilder {
         }
         for record in block.records().flatten() {
             let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
+            let before = self.before.replace((last, self.time_ns));
             self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+            if let Some((ts, time_ns)) = before.filter(|(ts, _)| leaps(*ts, last, record.ts_ns)) {
+                self.time_ns = time_ns.saturating_add(record.ts_ns - ts);
+            }
             match record.body {
                 Body::Data { off, bytes } => {
                     let _ = self.term.feed(&bytes, off);
