@@ -75,6 +75,10 @@ pub fn dial(
             Ok(Err(e)) => {
                 return Err(match trust.complaint(&place, &expected) {
                     Some(complaint) => ClientError::Denied(complaint),
+                    // Not the system's word, but the server's: what others say once they have negotiated.
+                    None if e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none() => {
+                        ClientError::Refused { error: "forbidden".into(), message: e.to_string(), code: None }
+                    }
                     None => ClientError::Io(io::Error::new(e.kind(), format!("{to}: {e}"))),
                 });
             }
@@ -300,7 +304,10 @@ where
         tungstenite::Error::Http(answer) => {
             let why = answer.body().as_ref().map(|b| String::from_utf8_lossy(b).trim().to_owned());
             let why = why.filter(|w| !w.is_empty()).unwrap_or_else(|| answer.status().to_string());
-            io::Error::new(io::ErrorKind::PermissionDenied, why)
+            match answer.status().as_u16() {
+                401 | 403 => io::Error::new(io::ErrorKind::PermissionDenied, why),
+                _ => io::Error::other(why),
+            }
         }
         e => io::Error::other(e),
     })?;

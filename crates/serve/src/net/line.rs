@@ -17,7 +17,9 @@ use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
 use super::lobby::Visitor;
-use super::session::{Teller, Wish, complaint, kind_of, negotiate, ping, refuse, start, until, whose};
+use super::session::{
+    REVOKED, Teller, Wish, complaint, kind_of, negotiate, ping, refuse, start, until, whose,
+};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
 use crate::conn::Conn;
 use crate::live::Queue;
@@ -83,7 +85,7 @@ async fn hand_over(server: &Arc<Server>, conn: Conn, wanted: Wanted, pass: &Pass
     tokio::select! {
         // Dropped, rather than told.
         _ = done => {}
-        () = server.revoked(pass) => line.cut(),
+        () = server.revoked(pass) => line.cut(REVOKED),
     }
 }
 
@@ -151,9 +153,10 @@ impl Line {
         self.end(refusal.framed());
     }
 
-    /// Ends it from this side.
-    fn cut(&self) {
+    /// Ends it from this side, with what there is to say to it if it is taken at once.
+    fn cut(&self, why: &str) {
         if let Some(state) = &mut *self.lock() {
+            state.say(&complaint(None, why));
             state.conn.shutdown(Shutdown::Both);
         }
     }

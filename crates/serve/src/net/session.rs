@@ -61,7 +61,7 @@ pub(super) async fn serve_stream_of<R, W>(
                 }
             } else {
                 match open(&server, wanted).await {
-                    Ok(session) => return until(revoked, session.carry(reader, writer)).await,
+                    Ok(session) => return session.carry(reader, writer, revoked).await,
                     Err(refusal) => refusal,
                 }
             }
@@ -268,8 +268,9 @@ fn last_word(outcome: Result<Exit, Refusal>) -> Value {
 }
 
 impl Session {
-    /// Carries bytes both ways until the session is over or its owner has gone. Dropping the port is going.
-    async fn carry<R, W>(self, reader: R, mut writer: W)
+    /// Carries bytes both ways until the session is over, its owner has gone, or may not be here any more. Dropping the
+    /// port is going.
+    async fn carry<R, W>(self, reader: R, mut writer: W, revoked: impl Future<Output = ()>)
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
@@ -282,8 +283,19 @@ impl Session {
         }
         // What is wrong with what came is said in between the output.
         let (complain, complaints) = mpsc::channel(4);
+        let sent_away = complain.clone();
+        let input = async {
+            tokio::select! {
+                () = take_input(reader, &port, &opened.handle, complain) => {}
+                () = revoked => {
+                    // Whoever takes nothing is not waited for.
+                    let _ = sent_away.try_send(complaint(None, REVOKED));
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+        };
         tokio::select! {
-            () = take_input(reader, &port, &opened.handle, complain) => {}
+            () = input => {}
             sent = send_output(&mut writer, &port, complaints) => if sent.is_ok() {
                 let broken = |_| Err(Refusal::new("internal", "the session broke down"));
                 let last = last_word(over.await.unwrap_or_else(broken));
@@ -348,6 +360,9 @@ where
         }
     }
 }
+
+/// What is told to those whose token was taken back.
+pub(super) const REVOKED: &str = "the token is no longer good";
 
 /// What is wrong with what came, as it is told to whoever sent it.
 pub(super) fn complaint(about: Option<&str>, message: &str) -> Value {

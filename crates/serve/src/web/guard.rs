@@ -141,7 +141,12 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
         (None, _) => {
             // A browser says where it comes from whenever it matters; other programs show a token.
             let matters = request.method() != Method::GET || headers.contains_key(header::UPGRADE);
-            (matters && bearer(headers).is_none()).then_some("say where you come from, or show a token")
+            let why = match request.uri().path() {
+                // No page comes here without saying so.
+                "/ws/tty" => "a token is needed",
+                _ => "say where you come from, or show a token",
+            };
+            (matters && bearer(headers).is_none()).then_some(why)
         }
     }
 }

@@ -9,7 +9,7 @@ use tapdeck_core::WinSize;
 use tapdeck_host::backend::{Backend, CommandSpec, Front, Nobody};
 use tapdeck_host::{Launch, LaunchError, Outer, modes, terminal_size};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
-use tapdeck_serve::net::{Endpoint, Trust, dial};
+use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
 
 use super::attach;
@@ -94,6 +94,10 @@ pub(crate) struct ConnectArgs {
 }
 
 pub(crate) fn run(args: &ConnectArgs) -> Ending {
+    if let Some(option) = args.of_no_use() {
+        say(format_args!("{option} is of no use at {}: nobody shows a certificate there", args.address));
+        return Ending::Code(code::USAGE);
+    }
     match (&args.attach, args.detach) {
         (Some(session), _) => join(args, session).unwrap_or_else(Failed::end),
         (None, true) => detach(args).unwrap_or_else(Failed::end),
@@ -104,6 +108,13 @@ pub(crate) fn run(args: &ConnectArgs) -> Ending {
 impl ConnectArgs {
     fn has_terminal(&self) -> bool {
         self.pty || (!self.no_pty && isatty(rustix::stdio::stdin()))
+    }
+
+    /// What was said about a certificate where there is none. Whoever says it believes to be guarded by it.
+    fn of_no_use(&self) -> Option<&'static str> {
+        let bare = matches!(self.address, Endpoint::Unix(_) | Endpoint::Net { transport: Transport::Ws, .. });
+        let said = self.fingerprint.as_ref().map(|_| "--fingerprint").or(self.ca.as_ref().map(|_| "--ca"));
+        said.filter(|_| bare)
     }
 
     /// The token, from wherever it is; never from the command line, where everybody can read it.

@@ -113,28 +113,39 @@ fn what_makes_no_sense_is_refused_and_harms_nobody() {
 #[test]
 fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
     let home = Home::new();
-    let server = Server::start(&home, &["--listen", "tls://127.0.0.1:0"]);
+    let mut listen = vec!["--listen", "tls://127.0.0.1:0"];
+    if cfg!(feature = "web") {
+        listen.extend(["--listen", "ws://127.0.0.1:0"]);
+    }
+    let server = Server::start(&home, &listen);
     let address = server.addresses[1].clone();
+    let others = &server.addresses[1..];
     let token = |args: &[&str]| {
         let out = home.run([&["serve", "token", "add"], args].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
         text(&out.stdout).trim().to_owned()
     };
-    let ask = |token: &str, args: &[&str]| {
-        let mut command = server.connect(&address, args);
+    let ask_at = |address: &str, token: &str, args: &[&str]| {
+        let mut command = server.connect(address, args);
         command.env("TAPDECK_TOKEN", token).stdin(Stdio::null());
         command.output().expect("it runs")
     };
+    let ask = |token: &str, args: &[&str]| ask_at(&address, token, args);
     let watch = token(&["--name", "watch", "--scope", "observe"]);
     let open = token(&["--name", "open", "--scope", "tty:open"]);
     let old = token(&["--name", "old", "--expires", "1ms"]);
 
     for (who, token) in [("nobody", ""), ("a stranger", "0123"), ("a watcher", &watch), ("too late", &old)] {
         // Whether there is such a backend is not for them to know.
-        for args in [&["--", "true"][..], &["--backend", "moon", "--", "true"]] {
-            let out = ask(token, args);
-            assert_eq!(out.status.code(), Some(1), "{who}: {}", text(&out.stderr));
-            assert!(text(&out.stderr).contains("(forbidden)"), "{who}: {}", text(&out.stderr));
+        for (args, at) in [&["--", "true"][..], &["--backend", "moon", "--", "true"]]
+            .into_iter()
+            .flat_map(|args| others.iter().map(move |at| (args, at)))
+        {
+            let out = ask_at(at, token, args);
+            assert_eq!(out.status.code(), Some(1), "{who} at {at}: {}", text(&out.stderr));
+            assert!(text(&out.stderr).contains("(forbidden)"), "{who} at {at}: {}", text(&out.stderr));
+            let alike = who != "nobody" || text(&out.stderr).contains("a token is needed");
+            assert!(alike, "{who} at {at}: {}", text(&out.stderr));
         }
     }
     assert_eq!(ask(&open, &["--backend", "moon", "--", "true"]).status.code(), Some(2));
@@ -158,21 +169,49 @@ fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
     assert_eq!(listed[0]["clients"][0]["role"], "observer", "{listed:?}");
 
     // What is taken back ends what it let in: the watcher is sent away, the program of the other ends.
-    let mut owner = server
-        .connect(&address, &["--", "sleep", "4341"])
-        .env("TAPDECK_TOKEN", &open)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    eventually("its program runs", || running("sleep 4341", server.child.id()));
+    let owners: Vec<_> = others
+        .iter()
+        .zip(["4341", "4342"])
+        .map(|(at, seconds)| {
+            let owner = server
+                .connect(at, &["--", "sleep", seconds])
+                .env("TAPDECK_TOKEN", &open)
+                .stdin(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it starts");
+            let program = format!("sleep {seconds}");
+            eventually("its program runs", || running(&program, server.child.id()));
+            (owner, program)
+        })
+        .collect();
     for name in ["watch", "open"] {
         assert!(home.run(["serve", "token", "rm", name]).status.success());
     }
-    assert_eq!(owner.wait().expect("it ends").code(), Some(4));
-    eventually("its program is gone", || !running("sleep 4341", server.child.id()));
+    for (owner, program) in owners {
+        let owner = owner.wait_with_output().expect("it ends");
+        assert_eq!(owner.status.code(), Some(4));
+        assert!(text(&owner.stderr).contains("the token is no longer good"), "{}", text(&owner.stderr));
+        eventually("its program is gone", || !running(&program, server.child.id()));
+    }
     assert_eq!(watcher.wait().expect("it ends").code(), Some(4));
     assert_eq!(ask(&open, &["--", "true"]).status.code(), Some(1));
+}
+
+/// Whoever names a key believes to be guarded by it.
+#[test]
+fn a_key_is_not_named_where_nobody_shows_one() {
+    let home = Home::new();
+    for address in ["unix:nowhere", "ws://127.0.0.1:1"] {
+        for option in ["--fingerprint", "--ca"] {
+            let out = home.run(["connect", address, option, "x", "--", "true"]);
+            assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+            assert!(text(&out.stderr).contains(option), "{}", text(&out.stderr));
+        }
+    }
+    let out = home.run(["serve", "--listen", "nonsense"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(!cfg!(feature = "ssh") || text(&out.stderr).contains("ssh://"), "{}", text(&out.stderr));
 }
 
 #[test]

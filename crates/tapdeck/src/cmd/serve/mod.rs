@@ -91,7 +91,12 @@ fn address(text: &str) -> Result<Listen, String> {
     if let Some(place) = text.strip_prefix("ssh://") {
         return Ok(Listen::Ssh(place.to_owned()));
     }
-    text.parse().map(Listen::Wire).map_err(|e: <Endpoint as std::str::FromStr>::Err| e.to_string())
+    text.parse().map(Listen::Wire).map_err(|e: <Endpoint as std::str::FromStr>::Err| {
+        match cfg!(feature = "ssh") {
+            true => format!("{e}, or ssh://HOST:PORT"),
+            false => e.to_string(),
+        }
+    })
 }
 
 #[derive(Subcommand)]
