@@ -13,7 +13,7 @@ use tapdeck_core::Exit;
 
 use super::Stop;
 use crate::looks::by_session;
-use crate::sys::{ChildSetup, InheritedSignals, kill, prepare_child};
+use crate::sys::{ChildSetup, InheritedSignals, LastWill, kill, prepare_child};
 
 /// What to run. The environment is this process's own, byte for byte, unless changed here.
 #[derive(Debug, Clone)]
@@ -26,6 +26,9 @@ pub struct CommandSpec {
     pub env: Vec<(OsString, Option<OsString>)>,
     /// Take the program along when the thread that starts it is gone, even by `kill -9`.
     pub die_with_host: bool,
+    /// Take everything along that the program has started in its session as well, if this process is killed: a small
+    /// process of its own waits for that.
+    pub jobs_die_too: bool,
 }
 
 impl CommandSpec {
@@ -36,6 +39,7 @@ impl CommandSpec {
             cwd: None,
             env: Vec::new(),
             die_with_host: false,
+            jobs_die_too: false,
         }
     }
 
@@ -127,6 +131,8 @@ pub(super) struct Leader {
     pid: Pid,
     pidfd: OwnedFd,
     exit: Option<Exit>,
+    /// What is left to be done for the program's session; nothing once it has ended, as its number may be another's then.
+    will: Option<LastWill>,
     /// Whom [`Leader::freeze`] stopped; only they are continued, not jobs that were stopped before.
     frozen: Vec<Pid>,
 }
@@ -164,7 +170,11 @@ impl Leader {
             Ok((pid, pidfd))
         });
         match opened {
-            Ok((pid, pidfd)) => Ok(Self { child, pid, pidfd, exit: None, frozen: Vec::new() }),
+            Ok((pid, pidfd)) => {
+                // Without it the program still goes with its host, though its jobs may not.
+                let will = spec.jobs_die_too.then(|| LastWill::hang_up(number(pid)).ok()).flatten();
+                Ok(Self { child, pid, pidfd, exit: None, will, frozen: Vec::new() })
+            }
             Err(why) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -188,6 +198,7 @@ impl Leader {
         {
             let signal = status.signal().map(Exit::Signal);
             self.exit = Some(signal.unwrap_or(Exit::Code(status.code().unwrap_or(1))));
+            self.will = None;
         }
         Ok(self.exit)
     }

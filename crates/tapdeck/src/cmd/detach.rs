@@ -91,12 +91,13 @@ fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started, String> {
 }
 
 /// For the host: leaves the terminal's session, before anything is started. The program has no terminal but its own, and
-/// goes when its host does, even by `kill -9`.
+/// goes when its host does, even by `kill -9`, and so do its jobs.
 pub(crate) fn prepare(launch: &mut Launch) {
     // A process that leads a group already has been started by something that did this for it.
     let _ = setsid();
     launch.headless = true;
     launch.command.die_with_host = true;
+    launch.command.jobs_die_too = true;
 }
 
 /// For the host: the session runs. Says so, and lets go of everything that belongs to the terminal.

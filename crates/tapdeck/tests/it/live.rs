@@ -11,7 +11,7 @@ use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{Settings, Size, Term};
 
-use crate::support::{Home, PATIENCE, Seat, eventually, recorded_output};
+use crate::support::{Home, PATIENCE, Seat, eventually, lives, recorded_output};
 
 /// A detached session, ended with the test.
 pub struct Detached<'a> {
@@ -565,14 +565,13 @@ fn attached_in_a_terminal_and_left_in_order() {
 #[test]
 fn killing_the_host_leaves_no_orphan_and_a_whole_recording() {
     let home = Home::new();
-    let script = "trap '' HUP TERM; echo $$ >pid; echo shown; sleep 1000 & wait";
+    // Nothing of it goes by itself.
+    let script = "trap '' HUP TERM; sleep 1000 & echo $$ $! >pids; echo shown; wait";
     let out = home.run(["rec", "-d", "r.ahr", "--", "sh", "-c", script]);
     assert!(out.status.success(), "{}", text(&out));
     let host: i32 = String::from_utf8_lossy(&out.stdout).trim().parse().expect("a pid");
     let session = Detached { home: &home, id: host.to_string() };
     session.wait_text("^shown$");
-    let child: i32 =
-        std::fs::read_to_string(home.path("pid")).expect("it runs").trim().parse().expect("a pid");
     eventually("it to be on disk", || recorded_output(&home.path("r.ahr")).ends_with(b"shown\r\n"));
     let kill = |pid: i32| {
         rustix::process::kill_process(
@@ -581,9 +580,35 @@ fn killing_the_host_leaves_no_orphan_and_a_whole_recording() {
         )
     };
     kill(host).expect("it is there");
-    eventually("the program to go with it", || !std::path::Path::new(&format!("/proc/{child}")).exists());
+    let gone = || {
+        let pids = std::fs::read_to_string(home.path("pids")).expect("it ran");
+        eventually("all of it to go", || {
+            !pids.split_whitespace().any(|pid| lives(pid.parse().expect("a pid")))
+        });
+    };
+    gone();
     assert_eq!(recorded_output(&home.path("r.ahr")), b"shown\r\n");
     eventually("its place on the list to go", || session.listing().is_null());
+    // The jobs of a shell are in groups of their own, which no terminal hangs up on.
+    let session = Detached::start(&home, &[], &["bash", "--norc"]);
+    session.ok(&["type", "sleep 1000 & echo $$ $! >pids; echo jobs: $(jobs -p | wc -l)", "--enter"]);
+    session.wait_text("^jobs: 1$");
+    kill(session.id.parse().expect("a pid")).expect("it is there");
+    gone();
+    // A program that ends by itself leaves behind what it wants to.
+    let session = Detached::start(&home, &[], &["bash", "--norc"]);
+    session.ok(&[
+        "type",
+        "(trap '' HUP; echo $BASHPID >left; exec sleep 1000) & until [ -s left ]; do sleep .01; done; exit",
+        "--enter",
+    ]);
+    session.ok(&["wait", "--exit"]);
+    session.ok(&["kill"]);
+    eventually("its host to go", || session.listing().is_null());
+    let left: i32 =
+        std::fs::read_to_string(home.path("left")).expect("it ran").trim().parse().expect("a pid");
+    assert!(lives(left));
+    kill(left).expect("it is there");
 }
 
 /// Most watch, some never read, some read a little: the program writes on, those who can follow have the right screen

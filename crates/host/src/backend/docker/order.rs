@@ -42,7 +42,7 @@ pub(super) fn last_will(engine: &Engine, held: &Held) -> Option<LastWill> {
         Held::Program { pid: None, .. } => return None,
     };
     // Without it the session runs all the same.
-    crate::sys::last_will(engine.socket()?, &request).ok()
+    LastWill::request(engine.socket()?, &request).ok()
 }
 
 /// A short program in a container, ready to be started.
