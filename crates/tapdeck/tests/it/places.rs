@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{Home, Seat, eventually, recorded_output};
+use crate::support::{Home, Seat, eventually, recorded_output, signal};
 
 use self::servers::{Agent, Engine, Make, PASSWORD, Sshd};
 
@@ -302,6 +302,19 @@ fn check_engine(make: Make) {
     let mut seat = Seat::new(new.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
     seat.wait_text("up");
     seat.child.kill().expect("it is killed");
+    engine.wait_for_containers(0);
+
+    // Nor does a test that is told to end.
+    let file = home.path("deaf.scenario.yaml");
+    let deaf = "program: {run: [sh, -c, \"trap '' HUP INT TERM; sleep 335 & wait; wait\"], timeout: 60s}\nassert:\n  - {exit: 0}\n";
+    std::fs::write(&file, deaf).expect("written");
+    let mut command = home.tapdeck(["test", "--live", "--on", "docker:tapdeck-test"]);
+    command.arg(&file).envs(new.env.clone()).stdin(Stdio::null());
+    let mut testing = command.spawn().expect("it runs");
+    engine.wait_for_containers(1);
+    signal(testing.id(), rustix::process::Signal::TERM);
+    let ended = testing.wait().expect("it ends");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(15), "{ended:?}");
     engine.wait_for_containers(0);
 
     // One more program in a container that runs already.
