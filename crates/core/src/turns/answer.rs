@@ -63,7 +63,7 @@ impl Detector {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one turn, put together once")]
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         term: &Term,
         run: &Run,
@@ -219,37 +219,43 @@ impl Detector {
     }
 }
 
+/// How many letters of a question's end must stand there to be taken for it, where its beginning is out of sight.
+const SURE: usize = 12;
+
 /// How many lines the program's echo of what was asked takes, with everything above it. `at` is the line where it begins,
-/// if that is in sight; of a long one only the end may be.
+/// if that is in sight; of a long one only the end may be. Programs show questions as formatted text, so letters and
+/// digits alone are compared.
 fn echo_rows(lines: &[String], at: Option<usize>, asked: &str) -> usize {
-    let asked = page::squeezed(asked);
-    let Some(at) = at else {
-        let mut shown = String::new();
-        let mut rows = 0;
-        for (n, line) in lines.iter().enumerate() {
-            shown.push_str(&page::squeezed(line));
-            if shown.len() > asked.len() {
-                break;
-            }
-            if !line.trim().is_empty() && asked.ends_with(&shown) {
-                rows = n + 1;
-            }
+    let letters = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect() };
+    let asked = letters(asked);
+    let known = match at {
+        Some(at) => {
+            let mut rest = asked.as_str();
+            lines[at..].iter().enumerate().find_map(|(n, line)| {
+                // What does not fit is no echo.
+                rest = rest.strip_prefix(letters(line).as_str()).unwrap_or("\0");
+                (rest.is_empty() && !asked.is_empty()).then_some(at + n + 1)
+            })
         }
-        return rows;
+        None => {
+            let mut shown = String::new();
+            let fits = |line: &String| {
+                shown.push_str(&letters(line));
+                let ends = !line.trim().is_empty() && shown.len() >= SURE && asked.ends_with(&shown);
+                (shown.len() <= asked.len()).then_some(ends)
+            };
+            lines.iter().map_while(fits).enumerate().filter(|(_, ends)| *ends).map(|(n, _)| n + 1).last()
+        }
     };
-    let mut rest = asked.as_str();
-    for (n, line) in lines[at..].iter().enumerate() {
-        let line = page::squeezed(line);
-        // Behind its mark.
-        let line = if n == 0 { line.chars().skip(1).collect() } else { line };
-        match rest.strip_prefix(line.as_str()) {
-            Some("") => return at + n + 1,
-            Some(more) => rest = more,
-            None => break,
+    match known {
+        // A bracket may stand alone on the last row.
+        Some(known) => {
+            let more = |line: &&String| !line.trim().is_empty() && letters(line).is_empty();
+            known + lines[known..].iter().take_while(more).count()
         }
+        // It is shown in some other way; it ends with a blank row.
+        None => at.map_or(0, |at| at + lines[at..].iter().position(|l| l.trim().is_empty()).unwrap_or(1)),
     }
-    // It is shown in some other way; it ends with a blank row.
-    at + lines[at..].iter().position(|l| l.trim().is_empty()).unwrap_or(1)
 }
 
 /// The byte behind so many lines.
@@ -309,13 +315,17 @@ mod tests {
     #[test]
     fn an_echo_ends_where_the_question_does() {
         // The rows, the one with the mark, what was asked, and how many rows are echo.
-        let cases: [(&[&str], Option<usize>, &str, usize); 7] = [
+        let cases: [(&[&str], Option<usize>, &str, usize); 11] = [
             (&["> hello", "", "well"], Some(0), "hello", 1),
             (&["> a", "", "  c capital", "", "well"], Some(0), "a\n\nc capital", 3),
             (&["old", "> one two", "  three", "well"], Some(1), "one two three", 3),
             (&["> [Pasted #1]", "  +20", "", "well"], Some(0), "x\ny\nz", 2),
+            (&["> a list", "  • ticks and bold", "", "well"], Some(0), "a list\n- `ticks` and **bold**", 2),
+            (&["> fn f() {", "  x", "  }", "", "well"], Some(0), "fn f() {\nx\n}", 3),
+            (&["> ?", "", "well"], Some(0), "?", 1),
             (&["  forty", "  forty-one", "", "well"], None, "thirty-nine\nforty\nforty-one", 2),
             (&["  forty", "", "  forty-two", "", "well"], None, "one\nforty\n\nforty-two", 3),
+            (&["yes", "then"], None, "say yes", 0),
             (&["well", "then"], None, "what?", 0),
         ];
         for (rows, at, asked, wanted) in cases {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tapdeck_term::{Mark, Progress, Signal, Term};
 
+use super::ahead::Lap;
 use super::input::{Typed, Typing};
 use super::page::{self, Look};
 use super::rules::Rules;
@@ -140,6 +141,8 @@ pub struct Detector {
     /// Since when the screen of a program that was given something says that it is idle.
     pub(super) at_rest: Option<Stamp>,
     pub(super) above: Vec<Look>,
+    /// Commands that were over before anybody looked.
+    pub(super) laps: VecDeque<Lap>,
     pub(super) ended: bool,
     /// The rules of the program that the session began with, while another one is judged by its own.
     host: Option<Arc<Rules>>,
@@ -172,6 +175,7 @@ impl Detector {
             progress: Progress::None,
             at_rest: None,
             above: Vec::new(),
+            laps: VecDeque::new(),
             ended: false,
             host: None,
         }
@@ -357,7 +361,7 @@ impl Detector {
             match signal {
                 Signal::Mark { mark, row, col, offset } => {
                     let marked = Marked { mark: *mark, row: *row, col: *col, offset: *offset };
-                    self.mark = Some(marked);
+                    let before = self.mark.replace(marked);
                     match mark {
                         Mark::Prompt => {
                             self.prompt_mark = Some(marked);
@@ -365,6 +369,9 @@ impl Detector {
                         }
                         Mark::Input => {}
                         Mark::Output => {
+                            self.mark = before;
+                            self.note_lap();
+                            self.mark = Some(marked);
                             self.output_mark = Some(*offset);
                             self.end_mark = None;
                         }

@@ -12,7 +12,7 @@ pub(super) enum Typed {
 /// The longest sequence that is of interest: `CSI 13;1:1u`, `CSI 200~`.
 const LONGEST: usize = 24;
 /// What is remembered of a line.
-const LINE: usize = 64 * 1024;
+const LINE: usize = 1 << 20;
 
 /// The reader.
 #[derive(Debug, Clone, Default)]

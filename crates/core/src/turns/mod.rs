@@ -10,6 +10,7 @@
 //! only where a rule allows it. The first prompt means ready. What has neither printed anything nor was interrupted is
 //! no turn. What looks like a prompt and what an agent's screen means is data: see [`Rules`].
 
+mod ahead;
 mod answer;
 mod detector;
 mod input;

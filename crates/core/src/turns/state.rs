@@ -29,6 +29,7 @@ impl Detector {
             self.judge_state(&screen, term, now);
             self.turn_by_state(term, now);
         } else {
+            self.close_laps(term);
             self.turn_by_prompt(term, now, settled, quiet);
             self.judge_state(&screen, term, now);
         }

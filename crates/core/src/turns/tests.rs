@@ -128,6 +128,29 @@ fn an_edited_line_is_told_as_it_was_submitted() {
 }
 
 #[test]
+fn lines_that_were_typed_ahead_have_their_own_answers_where_the_shell_marks_them() {
+    let prompt_text = "\x1b]133;A\x07$ \x1b]133;B\x07";
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, prompt_text.as_bytes());
+    bench.type_in(1000, b"sleep 1; echo A\rtrue\recho B\recho C\r");
+    bench.out(1001, b"sleep 1; echo A\r\n\x1b]133;C\x07true\r\necho B\r\necho C\r\n");
+    let then =
+        |line: &str, said: &str| format!("\x1b]133;D;0\x07{prompt_text}{line}\r\n\x1b]133;C\x07{said}");
+    let all = format!(
+        "A\r\n{}{}{}\x1b]133;D;0\x07{prompt_text}",
+        then("true", ""),
+        then("echo B", "B\r\n"),
+        then("echo C", "C\r\n")
+    );
+    bench.out(2000, all.as_bytes());
+    let turns = bench.turns(3000);
+    let told: Vec<_> = turns.iter().map(|t| (t.number, t.input.as_str(), t.text.as_str())).collect();
+    assert_eq!(told, [(1, "sleep 1; echo A", "A\n"), (2, "echo B", "B\n"), (3, "echo C", "C\n")]);
+    assert_eq!(bench.detector.judgement().state, AgentState::Idle);
+    assert_eq!(turns[1].raw.as_ref(), b"B\r\n");
+}
+
+#[test]
 fn a_line_that_was_given_up_is_no_part_of_the_next() {
     let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
     bench.out(0, b"\x1b[?2004h$ ");

@@ -245,6 +245,12 @@ fn deliver_all(name: &str) {
             break;
         }
         agent.is("idle");
+        let turn = agent.turn();
+        let said = turn["text"].as_str().unwrap_or("");
+        if said.is_empty() || said.contains(&format!("of prompt {i}")) {
+            failed.push(format!("{i}: what was asked is no part of the answer: {turn}\n{}", agent.picture()));
+            break;
+        }
     }
     let asked = agent.model.asked();
     println!(
