@@ -15,7 +15,7 @@ use crate::out_file::OutFile;
 #[derive(Args)]
 #[command(after_help = "\
 Each line comes with its number and the last byte of output that wrote to it; each snapshot stands
-behind the line that was being written when it was taken.
+behind the last line that was complete when it was taken.
 
 Examples:
   tapdeck branch-points demo.ahr

@@ -1,5 +1,5 @@
 //! The final lines of a session, and the points from which it could be branched: each line of scrollback
-//! and screen with the last byte that wrote to it, and each snapshot beside the line that was being written
+//! and screen with the last byte that wrote to it, and each snapshot behind the last line that was complete
 //! when it was taken.
 //!
 //! A snapshot with anchor A was taken when A bytes had been written. It belongs behind the line with the
