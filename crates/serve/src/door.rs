@@ -86,6 +86,18 @@ pub fn socket_name(pid: u32) -> String {
     format!("snapshot-{pid}.sock")
 }
 
+/// Removes the sockets of recorders that were killed, and so could not. What cannot be removed stays.
+pub(crate) fn sweep(folder: &Path) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|n| n.to_str());
+        let pid = name.and_then(|n| n.strip_prefix("snapshot-")?.strip_suffix(".sock")?.parse().ok());
+        // Its number may be of a process that is not to be seen from here: then it still listens.
+        if pid.is_some_and(|pid| !tapdeck_host::registry::is_alive(pid)) {
+            let _ = clear_stale(&path);
+        }
+    }
+}
+
 enum Listener {
     Unix(UnixListener),
     Tcp(TcpListener),

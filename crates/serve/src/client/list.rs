@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tapdeck_host::registry::{self, Listing};
 
 use super::{Bus, ClientError, Hello};
-use crate::door::Address;
+use crate::door::{self, Address};
 
 /// How long a session may take to answer a question.
 pub const ANSWER: Duration = Duration::from_secs(10);
@@ -24,6 +24,7 @@ pub fn alive() -> io::Result<(PathBuf, Vec<Listing>)> {
         }
         alive
     });
+    door::sweep(&folder);
     Ok((folder, found))
 }
 

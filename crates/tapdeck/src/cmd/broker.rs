@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 use tapdeck_core::base64;
+use tapdeck_host::{Keyboard, Pressed};
 use tapdeck_serve::broker::msgpack::Value;
 use tapdeck_serve::broker::{Asked, Broker, BrokerError, Limits, Sink};
 
@@ -132,6 +133,11 @@ impl From<BrokerError> for Failed {
 
 pub(crate) fn run(args: &BrokerArgs) -> Ending {
     let limits = Limits { ring: args.ring as usize, turn: args.turn_bytes as usize };
+    // Before there are other threads, which would be ended by what is meant for this one.
+    let mut signals = match Keyboard::ends_only() {
+        Ok(signals) => signals,
+        Err(e) => return Failed(format!("the broker cannot start: {e}"), code::IO).end(),
+    };
     let mut broker = match Broker::bind(limits, Arc::new(write_sink)) {
         Ok(broker) => broker,
         Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
@@ -145,6 +151,11 @@ pub(crate) fn run(args: &BrokerArgs) -> Ending {
         for listing in alive().map(|(_, all)| all).unwrap_or_default() {
             let _ = connect(&listing, "broker", "observer").and_then(|mut bus| ask(&mut bus, "BROKER", ""));
         }
+    });
+    let stop = broker.stopper();
+    std::thread::spawn(move || {
+        while !matches!(signals.wait(None), Ok(Pressed::Signal(_)) | Err(_)) {}
+        stop();
     });
     broker.run();
     Ending::Code(0)

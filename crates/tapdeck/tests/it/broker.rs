@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tapdeck_serve::broker::msgpack::{Value, map};
 
-use crate::support::{Home, PATIENCE, has};
+use crate::support::{Home, PATIENCE, has, signal};
 
 struct Broker<'h> {
     home: &'h Home,
@@ -52,8 +52,11 @@ impl<'h> Broker<'h> {
 
 impl Drop for Broker<'_> {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        signal(self.child.id(), rustix::process::Signal::TERM);
+        let ended = self.child.wait();
+        if !std::thread::panicking() {
+            assert!(ended.is_ok_and(|status| status.success()) && !self.socket().exists(), "it tidies up");
+        }
     }
 }
 

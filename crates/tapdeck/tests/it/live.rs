@@ -589,6 +589,8 @@ fn killing_the_host_leaves_no_orphan_and_a_whole_recording() {
     gone();
     assert_eq!(recorded_output(&home.path("r.ahr")), b"shown\r\n");
     eventually("its place on the list to go", || session.listing().is_null());
+    let left: Vec<_> = std::fs::read_dir(home.path("run/tapdeck")).expect("there").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
     // The jobs of a shell are in groups of their own, which no terminal hangs up on.
     let session = Detached::start(&home, &[], &["bash", "--norc"]);
     session.ok(&["type", "sleep 1000 & echo $$ $! >pids; echo jobs: $(jobs -p | wc -l)", "--enter"]);
