@@ -372,15 +372,13 @@ impl Update {
 fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>, Ending> {
     // Two checks of one file want one change.
     let mut changes: BTreeMap<&Path, &Change> = BTreeMap::new();
+    let mut contrary = false;
     for change in reports.iter().flat_map(|r| &r.changes) {
         if let Some(other) = changes.insert(&change.path, change)
             && other.text != change.text
         {
-            say(format_args!(
-                "{}: two checks want different texts in it; nothing was changed",
-                change.path.display()
-            ));
-            return Err(Ending::Code(code::FAILED));
+            say(format_args!("{}: two checks want different texts in it", change.path.display()));
+            contrary = true;
         }
     }
     let aloud = |text: std::fmt::Arguments<'_>| {
@@ -398,7 +396,7 @@ fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>, Endi
         let lines: String = change.difference.lines().map(|l| human::printable(l) + "\n").collect();
         aloud(format_args!("\n{} would change:\n{lines}", human::printable(&change.path.to_string_lossy())));
     }
-    let agreed = !changes.is_empty() && (yes || agreed(changes.len(), aloud));
+    let agreed = !changes.is_empty() && !contrary && (yes || agreed(changes.len(), aloud));
     if !agreed && !changes.is_empty() {
         say("nothing was changed");
     }

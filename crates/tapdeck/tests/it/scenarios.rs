@@ -242,6 +242,15 @@ fn record_then_update() {
     assert_eq!(more.status.code(), Some(1), "{}", text(&more));
     assert!(text(&more).contains("updated") && text(&more).contains("1 failed"), "{}", text(&more));
     assert_eq!(fs::read_to_string(&stored).expect("stored"), "name? Ada\nhi Ada\n");
+    // One file cannot be two things.
+    let twice = bound.replace("{exit: 0}", "{at: 0s, screen: {file: greet.txt}}");
+    fs::write(&file, twice).expect("written");
+    fs::write(&stored, "another\n").expect("written");
+    let torn = test(&home, &["--update", "--yes", "--json"], &file);
+    assert_eq!(torn.status.code(), Some(1), "{}", text(&torn));
+    let told: Value = serde_json::from_slice(&torn.stdout).expect("one value");
+    assert_eq!(told["updates"][0]["written"], false, "{told}");
+    assert_eq!(fs::read_to_string(&stored).expect("stored"), "another\n");
 }
 
 /// A text that cannot be read is not an empty one, whatever the screen shows; one that is missing can be made.
