@@ -241,6 +241,8 @@ pub enum Loss {
     Other,
     /// Times: the target has none.
     Timing,
+    /// The pause between the last that the target carries and the end.
+    Pause,
     /// Colours and attributes that the target lacks, replaced by the nearest.
     Colours,
     /// Frames beyond what the target may hold.
@@ -267,6 +269,7 @@ impl fmt::Display for Loss {
             Self::Snapshot => "snapshots",
             Self::Other => "events of unknown kinds",
             Self::Timing => "times",
+            Self::Pause => "the pause at the end",
             Self::Colours => "colours without an equivalent (replaced)",
             Self::Frames => "frames beyond the limit",
             Self::Header => "fields of the header",

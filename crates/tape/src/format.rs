@@ -86,7 +86,12 @@ impl Container {
     pub fn detect(name: Option<&str>, head: &[u8], zst: bool) -> Option<Self> {
         let named = name.and_then(Self::of_name);
         // A ttyrec has no signature: what looks like one is one, unless the name says that it is another format.
-        let looks = named.is_none_or(|c| c.format == Format::Ttyrec) && is_ttyrec(head);
+        let looks = match named.map(|c| c.format) {
+            None => is_ttyrec(head, 1_000_000),
+            // Some recorders let microseconds run over, and players do not mind.
+            Some(Format::Ttyrec) => is_ttyrec(head, u32::MAX),
+            Some(_) => false,
+        };
         let format = by_content(head).or(looks.then_some(Format::Ttyrec)).or_else(|| {
             // Names of formats with a signature that is missing are not believed.
             named.map(|c| c.format).filter(|f| matches!(f, Format::Ans | Format::Raw | Format::Typescript))
@@ -175,11 +180,11 @@ fn version_in(mut text: &[u8]) -> Option<u64> {
 }
 
 /// A ttyrec has no signature, but its first record leads to a second or to the end.
-fn is_ttyrec(head: &[u8]) -> bool {
+fn is_ttyrec(head: &[u8], usec_below: u32) -> bool {
     let record = |at: usize| -> Option<usize> {
         let b = head.get(at..at + 12)?;
         let word = |i: usize| u32::from_le_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
-        (word(4) < 1_000_000 && word(8) as usize <= MAX_RECORD).then(|| at + 12 + word(8) as usize)
+        (word(4) < usec_below && word(8) as usize <= MAX_RECORD).then(|| at + 12 + word(8) as usize)
     };
     match record(0) {
         Some(next) if next < head.len() => next + 12 > head.len() || record(next).is_some(),

@@ -10,6 +10,8 @@ use crate::window::Window;
 use crate::{Error, Place, Result};
 
 const HEAD: usize = 12;
+/// A pause that is worth a record of its own.
+const LONG_US: u64 = 10_000;
 /// Longer records were never written by anything: a pty gives some kilobytes at a time.
 pub(crate) const MAX_RECORD: usize = 16 << 20;
 
@@ -60,7 +62,7 @@ impl<R: Read> TtyrecReader<R> {
         };
         let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
         let (sec, usec, len) = (word(0), word(4), word(8) as usize);
-        if usec >= 1_000_000 || len > MAX_RECORD {
+        if len > MAX_RECORD {
             self.done = true;
             return Err(Error::malformed(at, "not a ttyrec record"));
         }
@@ -106,7 +108,23 @@ impl<R: Read> EventReader for TtyrecReader<R> {
 #[derive(Debug, Default)]
 pub struct TtyrecWriter {
     start_us: u64,
+    /// When something happened last, and what time the last record has.
+    last_us: u64,
+    written_us: u64,
     losses: Losses,
+}
+
+impl TtyrecWriter {
+    fn record(&mut self, us: u64, bytes: &[u8], out: &mut Parts) {
+        self.written_us = us;
+        let at = self.start_us.saturating_add(us);
+        // The seconds have 32 bits and will wrap in 2106; readers only use differences.
+        let (sec, usec) = ((at / 1_000_000) as u32, (at % 1_000_000) as u32);
+        for word in [sec, usec, bytes.len() as u32] {
+            out.main.extend_from_slice(&word.to_le_bytes());
+        }
+        out.main.extend_from_slice(bytes);
+    }
 }
 
 impl EventWriter for TtyrecWriter {
@@ -118,22 +136,23 @@ impl EventWriter for TtyrecWriter {
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
+        let us = event.time_ns / 1000;
+        self.last_us = self.last_us.max(us);
         let Kind::Output(bytes) = &event.kind else {
             self.losses.drop_event(&event.kind);
             return;
         };
-        let us = self.start_us.saturating_add(event.time_ns / 1000);
-        // The seconds have 32 bits and will wrap in 2106; readers only use differences.
-        let (sec, usec) = ((us / 1_000_000) as u32, (us % 1_000_000) as u32);
         for piece in bytes.chunks(MAX_RECORD) {
-            out.main.extend_from_slice(&sec.to_le_bytes());
-            out.main.extend_from_slice(&usec.to_le_bytes());
-            out.main.extend_from_slice(&(piece.len() as u32).to_le_bytes());
-            out.main.extend_from_slice(piece);
+            self.record(us, piece, out);
         }
     }
 
-    fn finish(&mut self, _: &mut Parts) {}
+    fn finish(&mut self, out: &mut Parts) {
+        // A pause at the end is a record of nothing. What ends with the program needs none.
+        if self.last_us >= self.written_us + LONG_US {
+            self.record(self.last_us, b"", out);
+        }
+    }
 
     fn losses(&self) -> &Losses {
         &self.losses
@@ -162,6 +181,24 @@ mod tests {
         }
         assert_eq!(writer.losses().of(Loss::Input).events, 1);
         assert_eq!(writer.losses().of(Loss::Resize).events, 1);
+    }
+
+    #[test]
+    fn microseconds_may_run_over_and_a_pause_at_the_end_is_kept() {
+        let mut file = Vec::new();
+        for (sec, usec, text) in [(5u32, 0u32, "a"), (5, 2_500_000, "b"), (9, 0, "")] {
+            for word in [sec, usec, text.len() as u32] {
+                file.extend_from_slice(&word.to_le_bytes());
+            }
+            file.extend_from_slice(text.as_bytes());
+        }
+        let (header, got, notes) = read_all(TtyrecReader::new(&file[..]).unwrap());
+        assert_eq!(notes, []);
+        let times: Vec<u64> = got.iter().map(|e| e.time_ns / 1_000_000).collect();
+        assert_eq!(times, [0, 2_500, 4_000]);
+        let again = write_all(&mut TtyrecWriter::default(), &header, &got).main;
+        let (_, back, _) = read_all(TtyrecReader::new(&again[..]).unwrap());
+        assert_eq!(back, got);
     }
 
     #[test]

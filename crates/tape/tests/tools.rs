@@ -132,7 +132,7 @@ fn we_read_what_script_writes() {
             }
         }
         assert_eq!(out, b"one\r\n");
-        assert_eq!(exit, (form == "advanced").then_some(3));
+        assert_eq!(exit, Some(3), "{form}");
     }
 }
 

@@ -2,6 +2,7 @@
 //! Output keeps every byte and every chunk; what has no form of its own in a cassette becomes a service event
 //! and comes back as what it was.
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tapdeck_core::check;
 
@@ -47,7 +48,8 @@ impl CassetteReader {
             EventKind::Final => match (&self.exit.code, &self.exit.signal) {
                 (Some(code), _) => Kind::Exit(*code),
                 (None, Some(name)) => Kind::Signal(signal_number(name)?),
-                (None, None) => return None,
+                // How long it lasted is worth knowing all the same.
+                (None, None) => Kind::Output(Bytes::new()),
             },
         })
     }

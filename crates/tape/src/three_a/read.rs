@@ -200,6 +200,10 @@ impl Art {
             let delay = self.frame_delays.get(&i).or(self.delay_ms.as_ref());
             time_ms = time_ms.saturating_add(delay.copied().unwrap_or(DEFAULT_DELAY_MS));
         }
+        // Where somebody said how long the last one is to be seen, that is part of the whole.
+        if frames.len().checked_sub(1).is_some_and(|last| self.frame_delays.contains_key(&last)) {
+            events.push(Event::new(time_ms.saturating_mul(1_000_000), Kind::Output(Bytes::new())));
+        }
         (events, (width as u64, height as u64))
     }
 

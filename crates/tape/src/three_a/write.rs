@@ -11,6 +11,8 @@ use crate::replay::Replay;
 
 /// Changes within this time are one frame.
 const FRAME_NS: u64 = 50_000_000;
+/// How long a frame is shown for which nothing is said.
+const DEFAULT_MS: u64 = 100;
 /// More would not be art any more.
 const MAX_FRAMES: usize = 10_000;
 const MAX_BYTES: usize = 24 << 20;
@@ -25,6 +27,8 @@ pub struct ThreeAWriter {
     /// Length of each frame in milliseconds.
     delays: Vec<u64>,
     shown_since: u64,
+    /// When something happened last.
+    end_ns: u64,
     /// When the screen began to change since the last frame.
     due: Option<u64>,
     losses: Losses,
@@ -34,7 +38,7 @@ impl ThreeAWriter {
     fn frame(&mut self, now: u64) {
         self.due = None;
         let Some(replay) = &self.replay else { return };
-        let (frame, changed) = draw(replay.term());
+        let (frame, changed, cut) = draw(replay.term());
         if frame == self.last {
             return;
         }
@@ -45,13 +49,16 @@ impl ThreeAWriter {
         if changed > 0 {
             self.losses.add(Loss::Colours, changed);
         }
+        if cut > 0 {
+            self.losses.add(Loss::Characters, cut);
+        }
         if let Some(before) = self.delays.last_mut() {
             *before = (now - self.shown_since) / 1_000_000;
             self.body.push('\n');
         }
         self.body.push_str(&frame);
         self.last = frame;
-        self.delays.push(1000);
+        self.delays.push(DEFAULT_MS);
         self.shown_since = now;
     }
 }
@@ -64,6 +71,7 @@ impl EventWriter for ThreeAWriter {
     }
 
     fn event(&mut self, event: &Event, _: &mut Parts) {
+        self.end_ns = self.end_ns.max(event.time_ns);
         if let Some(start) = self.due
             && event.time_ns >= start.saturating_add(FRAME_NS)
         {
@@ -84,12 +92,17 @@ impl EventWriter for ThreeAWriter {
         if let Some(start) = self.due {
             self.frame(start);
         }
+        if let Some(last) = self.delays.last_mut()
+            && self.end_ns > self.shown_since
+        {
+            *last = ((self.end_ns - self.shown_since) / 1_000_000).max(1);
+        }
         let mut head = String::from("@3a\n");
         if !self.title.trim().is_empty() {
             let _ = writeln!(head, "title {}", self.title.trim());
         }
-        head.push_str("loop no\ncolors yes\ndelay 100");
-        for (i, ms) in self.delays.iter().enumerate().filter(|(_, ms)| **ms != 100) {
+        let _ = write!(head, "loop no\ncolors yes\ndelay {DEFAULT_MS}");
+        for (i, ms) in self.delays.iter().enumerate().filter(|(_, ms)| **ms != DEFAULT_MS) {
             let _ = write!(head, " {i}:{}", (*ms).min(1_000_000_000));
         }
         head.push_str("\n\n@body\n");
@@ -103,10 +116,10 @@ impl EventWriter for ThreeAWriter {
 }
 
 /// The screen: each row its text and, as long again, the names of its colours; and how many characters
-/// look different from what they were.
-fn draw(term: &Term) -> (String, usize) {
+/// look different from what they were, and how many lost what was combined with them.
+fn draw(term: &Term) -> (String, usize, usize) {
     let cols = usize::from(term.size().cols);
-    let (mut out, mut changed) = (String::new(), 0);
+    let (mut out, mut changed, mut cut) = (String::new(), 0, 0);
     for line in term.screen() {
         let (mut text, mut names) = (String::new(), String::new());
         let mut count = 0;
@@ -114,6 +127,7 @@ fn draw(term: &Term) -> (String, usize) {
             let (name, exact) = name_of(&style);
             changed += usize::from(!exact && !cell.trim().is_empty());
             // One character for each element: what combines with it has no place here.
+            cut += usize::from(cell.chars().nth(1).is_some());
             let c = cell.chars().next().filter(|c| !c.is_control()).unwrap_or(' ');
             text.push(c);
             names.push(name);
@@ -128,7 +142,7 @@ fn draw(term: &Term) -> (String, usize) {
         out.push_str(&names);
         out.push('\n');
     }
-    (out, changed)
+    (out, changed, cut)
 }
 
 /// The predefined name nearest to a style, and whether it says all.
@@ -178,5 +192,18 @@ mod tests {
         assert!(last.starts_with("\x1b[H\x1b[K\x1b[0;31mredblue\x1b[0m"), "{last:?}");
         assert_eq!(writer.losses().of(Loss::Colours).bytes, 4);
         assert_eq!(writer.losses().of(Loss::Exit).events, 1);
+    }
+
+    #[test]
+    fn a_pause_at_the_end_is_kept_and_what_combines_is_counted() {
+        let header = Header { size: Some((10, 2)), ..Header::default() };
+        let out =
+            |s: u64, text: &'static str| Event::new(s * 1_000_000_000, Kind::Output(text.as_bytes().into()));
+        let events = [out(0, "a"), out(1, "\r\ne\u{301}x"), out(6, "")];
+        let mut writer = ThreeAWriter::default();
+        let file = write_all(&mut writer, &header, &events).main;
+        let (_, got, _) = read_all(ThreeAReader::new(&file[..]).unwrap());
+        assert_eq!(got.last().map(|e| e.time_ns), Some(6_000_000_000));
+        assert_eq!(writer.losses().of(Loss::Characters).bytes, 1);
     }
 }

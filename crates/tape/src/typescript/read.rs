@@ -28,6 +28,12 @@ pub struct TypescriptReader<R, T> {
     timing: Lines<T>,
     header: Header,
     time_ns: u64,
+    /// Time of the last event that was given.
+    given_ns: u64,
+    /// Time of the field that says how long it lasted, which may come late.
+    lasted_ns: Option<u64>,
+    /// Whether the timing file has fields of its own, which tell the ending too.
+    advanced: bool,
     /// Items read before they were asked for.
     ready: VecDeque<Item>,
     exit: Option<Event>,
@@ -55,12 +61,16 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             timing: Lines::new(timing),
             header: Header::default(),
             time_ns: 0,
+            given_ns: 0,
+            lasted_ns: None,
+            advanced: false,
             ready: VecDeque::new(),
             exit: None,
             noted_rest: false,
             done: false,
         };
-        skip_banner(&mut reader.data)?;
+        let banner = skip_banner(&mut reader.data)?;
+        reader.banner(&banner);
         if let Some(input) = &mut reader.input {
             skip_banner(input)?;
         }
@@ -80,10 +90,10 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                     return Ok(Some(item));
                 }
                 self.done = true;
-                return Ok(self.exit.take().map(|mut exit| {
-                    exit.time_ns = self.time_ns;
-                    Item::Event(exit)
-                }));
+                let lasted = self.lasted_ns.filter(|lasted| *lasted > self.given_ns);
+                let pause = || Some(Event::new(lasted?, Kind::Output(Bytes::new())));
+                let exit = self.exit.take().map(|exit| Event::new(self.time_ns, exit.kind));
+                return Ok(exit.or_else(pause).map(Item::Event));
             };
             let (at, ended) = (Place::Line(line.number), line.ended);
             let text = String::from_utf8_lossy(line.text).into_owned();
@@ -111,6 +121,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         let mut words = text.splitn(3, ' ');
         let first = words.next().unwrap_or_default();
         let is_letter = matches!(first, "O" | "I" | "S" | "H");
+        self.advanced |= is_letter;
         let delay = if is_letter { words.next().ok_or_else(malformed)? } else { first };
         let delay = delay.parse::<f64>().ok().and_then(seconds).ok_or_else(malformed)?;
         let rest: String = words.collect::<Vec<_>>().join(" ");
@@ -126,6 +137,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                 if len > MAX_STEP {
                     return Err(malformed());
                 }
+                self.given_ns = self.time_ns;
                 self.bytes(first == "I", len, at)
             }
         }
@@ -163,6 +175,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             _ => memmem::rfind(data, DONE).unwrap_or(have),
         };
         if len == 0 {
+            self.closing();
             return Ok(None);
         }
         let bytes = Bytes::copy_from_slice(&data[..len]);
@@ -176,6 +189,27 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             self.timing.place(),
             "the timing file ends before its data; the rest has no times",
         )))
+    }
+
+    /// What the opening line tells; the timing file may know better.
+    fn banner(&mut self, line: &str) {
+        let when = line.as_bytes().strip_prefix(STARTED).and_then(|rest| std::str::from_utf8(rest).ok());
+        self.header.started_ns = when.and_then(parse_time).filter(|ns| *ns > 0);
+        for (name, value) in bracketed(line) {
+            self.field(&format!("{name} {value}"));
+        }
+    }
+
+    /// What the closing line tells, at which the data stands.
+    fn closing(&mut self) {
+        if self.advanced {
+            return;
+        }
+        let line = String::from_utf8_lossy(self.data.data()).into_owned();
+        let code = bracketed(line.trim_start()).into_iter().find(|(name, _)| *name == "COMMAND_EXIT_CODE");
+        if let (None, Some((_, code))) = (&self.exit, code) {
+            self.field(&format!("EXIT_CODE {code}"));
+        }
     }
 
     fn field(&mut self, rest: &str) {
@@ -198,7 +232,8 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                     self.header.size = Some(clamp_size(u64::from(cols), rows));
                 }
             }
-            "START_TIME" => self.header.started_ns = parse_time(value),
+            "DURATION" => self.lasted_ns = Some(self.time_ns),
+            "START_TIME" => self.header.started_ns = parse_time(value).or(self.header.started_ns),
             "EXIT_CODE" => {
                 if let Ok(code) = value.parse() {
                     self.exit = Some(Event::new(self.time_ns, Kind::Exit(code)));
@@ -226,6 +261,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             return Some(Note::item(at, format!("ignored an impossible size {:?}", cut(rest))));
         };
         let (cols, rows) = clamp_size(cols, rows);
+        self.given_ns = self.time_ns;
         Some(Item::Event(Event::new(self.time_ns, Kind::Resize { cols, rows })))
     }
 }
@@ -248,19 +284,45 @@ impl<R: Read, T: Read> EventReader for TypescriptReader<R, T> {
 }
 
 /// Leaves out the line that `script` put before the data; some of its versions were told not to.
-fn skip_banner<R: Read>(window: &mut Window<R>) -> Result<()> {
+fn skip_banner<R: Read>(window: &mut Window<R>) -> Result<String> {
     let have = window.fill(MAX_BANNER)?;
     let data = window.data();
     // A file that was cut within this line holds nothing else; a few letters may be the program's own.
     let torn = have < STARTED.len() && have >= 6 && STARTED.starts_with(data);
-    if data.starts_with(STARTED) || torn {
-        match memchr::memchr(b'\n', data) {
-            Some(end) => window.consume(end + 1),
-            None if have < MAX_BANNER => window.consume(have),
-            None => {}
+    let len = match memchr::memchr(b'\n', data) {
+        _ if !data.starts_with(STARTED) && !torn => 0,
+        Some(end) => end + 1,
+        None if have < MAX_BANNER => have,
+        None => 0,
+    };
+    let banner = String::from_utf8_lossy(&data[..len]).into_owned();
+    window.consume(len);
+    Ok(banner)
+}
+
+/// What stands in the brackets of a line that `script` writes: `… [COMMAND="make" TERM="xterm" COLUMNS="80"]`. Quotes in
+/// a command are not escaped, so a value ends where the next name begins.
+fn bracketed(line: &str) -> Vec<(&'static str, &str)> {
+    const NAMES: [&str; 6] = ["COMMAND", "TERM", "TTY", "COLUMNS", "LINES", "COMMAND_EXIT_CODE"];
+    let Some(inside) = line.find(" [").map(|at| &line[at + 1..]) else { return Vec::new() };
+    let mut found: Vec<(usize, usize, &'static str)> = Vec::new();
+    for name in NAMES {
+        let first = format!("[{name}=\"");
+        let (at, len) = match inside.starts_with(&first) {
+            true => (Some(0), first.len()),
+            false => (inside.rfind(&format!("\" {name}=\"")), name.len() + 4),
+        };
+        found.extend(at.map(|at| (at, at + len, name)));
+    }
+    found.sort_unstable();
+    let ends: Vec<usize> = found.iter().skip(1).map(|f| f.0 + 1).chain([inside.len()]).collect();
+    let mut fields = Vec::new();
+    for ((_, start, name), end) in found.into_iter().zip(ends) {
+        if let Some(value) = inside.get(start..end).and_then(|v| v.rsplit_once('"')) {
+            fields.push((name, value.0));
         }
     }
-    Ok(())
+    fields
 }
 
 /// `2026-11-15 09:29:29+00:00`, as nanoseconds since 1970.
@@ -289,6 +351,40 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lines_of_script_itself_are_understood() {
+        for (line, want) in [
+            ("Script started on 2026-11-16 00:44:28+00:00", &[][..]),
+            (
+                "Script started on 2026 [COMMAND=\"x\" TERM=\"xterm\" TTY=\"/dev/pts/1\" COLUMNS=\"120\" LINES=\"20\"]\n",
+                &[
+                    ("COMMAND", "x"),
+                    ("TERM", "xterm"),
+                    ("TTY", "/dev/pts/1"),
+                    ("COLUMNS", "120"),
+                    ("LINES", "20"),
+                ],
+            ),
+            (
+                "Script started on x [COMMAND=\"echo \"a b\" [x]\" <not executed on terminal>]\n",
+                &[("COMMAND", "echo \"a b\" [x]")],
+            ),
+            ("Script started on x [TERM=\"dumb\" COLUMNS=\"9\"]", &[("TERM", "dumb"), ("COLUMNS", "9")]),
+            ("Script done on x [COMMAND_EXIT_CODE=\"3\"]\n", &[("COMMAND_EXIT_CODE", "3")]),
+            ("Script done on x [COMMAND=\"cut", &[]),
+        ] {
+            assert_eq!(bracketed(line), want, "{line}");
+        }
+        let data = "Script started on 2026-11-16 00:44:28+00:00 [COMMAND=\"x\" TERM=\"xterm\" COLUMNS=\"120\" LINES=\"20\"]\nhi\
+            \nScript done on 2026-11-16 00:44:28+00:00 [COMMAND_EXIT_CODE=\"3\"]\n";
+        let reader = TypescriptReader::new(data.as_bytes(), &b"0.5 2\n1.5 0\n"[..]).unwrap();
+        let (header, events, notes) = crate::testing::read_all(reader);
+        assert_eq!(notes, []);
+        assert_eq!((header.size, header.command.as_deref()), (Some((120, 20)), Some("x")));
+        assert_eq!(header.started_ns, parse_time("2026-11-16 00:44:28+00:00"));
+        assert_eq!(events.last(), Some(&Event::new(2_000_000_000, Kind::Exit(3))));
+    }
 
     #[test]
     fn dates_are_days_since_1970() {

@@ -13,8 +13,6 @@ fn advanced_timing_carries_input_sizes_and_the_ending() {
     assert_eq!(back.started_ns, Some(1_700_000_000_000_000_000));
     let mut want = events.clone();
     want.retain(|e| !matches!(e.kind, Kind::Marker(_)));
-    // The ending has no time of its own.
-    want.last_mut().unwrap().time_ns = 1_500_000_000;
     assert_eq!(got, want);
     assert_eq!(writer.losses().of(Loss::Marker).events, 1);
 }
@@ -27,7 +25,8 @@ fn classic_timing_carries_output_exactly() {
     let (_, got, notes) = read_all(TypescriptReader::new(&parts.main[..], &parts.timing[..]).unwrap());
     assert_eq!(notes, []);
     assert_eq!(output_of(&got), output_of(&events));
-    for loss in [Loss::Input, Loss::Resize, Loss::Exit] {
+    assert_eq!(got.last().map(|e| &e.kind), Some(&Kind::Exit(3)), "the closing line tells");
+    for loss in [Loss::Input, Loss::Resize] {
         assert_eq!(writer.losses().of(loss).events, 1, "{loss}");
     }
 }
@@ -51,4 +50,17 @@ fn a_timing_file_that_does_not_fit_is_noticed() {
     let mut cut = TypescriptReader::new(&b"abc"[..], &b"0.1 2\n0."[..]).unwrap();
     assert!(matches!(cut.next_item(), Ok(Some(crate::Item::Event(_)))));
     assert!(matches!(cut.next_item(), Ok(Some(crate::Item::Note(_)))));
+}
+
+#[test]
+fn a_pause_at_the_end_is_carried_or_told() {
+    let (header, mut events) = sample_events();
+    events.retain(|e| !matches!(e.kind, Kind::Exit(_)));
+    events.push(crate::Event::new(9_000_000_000, Kind::Output(bytes::Bytes::new())));
+    let parts = write_all(&mut TypescriptWriter::new(Timing::Advanced), &header, &events);
+    let (_, got, _) = read_all(TypescriptReader::new(&parts.main[..], &parts.timing[..]).unwrap());
+    assert_eq!(got.last(), events.last());
+    let mut classic = TypescriptWriter::new(Timing::Classic);
+    write_all(&mut classic, &header, &events);
+    assert_eq!(classic.losses().of(Loss::Pause).events, 1);
 }

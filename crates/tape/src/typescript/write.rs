@@ -18,6 +18,8 @@ pub enum Timing {
 pub struct TypescriptWriter {
     form: Timing,
     last_us: u64,
+    /// When something happened last.
+    end_ns: u64,
     /// A delay of events that were dropped, to be added to the next one.
     exit: Option<i32>,
     losses: Losses,
@@ -26,11 +28,11 @@ pub struct TypescriptWriter {
 impl TypescriptWriter {
     /// With timing in the given form.
     pub fn new(form: Timing) -> Self {
-        Self { form, last_us: 0, exit: None, losses: Losses::default() }
+        Self { form, last_us: 0, end_ns: 0, exit: None, losses: Losses::default() }
     }
 
-    fn delay(&mut self, event: &Event) -> String {
-        let us = (event.time_ns / 1000).max(self.last_us);
+    fn delay(&mut self, time_ns: u64) -> String {
+        let us = (time_ns / 1000).max(self.last_us);
         let delay = us - self.last_us;
         self.last_us = us;
         format!("{}.{:06}", delay / 1_000_000, delay % 1_000_000)
@@ -74,21 +76,22 @@ impl EventWriter for TypescriptWriter {
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
         let classic = self.form == Timing::Classic;
+        self.end_ns = self.end_ns.max(event.time_ns);
         match &event.kind {
             Kind::Output(bytes) | Kind::Input(bytes) if bytes.is_empty() => {}
             Kind::Output(bytes) => {
-                let delay = self.delay(event);
+                let delay = self.delay(event.time_ns);
                 let letter = if classic { "" } else { "O " };
                 let _ = writeln!(out.timing, "{letter}{delay} {}", bytes.len());
                 out.main.extend_from_slice(bytes);
             }
             Kind::Input(bytes) if !classic => {
-                let delay = self.delay(event);
+                let delay = self.delay(event.time_ns);
                 let _ = writeln!(out.timing, "I {delay} {}", bytes.len());
                 out.main.extend_from_slice(bytes);
             }
             Kind::Resize { cols, rows } if !classic => {
-                let delay = self.delay(event);
+                let delay = self.delay(event.time_ns);
                 let _ = writeln!(out.timing, "S {delay} SIGWINCH ROWS={rows} COLS={cols}");
             }
             Kind::Exit(code) => self.exit = Some(*code),
@@ -106,16 +109,20 @@ impl EventWriter for TypescriptWriter {
             let _ = write!(out.main, " [COMMAND_EXIT_CODE=\"{code}\"]");
         }
         out.main.push(b'\n');
-        match (self.form, self.exit) {
-            (Timing::Advanced, exit) => {
+        // No output after a while is nothing that `scriptreplay` would take, but a field may come late.
+        let pause = self.end_ns / 1000 > self.last_us;
+        let delay = self.delay(self.end_ns);
+        match self.form {
+            Timing::Advanced => {
                 let us = self.last_us;
-                let _ = writeln!(out.timing, "H 0.000000 DURATION {}.{:06}", us / 1_000_000, us % 1_000_000);
-                if let Some(code) = exit {
-                    let _ = writeln!(out.timing, "H 0.000000 EXIT_CODE {code}");
+                let before = if self.exit.is_some() { "0.000000" } else { &delay };
+                let _ = writeln!(out.timing, "H {before} DURATION {}.{:06}", us / 1_000_000, us % 1_000_000);
+                if let Some(code) = self.exit {
+                    let _ = writeln!(out.timing, "H {delay} EXIT_CODE {code}");
                 }
             }
-            (Timing::Classic, Some(_)) => self.losses.add(Loss::Exit, 0),
-            (Timing::Classic, None) => {}
+            Timing::Classic if pause => self.losses.add(Loss::Pause, 0),
+            Timing::Classic => {}
         }
     }
 

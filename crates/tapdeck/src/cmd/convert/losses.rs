@@ -21,7 +21,7 @@ pub(super) fn export_losses(kind: Export, seen: &Seen) -> Vec<(Loss, Count)> {
 /// What could not be carried, as a sentence's end.
 pub(crate) fn losses_text(losses: &[(Loss, Count)]) -> String {
     let one = |(loss, count): &(Loss, Count)| match (loss, count) {
-        (Loss::Timing, _) => loss.to_string(),
+        (Loss::Timing | Loss::Pause, _) => loss.to_string(),
         (_, Count { events, bytes: 0 }) => format!("{loss}: {events}"),
         (_, Count { events, bytes }) => format!("{loss}: {events} with {}", human::bytes(*bytes)),
     };
@@ -40,6 +40,7 @@ pub(super) fn losses_json(losses: &[(Loss, Count)]) -> Vec<Value> {
         Loss::Mark => "mark",
         Loss::Snapshot => "snapshot",
         Loss::Timing => "timing",
+        Loss::Pause => "pause",
         Loss::Header => "header",
         Loss::Beside => "beside",
         Loss::Labels => "labels",
