@@ -83,7 +83,10 @@ impl Hub {
                 let known = self.join_broker();
                 client.say("OK", &json!({"broker": known}));
             }
-            "PASTE" => self.paste(client, payload, now),
+            "PASTE" => match self.ended() {
+                Some(ended) => client.say("DENIED", &json!({"error": ended})),
+                None => self.paste(client, payload, now),
+            },
             "RESIZE" => self.resize(client, payload),
             "KILL" => self.kill(client, payload),
             "REC" => self.rec(client, payload),

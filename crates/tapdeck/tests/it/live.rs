@@ -226,6 +226,7 @@ fn what_is_said_to_a_program_that_has_ended() {
         &["send", "over", "C-c", "--take"][..],
         &["send", "over", "x"],
         &["type", "over", "x"],
+        &["paste", "over", "x"],
         &["kill", "over", "--signal", "INT"],
     ] {
         let out = home.run(said);
