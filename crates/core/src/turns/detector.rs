@@ -253,6 +253,15 @@ impl Detector {
 
     /// What was typed, has not been submitted and stands in front of the cursor.
     pub fn draft(&self, term: &Term) -> Option<String> {
+        let (row, col) = (page::absolute(term, term.cursor().row), term.cursor().col);
+        if let Phase::Ready(at) = &self.phase
+            && let Some(line) = page::row(term, row).filter(|_| at.row == row && at.col < col)
+            && page::columns(line, at.from_col, at.col) == at.text
+        {
+            // Recalled or completed, perhaps, rather than typed.
+            let text = page::columns(line, at.col, col);
+            return Some(text.trim().to_owned()).filter(|t| !t.is_empty());
+        }
         let line = String::from_utf8_lossy(self.typing.line());
         let typed = page::squeezed(&line);
         let skip = typed.chars().count().saturating_sub(DRAFT);

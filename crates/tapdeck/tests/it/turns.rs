@@ -221,6 +221,12 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
     assert!(code == 1 && said.contains("blocked: ") && said.contains("rm -rf ./nothing"), "{said}");
     session.tapdeck(&["send", "@", "C-u"]);
+    session.tapdeck(&["send", "@", "Up"]);
+    session.tapdeck(&["wait", "@", "--text", r"\$ echo end|# echo end"]);
+    let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
+    assert!(code == 1 && said.contains("blocked: "), "{said}");
+    session.tapdeck(&["send", "@", "C-c"]);
+    session.wait("idle");
     let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
     assert_eq!(code, 0, "{said}");
     session.wait("idle");
