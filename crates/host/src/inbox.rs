@@ -69,8 +69,8 @@ pub enum SnapshotError {
     /// There is no session any more.
     #[error("the session is over")]
     SessionOver,
-    /// The session is not recorded.
-    #[error("this session is not being recorded")]
+    /// The session is not recorded, or not in the format that carries snapshots.
+    #[error("this session is not being recorded as an .ahr, which alone carries snapshots")]
     NotRecorded,
     /// The user's terminal holds up so much output that no more can be read.
     #[error("the terminal that shows the session takes no output, so the place is unknown")]

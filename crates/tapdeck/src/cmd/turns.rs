@@ -8,10 +8,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tapdeck_core::base64;
 use tapdeck_host::Source;
-use tapdeck_tape::{Item, Kind};
+use tapdeck_tape::{Container, Format, Item, Kind};
 
 use super::sessions::{Failed, Which, ask, connect, find};
 use crate::ending::{Ending, code, print};
+use crate::formats::container_name;
 use crate::human;
 
 /// List the turns of a session, or show one.
@@ -89,8 +90,8 @@ pub(crate) fn run_explain(args: &ExplainArgs) -> Ending {
 }
 
 fn list(args: &TurnsArgs) -> Result<Ending, Failed> {
-    let turns = match args.session.as_deref().filter(|s| is_recording(s)) {
-        Some(recording) => recorded(Path::new(recording))?.iter().map(brief).collect(),
+    let turns = match args.session.as_deref().map(recording).transpose()?.flatten() {
+        Some(path) => recorded(path)?.iter().map(brief).collect(),
         None => live(args.session.as_deref())?,
     };
     if args.json {
@@ -129,8 +130,18 @@ fn brief(turn: &Value) -> Value {
     out.into()
 }
 
-fn is_recording(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|e| e == "ahr") && Path::new(name).exists()
+/// The recording of that name, if there is one; an error if it is one that has no turns.
+fn recording(name: &str) -> Result<Option<&Path>, Failed> {
+    let path = Path::new(name);
+    let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
+    match named.filter(|_| path.exists()) {
+        None => Ok(None),
+        Some(Container { format: Format::Ahr, zst: false }) => Ok(Some(path)),
+        Some(other) => {
+            let other = container_name(other);
+            Err(Failed(format!("{name} is {other}, which carries no turns: an .ahr does"), code::USAGE))
+        }
+    }
 }
 
 /// The turns of a recording.
@@ -141,7 +152,6 @@ fn recorded(path: &Path) -> Result<Vec<Value>, Failed> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Failed(format!("{}: {e}", sidecar.display()), code::IO)),
     };
-    let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("recording").to_owned();
     let mut turns = Vec::new();
     for (n, line) in text.lines().enumerate() {
         let wrong = |e| Failed(format!("{}, line {}: {e}", sidecar.display(), n + 1), code::IO);
@@ -152,7 +162,7 @@ fn recorded(path: &Path) -> Result<Vec<Value>, Failed> {
         let number = |key: &str| turn[key].as_u64().unwrap_or(0);
         let (length, ms) =
             (number("end_byte").saturating_sub(number("start_byte")), number("end_ns") / 1_000_000);
-        turn["turn_id"] = json!(format!("{stem}:{}", number("number")));
+        turn["turn_id"] = json!(format!("{}:{}", path.display(), number("number")));
         turn["byte_length"] = json!(length);
         turn["timestamp"] = json!(ms);
         turns.push(turn);
@@ -168,8 +178,8 @@ fn show(args: &ShowArgs) -> Result<Ending, Failed> {
         },
         None => (args.id.as_str(), None),
     };
-    let turn = if is_recording(session) {
-        of_recording(Path::new(session), number)?
+    let turn = if let Some(path) = recording(session)? {
+        of_recording(path, number)?
     } else {
         let listing = find(Some(session))?;
         let mut bus = connect(&listing, "turns", "observer")?;

@@ -106,7 +106,7 @@ fn check(
     } else {
         report(path, &summary, &digest);
         match &sealed {
-            Some(sealed) => report_seal(sealed),
+            Some(sealed) => report_seal(path, sealed),
             None if seal_is_there => print(format_args!("  sealed: give the key with --key to check it\n")),
             None => {}
         }
@@ -197,9 +197,11 @@ fn check_seal(source: &Source, key: &SealKey) -> Result<SealReport, (String, i32
     seal::verify(recording, &meta, lines, &sidecars, key).map_err(|e| fail(&e))
 }
 
-fn report_seal(sealed: &SealReport) {
+fn report_seal(path: &Path, sealed: &SealReport) {
     let verdict = match sealed.verdict {
-        Verdict::Intact => "seal intact: nothing was changed, removed or added".to_owned(),
+        Verdict::Intact => {
+            "seal intact: the recording, its meta.json, events and snapshots are what was sealed".to_owned()
+        }
         Verdict::Unfinished => {
             format!("seal unfinished: {} blocks are proven, but not that they are all", sealed.blocks)
         }
@@ -208,6 +210,15 @@ fn report_seal(sealed: &SealReport) {
         Verdict::Unsealed => "not sealed".to_owned(),
     };
     print(format_args!("  {verdict}\n"));
+    if sealed.verdict == Verdict::Intact {
+        let (lines, notes) = (sidecar(path, "seal"), sidecar(path, "instructions.jsonl"));
+        if !lines.exists() {
+            print(format_args!("  {} is gone: it would only tell where a change is\n", printable(&lines)));
+        }
+        if notes.exists() {
+            print(format_args!("  {} is not sealed: it is written later\n", printable(&notes)));
+        }
+    }
     for problem in &sealed.problems {
         print(format_args!("  {}\n", human::printable(problem)));
     }

@@ -162,6 +162,12 @@ fn a_seal_shows_every_change() {
     std::fs::write(home.path("t.snapshots.jsonl"), "{}\n").expect("written");
     assert_eq!(verdict("t.ahr", "key", 1), "broken", "a sidecar that was added");
     assert_eq!(home.run(["rec", "--append", "s.ahr", "--", "true"]).status.code(), Some(2));
+    // What is intact is named, and so is what the seal says nothing of.
+    std::fs::remove_file(home.path("s.seal")).expect("removed");
+    std::fs::write(home.path("s.instructions.jsonl"), "{}\n").expect("written");
+    let out = String::from_utf8(home.run(["verify", "--key", "key", "s.ahr"]).stdout).expect("text");
+    assert!(out.contains("seal intact: the recording, its meta.json"), "{out}");
+    assert!(out.contains("s.seal is gone") && out.contains("s.instructions.jsonl is not sealed"), "{out}");
     std::fs::write(home.path("short"), "secret").expect("written");
     assert_eq!(home.run(["rec", "--seal", "short", "x.ahr", "--", "true"]).status.code(), Some(2));
     assert_eq!(home.run(["rec", "--seal", "key", "x.cast", "--", "true"]).status.code(), Some(2));

@@ -96,6 +96,16 @@ fn an_anchor_lies_behind_what_was_written_before_and_is_on_disk_when_success_is_
     assert_eq!(listed(&home.path("s.snapshots.jsonl")), [(9, 4, String::new())]);
 }
 
+/// A format without snapshots says so, rather than that there is no recording.
+#[test]
+fn a_format_that_carries_no_snapshots_is_named_as_the_reason() {
+    let home = Home::new();
+    let script = format!("{TAPDECK} snapshot --id 1 2>said; echo $? >>said");
+    assert_eq!(home.run(["rec", "-q", "s.cast", "--", "sh", "-c", &script]).status.code(), Some(0));
+    let said = std::fs::read_to_string(home.path("said")).expect("an answer");
+    assert!(said.contains(".ahr") && said.ends_with("1\n"), "{said}");
+}
+
 /// Nobody reads what the session shows: the anchor must count what the program has written all the same.
 #[test]
 fn a_user_who_does_not_look_shifts_no_anchor() {

@@ -182,8 +182,15 @@ fn an_interrupted_turn_says_so_and_turns_survive_in_the_recording() {
     let recorded: Vec<Value> = serde_json::from_slice(&out.stdout).expect("JSON");
     assert_eq!(recorded.len(), 2, "{recorded:?}");
     assert_eq!(recorded[0]["input"], json!("echo one; sleep 1000"));
-    let out = home.run(["turns", "show", &format!("{tape}:2"), "--raw"]);
+    let id = recorded[1]["turn_id"].as_str().expect("an id that can be given back");
+    let out = home.run(["turns", "show", id, "--raw"]);
     assert_eq!(out.stdout, b"\x1b[1mtwo\x1b[m");
+    assert_eq!(home.run(["convert", "-q", tape, "-o", "t.cast"]).status.code(), Some(0));
+    for args in [&["turns", "t.cast"][..], &["turns", "show", "t.cast:1"]] {
+        let out = home.run(args);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&out.stderr).contains("carries no turns"));
+    }
 }
 
 #[test]
