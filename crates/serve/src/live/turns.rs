@@ -225,7 +225,13 @@ impl Hub {
         self.follow_turns();
         let Some(request) = super::bus::asked(client, payload) else { return };
         let raw = request.get("raw").and_then(Value::as_bool).unwrap_or(false);
-        let number = request.get("number").and_then(Value::as_u64);
+        let number = match request.get("number") {
+            None | Some(Value::Null) => None,
+            Some(number) => match number.as_u64() {
+                Some(number) => Some(number),
+                None => return client.say("DENIED", &json!({"error": "turns are numbered from 1"})),
+            },
+        };
         let found = match number {
             Some(number) => self.turns.find(number),
             None => self.turns.kept.back(),

@@ -288,6 +288,7 @@ fn the_bus_speaks_the_original_protocol() {
     b.until("FRAME");
     session.wait_text(r"^\[k\]$");
     for wrong in [
+        r#"TURN {"number":-1}"#,
         "KEY 7",
         r#"KEY {"keys": "x"}"#,
         r#"KEY {"text": 5}"#,
