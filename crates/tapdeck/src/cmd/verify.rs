@@ -335,7 +335,7 @@ pub(crate) fn faults(s: &Summary) -> Vec<String> {
         faults.push(format!("{} of output are missing", human::bytes(s.missing_bytes - s.declared_loss)));
     }
     if s.overlaps > 0 {
-        faults.push(format!("{} pieces of output begin before the one before them ends", s.overlaps));
+        faults.push(format!("output begins before the end of what came before it, {} times", s.overlaps));
     }
     faults
 }
