@@ -212,7 +212,7 @@ fn record_then_update() {
     let home = Home::new();
     let file = home.path("greet.scenario.yaml");
     let stored = home.path("greet.txt");
-    let scenario = "# kept\nsize: 30x3\nprogram:\n  run: [sh, -c, 'printf \"name? \"; read n; echo \"hi $n\"']\nsteps:\n  - expect: {contains: 'name? '}\n  - type: \"Ada\\n\"\n  - wait: {exit: true}\nassert:\n  - {screen: {file: greet.txt}}\n  - {exit: 0}\n";
+    let scenario = "# kept\nsize: 30x3\nprogram:\n  run: [sh, -c, 'printf \"name? \"; read n; sleep 0.3; echo \"hi $n\"']\nsteps:\n  - expect: {contains: 'name? '}\n  - type: \"Ada\\n\"\n  - wait: {exit: true}\nassert:\n  - {screen: {file: greet.txt}}\n  - {exit: 0}\n";
     fs::write(&file, scenario).expect("written");
     let missing = test(&home, &[], &file);
     assert!(text(&missing).contains("--record"), "{}", text(&missing));
