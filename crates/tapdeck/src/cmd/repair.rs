@@ -13,7 +13,7 @@ use super::verify::{Digest, check_digest, damage_json, damage_text, faults};
 use crate::ending::{Ending, code, print, say};
 use crate::human;
 use crate::input::native;
-use crate::out_file::OutFile;
+use crate::out_file::{OutFile, cannot_write};
 
 /// Write a clean copy of a damaged recording, and say what is lost.
 #[derive(Args)]
@@ -137,17 +137,6 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
     let after = Summary::of(BufReader::with_capacity(1 << 16, copy)).map_err(|e| fail(&e))?;
     let blocks_copied = repair.blocks_copied();
     Ok(Done { before: repair.before().clone(), after, digest, blocks_copied, bytes })
-}
-
-fn cannot_write(path: &Path, e: &io::Error) -> (String, i32) {
-    let path = path.display();
-    match e.kind() {
-        io::ErrorKind::AlreadyExists => {
-            (format!("{path} exists: give another name, or --overwrite"), code::USAGE)
-        }
-        io::ErrorKind::ResourceBusy => (format!("cannot write {path}: {e}"), code::USAGE),
-        _ => (format!("cannot write {path}: {e}"), code::IO),
-    }
 }
 
 impl Done {

@@ -19,7 +19,7 @@ use tapdeck_tape::{Container, Format, Parts, convert as copy, writer};
 use crate::ending::{Ending, code, print, say};
 use crate::formats::{self, Target, container_name};
 use crate::human;
-use crate::out_file::OutFile;
+use crate::out_file::{OutFile, cannot_write};
 use crate::progress::Progress;
 use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
 
@@ -165,14 +165,6 @@ fn source_failed(e: &SourceError) -> Refused {
         _ => code::IO,
     };
     (e.to_string(), code)
-}
-
-fn output_failed(path: &Path, e: &io::Error) -> Refused {
-    let path = path.display();
-    match e.kind() {
-        io::ErrorKind::AlreadyExists => refuse(format!("{path} exists: give another name, or --overwrite")),
-        _ => (format!("cannot write {path}: {e}"), code::IO),
-    }
 }
 
 fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
@@ -326,7 +318,7 @@ impl Out {
             return Err(other_format(path, target, &name));
         }
         not_itself(path, source)?;
-        let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| output_failed(path, &e));
+        let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| cannot_write(path, &e));
         let timing = match (container.format, to_stdout) {
             (Format::Typescript, true) => {
                 return Err(refuse("a typescript has a timing file: name a file for it"));
@@ -364,7 +356,7 @@ impl Sink {
         }
         self.write(&parts.main)?;
         if let Some((path, file)) = &mut self.timing {
-            file.write_all(&parts.timing).map_err(|e| output_failed(path, &e))?;
+            file.write_all(&parts.timing).map_err(|e| cannot_write(path, &e))?;
         }
         if self.native {
             self.events.extend_from_slice(&parts.events);
@@ -374,7 +366,7 @@ impl Sink {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         match &mut self.main {
-            Some(file) => file.write_all(bytes).map_err(|e| output_failed(&self.path, &e)),
+            Some(file) => file.write_all(bytes).map_err(|e| cannot_write(&self.path, &e)),
             None => io::stdout().write_all(bytes).map_err(|e| crate::ending::output_failed(&e)),
         }
     }
@@ -385,10 +377,10 @@ impl Sink {
             self.write(&end)?;
         }
         if let Some((path, file)) = self.timing.take() {
-            file.commit().map_err(|e| output_failed(&path, &e))?;
+            file.commit().map_err(|e| cannot_write(&path, &e))?;
         }
         match self.main.take() {
-            Some(file) => file.commit().map_err(|e| output_failed(&self.path, &e)),
+            Some(file) => file.commit().map_err(|e| cannot_write(&self.path, &e)),
             None => io::stdout().flush().map_err(|e| crate::ending::output_failed(&e)),
         }
     }
@@ -412,7 +404,7 @@ fn beside(
     let put = |suffix: &str, bytes: &[u8]| -> Result<(), Refused> {
         let Some(sink) = sink.as_ref().filter(|s| s.native && !bytes.is_empty()) else { return Ok(()) };
         let path = sidecar(&sink.path, suffix);
-        let fail = |e: io::Error| output_failed(&path, &e);
+        let fail = |e: io::Error| cannot_write(&path, &e);
         let mut file = OutFile::create(&path, args.overwrite).map_err(fail)?;
         file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
     };
