@@ -255,12 +255,20 @@ impl Detector {
     pub fn draft(&self, term: &Term) -> Option<String> {
         let (row, col) = (page::absolute(term, term.cursor().row), term.cursor().col);
         if let Phase::Ready(at) = &self.phase
-            && let Some(line) = page::row(term, row).filter(|_| at.row == row && at.col < col)
-            && page::columns(line, at.from_col, at.col) == at.text
+            && let Some(line) = page::row(term, row).filter(|_| !self.rules.by_state)
         {
-            // Recalled or completed, perhaps, rather than typed.
-            let text = page::columns(line, at.col, col);
-            return Some(text.trim().to_owned()).filter(|t| !t.is_empty());
+            // On another row it may be on its way, and not have been looked at.
+            let stands = page::columns(line, at.from_col, at.col) == at.text;
+            if stands && at.col < col {
+                // Recalled or completed, perhaps, rather than typed.
+                let text = page::columns(line, at.col, col);
+                return Some(text.trim().to_owned()).filter(|t| !t.is_empty());
+            }
+            if !stands && self.typing.is_begun() {
+                // A search for an earlier line, or the like, stands in the prompt's place.
+                let text = page::columns(line, 0, term.size().cols);
+                return Some(text.trim().to_owned()).filter(|t| !t.is_empty());
+            }
         }
         let line = String::from_utf8_lossy(self.typing.line());
         let typed = page::squeezed(&line);

@@ -26,6 +26,11 @@ pub(super) struct Typing {
 }
 
 impl Typing {
+    /// Whether anything was pressed since something was submitted.
+    pub(super) fn is_begun(&self) -> bool {
+        self.edited || !self.line.is_empty()
+    }
+
     /// What stands there and was not submitted, as far as that is known.
     pub(super) fn line(&self) -> &[u8] {
         &self.line

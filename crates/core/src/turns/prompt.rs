@@ -118,7 +118,13 @@ impl Detector {
                 {
                     // With the cursor back at its beginning, a line that is being edited is no prompt on the right.
                     let right = if new.sign == at.sign { at.right.clone() } else { new.right.clone() };
-                    *at = At { entry: new.entry.or(at.entry), right, ..new };
+                    let mut new = At { entry: new.entry.or(at.entry), right, ..new };
+                    if new.text != at.text && self.typing.is_begun() {
+                        // Somebody typed before it was looked at. It is the last one, moved, rather than that and
+                        // what was typed.
+                        (new.text, new.col, new.from_col) = (at.text.clone(), at.col, at.from_col);
+                    }
+                    *at = new;
                 }
             }
             Phase::Running(_) => self.running_by_prompt(term, now, settled, quiet, prompt),

@@ -236,7 +236,7 @@ impl RecordingFile {
     }
 
     fn continue_behind(&mut self, tail: &ahr::Tail) -> io::Result<()> {
-        if !tail.salvaged.is_empty() {
+        if tail.fragment || !tail.salvaged.is_empty() {
             let (file, mended) = salvage::mend(&self.file, &self.path, tail)?;
             self.former = Some(std::mem::replace(&mut self.file, file));
             self.mended = Some(mended);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::{
-    Clock, CreateError, IfExists, Launch, LiveIndex, RecordOptions, Recording, RecordingFile, Report,
+    Clock, CreateError, IfExists, Launch, LiveIndex, Mended, RecordOptions, Recording, RecordingFile, Report,
     can_record, default_path,
 };
 use tapdeck_tape::{Container, Format};
@@ -284,7 +284,10 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
         _ => IfExists::Refuse,
     };
     let file = RecordingFile::open(&path, if_exists).map_err(cannot_create)?;
-    if let Some(mended) = file.mended() {
+    if let Some(Mended { records: 0, torn_bytes }) = file.mended() {
+        let (path, torn) = (path.display(), human::bytes(torn_bytes));
+        say(format_args!("{path} ended within a block of which nothing could be read; its {torn} are gone"));
+    } else if let Some(mended) = file.mended() {
         say(format_args!(
             "{} ended within a block: the {} records that could be read of it are kept, the rest of its {} is gone",
             path.display(),

@@ -234,6 +234,13 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     assert!(code == 1 && said.contains("blocked: "), "{said}");
     session.tapdeck(&["send", "@", "C-c"]);
     session.wait("idle");
+    session.tapdeck(&["send", "@", "C-r"]);
+    session.tapdeck(&["type", "@", "hello"]);
+    session.tapdeck(&["wait", "@", "--text", "i-search.*hello.*echo hello"]);
+    let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
+    assert!(code == 1 && said.contains("blocked: ") && said.contains("i-search"), "{said}");
+    session.tapdeck(&["send", "@", "C-c"]);
+    session.wait("idle");
     let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
     assert_eq!(code, 0, "{said}");
     session.wait("idle");

@@ -16,7 +16,7 @@ use memchr::memmem;
 use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
-use super::record::{Records, Walk, walk};
+use super::record::{Records, Walk, walk, walk_torn};
 use crate::window::Window;
 use crate::{Error, Place, Result};
 
@@ -271,7 +271,7 @@ impl<R: Read> BlockReader<R> {
             let input = &data[start..have.min(start + payload_len)];
             let out = &mut self.pool;
             let decoded = codec::decompress(input, header.uncompressed_len as usize, out);
-            let found = walk(out);
+            let found = if matches!(decoded, Decoded::Short { .. }) { walk_torn(out) } else { walk(out) };
             // The pool gets the memory back by itself once nobody holds the block any more.
             let bytes = out.split().freeze();
             let block = |len: usize, partial: bool| Block {

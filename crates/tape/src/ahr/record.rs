@@ -167,6 +167,28 @@ pub(crate) struct Walk {
 /// Steps from record to record. Readers do this once for every block, so that what they hand out is known
 /// to be whole.
 pub(crate) fn walk(bytes: &[u8]) -> Walk {
+    walk_while(bytes, |_, _| None)
+}
+
+/// The same for the beginning of a block whose end is missing. Nothing behind it says whether it is sound, so it ends
+/// before the first record that is a year later than the one before it, or whose output begins elsewhere than where it
+/// can.
+pub(crate) fn walk_torn(bytes: &[u8]) -> Walk {
+    const YEAR: u64 = 366 * 86_400 * 1_000_000_000;
+    const GAP: u64 = 1 << 30;
+    let (mut last_ts, mut end) = (None, None);
+    walk_while(bytes, |ts, data: Option<(u64, u64)>| {
+        if last_ts.replace(ts).is_some_and(|last: u64| ts.saturating_sub(last) > YEAR) {
+            return Some("impossible time");
+        }
+        let (off, len) = data?;
+        let known = end.replace(off.saturating_add(len));
+        known.is_some_and(|end: u64| off < end || off - end > GAP).then_some("impossible offset")
+    })
+}
+
+/// Steps for as long as nobody says what is wrong with a record's time, or with where its output begins and how long it is.
+fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Option<&'static str>) -> Walk {
     let mut walk = Walk::default();
     let u32_at = |i: usize| bytes.get(i..)?.first_chunk().map(|b| u32::from_le_bytes(*b));
     let u64_at = |i: usize| bytes.get(i..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
@@ -188,12 +210,15 @@ pub(crate) fn walk(bytes: &[u8]) -> Walk {
             walk.error = Some(RecordError { at, what });
             break;
         };
-        if let (0, Some(off)) = (bytes[at], u64_at(at + 12)) {
-            if off > MAX_OFFSET {
-                walk.error = Some(RecordError { at, what: "impossible offset" });
-                break;
-            }
-            walk.end_off = Some(off.saturating_add((end - at - DATA_HEAD) as u64));
+        let data = (bytes[at] == 0).then(|| u64_at(at + 12)).flatten();
+        let data = data.map(|off| (off, (end - at - DATA_HEAD) as u64));
+        let found = data.and_then(|(off, _)| (off > MAX_OFFSET).then_some("impossible offset"));
+        if let Some(what) = found.or_else(|| wrong(u64_at(at + 4).unwrap_or(0), data)) {
+            walk.error = Some(RecordError { at, what });
+            break;
+        }
+        if let Some((off, len)) = data {
+            walk.end_off = Some(off.saturating_add(len));
         }
         walk.last_ts = u64_at(at + 4);
         walk.count += 1;

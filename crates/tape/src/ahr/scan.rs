@@ -5,7 +5,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use super::block::{Block, BlockItem, BlockReader};
-use super::damage::Damage;
+use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
 use super::record::Record;
 use crate::{Error, Place, Result};
@@ -181,6 +181,8 @@ pub struct Tail {
     pub file_len: u64,
     /// Records that a torn last block still gave; write them again at `end` before anything new.
     pub salvaged: Vec<Record>,
+    /// All that follows `end` is the beginning of a block that gives not one record.
+    pub fragment: bool,
     /// Offset in the output with which the next DATA begins, salvaged ones included.
     pub next_off: u64,
     /// Time of the last record.
@@ -216,6 +218,7 @@ pub fn tail<R: Read + Seek>(mut inner: R) -> Result<Tail> {
         is_last: false,
         blocks: 0,
         damages: 0,
+        fragment: false,
     };
     let mut last: Option<BlockInfo> = None;
     let mut clean = true;
@@ -225,7 +228,10 @@ pub fn tail<R: Read + Seek>(mut inner: R) -> Result<Tail> {
                 tail.blocks += 1;
                 last = Some(info);
             }
-            ScanItem::Damage(_) => clean = false,
+            ScanItem::Damage(damage) => {
+                clean = false;
+                tail.fragment = tail.is_fragment(&damage);
+            }
         }
     }
     let Some(last) = last else { return Ok(tail) };
@@ -257,13 +263,23 @@ pub fn tail<R: Read + Seek>(mut inner: R) -> Result<Tail> {
                 tail.damages += std::mem::take(&mut pending);
                 tail.settle(&block);
             }
-            BlockItem::Damage(_) => pending += 1,
+            BlockItem::Damage(damage) => {
+                pending += 1;
+                tail.fragment = tail.salvaged.is_empty() && tail.is_fragment(&damage);
+            }
         }
     }
     Ok(tail)
 }
 
 impl Tail {
+    /// Whether a damage is a block that the end of the file cuts off, right behind the last whole one.
+    fn is_fragment(&self, damage: &Damage) -> bool {
+        matches!(damage.kind, DamageKind::TornHeader | DamageKind::TornPayload)
+            && damage.offset == self.end
+            && damage.offset + damage.len == self.file_len
+    }
+
     fn settle(&mut self, block: &Block) {
         self.end = block.offset + block.len;
         self.next_off = block.end_off.unwrap_or(block.header.start_byte_off);

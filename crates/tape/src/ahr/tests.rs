@@ -186,6 +186,19 @@ fn a_torn_block_gives_what_it_still_holds() {
     assert!(got.len() > 45 && got[..] == records[..got.len()]);
     assert_eq!(damages[0].kind, DamageKind::TornPayload);
     assert_eq!(damages[0].lost_records, Some(100 - got.len() as u64));
+    // With nothing behind it, it is believed only for as long as it makes sense.
+    let wrong = [
+        Record::data(1 << 60, 40_000, vec![40; 1000]),
+        Record::data(40, 1 << 50, vec![40; 1000]),
+        Record::data(40, 39_999, vec![40; 1000]),
+    ];
+    for wrong in wrong {
+        let mut records = records.clone();
+        records[40] = wrong;
+        let file = file_of(&blocks_of(vec![records.clone()], Quality::Stored));
+        let (got, damages) = read(&file[..file.len() / 2]);
+        assert_eq!((&got[..], damages[0].lost_records), (&records[..40], Some(60)));
+    }
 }
 
 #[test]
