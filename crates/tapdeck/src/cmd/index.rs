@@ -74,6 +74,9 @@ struct Done {
 }
 
 fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
+    if recording.as_os_str() == "-" {
+        return Err(("an index stands beside its recording: name a file".into(), code::USAGE));
+    }
     let source = native(recording, "indexed")?;
     let file = source.file().map_err(|e| (format!("{}: {e}", recording.display()), code::IO))?;
     let path = sidecar(recording, "ahx");

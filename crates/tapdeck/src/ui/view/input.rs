@@ -388,6 +388,8 @@ impl App {
                 // How it ends is still to be seen, and told.
                 self.leaving = true;
                 self.notify("the program is being ended; q leaves before that", Mood::Calm);
+                // For as long as that takes.
+                self.notice.iter_mut().for_each(|notice| notice.until_ns = u64::MAX);
                 Do::Nothing
             }
             KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Do::Quit,

@@ -553,6 +553,7 @@ fn leaving_a_live_program_is_asked_about() {
     assert!(!link.0.borrow().ended);
     assert_eq!(stage.send("qe"), Do::Nothing, "how it ends is seen first");
     assert!(link.0.borrow().ended && !stage.app.has_left());
+    stage.pass(20 * SECOND);
     assert!(stage.screen().contains("being ended"), "{}", stage.screen());
     assert_eq!(stage.send("q"), Do::Quit, "nobody has to wait for that");
     link.0.borrow_mut().news.push_back(News::Ended(Exit::Code(3)));
