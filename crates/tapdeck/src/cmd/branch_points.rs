@@ -113,6 +113,13 @@ fn list(path: &Path, input: &InputArgs) -> Result<List, (String, i32)> {
     let source = input.find(path)?;
     let mut reader = source.open().map_err(refused)?;
     let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| refused(source.read_error(e)))?;
+    let damages = replay.notes().len();
+    if damages > 0 && replay.byte_off() == 0 && replay.moments().is_empty() {
+        return Err((format!("{}: nothing in it can be read: see tapdeck verify", path.display()), code::IO));
+    }
+    if damages > 0 {
+        say(format_args!("{damages} damaged places were passed over: see tapdeck verify"));
+    }
     let mut moments = replay.moments().to_vec();
     moments.extend(source.moments_beside(&moments));
     Ok(List { replay, moments })

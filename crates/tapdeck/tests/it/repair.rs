@@ -218,6 +218,14 @@ fn branch_points_stand_beside_the_line_in_work() {
     assert!(std::fs::read_to_string(home.path("a.csv")).expect("read").contains("snapshot,7,480,"));
     assert_eq!(home.run(["branch-points", "a.ahr", "-o", "a.csv"]).status.code(), Some(2));
     assert_eq!(home.run(["branch-points", "nothing.ahr"]).status.code(), Some(3));
+    let whole = std::fs::read(home.path("a.ahr")).expect("read");
+    for (length, code) in [(20, 4), (whole.len() - 1, 0)] {
+        std::fs::write(home.path("cut.ahr"), &whole[..length]).expect("written");
+        let out = home.run(["branch-points", "cut.ahr"]);
+        assert_eq!(out.status.code(), Some(code), "{out:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains("see tapdeck verify"), "{out:?}");
+    }
+    assert_eq!(home.run(["index", "-"]).status.code(), Some(2));
 
     let rec = home.run(["rec", "-q", "--out-branch-points", "b.json", "b.cast", "--", "echo", "=1+1"]);
     assert_eq!(rec.status.code(), Some(0), "{}", String::from_utf8_lossy(&rec.stderr));
