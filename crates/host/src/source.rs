@@ -16,7 +16,7 @@ use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, cast_version,
 
 use crate::ahead::Blocks;
 use crate::recorder::sidecar;
-use crate::spool::{Way, open_way, reopen, spool};
+use crate::spool::{Way, is_device, open_way, reopen, spool};
 
 /// So much of a file tells its format.
 const HEAD: usize = 4096;
@@ -79,20 +79,22 @@ impl Source {
             let container = Container { format: Format::Cassette, zst: false };
             return Ok(Self { path: path.to_owned(), container, timing: None, len, spool: None });
         }
-        let (mut file, spool) = match open_way(path).map_err(fail)? {
-            Way::File(file) => (file, None),
-            Way::Stream(stream) => {
-                let spool = spool(stream).map_err(fail)?;
-                (reopen(&spool).map_err(fail)?, Some(Arc::new(spool)))
-            }
-        };
+        let way = open_way(path).map_err(fail)?;
+        let is_stream = matches!(way, Way::Stream(_));
+        let (Way::File(mut file) | Way::Stream(mut file)) = way;
         let shown = shown_name(path);
-        let len = file.metadata().map_err(fail)?.len();
         let head = head_of(&mut file).map_err(fail)?;
+        if !head.is_empty() && is_device(&file) {
+            return Err(fail(io::Error::other("a device is no recording, and may never end")));
+        }
         let container = match format {
             Some(container) => container,
             None => detect(path.to_str(), &head).ok_or_else(|| unknown(&shown, &head))?,
         };
+        // Only what is a recording is worth the room.
+        let spool = is_stream.then(|| spool(head.as_slice().chain(&file))).transpose().map_err(fail)?;
+        let len = spool.as_ref().unwrap_or(&file).metadata().map_err(fail)?.len();
+        let spool = spool.map(Arc::new);
         let timing = match (container.format, timing) {
             (Format::Typescript, Some(given)) => Some(given.to_owned()),
             (Format::Typescript, None) => {

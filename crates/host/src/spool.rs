@@ -37,8 +37,13 @@ pub fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-" || kind.is_ok_and(|k| k.is_fifo() || k.is_socket() || k.is_char_device())
 }
 
+/// Whether this is a device other than a terminal.
+pub(crate) fn is_device(file: &File) -> bool {
+    file.metadata().is_ok_and(|m| m.file_type().is_char_device()) && !rustix::termios::isatty(file)
+}
+
 /// Reads a stream to its end, into a file that is gone with the last who has it open.
-pub(crate) fn spool(mut stream: File) -> io::Result<File> {
+pub(crate) fn spool(mut stream: impl io::Read) -> io::Result<File> {
     let mut file = nameless()?;
     io::copy(&mut stream, &mut file)?;
     Ok(file)

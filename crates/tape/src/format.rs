@@ -87,7 +87,8 @@ impl Container {
         let named = name.and_then(Self::of_name);
         // A ttyrec has no signature: what looks like one is one, unless the name says that it is another format.
         let looks = match named.map(|c| c.format) {
-            None => is_ttyrec(head, 1_000_000),
+            // Nor does one begin with nothing: zeros are no recording.
+            None => is_ttyrec(head, 1_000_000) && head.get(8..12) != Some(&[0; 4]),
             // Some recorders let microseconds run over, and players do not mind.
             Some(Format::Ttyrec) => is_ttyrec(head, u32::MAX),
             Some(_) => false,

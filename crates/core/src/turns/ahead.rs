@@ -27,10 +27,11 @@ pub(super) struct Lap {
 const LAPS: usize = 1000;
 
 impl Detector {
-    /// The shell says that output begins: of the command that runs, or of the next one.
-    pub(super) fn note_lap(&mut self) {
+    /// The shell says that output begins: of the command that runs, or of the next one if its line was the last thing
+    /// that was marked.
+    pub(super) fn note_lap(&mut self, before: Option<Marked>) {
         let Phase::Running(run) = &self.phase else { return };
-        if let (Some(output), Some(end), Some(input)) = (self.output_mark, self.end_mark, self.mark)
+        if let (Some(output), Some(end), Some(input)) = (self.output_mark, self.end_mark, before)
             && input.mark == tapdeck_term::Mark::Input
             && output >= run.submitted.byte
             && end.offset > output

@@ -386,9 +386,7 @@ impl Detector {
                         }
                         Mark::Input => {}
                         Mark::Output => {
-                            self.mark = before;
-                            self.note_lap();
-                            self.mark = Some(marked);
+                            self.note_lap(before);
                             self.output_mark = Some(*offset);
                             self.end_mark = None;
                         }

@@ -122,10 +122,14 @@ pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) ->
     })
 }
 
+/// Memory for a page that is made for one answer; what does not fit is said to be missing.
+const RENDERED: usize = 64 << 20;
+
 /// What these bytes show on a page that is long enough for all of it.
 pub(super) fn rendered(raw: &[u8], size: Size) -> Written {
     let scrollback = memchr::memchr_iter(b'\n', raw).count() + raw.len() / usize::from(size.cols.max(1)) + 1;
-    let mut term = Term::new(size, Settings { scrollback, ..Settings::default() });
+    let settings = Settings { scrollback, scrollback_bytes: RENDERED, ..Settings::default() };
+    let mut term = Term::new(size, settings);
     term.feed(raw, 0);
     let cursor = term.cursor();
     let end = (absolute(&term, cursor.row), cursor.col);

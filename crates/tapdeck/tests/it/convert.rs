@@ -164,6 +164,7 @@ fn what_is_no_recording_is_called_what_it_is() {
     std::fs::write(home.path("empty.ttyrec"), "").expect("written");
     std::fs::write(home.path("four.cast"), "{\"version\": 4}\n").expect("written");
     std::fs::write(home.path("text.3a"), "hello\n").expect("written");
+    std::fs::write(home.path("zeros"), [0; 4096]).expect("written");
     for (args, code, word) in [
         (&["verify", "empty.cast"][..], 1, "it is empty"),
         (&["verify", "empty.ttyrec"], 1, "it is empty"),
@@ -171,6 +172,7 @@ fn what_is_no_recording_is_called_what_it_is() {
         (&["verify", "four.cast"], 1, "version 4"),
         (&["verify", "text.3a"], 1, "its name says 3a"),
         (&["verify", "a.typescript"], 2, "--timing"),
+        (&["info", "zeros"], 4, "no recording in any known format"),
         (&["index", "a.cast"], 1, "only an .ahr can be indexed"),
         (&["repair", "a.cast", "-o", "b.cast"], 1, "only an .ahr can be repaired"),
         (&["run", "--window-size", "65535x65535", "--", "true"], 2, "10000"),

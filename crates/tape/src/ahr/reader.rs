@@ -61,22 +61,16 @@ impl<R: Read> Reader<R> {
 
     /// From wherever `blocks` stands.
     pub fn over(blocks: BlockReader<R>) -> Self {
-        Self {
-            blocks: Source::Here(Box::new(blocks)),
-            block: None,
-            records: None,
-            failed: false,
-            judging: false,
-            last_ts: None,
-            early: None,
-            note: None,
-        }
+        Self::of(Source::Here(Box::new(blocks)))
     }
 
     /// From blocks that someone else reads: a [`BlockReader`] on a thread of its own, behind a channel,
     /// makes a replay as fast as the slower of decompressing and showing, not as both together.
     pub fn given(next: impl FnMut() -> Result<Option<BlockItem>> + Send + 'static) -> Self {
-        let blocks = Source::Given { next: Box::new(next), offset: 0 };
+        Self::of(Source::Given { next: Box::new(next), offset: 0 })
+    }
+
+    fn of(blocks: Source<R>) -> Self {
         Self {
             blocks,
             block: None,
