@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tapdeck_tape::export::{cell_char, pieces, row_flags};
+use tapdeck_tape::export::{cell_char, leads_to_the_web, pieces, row_flags};
 use tapdeck_term::{
     Attrs, Colour, CursorShape, Generation, Line, MouseTracking, Rgb, Run, Size, Style, Term, Underline,
 };
@@ -344,12 +344,6 @@ fn look(term: &Term, style: &Style) -> Value {
 fn plain_colours(term: &Term) -> (Rgb, Rgb) {
     let (fg, bg) = (term.palette().dynamic(0), term.palette().dynamic(1));
     if term.modes().reverse_video() { (bg, fg) } else { (fg, bg) }
-}
-
-/// Other schemes could start programs.
-fn leads_to_the_web(uri: &str) -> bool {
-    let starts = |scheme: &str| uri.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
-    starts("http://") || starts("https://")
 }
 
 fn hex(Rgb(r, g, b): Rgb) -> String {

@@ -242,7 +242,8 @@ fn cell_text(text: &str, out: &mut String) -> usize {
     chars
 }
 
-/// Text colour, background, attributes as a string of letters, and how the line under the text looks where it is not plain.
+/// Text colour, background, attributes as a string of letters, how the line under the text looks where it is not plain, and
+/// where a link leads.
 fn style(term: &Term, style: &Style) -> Value {
     let hex = |c: Colour, back: bool| match c {
         Colour::Default => String::new(),
@@ -276,8 +277,20 @@ fn style(term: &Term, style: &Style) -> Value {
         Underline::Dashed => "dashed",
     };
     let under = format!("{kind} {}", hex(style.underline_colour, false));
-    match under.trim() {
-        "" => json!([hex(style.fg, false), hex(style.bg, true), letters]),
-        under => json!([hex(style.fg, false), hex(style.bg, true), letters, under]),
+    let link = term.link(style.link).map_or("", |link| &link.uri);
+    let mut look = vec![hex(style.fg, false), hex(style.bg, true), letters, under.trim().to_owned()];
+    if leads_to_the_web(link) {
+        look.push(link.to_owned());
     }
+    while look.len() > 3 && look.last().is_some_and(String::is_empty) {
+        look.pop();
+    }
+    json!(look)
+}
+
+/// Whether a page may offer to follow this link: other schemes could start programs, and a text that looks like another
+/// one leads astray.
+pub fn leads_to_the_web(uri: &str) -> bool {
+    let starts = |scheme: &str| uri.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
+    (starts("http://") || starts("https://")) && super::is_tame(uri)
 }

@@ -15,7 +15,7 @@ use crate::{Error, Place, Result};
 pub use branch::{
     BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines, place_moments,
 };
-pub use html::{HtmlOptions, html, row_flags};
+pub use html::{HtmlOptions, html, leads_to_the_web, row_flags};
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
 pub use text::{LinesAs, lines, txt};
@@ -140,7 +140,7 @@ fn markup(text: &str, out: &mut String) {
 /// JSON that can stand inside a `<script>` element: nothing in it can end the element or a line.
 fn script_json<T: serde::Serialize + ?Sized>(value: &T) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
-    text.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    quiet_json(text).replace('<', "\\u003c")
 }
 
 #[cfg(test)]

@@ -122,8 +122,8 @@
       let x = 0;
       for (const [col, id, text, width] of runs) {
         if (col > x) row.append(" ".repeat(col - x));
-        const [fg, bg, at, under] = styles[id];
-        const el = make("span", { textContent: text });
+        const [fg, bg, at, under, link] = styles[id];
+        const el = link ? make("a", { textContent: text, href: link, title: link, target: "_blank", rel: "noopener noreferrer" }) : make("span", { textContent: text });
         let f = fg, b = bg;
         if (at.includes("v")) { f = bg || head.bg; b = fg || head.fg; }
         if (at.includes("c")) f = b || head.bg;

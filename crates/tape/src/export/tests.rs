@@ -153,6 +153,13 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
+fn only_links_to_the_web_can_be_followed() {
+    let text = "\x1b]8;;https://e.x/</script>\x1b\\here\x1b]8;;javascript:a()\x1b\\there\x1b]8;;https://\u{202e}\x1b\\else";
+    let page = text_of(|w| html(&mut session(vec![out(text)]), HtmlOptions::default(), w));
+    assert!(page.contains(r#"[["","","","","https://e.x/\u003c/script>"],["","",""],["","",""]]"#), "{page}");
+}
+
+#[test]
 fn colours_survive_in_ansi() {
     let ansi = |text| text_of(|w| lines(LinesAs::Ansi, &mut session(vec![out(text)]), 10, w));
     let text = ansi("\x1b[31mred\x1b[0m plain\r\n\x1b[2Jgone?");
