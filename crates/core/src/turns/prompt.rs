@@ -195,8 +195,11 @@ impl Detector {
                 let extra = usize::from(bytes.get(off) == Some(&b'\r'));
                 return Some(run.asked_from + (off + extra) as u64);
             }
-            let end = memchr::memchr(b'\n', &bytes[off..])?;
-            return Some(run.asked_from + (off + end + 1) as u64);
+            let end = match stepped_down(&bytes[off..]) {
+                Some(end) => end,
+                None => memchr::memchr(b'\n', &bytes[off..])? + 1,
+            };
+            return Some(run.asked_from + (off + end) as u64);
         }
         line_end.map(|l| run.asked_from + l as u64 + 1)
     }
@@ -208,6 +211,14 @@ impl Detector {
         self.editor_off.filter(|o| *o >= run.asked_from)?;
         memchr::memmem::find(bytes, OFF).map(|at| at + OFF.len())
     }
+}
+
+/// How many bytes take the cursor to the start of a row below: a shell that had drawn something under the line (what it
+/// searched for, or a menu) needs no line end for that.
+fn stepped_down(bytes: &[u8]) -> Option<usize> {
+    let rest = bytes.strip_prefix(b"\x1b[")?;
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    rest[digits..].starts_with(b"B\r").then_some(2 + digits + 2)
 }
 
 /// The text from a column on.

@@ -127,6 +127,26 @@ fn an_edited_line_is_told_as_it_was_submitted() {
     }
 }
 
+/// A shell that drew something below its line goes down to it without a line end.
+#[test]
+fn a_line_that_was_searched_for_has_an_answer() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ \x1b[?2004h");
+    bench.type_in(1000, b"\x12");
+    bench.out(1001, b"\r\r\nbck-i-search: _\x1b[K\x1b[A\x1b[13D");
+    bench.type_in(2000, b"al");
+    bench.out(2001, b"echo alpha beta\x1b[1B\x08\x08\x08al_\x1b[A\x1b[12D");
+    bench.type_in(3000, b"\r");
+    bench.out(
+        3001,
+        b"\x1b[1B\r\x1b[K\x1b[A\x1b[7C\x1b[?2004l\x1b[1B\ralpha beta\r\n\r\x1b[J$ \x1b[K\x1b[?2004h",
+    );
+    let turns = bench.turns(5000);
+    let told: Vec<_> = turns.iter().map(|t| (t.input.as_str(), t.text.as_str())).collect();
+    assert_eq!(told, [("echo alpha beta", "alpha beta\n")]);
+    assert_eq!(&turns[0].raw[..], b"alpha beta\r\n");
+}
+
 #[test]
 fn lines_that_were_typed_ahead_have_their_own_answers_where_the_shell_marks_them() {
     let prompt_text = "\x1b]133;A\x07$ \x1b]133;B\x07";

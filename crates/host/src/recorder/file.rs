@@ -113,6 +113,14 @@ impl RecordingFile {
         if let Some(what) = fs::symlink_metadata(path).ok().and_then(|m| not_a_file(m.file_type())) {
             return Err(CreateError::NotAFile { path: path.to_owned(), what });
         }
+        // What a person wrote about a recording that is gone is theirs.
+        let theirs = ["instructions.jsonl", "snapshots.jsonl"].map(|suffix| sidecar(path, suffix));
+        if if_exists != IfExists::Overwrite
+            && !path.exists()
+            && let Some(left) = theirs.into_iter().find(|left| left.exists())
+        {
+            return Err(CreateError::Exists(left));
+        }
         let created = options.clone().create_new(true).open(path);
         let (file, is_new) = match created {
             Ok(file) => (file, true),
@@ -146,12 +154,11 @@ impl RecordingFile {
             former: None,
             mended: None,
         };
-        if is_new {
-            sync_folder(path);
-        } else if if_exists == IfExists::Overwrite {
+        if is_new || if_exists == IfExists::Overwrite {
             this.file.set_len(0).map_err(system)?;
             // What happened in the recording that was there is not what will happen in this one.
             forget_sidecars(path);
+            sync_folder(path);
         } else if let Some(tail) = tail {
             this.continue_behind(&tail).map_err(system)?;
         }

@@ -93,6 +93,16 @@ fn nothing_is_overwritten_unless_told() {
     assert_eq!(home.run(["verify", "a.ahr"]).status.code(), Some(0));
     home.run(["rec", "-q", "--overwrite", "a.ahr", "--", "echo", "three"]);
     assert_eq!(recorded_output(&home.path("a.ahr")), b"three\r\n");
+    // What was told of a recording that is gone is not told of the next one, and what a person wrote of it is kept.
+    std::fs::remove_file(home.path("a.ahr")).expect("removed");
+    std::fs::write(home.path("a.events.jsonl"), "{}\n").expect("written");
+    std::fs::write(home.path("a.instructions.jsonl"), "{}\n").expect("written");
+    let out = home.run(["rec", "-q", "a.ahr", "--", "echo", "four"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("a.instructions.jsonl exists"), "{out:?}");
+    std::fs::remove_file(home.path("a.instructions.jsonl")).expect("it was left");
+    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "four"]).status.code(), Some(0));
+    assert!(!home.path("a.events.jsonl").exists());
 }
 
 /// Going on with a recording that was torn by a crash costs nothing of what could be read of it before.
