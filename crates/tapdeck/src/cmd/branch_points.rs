@@ -120,6 +120,10 @@ fn list(path: &Path, input: &InputArgs) -> Result<List, (String, i32)> {
     if damages > 0 {
         say(format_args!("{damages} damaged places were passed over: see tapdeck verify"));
     }
+    let gone = replay.term().evicted();
+    if gone > 0 {
+        say(format_args!("the list begins with line {}: only the last million lines are kept", gone + 1));
+    }
     let mut moments = replay.moments().to_vec();
     moments.extend(source.moments_beside(&moments));
     Ok(List { replay, moments })
