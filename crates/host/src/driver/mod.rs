@@ -6,6 +6,7 @@
 //! other: output that the user's terminal does not take stops the reading of more output, input that the
 //! program does not take stops the reading of more input, and that is all.
 
+mod input;
 mod life;
 mod snapshot;
 mod wait;
@@ -17,12 +18,13 @@ use bytes::{Bytes, BytesMut};
 use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, WinSize};
 use tapdeck_term::ModeWatch;
 
-use crate::backend::{Backend, EndOfInput, Got, Stop};
+use crate::backend::{Backend, Got, Stop};
 use crate::clock::Clock;
 use crate::glass::Glass;
 use crate::inbox::{Handle, Request};
-use crate::outer::{Outer, Signals, Typed};
+use crate::outer::{Outer, Signals};
 use crate::shared::SharedLog;
+use input::InputEnd;
 use snapshot::Wanted;
 use wait::Ready;
 
@@ -39,9 +41,6 @@ const BURST_GOES_ON: usize = 2048;
 /// while the recorder gets on, and for no longer than this when it does not: a disk that is full or stuck stops nobody.
 const RECORDER_BEHIND: usize = 24 << 20;
 const RECORDER_STUCK_NS: u64 = 500 * MS;
-
-/// How often the end of input is offered again, at first and at most.
-const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
 
 /// What a session is told to be.
 #[derive(Debug, Clone)]
@@ -108,17 +107,6 @@ struct Stopping {
     at_ns: u64,
     /// It is the time limit, as yet only planned.
     limit: bool,
-}
-
-/// Where the end of input has got to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InputEnd {
-    /// Input may still come.
-    Open,
-    /// It has ended; offer that to the program at this time, then after this long again.
-    Offer { at_ns: u64, again_ns: u64 },
-    /// The program knows.
-    Told,
 }
 
 /// A session, ready to run.
@@ -406,62 +394,6 @@ impl<B: Backend> Driver<B> {
         }
     }
 
-    /// The user's input: to the program first, then to the log.
-    fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
-        let Some(outer) = &mut self.outer else { return Ok(()) };
-        let typed = outer.read()?;
-        self.take_typed(typed, now)
-    }
-
-    fn take_typed(&mut self, typed: Typed, now: Stamp) -> io::Result<()> {
-        match typed {
-            Typed::Bytes(bytes) => {
-                if self.gate.stick().driver() != Some(self.local) {
-                    // Whoever sits at the terminal may always take over, and does so by typing.
-                    let _ = self.gate.take(self.local, now);
-                }
-                // There was room when the terminal was asked, and the stick is ours.
-                let _ = self.gate.offer(self.local, None, bytes, now);
-                self.deliver(now)?;
-                self.log_changes(now);
-            }
-            Typed::Nothing => {}
-            Typed::Resized(size) => self.resize(size, now)?,
-            Typed::Signal(signal) => self.forward(signal, now),
-            Typed::HungUp => self.hang_up(now),
-            Typed::Gone => self.outer_is_gone(),
-            Typed::Left => {
-                self.outer = None;
-                self.let_model_answer();
-            }
-            Typed::End => {
-                self.last_traffic_ns = now.mono_ns;
-                self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes what waits at the gate, as far as the program takes it.
-    fn deliver(&mut self, now: Stamp) -> io::Result<()> {
-        while let Some(bytes) = self.gate.poll_write() {
-            match self.backend.write(bytes) {
-                Ok(0) => break,
-                Ok(n) => {
-                    self.last_traffic_ns = now.mono_ns;
-                    if let Some(delivered) = self.gate.wrote(n) {
-                        self.log.append(Event::Input { by: delivered.by, bytes: delivered.bytes }, now);
-                    }
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The program's side is closed: nothing can be delivered any more.
-                Err(_) => self.gate.close(),
-            }
-        }
-        Ok(())
-    }
-
     fn log_changes(&mut self, now: Stamp) {
         while let Some(change) = self.gate.poll_change() {
             self.log.append(Event::Driver(change), now);
@@ -608,30 +540,6 @@ impl<B: Backend> Driver<B> {
                 self.resize(size, now)?;
             }
         }
-        Ok(())
-    }
-
-    /// Tells the program that no more input will come, as a terminal does: whenever it has read everything
-    /// and asks for more.
-    fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
-        let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
-        if self.gate.waiting() == 0 {
-            let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
-            match self.backend.end_input(self.gate.line_open(), quiet) {
-                Ok(EndOfInput::Told) => {
-                    self.input_end = InputEnd::Told;
-                    return Ok(());
-                }
-                Ok(EndOfInput::Send(byte, times)) => {
-                    self.gate.end_of_input(Bytes::from(vec![byte; times]));
-                    self.deliver(now)?;
-                }
-                Ok(EndOfInput::NotYet) => {}
-                // Nobody holds the terminal: nobody to tell.
-                Err(_) => {}
-            }
-        }
-        self.input_end = InputEnd::Offer { at_ns: now.mono_ns + next_ns, again_ns: next_ns };
         Ok(())
     }
 }

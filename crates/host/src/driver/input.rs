@@ -1,0 +1,107 @@
+//! What goes to the program: the keys of whoever drives, and the word that there will be no more of them.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tapdeck_core::{Event, Stamp};
+
+use super::{Driver, MS};
+use crate::backend::{Backend, EndOfInput};
+use crate::outer::Typed;
+
+/// How often the end of input is offered again, at first and at most.
+const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
+
+/// Where the end of input has got to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputEnd {
+    /// Input may still come.
+    Open,
+    /// It has ended; offer that to the program at this time, then after this long again.
+    Offer { at_ns: u64, again_ns: u64 },
+    /// The program knows.
+    Told,
+}
+
+impl<B: Backend> Driver<B> {
+    /// The user's input: to the program first, then to the log.
+    pub(super) fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
+        let Some(outer) = &mut self.outer else { return Ok(()) };
+        let typed = outer.read()?;
+        self.take_typed(typed, now)
+    }
+
+    pub(super) fn take_typed(&mut self, typed: Typed, now: Stamp) -> io::Result<()> {
+        match typed {
+            Typed::Bytes(bytes) => {
+                if self.gate.stick().driver() != Some(self.local) {
+                    // Whoever sits at the terminal may always take over, and does so by typing.
+                    let _ = self.gate.take(self.local, now);
+                }
+                // There was room when the terminal was asked, and the stick is ours.
+                let _ = self.gate.offer(self.local, None, bytes, now);
+                self.deliver(now)?;
+                self.log_changes(now);
+            }
+            Typed::Nothing => {}
+            Typed::Resized(size) => self.resize(size, now)?,
+            Typed::Signal(signal) => self.forward(signal, now),
+            Typed::HungUp => self.hang_up(now),
+            Typed::Gone => self.outer_is_gone(),
+            Typed::Left => {
+                self.outer = None;
+                self.let_model_answer();
+            }
+            Typed::End => {
+                self.last_traffic_ns = now.mono_ns;
+                self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what waits at the gate, as far as the program takes it.
+    pub(super) fn deliver(&mut self, now: Stamp) -> io::Result<()> {
+        while let Some(bytes) = self.gate.poll_write() {
+            match self.backend.write(bytes) {
+                Ok(0) => break,
+                Ok(n) => {
+                    self.last_traffic_ns = now.mono_ns;
+                    if let Some(delivered) = self.gate.wrote(n) {
+                        self.log.append(Event::Input { by: delivered.by, bytes: delivered.bytes }, now);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // The program's side is closed: nothing can be delivered any more.
+                Err(_) => self.gate.close(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the program that no more input will come, as a terminal does: whenever it has read everything
+    /// and asks for more.
+    pub(super) fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
+        let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
+        if self.gate.waiting() == 0 {
+            let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
+            match self.backend.end_input(self.gate.line_open(), quiet) {
+                Ok(EndOfInput::Told) => {
+                    self.input_end = InputEnd::Told;
+                    return Ok(());
+                }
+                Ok(EndOfInput::Send(byte, times)) => {
+                    self.gate.end_of_input(Bytes::from(vec![byte; times]));
+                    self.deliver(now)?;
+                }
+                Ok(EndOfInput::NotYet) => {}
+                // Nobody holds the terminal: nobody to tell.
+                Err(_) => {}
+            }
+        }
+        self.input_end = InputEnd::Offer { at_ns: now.mono_ns + next_ns, again_ns: next_ns };
+        Ok(())
+    }
+}
