@@ -2,6 +2,7 @@
 //! one, and behind ssh. The engine and the server are real ones that these tests start and end themselves.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{Home, Seat, eventually, recorded_output, signal};
@@ -297,6 +298,9 @@ fn check_engine(make: Make) {
     let nobody = Spot { name: "docker user", home: &home, args, env: new.env.clone() };
     check_scenario(&nobody, WITH_FILES);
     engine.wait_for_containers(0);
+    if matches!(make, Make::Docker) {
+        check_behind_tls(&engine, &home);
+    }
 
     // A tapdeck that gets no chance to tidy up leaves nothing behind either.
     let mut seat = Seat::new(new.command(&["run"], &["sh", "-c", "echo up; sleep 300"]));
@@ -360,6 +364,33 @@ fn check_engine(make: Make) {
         assert!(err.contains(said), "{place}: {err}");
     }
     engine.wait_for_containers(0);
+}
+
+/// The same engine over the network, for those whom it knows.
+fn check_behind_tls(engine: &Engine, home: &Home) {
+    let args = words("--on docker:tapdeck-test");
+    let far = Spot { name: "docker tls", home, args, env: engine.behind_tls() };
+    check_cases(&far);
+    check_person(&far);
+    check_flood(&far);
+    engine.wait_for_containers(0);
+    // Without the certificates there is nobody to speak to, and without the user's own nobody is let in.
+    for (left_out, said) in [("ca.pem", "ca.pem"), ("cert.pem", "cert.pem"), ("", "ertificate")] {
+        let folder = home.path(&format!("without-{left_out}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mut env = engine.behind_tls();
+        let names = ["ca.pem", "cert.pem", "key.pem"];
+        let kept = names.iter().filter(|n| **n != left_out && (!left_out.is_empty() || **n == "ca.pem"));
+        for name in kept {
+            std::fs::copy(Path::new(&env[2].1).join(name), folder.join(name)).expect("copied");
+        }
+        env[2].1 = folder.display().to_string();
+        let output =
+            Spot { name: "refused", home, args: far.args.clone(), env }.run(&["run"], &["true"], b"");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{left_out}: {err}");
+        assert!(err.contains(said), "{left_out}: {err}");
+    }
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl Engine {
     pub(super) fn socket(&self) -> Option<&std::path::Path> {
         match &self.endpoint {
             Endpoint::Unix(path) => Some(path),
-            Endpoint::Tcp(_) => None,
+            Endpoint::Tcp(_) | Endpoint::Tls(..) => None,
         }
     }
 

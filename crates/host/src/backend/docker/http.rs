@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
+use super::secure::{Certificates, Secure};
 use crate::clock::Clock;
 
 /// The head of an answer, and an answer that is read whole, may be this long.
@@ -25,13 +26,14 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) enum Endpoint {
     Unix(PathBuf),
     Tcp(String),
+    Tls(String, Certificates),
 }
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Endpoint::Unix(path) => write!(f, "unix://{}", path.display()),
-            Endpoint::Tcp(address) => write!(f, "tcp://{address}"),
+            Endpoint::Tcp(address) | Endpoint::Tls(address, _) => write!(f, "tcp://{address}"),
         }
     }
 }
@@ -40,25 +42,31 @@ impl std::fmt::Display for Endpoint {
 pub(super) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+    Tls(Secure),
+}
+
+fn reach(address: &str) -> io::Result<TcpStream> {
+    let limit = Duration::from_secs(10);
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, limit) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
 }
 
 impl Socket {
     fn open(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
             Endpoint::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path)?)),
-            Endpoint::Tcp(address) => {
-                let limit = Duration::from_secs(10);
-                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-                for address in address.to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, limit) {
-                        Ok(stream) => {
-                            stream.set_nodelay(true)?;
-                            return Ok(Socket::Tcp(stream));
-                        }
-                        Err(e) => last = e,
-                    }
-                }
-                Err(last)
+            Endpoint::Tcp(address) => Ok(Socket::Tcp(reach(address)?)),
+            Endpoint::Tls(address, certificates) => {
+                Ok(Socket::Tls(Secure::greet(reach(address)?, address, certificates)?))
             }
         }
     }
@@ -67,15 +75,27 @@ impl Socket {
         match self {
             Socket::Unix(s) => s.set_nonblocking(true),
             Socket::Tcp(s) => s.set_nonblocking(true),
+            Socket::Tls(s) => s.set_nonblocking(),
         }
     }
 
     /// Says that nothing more will be sent; what comes can still be read.
-    pub(super) fn end_sending(&self) -> io::Result<()> {
+    pub(super) fn end_sending(&mut self) -> io::Result<()> {
         match self {
             Socket::Unix(s) => s.shutdown(std::net::Shutdown::Write),
             Socket::Tcp(s) => s.shutdown(std::net::Shutdown::Write),
+            Socket::Tls(s) => s.end_sending(),
         }
+    }
+
+    /// Whether something that was taken has not been sent: it is when this is flushed.
+    pub(super) fn unsent(&self) -> bool {
+        matches!(self, Socket::Tls(s) if s.unsent())
+    }
+
+    /// Whether more may have come although nothing can be seen of it.
+    pub(super) fn left(&self) -> bool {
+        matches!(self, Socket::Tls(s) if s.left())
     }
 }
 
@@ -84,6 +104,7 @@ impl AsFd for Socket {
         match self {
             Socket::Unix(s) => s.as_fd(),
             Socket::Tcp(s) => s.as_fd(),
+            Socket::Tls(s) => s.as_fd(),
         }
     }
 }
@@ -93,6 +114,7 @@ impl Read for Socket {
         match self {
             Socket::Unix(s) => s.read(buf),
             Socket::Tcp(s) => s.read(buf),
+            Socket::Tls(s) => s.read(buf),
         }
     }
 }
@@ -102,11 +124,15 @@ impl Write for Socket {
         match self {
             Socket::Unix(s) => s.write(buf),
             Socket::Tcp(s) => s.write(buf),
+            Socket::Tls(s) => s.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Socket::Unix(_) | Socket::Tcp(_) => Ok(()),
+            Socket::Tls(s) => s.flush(),
+        }
     }
 }
 
@@ -178,6 +204,7 @@ impl Answer {
     ) -> Result<Self, HttpError> {
         let mut socket = Socket::open(endpoint)?;
         socket.write_all(request)?;
+        socket.flush()?;
         socket.set_nonblocking()?;
         let mut inbox = Vec::new();
         let (status, headers, at) = loop {

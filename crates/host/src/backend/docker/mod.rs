@@ -9,6 +9,7 @@ mod engine;
 mod frames;
 mod http;
 mod order;
+mod secure;
 mod start;
 mod whereabouts;
 
@@ -50,6 +51,11 @@ struct Tube {
 }
 
 impl Tube {
+    /// Whether there is something to read that the system does not know of.
+    fn has_more(&self) -> bool {
+        !self.early.is_empty() || self.stream.as_ref().is_some_and(Socket::left)
+    }
+
     /// Reads what is there, without waiting.
     fn take(&mut self, buf: &mut [u8]) -> io::Result<(Stream, Took)> {
         let (early, stream) = (&mut self.early, &mut self.stream);
@@ -88,7 +94,8 @@ impl Backend for Docker {
             readable: [stream, None],
             writable: stream,
             exit: (!self.drain.begun()).then(|| self.verdict.fd()),
-            read_at_ns: if self.tube.early.is_empty() { self.drain.look_at_ns() } else { Some(0) },
+            read_at_ns: if self.tube.has_more() { Some(0) } else { self.drain.look_at_ns() },
+            unsent: self.tube.stream.as_ref().is_some_and(Socket::unsent),
             ..Watch::default()
         }
     }
@@ -123,12 +130,16 @@ impl Backend for Docker {
         }
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.tube.stream.as_mut().map_or(Ok(()), Write::flush)
+    }
+
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
         if self.has_terminal() {
             return Ok(self.keys.end_of_input(line_open, quiet));
         }
         if !std::mem::replace(&mut self.input_ended, true)
-            && let Some(stream) = &self.tube.stream
+            && let Some(stream) = &mut self.tube.stream
         {
             stream.end_sending()?;
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::http::Endpoint;
+use super::secure::Certificates;
 
 /// The longest file of the docker client that is read.
 const LIMIT: u64 = 1 << 20;
@@ -17,12 +18,20 @@ const DEFAULT: &str = "default";
 /// The engine's address. The order is that of the docker client.
 pub(super) fn endpoint(var: impl Fn(&str) -> Option<String>) -> Result<Endpoint, String> {
     let set = |name: &str| var(name).filter(|v| !v.is_empty());
-    if let Some(host) = set("DOCKER_HOST") {
-        let tls = set("DOCKER_TLS_VERIFY").is_some();
-        return address(&host, tls).map_err(|why| format!("DOCKER_HOST is {host}: {why}"));
-    }
     let folder =
         set("DOCKER_CONFIG").map(PathBuf::from).or_else(|| Some(PathBuf::from(set("HOME")?).join(".docker")));
+    if let Some(host) = set("DOCKER_HOST") {
+        let by = |why| format!("DOCKER_HOST is {host}: {why}");
+        let tls = match (set("DOCKER_TLS_VERIFY"), set("DOCKER_TLS")) {
+            (Some(_), _) => {
+                let folder = set("DOCKER_CERT_PATH").map(PathBuf::from).or(folder);
+                Some(folder.ok_or_else(|| by("DOCKER_CERT_PATH says nothing of its certificates"))?)
+            }
+            (None, Some(_)) => return Err(by(UNVERIFIED)),
+            (None, None) => None,
+        };
+        return address(&host, tls).map_err(by);
+    }
     if let Some(folder) = folder {
         let chosen = match set("DOCKER_CONTEXT") {
             Some(name) => Some((name, "DOCKER_CONTEXT".to_owned())),
@@ -43,20 +52,26 @@ pub(super) fn endpoint(var: impl Fn(&str) -> Option<String>) -> Result<Endpoint,
     })
 }
 
-/// An address as docker writes them.
-fn address(host: &str, tls: bool) -> Result<Endpoint, &'static str> {
+/// Why an engine that anybody could claim to be is not spoken to.
+const UNVERIFIED: &str = "its certificate would not be checked; with DOCKER_TLS_VERIFY=1 it is";
+
+/// An address as docker writes them, with the folder of its certificates where it has any.
+fn address(host: &str, tls: Option<PathBuf>) -> Result<Endpoint, &'static str> {
     if let Some(path) = host.strip_prefix("unix://") {
         return Ok(Endpoint::Unix(path.into()));
     }
-    let Some(address) = host.strip_prefix("tcp://").or(host.strip_prefix("http://")) else {
+    let schemes = ["tcp://", "http://", "https://"];
+    let Some(address) = schemes.iter().find_map(|scheme| host.strip_prefix(scheme)) else {
         return Err("only unix:// and tcp:// can be reached");
     };
-    if tls {
-        return Err("an engine behind TLS cannot be reached; an ssh tunnel to its socket can");
-    }
     let address = address.trim_end_matches('/');
-    let port = if address.contains(':') { "" } else { ":2375" };
-    Ok(Endpoint::Tcp(format!("{address}{port}")))
+    let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let with = |port: &str| if has_port { address.to_owned() } else { format!("{address}:{port}") };
+    match tls {
+        Some(folder) => Ok(Endpoint::Tls(with("2376"), Certificates(folder))),
+        None if host.starts_with("https://") => Err(UNVERIFIED),
+        None => Ok(Endpoint::Tcp(with("2375"))),
+    }
 }
 
 /// The context that the user has made the current one, and the file that says so.
@@ -76,8 +91,11 @@ fn context(folder: &Path, name: &str) -> Result<Endpoint, String> {
     let meta = read(&path).map_err(|why| at(&why))?.ok_or("there is none of that name")?;
     let docker = &meta["Endpoints"]["docker"];
     let host = docker["Host"].as_str().filter(|h| !h.is_empty()).ok_or_else(|| at("it names no engine"))?;
-    let tls = docker["SkipTLSVerify"] == true || contexts.join("tls").join(&id).join("docker").is_dir();
-    address(host, tls).map_err(|why| format!("its engine is {host}: {why}"))
+    let tls = contexts.join("tls").join(&id).join("docker");
+    if docker["SkipTLSVerify"] == true {
+        return Err(at("its certificate would not be checked"));
+    }
+    address(host, tls.is_dir().then_some(tls)).map_err(|why| format!("its engine is {host}: {why}"))
 }
 
 /// A file of JSON, if it is there.
@@ -106,7 +124,12 @@ mod tests {
         assert_eq!(with(&[("DOCKER_HOST", "tcp://h:1")]), Ok(Endpoint::Tcp("h:1".into())));
         assert_eq!(with(&[("DOCKER_HOST", "tcp://h")]), Ok(Endpoint::Tcp("h:2375".into())));
         assert!(with(&[("DOCKER_HOST", "ssh://h")]).is_err());
-        assert!(with(&[("DOCKER_HOST", "tcp://h:2376"), ("DOCKER_TLS_VERIFY", "1")]).is_err());
+        let tls = with(&[("DOCKER_HOST", "tcp://h"), ("DOCKER_TLS_VERIFY", "1"), ("DOCKER_CERT_PATH", "/c")]);
+        assert_eq!(tls, Ok(Endpoint::Tls("h:2376".into(), Certificates("/c".into()))));
+        let tls = with(&[("DOCKER_HOST", "tcp://[::1]"), ("DOCKER_TLS_VERIFY", "1"), ("HOME", "/h")]);
+        assert_eq!(tls, Ok(Endpoint::Tls("[::1]:2376".into(), Certificates("/h/.docker".into()))));
+        assert!(with(&[("DOCKER_HOST", "tcp://h"), ("DOCKER_TLS", "1")]).is_err());
+        assert!(with(&[("DOCKER_HOST", "https://h")]).is_err());
     }
 
     #[test]
@@ -140,12 +163,9 @@ mod tests {
         };
         let unix = Endpoint::Unix("/run/user/1/docker.sock".into());
         assert_eq!(with(Some("rootless")), Ok(unix.clone()));
-        let refused = [
-            ("far", "behind TLS"),
-            ("shell", "only unix"),
-            ("none", "none of that name"),
-            ("odd", "meta.json: EOF"),
-        ];
+        let tls = docker.join("contexts/tls").join(id("far")).join("docker");
+        assert_eq!(with(Some("far")), Ok(Endpoint::Tls("far:2376".into(), Certificates(tls))));
+        let refused = [("shell", "only unix"), ("none", "none of that name"), ("odd", "meta.json: EOF")];
         for (name, why) in refused {
             let said = with(Some(name)).expect_err("refused");
             assert!(said.contains(why) && said.contains("DOCKER_CONTEXT"), "{said}");

@@ -51,10 +51,16 @@ fn done(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// A port that nobody has.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port()
+}
+
 /// A container engine with one image.
 pub struct Engine {
     folder: tempfile::TempDir,
     child: Child,
+    port: u16,
 }
 
 /// Which engine.
@@ -70,7 +76,7 @@ const PODMAN: &str = "[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \
     [containers]\nnetns = \"host\"\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n";
 
 impl Make {
-    fn command(self, at: &dyn Fn(&str) -> PathBuf) -> Option<Command> {
+    fn command(self, at: &dyn Fn(&str) -> PathBuf, port: u16) -> Option<Command> {
         let socket = format!("unix://{}", at("docker.sock").display());
         let mut command = match self {
             Make::Docker => Command::new(find("dockerd")?),
@@ -82,6 +88,10 @@ impl Make {
                 command.arg("--pidfile").arg(at("pid")).arg("-H").arg(socket);
                 command.args(["--bridge=none", "--iptables=false", "--ip6tables=false"]);
                 command.args(["--ip-forward=false", "--ip-masq=false"]);
+                make_certificates(at);
+                command.arg("-H").arg(format!("tcp://127.0.0.1:{port}")).arg("--tlsverify");
+                command.arg("--tlscacert").arg(at("ca.pem"));
+                command.arg("--tlscert").arg(at("cert.pem")).arg("--tlskey").arg(at("key.pem"));
             }
             Make::Podman => {
                 std::fs::write(at("containers.conf"), PODMAN).expect("written");
@@ -95,12 +105,33 @@ impl Make {
     }
 }
 
+/// A signer of certificates, and one that serves for both sides, where docker looks for them.
+fn make_certificates(at: &dyn Fn(&str) -> PathBuf) {
+    let key = || rcgen::KeyPair::generate().expect("a key");
+    let mut signer = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+    signer.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let signing = key();
+    let ca = signer.self_signed(&signing).expect("signed");
+    let issuer = rcgen::Issuer::new(signer, signing);
+    let (own, names) = (key(), vec!["127.0.0.1".to_owned()]);
+    let mut params = rcgen::CertificateParams::new(names).expect("a name");
+    params.extended_key_usages =
+        vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth, rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.signed_by(&own, &issuer).expect("signed");
+    for (name, text) in
+        [("ca.pem", ca.pem()), ("cert.pem", certificate.pem()), ("key.pem", own.serialize_pem())]
+    {
+        std::fs::write(at(name), text).expect("written");
+    }
+}
+
 impl Engine {
     /// Starts one, where that is possible.
     pub fn start(make: Make) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        let (Some(command), Some(busybox)) = (make.command(&at), find("busybox")) else {
+        let port = free_port();
+        let (Some(command), Some(busybox)) = (make.command(&at, port), find("busybox")) else {
             skip(&format!("sessions in containers ({make:?} or busybox is not installed)"));
             return None;
         };
@@ -109,7 +140,7 @@ impl Engine {
             return None;
         }
         let child = serve(command, &at("log"));
-        let mut engine = Self { folder, child };
+        let mut engine = Self { folder, child, port };
         let mut over = false;
         eventually("the engine", || {
             over = engine.child.try_wait().expect("a child").is_some();
@@ -132,6 +163,15 @@ impl Engine {
     /// Its address.
     pub fn host(&self) -> String {
         format!("unix://{}", self.at("docker.sock").display())
+    }
+
+    /// How it is reached through TLS, if it is Docker's.
+    pub fn behind_tls(&self) -> Vec<(String, String)> {
+        let certificates = self.folder.path().display().to_string();
+        let host = format!("tcp://127.0.0.1:{}", self.port);
+        let all =
+            [("DOCKER_HOST", host), ("DOCKER_TLS_VERIFY", "1".into()), ("DOCKER_CERT_PATH", certificates)];
+        all.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
     /// An image of one static program that is many.
@@ -269,7 +309,7 @@ impl Sshd {
         } else {
             std::env::var("USER").ok()?
         };
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let port = free_port();
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {0}/host\nPidFile {0}/pid\nAuthorizedKeysFile {0}/authorized\n\
              StrictModes no\nUsePAM no\nPrintMotd no\nPrintLastLog no\n",
