@@ -53,6 +53,8 @@ fn hear_signals() -> Result<()> {
 
 /// The workspace's folder.
 fn root() -> Result<PathBuf> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    // Said by cargo as it runs this: a target folder may be shared by several copies of the workspace.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let here = PathBuf::from(here);
     Ok(here.parent().context("xtask lies in the workspace")?.to_owned())
 }
