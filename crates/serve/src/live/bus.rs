@@ -22,36 +22,57 @@ const CMD_LIMIT_NS: u64 = 30_000 * MS;
 /// Names are cut to this many characters.
 const NAME: usize = 64;
 
+/// Verbs that are about the session as it is, and those for which the program's state has to be known, too.
+const PRESENT: [&str; 8] = ["SNAP", "INFO", "SUB", "ROWS", "FIND", "KEY", "CMD", "PASTE"];
+const JUDGED: [&str; 6] = ["INFO", "CMD", "PASTE", "TURNS", "TURN", "EXPLAIN"];
+
 /// A client that has not asked for anything yet.
 pub(super) fn unsubscribed() -> BusState {
     BusState { max_frame: MAX_FRAME, sub: None, capture: None, paste: None }
 }
 
 impl Hub {
-    pub(super) fn serve_bus(&mut self, client: &mut Client, now: u64) {
-        let mut start = 0;
-        while !client.closing && !client.gone {
-            let Some(end) = client.inbox[start..].iter().position(|b| *b == b'\n') else { break };
-            let line = client.inbox[start..start + end].to_vec();
-            start += end + 1;
+    /// Serves what a client has sent, frame by frame.
+    pub(super) fn serve_bus(&mut self, number: u64, now: u64) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        if memchr::memchr(b'\n', &client.inbox).is_none() && client.inbox.len() <= max_frame(client) {
+            return;
+        }
+        let inbox = std::mem::take(&mut client.inbox);
+        let mut rest = &inbox[..];
+        while let Some(client) = self.clients.get_mut(&number).filter(|c| !c.closing && !c.gone) {
+            let (line, behind) = match memchr::memchr(b'\n', rest) {
+                Some(end) => (&rest[..end], Some(&rest[end + 1..])),
+                None => (rest, None),
+            };
             if line.len() > max_frame(client) {
                 too_long(client);
                 break;
             }
+            let Some(behind) = behind else { break };
+            rest = behind;
             // A frame that is no text is no frame; whatever comes next may be one.
-            if let Ok(line) = std::str::from_utf8(&line) {
-                self.take_frame(client, line.strip_suffix('\r').unwrap_or(line), now);
+            let Ok(line) = std::str::from_utf8(line) else { continue };
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            let (verb, payload) = line.split_once(' ').unwrap_or((line, ""));
+            let (verb, known) = (verb.to_ascii_uppercase(), client.known);
+            // Before the client leaves its place to be served: what is passed on without it, it would never hear of.
+            if known && PRESENT.contains(&verb.as_str()) {
+                self.pump(now);
             }
+            if known && JUDGED.contains(&verb.as_str()) {
+                self.follow_turns();
+            }
+            let Some(mut client) = self.clients.remove(&number) else { return };
+            self.take_frame(&mut client, &verb, payload, now);
+            self.clients.insert(number, client);
         }
-        client.inbox.drain(..start);
-        if !client.closing && client.inbox.len() > max_frame(client) {
-            too_long(client);
+        if let Some(client) = self.clients.get_mut(&number) {
+            client.inbox = rest.to_vec();
         }
     }
 
-    fn take_frame(&mut self, client: &mut Client, line: &str, now: u64) {
-        let (verb, payload) = line.split_once(' ').unwrap_or((line, ""));
-        let verb = verb.to_ascii_uppercase();
+    fn take_frame(&mut self, client: &mut Client, verb: &str, payload: &str, now: u64) {
         if verb == "HELLO" {
             return self.hello(client, payload);
         }
@@ -60,19 +81,19 @@ impl Hub {
             client.closing = true;
             return;
         }
-        match verb.as_str() {
-            "SNAP" => self.snap(client, payload, now),
+        match verb {
+            "SNAP" => self.snap(client, payload),
             "INFO" => self.info(client, payload, now),
-            "SUB" => self.subscribe(client, payload, now),
+            "SUB" => self.subscribe(client, payload),
             "ACK" => {
                 if let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind {
                     sub.undrawn = sub.undrawn.saturating_sub(1);
                 }
             }
-            "ROWS" => self.rows(client, payload, now),
-            "FIND" => self.find(client, payload, now),
+            "ROWS" => self.rows(client, payload),
+            "FIND" => self.find(client, payload),
             "LINE" => self.line(client, payload),
-            "KEY" => self.key(client, payload, now),
+            "KEY" => self.key(client, payload),
             "CMD" => self.cmd(client, payload, now),
             "TAKE" => self.take(client),
             "RELEASE" => self.release(client),
@@ -145,8 +166,7 @@ impl Hub {
         }
     }
 
-    fn snap(&mut self, client: &mut Client, payload: &str, now: u64) {
-        self.pump(now);
+    fn snap(&mut self, client: &mut Client, payload: &str) {
         if self.exit.is_some() {
             self.looked = true;
         }
@@ -187,8 +207,6 @@ impl Hub {
     }
 
     fn info(&mut self, client: &mut Client, payload: &str, now: u64) {
-        self.pump(now);
-        self.follow_turns();
         let brief = payload.trim() == "brief";
         // Before the model is held: the driver, which answers this, may be waiting for the model.
         let driver = self.handle.driver().ok().flatten().or_else(|| self.driver.clone());
@@ -264,8 +282,7 @@ impl Hub {
         }
     }
 
-    fn subscribe(&mut self, client: &mut Client, payload: &str, now: u64) {
-        self.pump(now);
+    fn subscribe(&mut self, client: &mut Client, payload: &str) {
         let Some(request) = asked(client, payload) else { return };
         let frames = match request.get("frames") {
             None | Some(Value::Null) => Frames::Full,
@@ -364,8 +381,6 @@ impl Hub {
         if text.contains('\r') {
             return client.say("DENIED", &json!({"error": "a line holds no line ends"}));
         }
-        self.pump(now);
-        self.follow_turns();
         let capture = {
             let glass = self.glass.clone();
             let look = glass.look(&self.handle);

@@ -327,20 +327,22 @@ impl Hub {
     }
 
     fn serve_client(&mut self, number: u64, now: u64) {
-        let Some(mut client) = self.clients.remove(&number) else { return };
-        if client.read() {
-            if matches!(client.kind, Kind::Unknown) {
-                // A negotiation begins with the high byte of a length under 16 MiB; a verb with a letter.
-                client.kind = match client.inbox.first() {
-                    Some(0) => Kind::Wire(super::attach::unopened()),
-                    _ => Kind::Bus(super::bus::unsubscribed()),
-                };
-            }
-            match client.kind {
-                Kind::Wire(_) => self.serve_wire(&mut client, now),
-                _ => self.serve_bus(&mut client, now),
-            }
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        if !client.read() {
+            return;
         }
+        if matches!(client.kind, Kind::Unknown) {
+            // A negotiation begins with the high byte of a length under 16 MiB; a verb with a letter.
+            client.kind = match client.inbox.first() {
+                Some(0) => Kind::Wire(super::attach::unopened()),
+                _ => Kind::Bus(super::bus::unsubscribed()),
+            };
+        }
+        if !matches!(client.kind, Kind::Wire(_)) {
+            return self.serve_bus(number, now);
+        }
+        let Some(mut client) = self.clients.remove(&number) else { return };
+        self.serve_wire(&mut client, now);
         self.clients.insert(number, client);
     }
 

@@ -114,8 +114,6 @@ impl Hub {
         if client.party.is_none() || client.role == Role::Observer {
             return deny(client, "an observer cannot drive");
         }
-        self.pump(now);
-        self.follow_turns();
         let text = text.trim_end_matches(['\n', '\r']);
         let is_kept = |c: &char| raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
         let text: String = text.chars().filter(is_kept).collect();

@@ -209,7 +209,6 @@ impl Hub {
 
     /// `TURNS {limit}`: what is kept, the oldest first.
     pub(super) fn list_turns(&mut self, client: &mut Client, payload: &str) {
-        self.follow_turns();
         let Some(request) = super::bus::asked(client, payload) else { return };
         let limit = request.get("limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
         let skip = self.turns.kept.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -222,7 +221,6 @@ impl Hub {
 
     /// `TURN {number}`: one of them, with everything; without a number the last.
     pub(super) fn show_turn(&mut self, client: &mut Client, payload: &str) {
-        self.follow_turns();
         let Some(request) = super::bus::asked(client, payload) else { return };
         let raw = request.get("raw").and_then(Value::as_bool).unwrap_or(false);
         let number = match request.get("number") {
@@ -248,7 +246,6 @@ impl Hub {
 
     /// `EXPLAIN`: the state, and all that it rests on.
     pub(super) fn explain(&mut self, client: &mut Client) {
-        self.follow_turns();
         let glass = self.glass.clone();
         let look = glass.look(&self.handle);
         let Some(detector) = look.detector() else {

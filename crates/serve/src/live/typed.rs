@@ -13,13 +13,12 @@ use crate::paint;
 impl Hub {
     /// A JSON string is sent as it is; `{"keys": [names]}`, `{"text": …}`, `{"paste": …}`, `{"mouse": …}` and
     /// `{"focus": …}` as the modes in force want them.
-    pub(super) fn key(&mut self, client: &mut Client, payload: &str, now: u64) {
+    pub(super) fn key(&mut self, client: &mut Client, payload: &str) {
         let bad = |client: &mut Client, why: &str| client.say("DENIED", &json!({"error": why}));
         let value: Value = match serde_json::from_str(payload) {
             Ok(value) => value,
             Err(e) => return bad(client, &format!("KEY takes a JSON string: {e}")),
         };
-        self.pump(now);
         let modes = {
             let glass = self.glass.clone();
             glass.look(&self.handle).term().modes()
@@ -39,8 +38,7 @@ impl Hub {
     }
 
     /// `ROWS {from, to}`
-    pub(super) fn rows(&mut self, client: &mut Client, payload: &str, now: u64) {
-        self.pump(now);
+    pub(super) fn rows(&mut self, client: &mut Client, payload: &str) {
         let Some(request) = super::bus::asked(client, payload) else { return };
         let glass = self.glass.clone();
         match paint::rows(glass.look(&self.handle).term(), &request) {
@@ -50,8 +48,7 @@ impl Hub {
     }
 
     /// `FIND {text}`
-    pub(super) fn find(&mut self, client: &mut Client, payload: &str, now: u64) {
-        self.pump(now);
+    pub(super) fn find(&mut self, client: &mut Client, payload: &str) {
         let Some(request) = super::bus::asked(client, payload) else { return };
         let glass = self.glass.clone();
         match paint::find(glass.look(&self.handle).term(), &request) {

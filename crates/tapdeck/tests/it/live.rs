@@ -1,7 +1,5 @@
 //! Live sessions: started without a terminal, found, watched, driven, handed over, and left in order.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Output;
 use std::time::Duration;
@@ -31,13 +29,13 @@ impl<'a> Detached<'a> {
         Self { home, id }
     }
 
-    fn listing(&self) -> Value {
+    pub fn listing(&self) -> Value {
         let all: Value = serde_json::from_slice(&self.home.run(["ls", "--json"]).stdout).expect("JSON");
         let all = all.as_array().cloned().unwrap_or_default();
         all.into_iter().find(|s| s["id"] == self.id.as_str()).unwrap_or(Value::Null)
     }
 
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.home.path("run").join("tapdeck").join(format!("{}.sock", self.id))
     }
 
@@ -52,11 +50,6 @@ impl<'a> Detached<'a> {
         let token = (role == "human").then(|| self.token());
         bus.hello(&Hello { role, name, token: token.as_deref() }, PATIENCE).expect("it answers");
         bus
-    }
-
-    /// A client of the original protocol, byte by byte.
-    fn raw(&self) -> Raw {
-        Raw::new(UnixStream::connect(self.socket()).expect("it listens"))
     }
 
     #[track_caller]
@@ -85,55 +78,13 @@ impl Drop for Detached<'_> {
     }
 }
 
-fn text(out: &Output) -> String {
+pub fn text(out: &Output) -> String {
     format!(
         "{:?} {}{}",
         out.status,
         String::from_utf8_lossy(&out.stdout),
         String::from_utf8_lossy(&out.stderr)
     )
-}
-
-struct Raw {
-    reader: BufReader<UnixStream>,
-    writer: UnixStream,
-}
-
-impl Raw {
-    fn new(stream: UnixStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        Self { reader: BufReader::new(stream.try_clone().expect("a copy")), writer: stream }
-    }
-
-    fn send(&mut self, line: &str) {
-        self.writer.write_all(format!("{line}\n").as_bytes()).expect("sent");
-    }
-
-    fn line(&mut self) -> Option<(String, Value)> {
-        let mut line = String::new();
-        if self.reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return None;
-        }
-        let (verb, payload) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), "null"));
-        Some((verb.to_owned(), serde_json::from_str(payload).expect("JSON")))
-    }
-
-    #[track_caller]
-    fn until(&mut self, verb: &str) -> Value {
-        loop {
-            match self.line() {
-                Some((v, value)) if v == verb => return value,
-                Some(_) => {}
-                None => panic!("ended before {verb}"),
-            }
-        }
-    }
-
-    #[track_caller]
-    fn ask(&mut self, line: &str, verb: &str) -> Value {
-        self.send(line);
-        self.until(verb)
-    }
 }
 
 #[test]
@@ -239,195 +190,6 @@ fn what_is_said_to_a_program_that_has_ended() {
     }
     session.ok(&["kill"]);
     eventually("its host to go", || session.listing().is_null());
-}
-
-#[test]
-fn the_bus_speaks_the_original_protocol() {
-    let home = Home::new();
-    let session = Detached::start(
-        &home,
-        &[],
-        &["sh", "-c", "stty -echo; printf 'ready> '; while read l; do printf '%s\\n' \"[$l]\"; done"],
-    );
-    session.wait_text("ready>");
-    let mut a = session.raw();
-    // A bare client is an observer, and needs no greeting.
-    let frame = a.ask("SNAP", "FRAME");
-    assert_eq!((&frame["rows"][0], &frame["cx"], &frame["cy"]), (&json!("ready>"), &json!(7), &json!(0)));
-    assert_eq!((&frame["cols"], &frame["rows_n"]), (&json!(80), &json!(24)));
-    assert_eq!(
-        frame["cells"][0][0].as_array().map(|run| run[..4].to_vec()),
-        Some(vec![json!(0), json!("ready>"), json!("e5e5e5"), json!("000000")])
-    );
-    assert!(a.ask("LINE hi", "DENIED")["driver"].is_null());
-    let info = a.ask("info", "INFO");
-    assert_eq!(
-        (&info["done"], &info["driver"], &info["waiting"]),
-        (&json!(false), &Value::Null, &json!(false))
-    );
-    assert_eq!(a.ask("HELLO", "OK")["driver"], Value::Null);
-    // The first to come drives, later ones wait, and nobody is a person by saying so.
-    let mut b = session.raw();
-    assert_eq!(b.ask(r#"HELLO {"role": "ai", "name": "bot"}"#, "OK")["driver"], "bot");
-    let mut c = session.raw();
-    let hello = c.ask(r#"HELLO {"role": "human", "name": "bot"}"#, "OK");
-    assert_eq!(
-        (&hello["name"], &hello["driver"], &hello["role"]),
-        (&json!("bot-2"), &json!("bot"), &json!("bot"))
-    );
-    assert_eq!(c.ask("LINE no", "DENIED")["driver"], "bot");
-    b.send("SUB");
-    b.until("OK");
-    b.send("NOSUCHVERB {}");
-    b.send("LINE hello there");
-    let mut out = String::new();
-    while !out.contains("[hello there]\r\n") {
-        out.push_str(b.until("OUT").as_str().expect("text"));
-    }
-    b.send(r#"KEY "k\r""#);
-    b.until("FRAME");
-    session.wait_text(r"^\[k\]$");
-    for wrong in [
-        r#"TURN {"number":-1}"#,
-        "KEY 7",
-        r#"KEY {"keys": "x"}"#,
-        r#"KEY {"text": 5}"#,
-        r#"KEY {"confirm": true}"#,
-        r#"SUB {"frames": "bogus"}"#,
-        r#"SUB {"frames": 5}"#,
-    ] {
-        b.ask(wrong, "DENIED");
-    }
-    // A request that was cut short once ended the session, because what could not be read asked for nothing special.
-    for cut in ["KILL {\"signal\":", "RESIZE {", "SUB {", "SNAP ["] {
-        assert!(b.ask(cut, "DENIED")["error"].as_str().is_some_and(|e| e.contains("JSON")), "{cut}");
-    }
-    b.ask("RELEASE", "OK");
-    let taken = c.ask("TAKE", "OK");
-    assert_eq!(taken["driver"], "bot-2");
-    let fence = taken["fence"].as_u64().expect("a number");
-    let key = |fence| format!("KEY {}", json!({"text": "", "confirm": true, "fence": fence}));
-    c.ask(&key(fence), "OK");
-    c.ask(&key(fence - 1), "DENIED");
-    assert!(c.ask("RELEASE", "OK")["driver"].is_null());
-    // A person takes it from a program, never the other way.
-    let mut person = session.bus("human", "me");
-    person.ask("TAKE", "", PATIENCE).expect("a person may");
-    assert_eq!(c.ask("TAKE", "DENIED")["driver"], "me");
-    drop(person);
-    eventually("the stick to be free", || session.listing()["driver"].is_null());
-    let long = format!("LINE {}", "x".repeat(300_000));
-    for bad in [
-        long.as_str(),
-        "HELLO 7",
-        "HELLO {",
-        r#"HELLO {"token": 5}"#,
-        r#"HELLO {"role": "human", "token": "x"}"#,
-    ] {
-        let mut raw = session.raw();
-        // It may hang up in the middle of this.
-        let _ = raw.writer.write_all(format!("{bad}\n").as_bytes());
-        raw.until("DENIED");
-        assert!(raw.line().is_none(), "{bad:.20}: denied and dropped");
-    }
-    drop(b);
-    session.ok(&["kill"]);
-}
-
-#[test]
-fn a_command_gives_exactly_its_output() {
-    let home = Home::new();
-    let session = Detached::start(&home, &[], &["bash", "--norc", "--noediting"]);
-    session.wait_text(r"\$ ?$|# ?$");
-    let mut bus = session.bus("bot", "driver");
-    for (command, output) in [
-        ("echo one; echo two", "one\ntwo\n"),
-        ("true", ""),
-        ("printf 'no end'", "no end"),
-        ("seq 200 | tail -3", "198\n199\n200\n"),
-        ("for i in 1 2 3; do echo $i; sleep 0.1; done", "1\n2\n3\n"),
-    ] {
-        let answer = bus.ask("CMD", command, PATIENCE).expect("an answer").json();
-        assert_eq!((answer["text"].as_str(), &answer["timeout"]), (Some(output), &json!(false)), "{command}");
-    }
-    let long =
-        bus.ask("CMD", "head -c 3000000 /dev/zero | tr '\\0' x; echo", PATIENCE).expect("an answer").json();
-    assert_eq!(long["truncated"], true);
-}
-
-#[test]
-fn bad_clients_do_no_harm() {
-    let home = Home::new();
-    let token = home.path("tokens");
-    std::fs::write(&token, "human person\nbot machine\nobserver eye\n").expect("written");
-    let options = ["--bus", "tcp:127.0.0.1:0", "--token-file", token.to_str().expect("text")];
-    let session = Detached::start(&home, &options, &["cat"]);
-    let address = session.listing()["buses"][0].as_str().expect("an address").to_owned();
-    let tcp = || {
-        let stream =
-            std::net::TcpStream::connect(address.strip_prefix("tcp:").expect("tcp")).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        stream
-    };
-    let reply = |bytes: &[u8]| {
-        let mut stream = tcp();
-        // It may hang up in the middle of this.
-        let _ = stream.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = stream.take(1 << 16).read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
-    };
-    for wrong in [
-        &b"SNAP\n"[..],
-        b"HELLO\n",
-        b"HELLO {\"token\": \"wrong\"}\n",
-        b"HELLO {\"token\": \"\"}\n",
-        b"HELLO {\"token\": \"human person\"}\n",
-    ] {
-        let answer = reply(wrong);
-        assert!(answer.starts_with("DENIED") && !answer.contains("person"), "{answer}");
-    }
-    let refused = reply(b"\x00\x00\x00\x02{}");
-    assert!(refused.contains("forbidden"), "{refused}");
-    assert!(reply(b"\x00\x7f\xff\xff").contains("malformed_negotiation"));
-    let mut oversized = b"HELLO ".to_vec();
-    oversized.resize(400 * 1024, b'x');
-    assert!(!reply(&oversized).contains("OK"));
-    reply(&(0..=255).cycle().skip(1).take(4096).collect::<Vec<u8>>());
-    // Half a frame, and then nothing: the session does not wait for it.
-    let mut half = tcp();
-    half.write_all(b"HELLO {\"tok").expect("sent");
-    let mut eye = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    eye.hello(&Hello { role: "human", name: "eye", token: Some("eye") }, PATIENCE).expect("let in");
-    assert!(eye.ask("TAKE", "", PATIENCE).is_err(), "an observer's token grants no more");
-    assert!(eye.send("LINE", "a\nKEY \"b\"").is_err(), "one frame is one line");
-    // A client that dies holding the stick gives it back.
-    let mut bot = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    bot.hello(&Hello { role: "human", name: "bot", token: Some("machine") }, PATIENCE).expect("let in");
-    assert_eq!(session.listing()["driver"], "bot");
-    drop(bot);
-    eventually("the stick to be free", || session.listing()["driver"].is_null());
-    session.ok(&["type", "still here", "--enter"]);
-    session.wait_text("^still here$");
-    // Something else at the path is left alone.
-    std::fs::write(home.path("file"), "mine").expect("written");
-    let bus = format!("unix:{}", home.path("file").display());
-    assert_eq!(home.run(["run", "-d", "--bus", &bus, "--", "true"]).status.code(), Some(4));
-    assert_eq!(std::fs::read(home.path("file")).expect("still there"), b"mine");
-    let tokens = token.to_str().expect("text");
-    for (bus, more, code, says) in [
-        ("tcp:127.0.0.1:0", &[][..], 4, "--token-file"),
-        ("127.0.0.1:7799", &[], 2, "tcp:HOST:PORT"),
-        ("bogus:1", &[], 2, "unix:PATH"),
-        ("tcp:0.0.0.0:0", &["--token-file", tokens], 2, "--allow-remote"),
-    ] {
-        let mut args = vec!["run", "-d", "--bus", bus];
-        args.extend(more);
-        args.extend(["--", "true"]);
-        let out = home.run(&args);
-        assert_eq!(out.status.code(), Some(code), "{bus}: {}", text(&out));
-        assert!(text(&out).contains(says), "{bus}: {}", text(&out));
-    }
 }
 
 /// Two programs and a person fight for the stick: never two drivers, never a key after the hand-over, and the person
@@ -613,55 +375,6 @@ fn killing_the_host_leaves_no_orphan_and_a_whole_recording() {
         std::fs::read_to_string(home.path("left")).expect("it ran").trim().parse().expect("a pid");
     assert!(lives(left));
     kill(left).expect("it is there");
-}
-
-/// Most watch, some never read, some read a little: the program writes on, those who can follow have the right screen
-/// at the end, and those who cannot are told what they missed.
-#[test]
-fn slow_subscribers_are_told_and_slow_nobody() {
-    let home = Home::new();
-    let session = Detached::start(&home, &[], &["sh", "-c", "read go; seq 1 2000000; echo THE END; read x"]);
-    let mut healthy: Vec<Bus> = (0..6).map(|i| session.bus("observer", &format!("h{i}"))).collect();
-    let mut slow: Vec<Raw> = (0..4).map(|_| session.raw()).collect();
-    for bus in &mut healthy {
-        bus.ask("SUB", "", PATIENCE).expect("subscribed");
-    }
-    for raw in &mut slow {
-        raw.ask("SUB", "OK");
-    }
-    session.ok(&["type", "go", "--enter"]);
-    std::thread::scope(|scope| {
-        for bus in &mut healthy {
-            scope.spawn(move || {
-                let mut last = Value::Null;
-                while !last["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "THE END")) {
-                    let frame = bus.next(Some(PATIENCE)).expect("it goes on").expect("in time");
-                    if frame.verb == "FRAME" {
-                        last = frame.json();
-                    }
-                }
-                assert!(last["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "2000000")));
-            });
-        }
-    });
-    // Those who read nothing meanwhile: what they missed is said, and then they have the screen as well.
-    let whole = session.listing()["seq"].as_u64().expect("a place");
-    for raw in &mut slow {
-        let (mut gap, mut seen, mut ended) = (0, 0, false);
-        // In either order: the screen may come before it is said what is missing. Every byte is sent or said to be.
-        while !ended || gap + seen < whole - 16 {
-            let (verb, value) = raw.line().unwrap_or_else(|| panic!("{gap} + {seen} of {whole}, {ended}"));
-            match verb.as_str() {
-                "OUT" => seen += value.as_str().map_or(0, |t| t.chars().count() as u64),
-                "EVENT" if value["name"] == "GAP" => gap += value["bytes"].as_u64().expect("a number"),
-                "FRAME" => {
-                    ended |= value["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "THE END"));
-                }
-                _ => {}
-            }
-        }
-        assert!(gap > 0 && seen > 0, "{gap} {seen}");
-    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod agents;
 mod broker;
 #[cfg(feature = "web")]
 mod browser;
+mod bus;
 mod cassette;
 mod convert;
 #[cfg(feature = "hotkeys")]
