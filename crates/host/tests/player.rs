@@ -14,20 +14,29 @@ use tapdeck_tape::{Container, Event, Header, Kind, Parts, writer};
 use tapdeck_term::Settings;
 
 const EVENTS: u64 = 300;
+const MS: u64 = 1_000_000;
 
 /// Ten megabytes of numbered lines, an event every tenth of a second.
 fn write(path: &Path) {
+    let events = (0..EVENTS).map(|i| {
+        let mut text = String::new();
+        for n in 0..550 {
+            text += &format!("\x1b[3{}mevent {i} line {n} {}\x1b[m\r\n", n % 8, "x".repeat(40));
+        }
+        (i * 100, Kind::Output(Bytes::from(text)))
+    });
+    write_events(path, events);
+}
+
+/// A recording of these, with the milliseconds at which they happened.
+fn write_events(path: &Path, events: impl IntoIterator<Item = (u64, Kind)>) {
     let container = Container::of_name(path.to_str().expect("a name")).expect("a format");
     let mut target = writer(container.format, Quality::Brotli(0)).expect("it can be written");
     let mut parts = Parts::default();
     let header = Header { size: Some((80, 24)), started_ns: Some(1_000_000_000), ..Header::default() };
     target.begin(&header, &mut parts);
-    for i in 0..EVENTS {
-        let mut text = String::new();
-        for n in 0..550 {
-            text += &format!("\x1b[3{}mevent {i} line {n} {}\x1b[m\r\n", n % 8, "x".repeat(40));
-        }
-        target.event(&Event::new(i * 100_000_000, Kind::Output(Bytes::from(text))), &mut parts);
+    for (at_ms, kind) in events {
+        target.event(&Event::new(at_ms * MS, kind), &mut parts);
     }
     target.finish(&mut parts);
     std::fs::write(path, parts.main).expect("written");
@@ -89,5 +98,46 @@ fn places_of_any_format_with_and_without_an_index() {
         let path = folder.path().join(name);
         write(&path);
         check(&path);
+    }
+}
+
+/// Markers were passed by: a player on its way to one went on over every resize and every key up to the next output, and
+/// could not get before that any more.
+#[test]
+fn a_moment_is_reached_before_what_happened_after_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = |text: &'static str| Kind::Output(Bytes::from_static(text.as_bytes()));
+    let mark = |label: &str| Kind::Marker(label.into());
+    let events = || {
+        [
+            (500, out("hello\r\n")),
+            (1000, mark("one")),
+            (1200, mark("two")),
+            (1500, Kind::Resize { cols: 120, rows: 40 }),
+            (3000, out("later\r\n")),
+            (4000, mark("three")),
+            (4500, Kind::Input(Bytes::from_static(b"x"))),
+            (5000, mark("four")),
+            (6000, out("end\r\n")),
+        ]
+    };
+    for name in ["a.cast", "a.ahr"] {
+        let path = folder.path().join(name);
+        write_events(&path, events());
+        let mut player = open(&path);
+        let moments = player.moments(None).expect("moments").to_vec();
+        // Where each is, how wide the terminal was, and how much had been written.
+        let places = [(1000, 80, 7), (1200, 80, 7), (4000, 120, 14), (5000, 120, 14)];
+        assert_eq!(moments.len(), places.len(), "{name}");
+        for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {
+            for i in [from, to] {
+                player.seek(Goal::from(&moments[i])).expect("a place");
+                let at = (player.at_ns() / MS, player.term().size().cols, player.offset());
+                assert_eq!(at, places[i], "{name}: to {i}, from {from} or elsewhere");
+            }
+            // What comes next is what came next.
+            let next = player.peek().expect("readable").map(|(at, _)| at / MS);
+            assert_eq!(next, [1500, 1500, 4500, 6000].get(to).copied(), "{name}: behind {to}");
+        }
     }
 }

@@ -50,8 +50,22 @@ pub enum Played {
 pub enum Goal {
     /// The last moment that is not later, in nanoseconds since the start.
     Time(u64),
-    /// So many bytes of output.
+    /// So many bytes of output, and everything else up to the next of them.
     Byte(u64),
+    /// A marker or a snapshot: its bytes of output, and of what happened before the next of them no more than its time
+    /// has seen.
+    Moment {
+        /// How much output.
+        anchor: u64,
+        /// When, in nanoseconds since the start.
+        time_ns: u64,
+    },
+}
+
+impl From<&Moment> for Goal {
+    fn from(moment: &Moment) -> Self {
+        Goal::Moment { anchor: moment.anchor, time_ns: moment.time_ns }
+    }
 }
 
 /// A recording that could not be played.
@@ -291,10 +305,12 @@ impl Player {
         let behind = match goal {
             Goal::Time(to) => to < self.event_ns,
             Goal::Byte(to) => to < self.offset,
+            Goal::Moment { anchor, time_ns } => (anchor, time_ns) < (self.offset, self.event_ns),
         };
         self.enter(behind, |at_ns, offset| match goal {
             Goal::Time(to) => at_ns <= to,
             Goal::Byte(to) => offset <= to,
+            Goal::Moment { anchor, time_ns } => (offset, at_ns) <= (anchor, time_ns),
         })
     }
 
@@ -324,22 +340,20 @@ impl Player {
                     }
                 }
             }
+            Goal::Moment { anchor, time_ns } => {
+                while (self.offset < anchor || self.peek()?.is_some_and(|(at, _)| at <= time_ns))
+                    && self.advance_within(anchor)?
+                {
+                    if !go_on(self) {
+                        return Ok(false);
+                    }
+                }
+                // It may have come long after the last event before it. What its file says of the time is taken as it
+                // is, even where the clock was set meanwhile: whoever looks for the next moment must get past this one.
+                self.at_ns = time_ns;
+            }
         }
         Ok(true)
-    }
-
-    /// Goes to a marker or a snapshot.
-    pub fn seek_moment(&mut self, moment: &Moment) -> Result<(), PlayError> {
-        self.seek(Goal::Byte(moment.anchor))?;
-        self.settle_at(moment)
-    }
-
-    /// Having gone to a moment's place in the output, stands at its time.
-    pub fn settle_at(&mut self, moment: &Moment) -> Result<(), PlayError> {
-        // It may have come long after the last output before it.
-        let latest = self.peek()?.map_or(u64::MAX, |(at, _)| at);
-        self.at_ns = moment.time_ns.min(latest).max(self.event_ns);
-        Ok(())
     }
 
     /// Goes back to before the last event that showed something.

@@ -61,7 +61,7 @@ struct Deck {
     idle_ns: Option<u64>,
     /// The moment of the wall clock, and the place in the recording that belonged to it.
     since: (u64, u64),
-    goal: Option<(Goal, Option<Moment>)>,
+    goal: Option<Goal>,
     moments: Option<Vec<Moment>>,
     /// A hop that waits until they are known.
     hop: Option<i64>,
@@ -157,9 +157,10 @@ impl Deck {
                 self.rebase();
             }
             "SEEK" => {
-                let moment = number("moment")
-                    .and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?).cloned());
-                self.seek(number("ms").unwrap_or(0).saturating_mul(MS), moment)?;
+                let moment =
+                    number("moment").and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?));
+                let time = Goal::Time(number("ms").unwrap_or(0).saturating_mul(MS));
+                self.seek(moment.map_or(time, Goal::from))?;
             }
             "HOP" => {
                 self.hop = value.get("by").and_then(Value::as_i64);
@@ -187,13 +188,11 @@ impl Deck {
         Ok(())
     }
 
-    /// Sets out for a moment, or for a time.
-    fn seek(&mut self, time_ns: u64, moment: Option<Moment>) -> Result<(), Stop> {
-        let goal = moment.as_ref().map_or(Goal::Time(time_ns), |moment| Goal::Byte(moment.anchor));
+    fn seek(&mut self, goal: Goal) -> Result<(), Stop> {
         // After a jump the model is another one, whose generations tell nothing about what was drawn.
         self.drawn = None;
         self.player.begin_seek(goal)?;
-        self.goal = Some((goal, moment));
+        self.goal = Some(goal);
         Ok(())
     }
 
@@ -203,27 +202,24 @@ impl Deck {
         let (Some(moments), Some(by)) = (&self.moments, self.hop) else { return Ok(()) };
         let here = self.place_ns();
         let found = if by < 0 {
-            moments.iter().rfind(|m| m.time_ns + MS < here)
+            moments.iter().rfind(|m| m.time_ns.saturating_add(MS) < here)
         } else {
-            moments.iter().find(|m| m.time_ns > here + MS)
+            moments.iter().find(|m| m.time_ns > here.saturating_add(MS))
         };
-        let moment = found.cloned();
+        let moment = found.map(Goal::from);
         let end = if by < 0 { 0 } else { self.player.duration_ns() };
         self.hop = None;
-        self.seek(end, moment)
+        self.seek(moment.unwrap_or(Goal::Time(end)))
     }
 
     /// Goes on as far as it is time to, says what there is to say, and for how long there is nothing to do then.
     fn turn(&mut self) -> Result<Duration, Stop> {
         let mut wait = LOOK;
-        if let Some((goal, moment)) = self.goal.take() {
+        if let Some(goal) = self.goal.take() {
             if self.player.approach(goal, PIECE)? {
-                if let Some(moment) = &moment {
-                    self.player.settle_at(moment)?;
-                }
                 self.rebase();
             } else {
-                self.goal = Some((goal, moment));
+                self.goal = Some(goal);
                 wait = Duration::ZERO;
             }
         } else if self.playing {
@@ -324,9 +320,8 @@ impl Deck {
 
     /// Where it is, or is going.
     fn place_ns(&self) -> u64 {
-        match &self.goal {
-            Some((_, Some(moment))) => moment.time_ns,
-            Some((Goal::Time(to), None)) => *to,
+        match self.goal {
+            Some(Goal::Moment { time_ns: to, .. } | Goal::Time(to)) => to,
             _ if self.playing => {
                 let passed = self.now().saturating_sub(self.since.0) as f64 * self.speed;
                 self.since.1.saturating_add(passed as u64).max(self.player.at_ns())

@@ -158,7 +158,7 @@ fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Trouble> {
     };
     let moments = player.moments(None).unwrap_or_default();
     match find_moment(moments, name).cloned() {
-        Some(moment) => Ok(player.seek_moment(&moment)?),
+        Some(moment) => Ok(player.seek(Goal::from(&moment))?),
         None => {
             let names: Vec<String> = moments.iter().take(10).map(moment_name).collect();
             let there = match (names.is_empty(), moments.len() > 10) {
@@ -478,14 +478,19 @@ impl<'a> Screening<'a> {
         let (at, offset, paused) = (self.player.at_ns(), self.player.offset(), self.paused);
         let Some(moments) = self.player.moments(Some(Duration::ZERO)) else { return Ok(()) };
         let moment = if forth {
-            moments.iter().find(|m| m.anchor > offset)
+            // While it plays, time has passed since the last event, and with it those that the output did not move.
+            let past = if paused { at } else { u64::MAX };
+            moments.iter().find(|m| (m.anchor, m.time_ns) > (offset, past))
         } else {
             // While it plays, the one just passed is not meant: nobody could ever get before it.
             let since = if paused { 0 } else { JUST_PASSED };
-            moments.iter().rev().find(|m| m.anchor < offset && m.time_ns + since <= at)
+            moments
+                .iter()
+                .rev()
+                .find(|m| (m.anchor, m.time_ns) < (offset, at) && m.time_ns.saturating_add(since) <= at)
         };
         if let Some(moment) = moment.cloned() {
-            self.player.seek_moment(&moment)?;
+            self.player.seek(Goal::from(&moment))?;
             self.picture();
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
-use tapdeck_host::PlayError;
+use tapdeck_host::{Goal, PlayError};
 use tapdeck_tape::Moment;
 
 use super::commands::{Act, Chord, Found};
@@ -247,7 +247,7 @@ impl App {
                 tape.moments().iter().find(|m| m.anchor > offset && m.snapshot_id().is_some()).cloned();
             if let Some(next) = next {
                 tape.pause();
-                tape.go_to_moment(&next, now)?;
+                tape.go(Goal::from(&next), now)?;
                 (self.focus, self.place.follow) = (None, true);
                 self.notify(super::instruct::name_of(&next), Mood::Calm);
                 return Ok(());
@@ -270,15 +270,17 @@ impl App {
         let since = if tape.plays() { JUST_PASSED } else { 0 };
         let mut before = tape.moments().iter().rev();
         let moment: Option<Moment> = if forth {
-            tape.moments().iter().find(|m| m.anchor > offset).cloned()
+            tape.moments().iter().find(|m| (m.anchor, m.time_ns) > (offset, at)).cloned()
         } else {
-            before.find(|m| m.anchor < offset && m.time_ns + since <= at).cloned()
+            before
+                .find(|m| (m.anchor, m.time_ns) < (offset, at) && m.time_ns.saturating_add(since) <= at)
+                .cloned()
         };
         let Some(moment) = moment else {
             self.notify(if forth { "no marker behind this" } else { "no marker before this" }, Mood::Calm);
             return Ok(());
         };
-        tape.go_to_moment(&moment, now)?;
+        tape.go(Goal::from(&moment), now)?;
         (self.focus, self.place.follow) = (None, true);
         self.notify(super::instruct::name_of(&moment), Mood::Calm);
         Ok(())

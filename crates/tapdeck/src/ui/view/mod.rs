@@ -296,7 +296,7 @@ impl App {
         let found =
             named.or_else(|| tape.moments().iter().find(|m| id.is_some() && m.snapshot_id() == id)).cloned();
         match found {
-            Some(moment) => tape.go_to_moment(&moment, now).map(|()| true),
+            Some(moment) => tape.go(Goal::from(&moment), now).map(|()| true),
             None => Ok(false),
         }
     }

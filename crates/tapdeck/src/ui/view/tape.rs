@@ -21,24 +21,6 @@ const SCROLLBACK_BYTES: usize = 64 << 20;
 const TICK_NS: u64 = 250_000_000;
 const SPEEDS: [f64; 11] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0];
 
-/// Where the tape is going.
-#[derive(Debug, Clone)]
-enum Way {
-    /// To a place.
-    To(Goal),
-    /// To a moment.
-    Moment(Moment),
-}
-
-impl Way {
-    fn goal(&self) -> Goal {
-        match self {
-            Way::To(goal) => *goal,
-            Way::Moment(moment) => Goal::Byte(moment.anchor),
-        }
-    }
-}
-
 /// A recording with a place in it.
 pub struct Tape {
     player: Player,
@@ -47,7 +29,8 @@ pub struct Tape {
     /// When the next event is due, and since when the present place is shown.
     due_ns: u64,
     since_ns: u64,
-    way: Option<Way>,
+    /// Where it is going.
+    way: Option<Goal>,
     moments: Vec<Moment>,
     all_moments: bool,
     instructions: Vec<Instruction>,
@@ -199,13 +182,10 @@ impl Tape {
     /// When the recording cannot be read on.
     pub fn tick(&mut self, now: u64) -> Result<bool, PlayError> {
         let mut changed = self.learn();
-        if let Some(way) = self.way.clone() {
+        if let Some(goal) = self.way {
             changed = true;
-            if self.player.approach(way.goal(), STEP)? {
+            if self.player.approach(goal, STEP)? {
                 self.way = None;
-                if let Way::Moment(moment) = &way {
-                    self.player.settle_at(moment)?;
-                }
                 self.reschedule(now)?;
             }
             return Ok(changed);
@@ -285,20 +265,8 @@ impl Tape {
     /// # Errors
     /// When the recording cannot be read.
     pub fn go(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
-        self.set_out(Way::To(goal), now)
-    }
-
-    /// Goes to a moment.
-    ///
-    /// # Errors
-    /// When the recording cannot be read.
-    pub fn go_to_moment(&mut self, moment: &Moment, now: u64) -> Result<(), PlayError> {
-        self.set_out(Way::Moment(moment.clone()), now)
-    }
-
-    fn set_out(&mut self, way: Way, now: u64) -> Result<(), PlayError> {
-        self.player.begin_seek(way.goal())?;
-        self.way = Some(way);
+        self.player.begin_seek(goal)?;
+        self.way = Some(goal);
         // Short ways are over at once.
         self.tick(now)?;
         Ok(())
