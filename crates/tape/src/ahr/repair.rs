@@ -12,7 +12,7 @@ use super::header::{HEADER_LEN, Header};
 use super::mark::Mark;
 use super::record::{Body, Record};
 use super::summary::Summary;
-use super::times::leaps;
+use super::times::{LEAP, NEVER, falls, leaps};
 use crate::Result;
 
 /// Copies a recording piece by piece.
@@ -67,7 +67,7 @@ impl<R: Read> Repair<R> {
                 return Ok(None);
             }
             if let Some(block) = held {
-                self.block(&block);
+                self.block(&block, damage.as_ref().and_then(|damage| damage.before_ts));
             }
             if let Some(damage) = damage {
                 self.damage(damage);
@@ -86,10 +86,10 @@ impl<R: Read> Repair<R> {
         self.copied
     }
 
-    fn block(&mut self, block: &Block) {
+    fn block(&mut self, block: &Block, behind_damage: Option<u64>) {
         self.before.add_block(block);
         let mut records: Vec<Record> = block.records().flatten().collect();
-        let changed = self.mend(block, &mut records);
+        let changed = self.mend(block, behind_damage, &mut records);
         self.last_ts = records.last().map(|r| r.ts_ns).or(self.last_ts);
         let len = block.bytes.len();
         let header = &block.header;
@@ -122,19 +122,43 @@ impl<R: Read> Repair<R> {
 
     /// Puts times and offsets right that those around them prove wrong, and a mark where output is missing that no
     /// mark speaks of. Says whether anything was done.
-    fn mend(&mut self, block: &Block, records: &mut Vec<Record>) -> bool {
+    fn mend(&mut self, block: &Block, behind_damage: Option<u64>, records: &mut Vec<Record>) -> bool {
         let next = self.held.as_ref().map(|next| next.header);
-        let next_ts = self.held.as_ref().and_then(|next| next.records().flatten().next()).map(|r| r.ts_ns);
+        let next_ts = self
+            .held
+            .as_ref()
+            .and_then(|next| next.records().flatten().next())
+            .map(|r| r.ts_ns)
+            .or(behind_damage);
         let mut changed = false;
-        let mut last = self.last_ts.unwrap_or(block.header.start_ts_ns);
+        let start = block.header.start_ts_ns;
+        let mut last = self.last_ts.unwrap_or(start);
         for i in 0..records.len() {
             let behind = records.get(i + 1).map(|r| r.ts_ns).or(next_ts);
-            if let Some(behind) = behind.filter(|behind| leaps(last, records[i].ts_ns, *behind)) {
-                records[i].ts_ns = behind;
-                changed = true;
-            }
-            last = records[i].ts_ns;
+            let ts = records[i].ts_ns;
+            // One damaged byte of a compressed block can show in many times: the next block bears none of that.
+            let sure = next_ts.or(behind);
+            let mended = match (behind, sure) {
+                (Some(behind), _) if leaps(last, ts, behind) => behind,
+                (_, Some(sure)) if sure >= last && ts.saturating_sub(sure) > NEVER => sure,
+                // Nothing comes before the first block, but its time stands in its header too.
+                (_, Some(sure)) if self.last_ts.is_none() && falls(start, ts, sure) => last,
+                // Behind the last block there is none; a header of its own still vouches for a recording continued
+                // years later.
+                _ if next_ts.is_none()
+                    && (i > 0 || self.last_ts.is_some())
+                    && ts.saturating_sub(last.max(start)) > NEVER =>
+                {
+                    last
+                }
+                _ => ts,
+            };
+            changed |= mended != ts;
+            records[i].ts_ns = mended;
+            last = mended;
         }
+        // The header has the time of the first record, and whoever seeks goes by it.
+        changed |= records.first().is_some_and(|first| first.ts_ns.abs_diff(start) > LEAP);
         let mut behind = next.map(|n| n.start_byte_off);
         let mut hints = vec![None; records.len()];
         for (hint, record) in hints.iter_mut().zip(records.iter()).rev() {
@@ -187,8 +211,9 @@ impl<R: Read> Repair<R> {
     }
 
     fn damage(&mut self, damage: Damage) {
-        if damage.kind.is_loss() {
-            for mark in self.declare(damage.lost_bytes.unwrap_or(0), self.last_ts.unwrap_or(0)) {
+        // What is lost before the first block has no time yet: that block is given the mark.
+        if let Some(ts) = self.last_ts.filter(|_| damage.kind.is_loss()) {
+            for mark in self.declare(damage.lost_bytes.unwrap_or(0), ts) {
                 self.push(mark);
             }
             self.out.extend_from_slice(self.builder.finish(Quality::default(), false));

@@ -362,6 +362,46 @@ fn a_repair_loses_nothing_and_explains_the_rest() {
     assert!(Summary::of(&torn[..]).unwrap().is_whole());
 }
 
+/// A copy whose first block was lost began in 1970, lasted half a century, and could not be played.
+#[test]
+fn a_repaired_copy_lasts_no_longer_than_the_recording() {
+    const START: u64 = 1_780_000_000_000_000_000;
+    const S: u64 = 1_000_000_000;
+    for quality in [Quality::Stored, Quality::Brotli(4)] {
+        let data = |n: u64| Record::data(START + n * S, n * 4, &b"text"[..]);
+        let records = vec![
+            vec![Record::resize(START, 80, 24), data(0)],
+            vec![data(1), data(2), Record::snapshot(START + 2 * S, 1, 12, "here")],
+            vec![data(3), Record::mark(START + 4 * S, Mark::Exit(0))],
+        ];
+        let blocks = blocks_of(records, quality);
+        let file = file_of(&blocks);
+        let last_block = file.len() - blocks[2].0.len();
+        let check = |damaged: &[u8], at: usize, what: String| {
+            let copy = repaired(damaged);
+            let summary = Summary::of(&copy[..]).unwrap();
+            let first = summary.first_ts.unwrap_or(START);
+            // A last time that is wrong by less than a year cannot be told from a long rest.
+            let longest = if at >= last_block { super::times::NEVER } else { 60 * S } + 4 * S;
+            assert!(summary.duration_ns() <= longest, "{what}: {} s", summary.duration_ns() / S);
+            assert!(first >= START - 60 * S, "{what}: begins at {first}");
+        };
+        for (at, how) in (0..file.len()).flat_map(|at| (0..9).map(move |how| (at, how))) {
+            let mut damaged = file.clone();
+            damaged[at] = if how == 8 { 0 } else { damaged[at] ^ 1 << how };
+            check(&damaged, at, format!("{quality:?}, byte {at}, way {how}"));
+        }
+        let mut from = 0;
+        for (n, (bytes, _)) in blocks.iter().enumerate() {
+            let mut damaged = file.clone();
+            damaged[from..from + bytes.len()].fill(0);
+            from += bytes.len();
+            check(&damaged, 0, format!("{quality:?}, block {n}"));
+            assert!(Summary::of(&repaired(&damaged)[..]).unwrap().is_whole(), "{quality:?}, block {n}");
+        }
+    }
+}
+
 fn is_repair_mark(record: &Record) -> bool {
     matches!(record.body, Body::Mark { code, val } if matches!(Mark::from_raw(code, val), Mark::Repaired(_)))
 }

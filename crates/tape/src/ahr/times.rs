@@ -5,6 +5,14 @@
 /// What is less late than this may be a clock that was set.
 pub(super) const LEAP: u64 = 60_000_000_000;
 
+/// What is later than this behind all others is no pause: a last time has none behind it to prove it wrong.
+pub(super) const NEVER: u64 = 366 * 86_400 * 1_000_000_000;
+
+/// Whether a time of the first block is far before what its header says, which one behind bears out.
+pub(super) fn falls(header: u64, ts: u64, behind: u64) -> bool {
+    header.saturating_sub(ts) > LEAP && behind >= header && behind - header < header - ts
+}
+
 /// Whether the time of a record leaps ahead of those before and behind it.
 pub(crate) fn leaps(before: u64, ts: u64, behind: u64) -> bool {
     behind >= before
