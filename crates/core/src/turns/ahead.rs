@@ -106,6 +106,7 @@ fn next_run(term: &Term, run: &mut Run, lap: Lap, bytes: Vec<u8>) -> Run {
         cut: run.cut,
         edited: typed.is_none(),
         typed: typed.unwrap_or_default(),
+        shown: false,
         more: std::mem::take(&mut run.more),
         interrupted: false,
         pressed: false,

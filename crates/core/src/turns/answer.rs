@@ -82,13 +82,19 @@ impl Detector {
             number,
             start: Place { byte: from, at: run.submitted.at },
             end,
-            input: input_text(term, run),
+            input: input_text(term, run, self.told(run)),
             raw,
             text: written.text(),
             interrupted: run.interrupted,
             truncated: run.cut || written.evicted,
             evidence,
         })));
+    }
+
+    /// What was typed, if it is anybody's business: what a program did not show may be a password.
+    pub(super) fn told<'a>(&self, run: &'a Run) -> &'a str {
+        let told = self.rules.by_state || run.shown || page::is_echoed(&run.bytes, &run.typed);
+        if told { &run.typed } else { "" }
     }
 
     /// The answer as it was written.
@@ -271,8 +277,8 @@ fn behind_lines(run: &Run, from: u64, lines: usize) -> u64 {
     base + at as u64
 }
 
-/// What was asked, as the program showed it, or as it was typed where that is gone.
-fn input_text(term: &Term, run: &Run) -> String {
+/// What was asked, as the program showed it, or as it was typed (and may be told) where that is gone.
+fn input_text(term: &Term, run: &Run, typed: &str) -> String {
     let mut more = String::new();
     for (line, _) in run.more.iter().filter(|(_, shown)| *shown) {
         more.push('\n');
@@ -280,7 +286,7 @@ fn input_text(term: &Term, run: &Run) -> String {
     }
     let whole = |first: &str| format!("{first}{more}").trim_end().to_owned();
     if run.at.text.is_empty() {
-        return whole(&run.typed);
+        return whole(typed);
     }
     let cols = term.size().cols;
     let shown = || {
@@ -304,7 +310,7 @@ fn input_text(term: &Term, run: &Run) -> String {
     match shown.filter(|s| !s.is_empty() && !run.typed.contains('\n')) {
         // What was typed is known, but for keys before it that another program took.
         Some(first) if run.edited || run.typed.ends_with(&first) => whole(&first),
-        _ => whole(&run.typed),
+        _ => whole(typed),
     }
 }
 

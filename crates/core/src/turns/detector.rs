@@ -79,6 +79,8 @@ pub(super) struct Run {
     pub(super) bytes: Vec<u8>,
     pub(super) cut: bool,
     pub(super) typed: String,
+    /// It stood on the screen as it was submitted.
+    pub(super) shown: bool,
     /// There may be more or less of it than was typed.
     pub(super) edited: bool,
     /// Lines that were typed since, and whether the program asked for them as more of the same. Others may be anything,
@@ -428,7 +430,8 @@ impl Detector {
                         self.looked_at = Some(self.offset);
                         self.judge(term, at, true);
                     }
-                    self.submit(line, edited, at);
+                    let shown = page::is_shown(term, &line);
+                    self.submit(line, shown, edited, at);
                     // Whoever waits for the answer must not take the prompt that was for it.
                     if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
                         let judgement = self.by_phase(term, at);
@@ -439,7 +442,7 @@ impl Detector {
         }
     }
 
-    fn submit(&mut self, line: String, edited: bool, at: Stamp) {
+    fn submit(&mut self, line: String, shown: bool, edited: bool, at: Stamp) {
         match &mut self.phase {
             Phase::Start => {}
             Phase::Ready(prompt) => {
@@ -451,6 +454,7 @@ impl Detector {
                     bytes: Vec::new(),
                     cut: false,
                     typed: line,
+                    shown,
                     edited,
                     more: Vec::new(),
                     interrupted: false,

@@ -81,6 +81,45 @@ pub(super) fn before_cursor(term: &Term) -> (String, u64) {
     (text, first)
 }
 
+/// How much of a line's end is looked for.
+const TAIL: usize = 24;
+
+fn tail(line: &str) -> String {
+    let last = squeezed(line.trim_end().rsplit('\n').next().unwrap_or_default());
+    let skip = last.chars().count().saturating_sub(TAIL);
+    last.chars().skip(skip).collect()
+}
+
+/// Whether the end of this line stands where the cursor is.
+pub(super) fn is_shown(term: &Term, line: &str) -> bool {
+    let behind = row(term, absolute(term, term.cursor().row))
+        .map(|l| columns(l, term.cursor().col, term.size().cols))
+        .unwrap_or_default();
+    squeezed(&(before_cursor(term).0 + &behind)).contains(&tail(line))
+}
+
+/// How much of an output is looked over for the echo of what was typed.
+const ECHOED: usize = 64 << 10;
+
+/// Whether a program wrote the end of this line: an echo, however it was drawn.
+pub(super) fn is_echoed(output: &[u8], line: &str) -> bool {
+    let text = String::from_utf8_lossy(&output[..output.len().min(ECHOED)]);
+    let mut plain = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\x1b' => match chars.next() {
+                Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
+                Some(']') => drop(chars.find(|c| matches!(c, '\x07' | '\\'))),
+                _ => {}
+            },
+            c if c.is_control() => {}
+            c => plain.push(c),
+        }
+    }
+    squeezed(&plain).contains(&tail(line))
+}
+
 /// The looks of the rows above this one, the nearest first.
 pub(super) fn above(term: &Term, absolute: u64, n: u64) -> Vec<Look> {
     (1..=n).map_while(|i| row(term, absolute.checked_sub(i)?)).map(Look::of).collect()

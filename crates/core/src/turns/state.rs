@@ -91,7 +91,11 @@ impl Detector {
                 (AgentState::Idle, at.evidence, format!("{}: {name}", self.rules.name), vec![here])
             }
             Phase::Running(run) => {
-                let rule = format!("{:?} was submitted and no prompt has come since", brief(&run.typed));
+                let told = match (brief(self.told(run)), run.typed.is_empty()) {
+                    (told, false) if told.is_empty() => "a line".to_owned(),
+                    (told, _) => format!("{told:?}"),
+                };
+                let rule = format!("{told} was submitted and no prompt has come since");
                 (AgentState::Working, Evidence::Input, rule, Vec::new())
             }
         };

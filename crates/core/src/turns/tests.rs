@@ -127,6 +127,29 @@ fn an_edited_line_is_told_as_it_was_submitted() {
     }
 }
 
+/// A program that shows nothing of what is typed may be asking for a secret.
+#[test]
+fn what_was_not_shown_is_not_told() {
+    let told = |typed: &[&[u8]], echo: &[u8]| {
+        let mut bench = Bench::new(&prompt(r"^> $"), Limits::default());
+        bench.out(0, b"> ");
+        for (n, piece) in typed.iter().enumerate() {
+            bench.type_in(1000 + 10 * n as u64, piece);
+            if !piece.ends_with(b"\r") && !echo.is_empty() {
+                bench.out(1005 + 10 * n as u64, piece);
+            }
+        }
+        bench.out(1100, &[echo, b"\r\nwell\r\n> "].concat());
+        let turns = bench.turns(3000);
+        assert_eq!(turns.len(), 1);
+        turns[0].input.clone()
+    };
+    assert_eq!(told(&[b"hunter2 is it\r"], b""), "");
+    assert_eq!(told(&[b"hunter2", b"\r"], b""), "");
+    assert_eq!(told(&[b"hunter2 is it\r"], b"h\x08\x1b[32mhunter2\x1b[m is it"), "hunter2 is it");
+    assert_eq!(told(&[b"clear", b"\r"], b"\r\n\x1b[H\x1b[2J"), "clear");
+}
+
 /// A shell that drew something below its line goes down to it without a line end.
 #[test]
 fn a_line_that_was_searched_for_has_an_answer() {
