@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
+use tapdeck_core::scrub::Rules;
 use tapdeck_host::registry::{self, Listing, Registered};
 use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recorder, RecordingFile, Session};
 use tapdeck_serve::door::{Address, AddressError, Door};
 use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
 
 use crate::ending::{Ending, code, say};
+use crate::scrubbing::{ScrubArgs, Whose, packs};
 
 /// How a session can be reached.
 #[derive(Args)]
@@ -287,6 +289,10 @@ impl LateRecordings {
             }
             let path = text("path").filter(|p| p.starts_with('/')).ok_or("a recording needs a whole path")?;
             let flag = |key: &str| request.get(key).and_then(Value::as_bool).unwrap_or(false);
+            let scrub = match request.get("scrub") {
+                None | Some(Value::Null) => None,
+                Some(list) => Some(scrub_rules(list, &cwd)?),
+            };
             let if_exists = if flag("overwrite") { IfExists::Overwrite } else { IfExists::Refuse };
             let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| e.to_string())?;
             let quality = request.get("quality").and_then(Value::as_u64).unwrap_or(4).min(11);
@@ -299,7 +305,7 @@ impl LateRecordings {
                 ipc: None,
                 seal: None,
                 index: tapdeck_host::LiveIndex::Off,
-                scrub: None,
+                scrub,
             };
             let (recorder, from) =
                 Recorder::start_late(file, log.clone(), clock, options).map_err(|e| e.to_string())?;
@@ -307,6 +313,14 @@ impl LateRecordings {
             Ok(from)
         })
     }
+}
+
+/// The rules of the packs that a late recording is to be masked by.
+fn scrub_rules(list: &Value, cwd: &str) -> Result<Arc<Rules>, String> {
+    let named = list.as_array().and_then(|l| l.iter().map(|p| p.as_str().map(str::to_owned)).collect());
+    let named: Vec<String> = named.ok_or("scrub takes a list of packs")?;
+    let rules = ScrubArgs::default().rules(&packs(&named), &Whose::ours(Some(cwd.to_owned())));
+    rules.map_err(|(why, _)| why)
 }
 
 impl Drop for LateRecordings {

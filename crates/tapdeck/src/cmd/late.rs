@@ -11,6 +11,7 @@ use super::rec::RecArgs;
 use super::sessions::{Failed, ask, connect, find};
 use super::verify::meta;
 use crate::ending::{Ending, code, say};
+use crate::scrubbing::packs;
 
 /// How long the host may take to finish the file after the program's end.
 const FINISH: Duration = Duration::from_secs(30);
@@ -47,6 +48,7 @@ fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
         "quality": args.brotli_q,
         "overwrite": args.overwrite,
         "title": args.title,
+        "scrub": args.scrub.as_ref().map(|list| packs(std::slice::from_ref(list))),
     });
     let started = ask(&mut bus, "REC", &request.to_string())?;
     let from = started.get("from").and_then(Value::as_u64).unwrap_or(0);

@@ -25,6 +25,33 @@ use crate::human;
 use crate::input::InputArgs;
 use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
 
+/// What is settled, or has to be, where the session was started.
+const NOT_LATE: [&str; 23] = [
+    "append",
+    "seal",
+    "detach",
+    "name",
+    "command",
+    "secret_env",
+    "out_branch_points",
+    "ipc",
+    "export_session",
+    "format",
+    "index",
+    "cwd",
+    "no_pty",
+    "headless",
+    "window_size",
+    "timeout",
+    "env",
+    "bus",
+    "allow_remote",
+    "token_file",
+    "agent",
+    "prompt",
+    "on",
+];
+
 /// Record a session, byte for byte.
 #[derive(Args)]
 #[command(
@@ -34,7 +61,7 @@ Ends as the program ends. The recording is safe to read at any moment, also afte
 on the screen for more than a quarter of a second is on disk.
 
 A name that ends in .cast, .ttyrec, .typescript or .raw (.zst behind it compresses) records in that
-format; any other is an .ahr, which alone carries everything.
+format; a name that says nothing is an .ahr's, which alone carries everything.
 
 Examples:
   tapdeck rec                            your shell, to the default folder
@@ -82,7 +109,7 @@ pub(crate) struct RecArgs {
     index: LiveIndex,
     /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    scrub: Option<String>,
+    pub(crate) scrub: Option<String>,
     /// With --scrub, mask the value of this environment variable wherever it is seen
     #[arg(long, value_name = "NAME", requires = "scrub")]
     secret_env: Vec<String>,
@@ -107,7 +134,7 @@ pub(crate) struct RecArgs {
     #[arg(long, conflicts_with_all = ["detach", "headless", "no_pty", "attach"])]
     view: bool,
     /// Record a live session that runs already, with the minutes that it still remembers
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["append", "seal", "detach", "name", "command"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = NOT_LATE)]
     attach: Option<String>,
     /// The program and its arguments, after `--`; your shell when left out
     #[arg(value_name = "CMD", last = true)]

@@ -403,6 +403,19 @@ fn a_recording_begun_late_has_the_past_in_it() {
     assert!(home.run(["verify", "more.ahr"]).status.success());
     session.ok(&["type", "two", "--enter"]);
     session.wait_text("^two$");
+    // What is masked in others is masked in a late one, and what it cannot have is refused.
+    let secret = "ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    let said = format!("echo {secret}; read x");
+    let session = Detached::start(&home, &["--name", "quiet"], &["sh", "-c", &said]);
+    session.wait_text("^ghp_");
+    let mut recorder =
+        home.tapdeck(["rec", "--attach", "quiet", "--scrub", "quiet.ahr"]).spawn().expect("it starts");
+    eventually("the recording to begin", || home.path("quiet.meta.json").exists());
+    session.ok(&["type", "go", "--enter"]);
+    assert!(recorder.wait().expect("it ends").success());
+    let masked = String::from_utf8(recorded_output(&home.path("quiet.ahr"))).expect("text");
+    assert!(masked.starts_with("ghp_***") && !masked.contains(&secret[10..]), "{masked}");
+    assert_eq!(home.run(["rec", "--attach", "more", "--timeout", "1s"]).status.code(), Some(2));
 }
 
 #[test]
