@@ -177,18 +177,23 @@ fn id_of(n: u64) -> String {
     if n <= 1 { pid.to_string() } else { format!("{pid}-{n}") }
 }
 
+/// The id of the `n`th session of this server, from 1.
+#[cfg(feature = "net")]
+pub(crate) fn id_at_server(n: u64) -> String {
+    format!("{}-{n}", std::process::id())
+}
+
 impl Doors {
-    /// The doors of the `n`th session of a server.
+    /// The doors of a session of a server, which has this id.
     #[cfg(feature = "net")]
     pub(crate) fn of_server(
-        n: u64,
+        id: String,
         name: Option<&str>,
         launch: &Launch,
         recording: Option<&Path>,
         linger: Option<Duration>,
     ) -> std::io::Result<Self> {
         let folder = registry::folder()?;
-        let id = id_of(n + 1);
         let socket = registry::socket_path(&folder, &id);
         let token = registry::new_token()?;
         let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();

@@ -283,3 +283,24 @@ fn a_detached_session_outlives_its_client_and_ends_with_its_server() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn a_recording_bears_the_id_of_its_session_and_a_program_that_never_ran_leaves_none() {
+    let home = Home::new();
+    let runs = home.path("runs");
+    let server = Server::start(&home, &["--record", &runs.to_string_lossy()]);
+    let mode = std::fs::metadata(&runs).expect("the folder").permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o700);
+    let address = &server.addresses[0];
+    let out = server.run(address, &["--", "no-such-program"]);
+    assert_eq!(out.status.code(), Some(127));
+    assert_eq!(std::fs::read_dir(&runs).expect("the folder").count(), 0, "nothing is left of it");
+    for _ in 0..2 {
+        let out = server.run(address, &["-d", "-t", "--", "sleep", "300"]);
+        let id = text(&out.stdout).trim().to_owned();
+        let listed = server.listed().into_iter().find(|s| s["id"] == *id).expect("listed");
+        let recording = listed["recording"].as_str().expect("it is recorded");
+        assert!(recording.ends_with(&format!("-sleep-{id}.ahr")), "{id}: {recording}");
+        assert!(std::path::Path::new(recording).exists());
+    }
+}

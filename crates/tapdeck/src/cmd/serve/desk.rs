@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use tapdeck_host::{
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::Wanted;
 
-use super::super::doors::Doors;
+use super::super::doors::{Doors, id_at_server};
 use super::super::sessions::{Failed, find};
 use crate::agents;
 use crate::ending::{code, say};
@@ -45,7 +46,8 @@ impl SessionDesk {
         let record = record.map(std::path::absolute).transpose();
         let record = record.map_err(|e| Failed(format!("cannot record there: {e}"), code::IO))?;
         if let Some(folder) = &record {
-            let made = std::fs::create_dir_all(folder);
+            // What is said in sessions is nobody else's business; a folder that is there already is its owner's.
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|e| Failed(format!("cannot record in {}: {e}", folder.display()), code::IO))?;
         }
         let rules = agents::RuleBook::load();
@@ -83,14 +85,14 @@ impl SessionDesk {
         Ok(launch)
     }
 
-    fn recording(&self, n: u64, wanted: &Wanted, launch: &Launch) -> Result<Option<Recording>, Refusal> {
+    fn recording(&self, id: &str, wanted: &Wanted, launch: &Launch) -> Result<Option<Recording>, Refusal> {
         let Some(folder) = &self.record else { return Ok(None) };
         let program = launch.command.argv.first().map(PathBuf::from).unwrap_or_default();
         let program = program.file_name().unwrap_or_default().to_string_lossy();
         let program: String =
             program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
         let when = calendar(Clock::start().wall_start_ns());
-        let path = folder.join(format!("{when}-{program}-{}-{n}.ahr", std::process::id()));
+        let path = folder.join(format!("{when}-{program}-{id}.ahr"));
         let file = RecordingFile::open(&path, IfExists::Refuse).map_err(cannot_record)?;
         let options = RecordOptions {
             quality: 4,
@@ -109,14 +111,15 @@ impl SessionDesk {
     fn try_run(&self, wanted: &Wanted, outer: Outer, client: &mut Client) -> Result<(), Refusal> {
         let launch = self.launch(wanted)?;
         let n = self.next.fetch_add(1, Ordering::Relaxed);
-        let recording = self.recording(n, wanted, &launch)?;
+        let id = id_at_server(n);
+        let recording = self.recording(&id, wanted, &launch)?;
         let path = recording.as_ref().map(|r| r.file.path().to_owned());
         let linger = wanted.detached.then_some(LINGER);
         let turns = self.rules.as_ref().and_then(|book| {
             let chosen = book.choose(&launch.shown_command());
             chosen.inspect_err(|why| say(format_args!("turns and states will not be found: {why}"))).ok()
         });
-        let doors = Doors::of_server(n, wanted.name.as_deref(), &launch, path.as_deref(), linger)
+        let doors = Doors::of_server(id, wanted.name.as_deref(), &launch, path.as_deref(), linger)
             .map_err(|e| Refusal::new("allocate_failed", format!("cannot open the session to others: {e}")))?
             .with_turns(turns.filter(|_| !launch.no_pty));
         if wanted.detached {
@@ -171,6 +174,7 @@ fn place(wanted: &Wanted) -> Result<Place, Refusal> {
 fn forget(path: Option<&Path>) {
     if let Some(path) = path {
         tapdeck_host::forget_sidecars(path);
+        let _ = std::fs::remove_file(tapdeck_host::sidecar(path, "meta.json"));
         let _ = std::fs::remove_file(path);
     }
 }
