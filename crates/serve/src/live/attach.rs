@@ -10,7 +10,7 @@ use tapdeck_host::signals;
 
 use super::client::{Client, Kind, MAX_AGREED, Missed, WireState};
 use super::hub::Hub;
-use crate::wire::{self, Chunk, ChunkKind, size_of};
+use crate::wire::{self, Chunk, ChunkKind, Joining, size_of};
 
 /// A dump is sent in pieces of this size: a client has something to do with the first while the next ones come.
 const PIECE: usize = 64 * 1024;
@@ -45,30 +45,29 @@ impl Hub {
     }
 
     fn open(&mut self, client: &mut Client, request: &Value, now: u64) {
-        let text = |key: &str| request.get(key).and_then(Value::as_str);
-        let flag = |key: &str| request.get(key).and_then(Value::as_bool).unwrap_or(false);
-        let role = match client.grants.role(Role::Human, text("token")) {
+        let joining = match Joining::from_json(request) {
+            Ok(joining) => joining,
+            Err(e) => return refuse(client, "malformed_negotiation", &e.to_string()),
+        };
+        let role = match client.grants.role(Role::Human, joining.token) {
             Ok(role) => role,
             Err(why) => return refuse(client, "forbidden", why),
         };
-        match (text("carriage").unwrap_or("raw"), text("backend")) {
-            ("raw", Some("attach")) => {}
-            ("raw", other) => {
-                let message = format!("this is one session: the backend is attach, not {other:?}");
-                return refuse(client, "unknown_backend", &message);
-            }
-            (other, _) => return refuse(client, "malformed_negotiation", &format!("no carriage {other:?}")),
+        if joining.backend != Some("attach") {
+            let other = joining.backend;
+            let message = format!("this is one session: the backend is attach, not {other:?}");
+            return refuse(client, "unknown_backend", &message);
         }
         client.known = true;
-        let read_only = flag("read_only") || role == Role::Observer;
+        let read_only = joining.read_only || role == Role::Observer;
         client.role = if read_only { Role::Observer } else { role };
-        self.join(client, text("name").unwrap_or("attach"));
+        self.join(client, joining.name.unwrap_or("attach"));
         let mut drives = false;
-        if let (false, Some(party)) = (read_only || flag("watch"), client.party) {
-            let claimed = if flag("takeover") { self.handle.take(party) } else { self.handle.claim(party) };
+        if let (false, Some(party)) = (read_only || joining.watch, client.party) {
+            let claimed = if joining.takeover { self.handle.take(party) } else { self.handle.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
             // Whoever drives has the session in the size of their terminal.
-            if drives && let Some(size) = request.get("tty").and_then(size_of) {
+            if drives && let Some(size) = joining.size {
                 let _ = self.handle.resize_now(size);
             }
         }
@@ -80,7 +79,7 @@ impl Hub {
             (w.opened, w.read_only, w.from) = (true, read_only, look.next());
         }
         let size = look.term().size();
-        let (dump, ends) = match (flag("screen_only"), flag("rows")) {
+        let (dump, ends) = match (joining.screen_only, joining.rows) {
             (true, _) => (look.term().dump_screen(), Vec::new()),
             (false, true) => look.term().dump_with_rows(),
             (false, false) => (look.term().dump(), Vec::new()),
@@ -221,7 +220,7 @@ impl Hub {
                     let _ = self.handle.resize_now(size);
                 }
                 Some(_) => {}
-                None => error(client, "a size has cols and rows"),
+                None => error(client, wire::NO_SIZE),
             },
             ("signal", Some(party)) => {
                 let name = control.get("name").and_then(Value::as_str).unwrap_or("");

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tapdeck_core::{Exit, Fence, Refused, Role, Seq, StickError, WinSize};
 use tapdeck_host::signals;
 
+use super::asked::{asked, well_formed};
 use super::auth::{parse_role, role_name};
 use super::capture::Capture;
 use super::client::{BusState, Client, Frames, Kind, MAX_AGREED, MAX_FRAME, Sub};
@@ -124,6 +125,9 @@ impl Hub {
                 _ => return drop_with(client, "HELLO takes a JSON object"),
             },
         };
+        if let Err(why) = well_formed(&request) {
+            return drop_with(client, &why);
+        }
         let asked = match request.get("role") {
             None | Some(Value::Null) => Role::Observer,
             Some(role) => role.as_str().and_then(parse_role).unwrap_or(Role::Observer),
@@ -497,7 +501,7 @@ impl Hub {
                 Ok(()) => client.say("OK", &json!({"cols": cols, "rows": rows})),
                 Err(e) => client.say("DENIED", &json!({"error": e.to_string()})),
             },
-            _ => client.say("DENIED", &json!({"error": "a size has cols and rows, from 1 to 10000"})),
+            _ => client.say("DENIED", &json!({"error": crate::wire::NO_SIZE})),
         }
     }
 
@@ -544,18 +548,6 @@ impl Hub {
             Err(why) => client.say("DENIED", &json!({"error": why})),
         }
     }
-}
-
-/// What stands behind a verb: nothing, or JSON. Anything else is refused, so that nobody gets what they did not ask for.
-pub(super) fn asked(client: &mut Client, payload: &str) -> Option<Value> {
-    if payload.trim().is_empty() {
-        return Some(Value::Null);
-    }
-    let parsed = serde_json::from_str(payload);
-    if let Err(e) = &parsed {
-        client.say("DENIED", &json!({"error": format!("malformed JSON: {e}")}));
-    }
-    parsed.ok()
 }
 
 fn too_long(client: &mut Client) {

@@ -15,6 +15,7 @@ use tapdeck_host::{Bell, Session};
 
 use crate::door::Door;
 
+mod asked;
 mod attach;
 mod auth;
 mod bus;

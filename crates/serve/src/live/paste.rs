@@ -105,7 +105,7 @@ impl Hub {
         if matches!(&client.kind, Kind::Bus(bus) if bus.paste.is_some()) {
             return deny(client, "a paste of yours is still on its way");
         }
-        let Some(request) = super::bus::asked(client, payload) else { return };
+        let Some(request) = super::asked::asked(client, payload) else { return };
         let Some(text) = request.get("text").and_then(Value::as_str).filter(|t| t.len() <= MAX) else {
             return deny(client, "PASTE takes {\"text\": …} of at most 8 MiB");
         };

@@ -209,7 +209,7 @@ impl Hub {
 
     /// `TURNS {limit}`: what is kept, the oldest first.
     pub(super) fn list_turns(&mut self, client: &mut Client, payload: &str) {
-        let Some(request) = super::bus::asked(client, payload) else { return };
+        let Some(request) = super::asked::asked(client, payload) else { return };
         let limit = request.get("limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
         let skip = self.turns.kept.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
         let full = request.get("whole").and_then(Value::as_bool).unwrap_or(false);
@@ -221,7 +221,7 @@ impl Hub {
 
     /// `TURN {number}`: one of them, with everything; without a number the last.
     pub(super) fn show_turn(&mut self, client: &mut Client, payload: &str) {
-        let Some(request) = super::bus::asked(client, payload) else { return };
+        let Some(request) = super::asked::asked(client, payload) else { return };
         let raw = request.get("raw").and_then(Value::as_bool).unwrap_or(false);
         let number = match request.get("number") {
             None | Some(Value::Null) => None,

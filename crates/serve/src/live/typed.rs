@@ -19,6 +19,11 @@ impl Hub {
             Ok(value) => value,
             Err(e) => return bad(client, &format!("KEY takes a JSON string: {e}")),
         };
+        if value.is_object()
+            && let Err(why) = super::asked::well_formed(&value)
+        {
+            return bad(client, &why);
+        }
         let modes = {
             let glass = self.glass.clone();
             glass.look(&self.handle).term().modes()
@@ -39,7 +44,7 @@ impl Hub {
 
     /// `ROWS {from, to}`
     pub(super) fn rows(&mut self, client: &mut Client, payload: &str) {
-        let Some(request) = super::bus::asked(client, payload) else { return };
+        let Some(request) = super::asked::asked(client, payload) else { return };
         let glass = self.glass.clone();
         match paint::rows(glass.look(&self.handle).term(), &request) {
             Ok(rows) => client.send(format!("ROWS {rows}\n")),
@@ -49,7 +54,7 @@ impl Hub {
 
     /// `FIND {text}`
     pub(super) fn find(&mut self, client: &mut Client, payload: &str) {
-        let Some(request) = super::bus::asked(client, payload) else { return };
+        let Some(request) = super::asked::asked(client, payload) else { return };
         let glass = self.glass.clone();
         match paint::find(glass.look(&self.handle).term(), &request) {
             Ok(found) => client.say("FIND", &found),

@@ -9,17 +9,19 @@ use tokio::net::UnixStream;
 
 use super::{Pass, Refusal, Server};
 use crate::tokens::Scope;
-use crate::wire::{self, Wanted};
+use crate::wire::{self, Joining, Wanted};
 
 /// Knocks at the session's door on the client's behalf.
 pub(super) async fn join(server: &Arc<Server>, wanted: &Wanted, pass: &Pass) -> Result<UnixStream, Refusal> {
-    let session = wanted.rest.get("session").and_then(Value::as_str).map(str::to_owned);
+    let mut request = Value::Object(wanted.rest.clone());
+    let joining = Joining::from_json(&request);
+    let joining = joining.map_err(|e| Refusal::new("malformed_negotiation", e.to_string()))?;
+    let session = joining.session.map(str::to_owned);
     let desk = Arc::clone(server);
     let found = tokio::task::spawn_blocking(move || desk.desk.find(session.as_deref())).await;
     let listing = found.map_err(|_| Refusal::new("internal", "the session could not be looked for"))??;
     let gone = |e: std::io::Error| Refusal::new("no_such_session", format!("{}: {e}", listing.id));
     let mut stream = UnixStream::connect(&listing.socket).await.map_err(gone)?;
-    let mut request = Value::Object(wanted.rest.clone());
     // The session's own rule says what somebody without its token may do, and that who only watches does no more.
     if pass.allows(Scope::Attach) {
         request["token"] = json!(listing.human_token);

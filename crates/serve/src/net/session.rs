@@ -386,7 +386,7 @@ pub(super) enum Wish {
 impl Wish {
     pub(super) fn of(control: &Value) -> Result<Self, String> {
         Ok(match control["type"].as_str() {
-            Some("resize") => Self::Resize(size_of(control).ok_or("a size has cols and rows")?),
+            Some("resize") => Self::Resize(size_of(control).ok_or(wire::NO_SIZE)?),
             Some("signal") => {
                 let name = control["name"].as_str().unwrap_or("");
                 Self::Signal(signals::number(name).ok_or_else(|| format!("no signal is called {name:?}"))?)

@@ -7,13 +7,18 @@
 use serde_json::Value;
 
 mod decoder;
+pub mod fields;
+mod joining;
 mod wanted;
 
 pub use decoder::{Decoder, MAX_CONTROL, Piece};
+pub(crate) use joining::Joining;
 pub use wanted::{Tty, Wanted, size_json, size_of};
 
 /// The longest negotiation before anybody has shown who they are.
 pub const MAX_NEGOTIATION: usize = 64 * 1024;
+/// What is said of a size that is none.
+pub(crate) const NO_SIZE: &str = "a size has cols and rows, from 1 to 10000";
 /// The longest chunk.
 pub const MAX_CHUNK: usize = 16 << 20;
 

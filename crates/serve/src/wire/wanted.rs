@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use tapdeck_core::WinSize;
 
-use super::WireError;
+use super::{WireError, fields};
 
 /// A session that somebody wants.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,25 +51,32 @@ impl Default for Tty {
 impl Wanted {
     /// Reads a negotiation.
     pub fn from_json(value: Value) -> Result<Self, WireError> {
-        let Value::Object(rest) = value else { return Err(wrong("a negotiation is an object")) };
-        match text(&rest, "carriage")?.as_deref() {
-            None | Some("raw") => {}
-            Some(other) => return Err(wrong(&format!("there is no carriage {other:?}: it is \"raw\""))),
+        if !value.is_object() {
+            return Err(wrong("a negotiation is an object"));
         }
-        let backend = text(&rest, "backend")?.unwrap_or_else(|| "local".into());
+        let text =
+            |key: &str| fields::text(&value, key).map(|t| t.map(str::to_owned)).map_err(WireError::Json);
+        match text("carriage")?.as_deref() {
+            None | Some("raw") => {}
+            Some(other) => return Err(no_carriage(other)),
+        }
+        let backend = text("backend")?.unwrap_or_else(|| "local".into());
         let mut cmd = Vec::new();
-        match rest.get("cmd") {
+        match value.get("cmd") {
             None | Some(Value::Null) => {}
             Some(Value::Array(args)) => {
                 for arg in args {
-                    let arg = arg.as_str().filter(|a| !a.contains('\0'));
-                    cmd.push(arg.ok_or_else(|| wrong("\"cmd\" is a list of texts"))?.to_owned());
+                    let arg = arg.as_str().ok_or_else(|| wrong("\"cmd\" is a list of texts"))?;
+                    if arg.contains('\0') {
+                        return Err(wrong("\"cmd\" has a NUL in it, which no argument can have"));
+                    }
+                    cmd.push(arg.to_owned());
                 }
             }
             Some(_) => return Err(wrong("\"cmd\" is a list of texts")),
         }
         let mut env = Vec::new();
-        match rest.get("env") {
+        match value.get("env") {
             None | Some(Value::Null) => {}
             Some(Value::Object(all)) => {
                 for (key, value) in all {
@@ -83,22 +90,11 @@ impl Wanted {
             }
             Some(_) => return Err(wrong("\"env\" has names and texts")),
         }
-        let detached = match rest.get("detached") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(on)) => *on,
-            Some(_) => return Err(wrong("\"detached\" is true or false")),
-        };
-        Ok(Self {
-            backend,
-            token: text(&rest, "token")?,
-            tty: rest.get("tty").filter(|t| !t.is_null()).map(Tty::from_json).transpose()?,
-            cmd,
-            cwd: text(&rest, "cwd")?,
-            env,
-            name: text(&rest, "name")?,
-            detached,
-            rest,
-        })
+        let detached = fields::flag(&value, "detached", false).map_err(WireError::Json)?;
+        let (token, cwd, name) = (text("token")?, text("cwd")?, text("name")?);
+        let tty = value.get("tty").filter(|t| !t.is_null()).map(Tty::from_json).transpose()?;
+        let Value::Object(rest) = value else { return Err(wrong("a negotiation is an object")) };
+        Ok(Self { backend, token, tty, cmd, cwd, env, name, detached, rest })
     }
 
     /// The negotiation that asks for it.
@@ -123,7 +119,7 @@ impl Wanted {
 }
 
 impl Tty {
-    fn from_json(value: &Value) -> Result<Self, WireError> {
+    pub(super) fn from_json(value: &Value) -> Result<Self, WireError> {
         let Value::Object(tty) = value else { return Err(wrong("\"tty\" is an object or null")) };
         let size = if tty.contains_key("cols") || tty.contains_key("rows") {
             size_of(value).ok_or_else(|| wrong("\"tty\" has cols and rows, from 1 to 10000"))?
@@ -143,8 +139,9 @@ impl Tty {
             }
             Some(_) => return Err(wrong("\"modes\" is an object")),
         }
-        let answers = tty.get("answers").and_then(Value::as_bool).unwrap_or(true);
-        Ok(Self { term: text(tty, "term")?, size, modes, answers })
+        let answers = fields::flag(value, "answers", true).map_err(WireError::Json)?;
+        let term = fields::text(value, "term").map_err(WireError::Json)?.map(str::to_owned);
+        Ok(Self { term, size, modes, answers })
     }
 
     fn to_json(&self) -> Value {
@@ -156,16 +153,18 @@ impl Tty {
     }
 }
 
-/// A size as the wire carries it: a terminal without rows or columns is none.
+/// No terminal has more columns or rows.
+const MAX_SIDE: u16 = 10_000;
+
+/// A size as the wire carries it: a terminal without rows or columns is none, nor is one of more than can be.
 pub fn size_of(value: &Value) -> Option<WinSize> {
-    let number = |key: &str| {
-        value.get(key).and_then(Value::as_u64).map(|n| u16::try_from(n.min(10_000)).unwrap_or(u16::MAX))
+    let number = |key: &str| value.get(key).and_then(Value::as_u64);
+    let side = |key: &str| {
+        let n = number(key).and_then(|n| u16::try_from(n).ok());
+        n.filter(|n| (1..=MAX_SIDE).contains(n))
     };
-    let (cols, rows) = (number("cols")?, number("rows")?);
-    if cols == 0 || rows == 0 {
-        return None;
-    }
-    let pixels = |key: &str| number(key).unwrap_or(0);
+    let (cols, rows) = (side("cols")?, side("rows")?);
+    let pixels = |key: &str| number(key).map_or(0, |n| u16::try_from(n).unwrap_or(u16::MAX));
     Some(WinSize { cols, rows, x_pixels: pixels("pixel_width"), y_pixels: pixels("pixel_height") })
 }
 
@@ -174,19 +173,16 @@ pub fn size_json(size: WinSize) -> Value {
     // A terminal that does not know its size still needs one where the program runs.
     let size = size.or_default();
     json!({
-        "cols": size.cols,
-        "rows": size.rows,
+        "cols": size.cols.min(MAX_SIDE),
+        "rows": size.rows.min(MAX_SIDE),
         "pixel_width": size.x_pixels,
         "pixel_height": size.y_pixels,
     })
 }
 
-fn text(from: &Map<String, Value>, key: &str) -> Result<Option<String>, WireError> {
-    match from.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if !text.contains('\0') => Ok(Some(text.clone())),
-        Some(_) => Err(wrong(&format!("{key:?} is a text"))),
-    }
+/// A carriage that does not exist.
+pub(super) fn no_carriage(asked: &str) -> WireError {
+    wrong(&format!("there is no carriage {asked:?}: it is \"raw\""))
 }
 
 fn wrong(what: &str) -> WireError {
@@ -224,12 +220,16 @@ mod tests {
             (json!({"carriage": "boat"}), "carriage"),
             (json!({"backend": 1}), "backend"),
             (json!({"cmd": "ls"}), "cmd"),
-            (json!({"cmd": ["a\0b"]}), "cmd"),
+            (json!({"cmd": ["a\0b"]}), "NUL"),
             (json!({"env": {"A=B": "c"}}), "env"),
             (json!({"env": []}), "env"),
             (json!({"cwd": "a\0"}), "cwd"),
             (json!({"tty": 5}), "tty"),
             (json!({"tty": {"cols": 0, "rows": 5}}), "cols"),
+            (json!({"tty": {"cols": 70_000, "rows": 5}}), "cols"),
+            (json!({"tty": {"answers": "no"}}), "answers"),
+            (json!({"token": 5}), "token"),
+            (json!({"name": ["n"]}), "name"),
             (json!({"tty": {"modes": {"VINTR": 300}}}), "modes"),
             (json!({"detached": "yes"}), "detached"),
         ] {

@@ -194,6 +194,7 @@ fn bad_clients_do_no_harm() {
         b"HELLO {\"token\": \"wrong\"}\n",
         b"HELLO {\"token\": \"\"}\n",
         b"HELLO {\"token\": \"human person\"}\n",
+        b"HELLO {\"role\": \"human\", \"watch\": \"yes\", \"token\": \"person\"}\n",
     ] {
         let answer = reply(wrong);
         assert!(answer.starts_with("DENIED") && !answer.contains("person"), "{answer}");
@@ -216,6 +217,16 @@ fn bad_clients_do_no_harm() {
     let mut bot = Bus::connect(&address.parse().expect("an address")).expect("it listens");
     bot.hello(&Hello { role: "human", name: "bot", token: Some("machine") }, PATIENCE).expect("let in");
     assert_eq!(session.listing()["driver"], "bot");
+    // What cannot be read is not taken for what was not said: a stale hold, a signal, a wish for no output.
+    for (verb, payload) in [
+        ("KEY", r#"{"text": "x", "fence": "1"}"#),
+        ("KILL", r#"{"signal": 9}"#),
+        ("SUB", r#"{"out": "no"}"#),
+        ("SNAP", r#"{"since": -1}"#),
+        ("KILL", "[]"),
+    ] {
+        assert!(bot.ask(verb, payload, PATIENCE).is_err(), "{verb} {payload}");
+    }
     drop(bot);
     eventually("the stick to be free", || session.listing()["driver"].is_null());
     session.ok(&["type", "still here", "--enter"]);

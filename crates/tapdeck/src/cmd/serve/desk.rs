@@ -17,7 +17,7 @@ use tapdeck_host::{
     RecordingFile, calendar,
 };
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
-use tapdeck_serve::wire::Wanted;
+use tapdeck_serve::wire::{Wanted, fields};
 
 use super::super::doors::{Doors, id_at_server};
 use super::super::sessions::{Failed, find};
@@ -153,16 +153,22 @@ impl SessionDesk {
 /// Where it is to run: named as `run --on` names it, or in fields of its own.
 fn place(wanted: &Wanted) -> Result<Place, Refusal> {
     let unknown = |e: &dyn std::fmt::Display| Refusal::new("unknown_backend", e.to_string());
-    let field = |key: &str| wanted.rest.get(key).and_then(Value::as_str);
-    let text = match (wanted.backend.as_str(), field("container"), field("image"), field("host")) {
+    let malformed = |why: String| Refusal::new("malformed_negotiation", why);
+    let rest = Value::Object(wanted.rest.clone());
+    let field = |key: &str| fields::text(&rest, key).map_err(malformed);
+    let text = match (wanted.backend.as_str(), field("container")?, field("image")?, field("host")?) {
         ("local" | "pipe", ..) => return Ok(Place::Local),
         ("docker", Some(container), ..) => format!("docker:exec:{container}"),
         ("docker", None, Some(image), _) => format!("docker:{image}"),
         ("docker", None, None, _) => return Err(unknown(&"docker wants a container or an image")),
         ("ssh", .., Some(host)) => {
-            let user = field("user").map(|user| format!("{user}@")).unwrap_or_default();
-            let port = wanted.rest.get("port").and_then(Value::as_u64);
-            format!("ssh:{user}{host}{}", port.map(|p| format!(":{p}")).unwrap_or_default())
+            let user = field("user")?.map(|user| format!("{user}@")).unwrap_or_default();
+            let port = match fields::number(&rest, "port").map_err(malformed)? {
+                Some(port @ 1..=65535) => format!(":{port}"),
+                Some(port) => return Err(malformed(format!("\"port\" is from 1 to 65535, and not {port}"))),
+                None => String::new(),
+            };
+            format!("ssh:{user}{host}{port}")
         }
         ("ssh", .., None) => return Err(unknown(&"ssh wants a host")),
         (other, ..) => other.to_owned(),
