@@ -23,8 +23,11 @@ use crate::client::{ANSWER, Bus, ClientError, Hello, alive};
 use crate::conn::Conn;
 use crate::door::Address;
 
-/// The longest message from a browser: a paste.
+/// The longest message from a browser.
 const MESSAGE: usize = 4 << 20;
+/// The longest to a session, where it may be a paste: what a frame of the bus may have, and its line end. One paste is one
+/// message, so that it comes whole or not at all. The page knows this number.
+const PASTE: usize = (16 << 20) - 1;
 /// The longest frame from a session.
 const FRAME: usize = 16 << 20;
 /// How often it is looked whether the other side is still there and still may be.
@@ -67,7 +70,10 @@ pub(super) async fn upgrade(
 ) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
-    meet(ws, &headers, |ws| ws.on_upgrade(move |socket| serve(site, pass, listing, socket)))
+    meet(ws, &headers, |ws| {
+        let ws = ws.max_message_size(PASTE).max_frame_size(PASTE);
+        ws.on_upgrade(move |socket| serve(site, pass, listing, socket))
+    })
 }
 
 /// A WebSocket with limits of our own.

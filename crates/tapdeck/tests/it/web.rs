@@ -196,6 +196,42 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
     assert_eq!(browser.log(), json!([]), "nothing to complain about, the content policy included");
 }
 
+/// A paste of more than four megabytes was lost without a word.
+#[test]
+fn a_large_paste_comes_whole_and_one_too_large_is_refused() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    // Between the brackets that it asks for, it keeps what comes.
+    let got = home.path("got");
+    let script = format!(
+        r"stty raw -echo; printf '\033[?2004hready'; head -c 6000012 >{}; printf 'all-%s' of-it; sleep 1000",
+        got.display()
+    );
+    let _session = Session::start(&home, "eats", &["sh", "-c", &script]);
+    let web = Web::start(&home, &["eats"]);
+    browser.go(&web.url);
+    browser.wait_text("ready");
+    let paste = |text: &str| {
+        browser.js(&format!(
+            "const data = new DataTransfer(); data.setData('text/plain', {text});
+             document.querySelector('.hands').dispatchEvent(new ClipboardEvent('paste', {{clipboardData: data, bubbles: true, cancelable: true}}))",
+        ));
+    };
+    paste("'x'.repeat(17e6)");
+    browser.wait_text("nothing was pasted: this is 17 MB");
+    paste("'0123456789'.repeat(6e5)");
+    let mut expected = b"\x1b[200~".to_vec();
+    expected.extend(b"0123456789".repeat(600_000));
+    expected.extend(b"\x1b[201~");
+    browser.wait_text("all-of-it");
+    assert!(std::fs::read(&got).expect("a file") == expected, "every byte, in one pair of brackets");
+    // Without a connection it is said, too.
+    browser.js("const { link } = document.querySelector('.tile').tile; link.retry = () => {}; link.cut()");
+    browser.wait("the cut", "return document.querySelector('.tile').tile.link.socket === null");
+    paste("'lost'");
+    browser.wait_text("nothing was pasted: there is no connection");
+}
+
 #[test]
 fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     let home = Home::new();

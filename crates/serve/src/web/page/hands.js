@@ -33,7 +33,7 @@ export const keyName = (e) => {
 };
 
 export class Hands {
-  // `to` has key(value), scrolls, and the painter.
+  // `to` has key(value), paste(text) and what else a panel does; `painter` has the screen.
   constructor(panel, painter, to) {
     this.painter = painter;
     this.to = to;
@@ -58,7 +58,7 @@ export class Hands {
     panel.addEventListener("paste", (e) => {
       if (e.target !== this.area && e.target.matches?.("input, textarea")) return;
       const text = e.clipboardData.getData("text/plain");
-      if (text) this.to.key({ paste: text });
+      if (text) this.to.paste(text);
       e.preventDefault();
     });
     this.area.addEventListener("focus", () => this.focus(true));

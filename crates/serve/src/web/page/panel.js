@@ -1,10 +1,12 @@
 // A live session in a tile: its screen, who drives it, and the way to type to it.
 
-import { kept, make } from "./dom.js";
+import { bytes, kept, make } from "./dom.js";
 import { Hands } from "./hands.js";
 import { GONE, Link } from "./link.js";
 import { Painter } from "./painter.js";
 
+// The longest message that the server takes.
+const LONGEST = (16 << 20) - 1;
 const KEYS = [["Esc", "Escape"], ["Tab", "Tab"], ["Ctrl", null], ["Alt", null], ["←", "Left"], ["↓", "Down"], ["↑", "Up"], ["→", "Right"], ["^C", "C-c"]];
 
 // What all tiles have: a head, a screen, a line for what there is to say, and a search.
@@ -167,6 +169,7 @@ export class Session extends Tile {
     this.endTools();
     this.hands = new Hands(this.el, this.painter, {
       key: (value) => this.key(value),
+      paste: (text) => this.paste(text),
       focus: (gained) => { if (this.drives()) this.link.send("KEY", { focus: gained }); },
       drives: () => this.drives(),
       search: () => this.search(),
@@ -285,7 +288,14 @@ export class Session extends Tile {
   key(value) {
     if (this.may === false) { this.say("this link lets you watch, not type"); return; }
     if (!this.painter.follow && !value.mouse) this.painter.toBottom();
-    this.link.send("KEY", value);
+    return this.link.send("KEY", value);
+  }
+
+  // A paste goes in one message: whole, or not at all, and then the person is told.
+  paste(text) {
+    const size = new Blob([`KEY ${JSON.stringify({ paste: text })}`]).size;
+    if (size > LONGEST) this.say(`nothing was pasted: this is ${bytes(size)}, and at most ${bytes(LONGEST)} go at once`, 8000);
+    else if (this.key({ paste: text }) === false) this.say("nothing was pasted: there is no connection", this.link.closed ? 4000 : 0);
   }
 
   ring() {
