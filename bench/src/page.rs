@@ -83,12 +83,14 @@ impl<'a> Page<'a> {
         Ok(Self { tapdeck, folder, web, session, url: url.trim().to_owned() })
     }
 
-    /// Opens it and waits until it drives and shows this.
+    /// Opens it, takes the stick, and waits until it drives and shows this.
     fn open(&self, browser: &Driver, text: &str) -> Result<()> {
         browser.post("/url", &json!({"url": "about:blank"}))?;
         browser.post("/url", &json!({"url": self.url}))?;
         let script = format!(
-            "return document.body.innerText.includes('you drive') && document.querySelector('.rows').innerText.includes({})",
+            "const stick = document.querySelector('.stick');
+             if (stick?.hidden === false && stick.textContent === 'Take') stick.click();
+             return document.body.innerText.includes('you drive') && document.querySelector('.rows').innerText.includes({})",
             json!(text)
         );
         let until = Instant::now() + PATIENCE;

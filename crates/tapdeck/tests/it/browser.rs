@@ -175,6 +175,17 @@ impl Browser {
         self.post("/window", &json!({"handle": handle}));
     }
 
+    /// Takes the stick as a person does, who can type then.
+    #[track_caller]
+    pub fn take(&self) {
+        self.wait("the stick", "const b = document.querySelector('.stick'); return b !== null && !b.hidden");
+        let at = self.js("const b = document.querySelector('.stick').getBoundingClientRect(); return [Math.round(b.left + b.width / 2), Math.round(b.top + b.height / 2)]");
+        let at = (at[0].as_i64().expect("a number"), at[1].as_i64().expect("a number"));
+        self.drag(at, at);
+        self.wait_text("you drive");
+        self.wait("the focus", "return document.activeElement.className === 'hands'");
+    }
+
     /// Cuts the connection of the first tile, as a bad network would.
     pub fn cut(&self) {
         self.js(

@@ -19,7 +19,7 @@ fn over_tls_it_is_the_same_page() {
     let server = Server::start(&home, &["--listen", "wss://127.0.0.1:0"]);
     let origin = server.addresses[1].replace("wss://", "https://");
     browser.go(&format!("{origin}/#token={}&open=s/{}", server.token, session.id));
-    browser.wait_text("you drive");
+    browser.take();
     assert_eq!(browser.js("return location.protocol + isSecureContext"), "https:true");
     assert_eq!(
         browser.js("return document.querySelector('.tile').tile.link.socket.url.split(':')[0]"),
@@ -163,7 +163,7 @@ fn the_mouse_is_the_programs_when_it_wants_it() {
     let session = Session::start(&home, "mouse", &["sh", "-c", script]);
     let web = Web::start(&home, &["mouse"]);
     browser.go(&web.url);
-    browser.wait_text("you drive");
+    browser.take();
     browser.wait("the mode", "return document.querySelector('.tile').tile.painter.frame.mouse === true");
     browser.drag(browser.cell(4, 2), browser.cell(8, 5));
     let joined = || session.peek().replace('\n', "");
@@ -201,7 +201,7 @@ fn vim_is_clicked_and_the_past_is_scrolled() {
     let session = Session::start(&home, "editor", &command);
     let web = Web::start(&home, &["editor"]);
     browser.go(&web.url);
-    browser.wait_text("you drive");
+    browser.take();
     // With no mode on, the wheel shows what has scrolled away; typing leads back.
     browser.type_keys(&format!("seq 1 300; echo the-end{ENTER}"));
     browser.wait_text("\nthe-end\n$");
@@ -239,7 +239,7 @@ fn on_a_telephone_there_are_keys_and_words_come_once() {
     let session = Session::start(&home, "shell", &SHELL);
     let web = Web::start(&home, &["shell"]);
     browser.go(&web.url);
-    browser.wait_text("you drive");
+    browser.take();
     // The keys that a keyboard on glass lacks, and the terminal fits the screen.
     browser.wait("the keys", "return getComputedStyle(document.querySelector('.keys')).display === 'flex'");
     browser.wait("a narrow terminal", "const f = document.querySelector('.tile').tile.painter.frame; return f.cols >= 30 && f.cols < 60 && document.documentElement.scrollWidth <= innerWidth");
@@ -334,7 +334,7 @@ fn half_a_redraw_is_not_shown() {
     let session = Session::start(&home, "halves", &["bash", "-c", &script]);
     let web = Web::start(&home, &["halves"]);
     browser.go(&web.url);
-    browser.wait_text("you drive");
+    browser.take();
     browser.js(
         "const painter = document.querySelector('.tile').tile.painter, apply = painter.apply.bind(painter);
          window.seen = [];

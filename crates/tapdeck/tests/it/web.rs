@@ -116,7 +116,7 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
     let session = Session::start(&home, "shell", &SHELL);
     let web = Web::start(&home, &["shell"]);
     browser.go(&web.url);
-    browser.wait_text("you drive");
+    browser.take();
     assert!(
         !browser
             .js("return location.href + document.documentElement.outerHTML")
@@ -196,6 +196,32 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
     assert_eq!(browser.log(), json!([]), "nothing to complain about, the content policy included");
 }
 
+/// A page that only looked took the stick, made the program as small as its tile and shut bots out.
+#[test]
+fn looking_changes_nothing_and_typing_drives() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let session = Session::start(&home, "shell", &SHELL);
+    let web = Web::start(&home, &["shell"]);
+    browser.go(&web.url);
+    browser.wait_text("nobody drives");
+    browser.js("document.querySelector('.tile').tile.close()");
+    browser.js("document.querySelector('#sessions li').click()");
+    browser.wait_text("nobody drives");
+    // Not when its window changes either; the letters fit instead.
+    browser.set_size(700, 500);
+    let fits = "const { painter } = document.querySelector('.tile').tile; return painter.frame.cols === 80 && painter.space.offsetWidth <= painter.el.offsetWidth && painter.cw * 80 <= painter.el.offsetWidth";
+    browser.wait("small letters", fits);
+    assert!(home.run(["type", &session.id, "echo by-a-bot\n"]).status.success());
+    browser.wait_text("\nby-a-bot");
+    let now = session.info();
+    assert_eq!((&now["cols"], &now["rows_n"], &now["driver"]), (&json!(80), &json!(24), &json!(null)));
+    browser.type_keys(&format!("echo by-a-person{ENTER}"));
+    browser.wait_text("\nby-a-person");
+    browser.wait_text("you drive");
+    eventually("the size of the tile", || session.info()["cols"] != 80);
+}
+
 /// A paste of more than four megabytes was lost without a word.
 #[test]
 fn a_large_paste_comes_whole_and_one_too_large_is_refused() {
@@ -239,7 +265,7 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     let session = Session::start(&home, "shell", &SHELL);
     let web = Web::start(&home, &["shell"]);
     browser.go(&web.url);
-    browser.wait_text("you drive");
+    browser.take();
     let (first, second) = browser.new_tab();
     browser.go(&format!("http://127.0.0.1:{}/#s/{}", web.port, session.id));
     browser.wait_text("web drives");
@@ -255,9 +281,7 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     assert_eq!(session.info()["cols"], size);
     assert!(!session.peek().contains("refused"));
     // It takes the stick; the first is told.
-    browser.js("document.querySelector('.stick').click()");
-    browser.wait_text("you drive");
-    browser.js("document.querySelector('.hands').focus()");
+    browser.take();
     browser.type_keys(&format!("echo from-the-second{ENTER}"));
     browser.wait_text("\nfrom-the-second");
     browser.tab(&first);

@@ -25,7 +25,8 @@ const arrange = () => {
   }
 };
 
-const show = (key, claims) => {
+// With `claims` a session that nobody drives is driven from here at once: one that was started here.
+const show = (key, claims = false) => {
   const known = open.get(key);
   if (known) { known.focus(); return; }
   const id = key.slice(2);
@@ -47,9 +48,9 @@ const item = (key, title, detail, state) => {
   return el;
 };
 
-const pick = (key) => {
+const pick = (key, claims) => {
   if (innerWidth < 700) document.body.classList.add("folded");
-  show(key, true);
+  show(key, claims);
 };
 
 const list = (value) => {
@@ -87,7 +88,7 @@ opener.addEventListener("submit", async (e) => {
     if (!answer.ok) { say.textContent = (await answer.text()).trim(); return; }
     opener.reset();
     opener.hidden = true;
-    pick("s/" + (await answer.json()).id);
+    pick("s/" + (await answer.json()).id, true);
   } catch { say.textContent = "the server is away"; } finally { start.disabled = false; }
 });
 
@@ -100,12 +101,10 @@ const start = async () => {
   const hash = new URLSearchParams(location.hash.slice(1));
   const token = hash.get("token");
   let wanted = location.hash.slice(1).split("&").map(decodeURIComponent).filter((key) => /^[sr]\/./.test(key));
-  let claims = false;
   if (token) {
     // Out of the address at once: it is in no history and on no screen that somebody photographs.
     history.replaceState(null, "", "#");
     wanted = hash.getAll("open");
-    claims = true;
     const answer = await fetch("/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
     if (!answer.ok) { refuse("This link is not good, or no longer. Ask tapdeck for a new one."); return; }
     await welcome(answer);
@@ -120,7 +119,7 @@ const start = async () => {
     state: (text, final) => { if (final) refuse(text); },
   });
   if (innerWidth < 700 && wanted.length) document.body.classList.add("folded");
-  for (const key of wanted) show(key, claims);
+  for (const key of wanted) show(key);
   arrange();
 };
 

@@ -163,7 +163,10 @@ export class Session extends Tile {
     this.claims = claims;
     this.driver = undefined;
     this.who = make("span", { className: "who" });
-    this.stick = button("Take", "Take the stick: type here", () => this.link.send(this.drives() ? "RELEASE" : "TAKE"));
+    this.stick = button("Take", "Take the stick: type here", () => {
+      if (this.drives()) this.link.send("RELEASE");
+      else { this.link.send("TAKE"); this.focus(); }
+    });
     this.stick.className = "stick";
     this.tools.append(this.who, this.stick);
     this.endTools();
@@ -218,7 +221,7 @@ export class Session extends Tile {
       this.setTitle();
       this.setDriver(value.driver ?? null);
       this.link.send("SUB", { frames: "paint", out: false, max_fps: 60, window: 2 });
-      // Whoever opens a session that nobody drives wants to drive it; and goes on after a break.
+      // Looking at a session changes nothing for it. Whoever started it here, or drove before a break, drives it.
       if (this.may && !value.driver && this.claims) this.link.send("TAKE");
     } else if (verb === "FRAME") {
       this.setTitle(value.title);
