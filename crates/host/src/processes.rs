@@ -79,6 +79,18 @@ pub fn group(leader: u32) -> Vec<u32> {
     found
 }
 
+/// Whether nobody would continue this process's group if it stopped: no process above it is in the same session. The
+/// system lets no terminal stop such a group (the first of a window, of `setsid`, of a service).
+pub fn is_orphaned() -> bool {
+    let Some(own) = Process::find(std::process::id()) else { return false };
+    let is_minded = |process: &Process| {
+        Process::find(process.parent).is_some_and(|p| p.session == own.session && p.group != own.group)
+    };
+    let all = crate::looks::by_session();
+    let mut members = all.get(&own.session).into_iter().flatten().filter(|(_, p)| p.group == own.group);
+    !is_minded(&own) && !members.any(|(_, p)| !p.is_dead() && is_minded(p))
+}
+
 /// The numbers of all processes.
 pub fn all() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -10,7 +10,7 @@ use tapdeck_core::{Event, Exit, Stamp};
 use super::{Driver, Ended, MS, Stopping};
 use crate::backend::{Backend, Stop};
 use crate::outer::{Outer, Signals};
-use crate::sys;
+use crate::{processes, sys};
 
 /// After the program's end: how long its terminal must be quiet before it counts as drained when somebody
 /// else still holds it, and how long to wait for that at most.
@@ -67,6 +67,10 @@ impl<B: Backend> Driver<B> {
 
     /// Stops the program and this process together, with the terminal handed back meanwhile.
     fn suspend(&mut self) -> io::Result<()> {
+        // Where this process cannot be stopped, a program that was stays so until somebody continues it.
+        if processes::is_orphaned() {
+            return Ok(());
+        }
         let began = self.clock.now().mono_ns;
         self.last_output_ns = began;
         let quiet_or_late = |driver: &Self, now: u64| {

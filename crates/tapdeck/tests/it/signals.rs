@@ -151,6 +151,27 @@ fn a_program_that_stops_itself_hands_over_to_the_shell() {
 }
 
 /// A user's terminal that takes nothing must not keep a process that was told to go.
+/// The first process of a window, of `setsid` or of a service cannot be stopped by itself: the program was set going
+/// again at once.
+#[test]
+fn a_stopped_program_stays_so_where_there_is_no_shell() {
+    let home = Home::new();
+    let script = "echo pid $$; kill -STOP $$; echo went on; exit 3";
+    let mut seat = Seat::new(home.tapdeck(["run", "--name", "alone", "--", "sh", "-c", script]));
+    seat.wait_text("pid ");
+    seat.wait("the whole line", |s| s.raw.ends_with(b"\n"));
+    let pid: i32 = text_after(&seat, "pid ");
+    eventually("the program to stop", || state_of(pid) == Some('T'));
+    // Twice through the loop that notices the stop.
+    for rows in ["30", "31"] {
+        assert_eq!(home.run(["resize", "alone", &format!("90x{rows}")]).status.code(), Some(0));
+    }
+    assert_eq!(state_of(pid), Some('T'), "{}", seat.screen());
+    signal(pid.cast_unsigned(), Signal::CONT);
+    assert_eq!(seat.end().code(), Some(3));
+    assert!(seat.screen().contains("went on"));
+}
+
 #[test]
 fn told_to_end_it_ends_though_nobody_reads_its_output() {
     let home = Home::new();
