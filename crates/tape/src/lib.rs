@@ -33,6 +33,7 @@ pub mod ttyrec;
 pub mod typescript;
 mod utf8;
 mod window;
+mod xxh64;
 pub mod zst;
 
 pub(crate) use tapdeck_core::base64;

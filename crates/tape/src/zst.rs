@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 
+use crate::xxh64::Xxh64;
 use crate::{Error, Place, Result};
 
 /// The frame's first bytes.
@@ -73,6 +74,7 @@ impl<R: Read> fmt::Debug for ZstReader<R> {
 /// Compresses what a writer made.
 pub struct ZstWriter {
     inner: zstd::Encoder<'static, Vec<u8>>,
+    hash: Xxh64,
 }
 
 impl ZstWriter {
@@ -84,7 +86,7 @@ impl ZstWriter {
         let fail = |source| Error::Write { at: Place::Byte(0), source };
         let mut inner = zstd::Encoder::new(Vec::new(), level.clamp(1, 19)).map_err(fail)?;
         inner.include_checksum(true).map_err(fail)?;
-        Ok(Self { inner })
+        Ok(Self { inner, hash: Xxh64::new() })
     }
 
     /// Replaces `bytes` by as much of the compressed stream as is ready.
@@ -93,6 +95,7 @@ impl ZstWriter {
     /// When the compressor fails.
     pub fn step(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         self.inner.write_all(bytes).map_err(write_error)?;
+        self.hash.update(bytes);
         bytes.clear();
         bytes.append(self.inner.get_mut());
         Ok(())
@@ -105,6 +108,13 @@ impl ZstWriter {
     pub fn flush(&mut self) -> Result<Vec<u8>> {
         self.inner.flush().map_err(write_error)?;
         Ok(std::mem::take(self.inner.get_mut()))
+    }
+
+    /// What would end the stream right behind the last flush, should nothing that follows be kept.
+    pub fn end_here(&self) -> [u8; 7] {
+        // An empty block that is the last, then the low half of the hash of everything before.
+        let [a, b, c, d, ..] = self.hash.digest().to_le_bytes();
+        [1, 0, 0, a, b, c, d]
     }
 
     /// The end of the compressed stream.
@@ -146,6 +156,22 @@ mod tests {
         ZstReader::new(&file[..]).unwrap().read_to_end(&mut got).unwrap();
         assert_eq!(got, want);
         assert!(ZstReader::new(&file[..file.len() / 2]).unwrap().read_to_end(&mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_stream_can_end_behind_any_flush() {
+        let (mut writer, mut file, mut want) = (ZstWriter::new(3).unwrap(), Vec::new(), Vec::new());
+        for i in 1..70_usize {
+            let mut piece = vec![i as u8; i * 7 % 45];
+            want.extend_from_slice(&piece);
+            writer.step(&mut piece).unwrap();
+            file.extend(piece);
+            file.extend(writer.flush().unwrap());
+            let mut got = Vec::new();
+            let ended = [&file[..], &writer.end_here()].concat();
+            ZstReader::new(&ended[..]).unwrap().read_to_end(&mut got).expect("whole, and its checksum right");
+            assert_eq!(got, want, "{i}");
+        }
     }
 
     #[test]

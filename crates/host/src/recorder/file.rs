@@ -217,6 +217,20 @@ impl RecordingFile {
         }
     }
 
+    /// How much of the file, and of the timing file, is whole.
+    pub(super) fn lengths(&self) -> (u64, u64) {
+        (self.good_len, self.beside.as_ref().map_or(0, |beside| beside.good_len))
+    }
+
+    /// Goes back to lengths that were whole. The digest is the native recording's alone, which never goes back.
+    pub(super) fn cut_to(&mut self, (len, beside_len): (u64, u64)) -> io::Result<()> {
+        if let Some(beside) = &mut self.beside {
+            beside.cut_to((beside_len, 0))?;
+        }
+        self.good_len = len;
+        self.file.set_len(len)
+    }
+
     pub(super) fn sync(&self) -> io::Result<()> {
         self.beside.as_ref().map_or(Ok(()), |beside| beside.sync())?;
         self.file.sync_data()

@@ -83,6 +83,8 @@ pub struct Report {
     pub duration: Duration,
     /// Bytes of output that are not in the file.
     pub lost_bytes: u64,
+    /// What is in the file is a recording, whatever is missing from it.
+    pub whole: bool,
     /// What went wrong, in a sentence; `None` when all is well.
     pub trouble: Option<String>,
     /// What the format could not carry.
@@ -101,6 +103,7 @@ impl Report {
             output_bytes: 0,
             duration: Duration::ZERO,
             lost_bytes: 0,
+            whole: true,
             trouble: None,
             losses: Losses::default(),
             scrubbed: None,

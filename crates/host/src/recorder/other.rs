@@ -43,6 +43,21 @@ struct Work {
     lost: u64,
     trouble: Option<String>,
     broken: bool,
+    /// The last two places where the recording can end, the later one last.
+    ends: [End; 2],
+    /// It ends where a recording of its format can.
+    whole: bool,
+}
+
+/// A place where the recording can end.
+#[derive(Clone, Copy, Default)]
+struct End {
+    /// Of the file and of the timing file.
+    lengths: (u64, u64),
+    /// Output between the place before and this one.
+    output: u64,
+    /// What ends a compressed stream here.
+    closing: [u8; 7],
 }
 
 impl OtherTask {
@@ -70,6 +85,8 @@ impl OtherTask {
             lost: 0,
             trouble: None,
             broken: false,
+            ends: [End::default(); 2],
+            whole: true,
         };
         let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input));
         let mut first = header(&options, clock, size);
@@ -138,6 +155,7 @@ impl OtherTask {
             output_bytes: work.output_bytes,
             duration: Duration::from_nanos(clock.now().mono_ns),
             lost_bytes: work.lost,
+            whole: work.whole,
             trouble: work.trouble,
             losses,
             scrubbed: held.as_ref().map(Held::report),
@@ -206,11 +224,33 @@ impl Work {
                 .and_then(|()| self.file.write_block(&self.parts.main)),
         });
         self.parts.clear();
-        if let Err(e) = written {
-            self.broken = true;
-            self.lost += output;
-            self.trouble.get_or_insert_with(|| e.to_string());
+        match written {
+            Ok(()) => {
+                let closing = self.zst.as_ref().map(ZstWriter::end_here).unwrap_or_default();
+                self.ends = [self.ends[1], End { lengths: self.file.lengths(), output, closing }];
+            }
+            Err(e) => {
+                self.lost += output;
+                self.trouble.get_or_insert_with(|| e.to_string());
+                if !std::mem::replace(&mut self.broken, true) {
+                    self.whole = self.end_early();
+                }
+            }
         }
+    }
+
+    /// Ends the recording where the disk did. Where not even the end has room, it takes that of what came last.
+    fn end_early(&mut self) -> bool {
+        let [before, last] = self.ends;
+        for end in [last, before] {
+            let closing = if self.zst.is_some() { &end.closing[..] } else { &[] };
+            let cut = end.lengths.0 > 0 && self.file.cut_to(end.lengths).is_ok();
+            if cut && self.file.write_block(closing).is_ok() {
+                return true;
+            }
+            self.lost += end.output;
+        }
+        false
     }
 
     fn sync(&mut self) {

@@ -352,8 +352,9 @@ fn comment_on(report: &Report, container: Container, quiet: bool) {
     }
     match &report.trouble {
         Some(trouble) if report.lost_bytes > 0 => say(format_args!(
-            "recording {path}: {trouble}; {} of the output are missing from it, the rest is whole",
-            human::bytes(report.lost_bytes)
+            "recording {path}: {trouble}; {} of the output are missing from it, {}",
+            human::bytes(report.lost_bytes),
+            if report.whole { "the rest is whole" } else { "and what is there has no proper end" }
         )),
         Some(trouble) => say(format_args!("recording {path}: {trouble}")),
         None if !quiet => say(format_args!(

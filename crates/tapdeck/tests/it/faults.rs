@@ -99,20 +99,32 @@ fn many_at_once() {
 /// A recording in a format of others cannot say what is missing from its middle: it ends where the disk did.
 #[test]
 fn a_refused_recording_in_another_format_ends_whole() {
+    for (name, limit) in [
+        ("f.cast", 200),
+        ("f.cast.zst", 120),
+        ("f.ttyrec", 200),
+        ("f.ttyrec.zst", 120),
+        ("f.typescript", 200),
+        ("f.typescript", 201),
+    ] {
+        refused_in_another_format(name, limit);
+    }
+}
+
+fn refused_in_another_format(name: &str, limit: u32) {
     let home = Home::new();
-    let script = format!(
-        "ulimit -f 200; exec {} rec f.cast -- sh -c 'seq 1 100000; echo still here'",
-        crate::support::TAPDECK
-    );
+    // Output that hardly compresses, in lines.
+    let inner = "head -c 300000 /dev/urandom | od -An -v -tx1; echo still here";
+    let script = format!("ulimit -f {limit}; exec {} rec {name} -- sh -c '{inner}'", crate::support::TAPDECK);
     let out = home.command("sh").args(["-c", &script]).stdin(Stdio::null()).output().expect("it runs");
     let message = String::from_utf8_lossy(&out.stderr);
     assert!(out.stdout.ends_with(b"still here\r\n"), "the session goes on");
-    assert_eq!(out.status.code(), Some(4), "{message}");
-    assert!(message.contains("of the output are missing from it"), "{message}");
-    let verified = home.run(["verify", "f.cast"]);
-    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
-    let kept = home.run(["convert", "-q", "f.cast", "-o", "-", "--to", "raw"]).stdout;
-    assert!(out.stdout.starts_with(&kept), "what is there is the beginning");
+    assert_eq!(out.status.code(), Some(4), "{name}: {message}");
+    assert!(message.contains("are missing from it, the rest is whole"), "{message}");
+    let verified = home.run(["verify", name]);
+    assert_eq!(verified.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&verified.stdout));
+    let kept = home.run(["convert", "-q", name, "-o", "-", "--to", "raw"]).stdout;
+    assert!(kept.len() > 50_000 && out.stdout.starts_with(&kept), "{name}: what is there is the beginning");
 }
 
 /// A file that was emptied behind the recorder's back got a hole in place of what was lost, and nobody was told.

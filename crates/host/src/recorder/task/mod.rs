@@ -316,6 +316,7 @@ impl Task {
             output_bytes: self.output_bytes,
             duration: Duration::from_nanos(self.clock.now().mono_ns),
             lost_bytes: self.lost,
+            whole: true,
             trouble: self.trouble,
             losses: Losses::default(),
             scrubbed: self.held.as_ref().map(Held::report),
