@@ -9,10 +9,11 @@ use super::guard::refuse;
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 10] = [
     ("style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
     ("app.js", SCRIPT, include_str!("page/app.js")),
+    ("entry.js", SCRIPT, include_str!("page/entry.js")),
     ("link.js", SCRIPT, include_str!("page/link.js")),
     ("panel.js", SCRIPT, include_str!("page/panel.js")),
     ("recording.js", SCRIPT, include_str!("page/recording.js")),

@@ -1,6 +1,6 @@
 //! The way in. Every request must name a host that is ours, which keeps other names for this machine out (DNS
 //! rebinding), and must come from our own page if it says where it comes from, which keeps other pages out. A token comes
-//! in the fragment of the link, which browsers send nowhere; the page hands it over once and gets a cookie that scripts
+//! in the fragment of the link, which browsers send nowhere; the page hands it over and gets a cookie that scripts
 //! cannot read. Programs may show the token itself, as a bearer.
 
 use std::collections::VecDeque;
@@ -78,7 +78,8 @@ impl Site {
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
 }
 
 /// Why a request goes no further.
@@ -87,7 +88,10 @@ pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
 }
 
 pub(super) fn no_credential() -> Response {
-    refuse(StatusCode::UNAUTHORIZED, "open the link that tapdeck printed")
+    refuse(
+        StatusCode::UNAUTHORIZED,
+        "a token is needed: open the link that tapdeck web printed, or this page with #token= and a token behind it",
+    )
 }
 
 /// Looks at every request before anything else does, and dresses every answer.

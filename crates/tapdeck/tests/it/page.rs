@@ -44,6 +44,47 @@ fn over_tls_it_is_the_same_page() {
     assert_eq!(browser.log(), json!([]), "nothing to complain about");
 }
 
+/// A tab was lost when the server was started anew, and a link pasted into one that showed the page did nothing.
+#[test]
+fn a_tab_takes_another_link_and_outlives_the_server() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let session = Session::start(&home, "shell", &SHELL);
+    let mut server = Server::start(&home, &["--listen", "ws://127.0.0.1:0"]);
+    let link = server.says("page ");
+    assert!(link.starts_with("http://127.0.0.1:") && link.ends_with("/#token=TOKEN"), "{link}");
+    let page = link.strip_suffix("#token=TOKEN").expect("a place for it");
+    // What is no fragment of ours is none, and says what is missing.
+    browser.go(&format!("{page}#%ZZ"));
+    browser.wait_text("needs a token");
+    let go_to = |fragment: &str| {
+        browser.js(&format!("location.hash = {}", json!(fragment)));
+        browser.wait("it out of the address", "return !location.href.includes('token')");
+    };
+    go_to("token=wrong");
+    browser.wait_text("no longer good");
+    go_to(&format!("token={}&open=s/{}", server.token, session.id));
+    browser.wait_text("nobody drives");
+    browser.take();
+    // A bad one changes nothing for a tab that is in.
+    go_to("token=wrong");
+    browser.wait_text("no longer good");
+    browser.wait_text("you drive");
+    browser.wait("what is open in the address", &format!("return location.hash === '#s/{}'", session.id));
+    let wire = server.addresses[1].clone();
+    let token = server.token.clone();
+    browser.js("window.cut = document.querySelector('.tile').tile.link.socket");
+    drop(server);
+    browser.wait_text("connection lost");
+    let _server = Server::start(&home, &["--listen", &wire]);
+    browser.wait_to_drive_again();
+    browser.type_keys(&format!("echo back-$((4+5)){ENTER}"));
+    browser.wait_text("\nback-9");
+    browser.wait("the list", "return document.querySelector('#sessions li.open') !== null");
+    assert!(!browser.js("return document.documentElement.outerHTML").to_string().contains(&token));
+    assert_eq!(browser.js("return [localStorage.length, sessionStorage.length]"), json!([0, 0]));
+}
+
 /// The wire from a browser, which knows the server by the hash that it prints.
 #[test]
 fn a_page_can_run_a_session_over_web_transport() {

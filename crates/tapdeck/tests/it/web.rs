@@ -71,6 +71,7 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", &live, format!("{own}|{bearer}"), "", 204),
         // And those who may.
         ("GET", "/login", format!("{own}|{bearer}"), "", 200),
+        ("GET", "/login", format!("{own}|authorization: bearer TOKEN"), "", 200),
         (
             "POST",
             "/login",

@@ -1,6 +1,7 @@
 // The page: lets itself in, lists what there is, and tiles what is opened.
 
 import { bytes, make } from "./dom.js";
+import { logIn } from "./entry.js";
 import { Link } from "./link.js";
 import { Session } from "./panel.js";
 import { Recording } from "./recording.js";
@@ -92,37 +93,66 @@ opener.addEventListener("submit", async (e) => {
   } catch { say.textContent = "the server is away"; } finally { start.disabled = false; }
 });
 
+// Hides everything behind a word; a good link brings it back.
 const refuse = (text) => {
   document.body.classList.add("refused");
-  tiles.replaceChildren(make("p", { className: "refusal", textContent: text }));
+  tiles.querySelector(".refusal")?.remove();
+  tiles.append(make("p", { className: "refusal", textContent: text }));
 };
 
-const start = async () => {
-  const hash = new URLSearchParams(location.hash.slice(1));
-  const token = hash.get("token");
-  let wanted = location.hash.slice(1).split("&").map(decodeURIComponent).filter((key) => /^[sr]\/./.test(key));
+const decode = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
+
+// What the address asks for: with a token it is a link from elsewhere, without one what was open here.
+const asked = (hash) => {
+  const link = new URLSearchParams(hash);
+  const token = link.get("token");
+  const keys = token ? link.getAll("open") : hash.split("&").map(decode);
+  return { token, keys: keys.filter((key) => /^[sr]\/./.test(key)) };
+};
+
+let watch = null;
+
+const enter = async () => {
+  let { token, keys } = asked(location.hash.slice(1));
   if (token) {
     // Out of the address at once: it is in no history and on no screen that somebody photographs.
     history.replaceState(null, "", "#");
-    wanted = hash.getAll("open");
-    const answer = await fetch("/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
-    if (!answer.ok) { refuse("This link is not good, or no longer. Ask tapdeck for a new one."); return; }
+    const answer = await logIn(token);
+    if (!answer.ok) {
+      const text = "The token in this link is wrong, or no longer good. Whoever runs tapdeck here can give you another.";
+      if (watch && open.size) for (const tile of open.values()) tile.say(text, 8000);
+      else refuse(text);
+      arrange();
+      return;
+    }
     await welcome(answer);
-  } else {
+    // It may allow other things: what is open is opened anew.
+    keys = [...open.keys(), ...keys];
+    for (const tile of [...open.values()]) tile.close();
+    watch?.close();
+    watch = null;
+  } else if (!watch) {
     const answer = await fetch("/login", { cache: "no-store" });
-    if (!answer.ok) { refuse("Open the link that tapdeck web printed: it holds what lets you in."); return; }
+    if (!answer.ok) { refuse("This page needs a token: open the link that tapdeck web printed, or put #token= and a token of tapdeck serve behind this address."); return; }
     await welcome(answer);
   }
-  new Link("/ws/list", {
+  tiles.querySelector(".refusal")?.remove();
+  document.body.classList.remove("refused");
+  watch ??= new Link("/ws/list", {
     open: () => {},
     message: (verb, value) => { if (verb === "LIST") list(value); },
-    state: (text, final) => { if (final) refuse(text); },
+    state: (text, final) => { if (final) { watch = null; refuse(text); } },
   });
-  if (innerWidth < 700 && wanted.length) document.body.classList.add("folded");
-  for (const key of wanted) show(key);
+  if (innerWidth < 700 && keys.length) document.body.classList.add("folded");
+  for (const key of keys) show(key);
   arrange();
 };
 
+// One after another: a link may be pasted while another is still looked at.
+let entered = Promise.resolve();
+const come = () => { entered = entered.then(enter).catch((e) => refuse("Something is wrong with this page: " + e.message)); };
+
 document.getElementById("fold").addEventListener("click", () => document.body.classList.toggle("folded"));
 addEventListener("resize", arrange);
-start().catch((e) => refuse("Something is wrong with this page: " + e.message));
+addEventListener("hashchange", come);
+come();

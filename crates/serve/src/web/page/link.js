@@ -1,5 +1,7 @@
 // A WebSocket that comes back. Each message is a verb, a space and JSON.
 
+import { again } from "./entry.js";
+
 const FIRST = 150, LONGEST = 4000;
 // What is said of a place that is no more.
 export const GONE = "this is no longer here";
@@ -48,9 +50,10 @@ export class Link {
     // A socket does not say why it was refused; a plain request does.
     try {
       const { status } = await fetch(this.path, { cache: "no-store" });
-      if (status === 401 || status === 404) {
+      // One that was started anew has forgotten who had logged in.
+      if (status === 404 || (status === 401 && !await again())) {
         this.closed = true;
-        this.on.state(status === 401 ? "this page's link is no longer good: open a new one" : GONE, true);
+        this.on.state(status === 401 ? "what let you in is no longer good: open another link" : GONE, true);
         return;
       }
     } catch { /* the server is away */ }

@@ -31,7 +31,8 @@ Prints the addresses at which it listens, and ends its sessions when it is told 
 when the client that opened it has gone, unless it was opened detached. All are in tapdeck ls.
 
 At a Unix socket you are known by the system. Everywhere else everybody shows a token: see
-tapdeck serve token. Clients know the server by its fingerprint, which it prints.
+tapdeck serve token. Clients know the server by its fingerprint, which it prints. Where there is a page,
+its address is printed too: a browser opens it with a token in the place of TOKEN.
 
 Examples:
   tapdeck serve --listen unix:/run/user/1000/tty/tty.sock
@@ -176,6 +177,9 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
             .net(address, &own, |at, server| site::make(at, &args.host, &args.player, server))
             .map_err(failed)?;
         print(format_args!("listening {}\n", listening.at));
+        if let Some(link) = site::link(&listening.at, &args.host) {
+            print(format_args!("page {link}\n"));
+        }
         if let Some(hash) = listening.browser_hash {
             print(format_args!("certificate {hash}\n"));
         }

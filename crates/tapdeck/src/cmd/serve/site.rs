@@ -39,7 +39,57 @@ pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: 
     }))
 }
 
+/// How a browser comes to the page at this address, with a token in the place of `TOKEN`.
+#[cfg(feature = "web")]
+pub(super) fn link(at: &Endpoint, names: &[String]) -> Option<String> {
+    use std::net::IpAddr;
+    use tapdeck_serve::net::Transport;
+
+    let Endpoint::Net { transport, host, port } = at else { return None };
+    let scheme = match transport {
+        Transport::Ws => "http",
+        Transport::Wss => "https",
+        _ => return None,
+    };
+    let place = match (names.first(), host.parse()) {
+        // The name that the user gives it is how it is reached.
+        (Some(name), _) => name.clone(),
+        (None, Ok(IpAddr::V6(ip))) if !ip.is_unspecified() => format!("[{ip}]:{port}"),
+        (None, Ok(ip)) if ip.is_unspecified() => format!("localhost:{port}"),
+        (None, _) => format!("{host}:{port}"),
+    };
+    Some(format!("{scheme}://{place}/#token=TOKEN"))
+}
+
+#[cfg(not(feature = "web"))]
+pub(super) fn link(_: &Endpoint, _: &[String]) -> Option<String> {
+    None
+}
+
 #[cfg(not(feature = "web"))]
 pub(super) fn make(_: &Endpoint, _: &[String], _: &[String], _: Arc<Server>) -> Option<Site> {
     None
+}
+
+#[cfg(all(test, feature = "web"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_told_where_to_go() {
+        let cases = [
+            ("ws://127.0.0.1:8080", None, Some("http://127.0.0.1:8080")),
+            ("wss://0.0.0.0:8443", None, Some("https://localhost:8443")),
+            ("wss://[::]:8443", None, Some("https://localhost:8443")),
+            ("wss://[::1]:8443", None, Some("https://[::1]:8443")),
+            ("wss://0.0.0.0:8443", Some("deck.example"), Some("https://deck.example")),
+            ("tls://127.0.0.1:4433", None, None),
+            ("unix:/run/tty.sock", None, None),
+        ];
+        for (at, name, expected) in cases {
+            let names: Vec<String> = name.into_iter().map(str::to_owned).collect();
+            let expected = expected.map(|place| format!("{place}/#token=TOKEN"));
+            assert_eq!(link(&at.parse().expect("an address"), &names), expected, "{at} {name:?}");
+        }
+    }
 }
