@@ -231,6 +231,9 @@ impl Launch {
             log: limits,
             ..Config::default()
         };
+        if backend.as_ref().is_ok_and(|backend| !backend.has_terminal()) {
+            log.set_pipes();
+        }
         // The first event of every session is its true size.
         log.append(Event::Resize(size), clock.now());
         let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;

@@ -23,6 +23,8 @@ struct Inner {
     /// Readers that wait at a descriptor rather than in [`SharedLog::wait`]: armed once, at this weight.
     armed: Vec<(ReaderId, usize, Bell)>,
     closed: bool,
+    /// The program has no terminal.
+    pipes: bool,
     /// Readers that are to read what there is and stop.
     retired: Vec<ReaderId>,
     /// Requests to have everything so far on disk, and the last one done.
@@ -87,6 +89,7 @@ impl SharedLog {
             wake_at: None,
             armed: Vec::new(),
             closed: false,
+            pipes: false,
             retired: Vec::new(),
             flush_wanted: 0,
             flush_done: 0,
@@ -95,6 +98,16 @@ impl SharedLog {
             urgent: false,
         };
         Self(Arc::new((Mutex::new(inner), Condvar::new())))
+    }
+
+    /// Says that the program has no terminal, for whoever records what it writes.
+    pub fn set_pipes(&self) {
+        self.lock().pipes = true;
+    }
+
+    /// Whether the program has no terminal.
+    pub fn is_on_pipes(&self) -> bool {
+        self.lock().pipes
     }
 
     /// Appends an event; never waits for a reader.

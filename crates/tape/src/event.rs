@@ -35,6 +35,8 @@ pub struct Header {
     pub idle_limit_ns: Option<u64>,
     /// Colours of the terminal, in asciicast's form.
     pub theme: Option<Value>,
+    /// The program had no terminal: its lines end without a carriage return, and yet begin at the left.
+    pub pipes: bool,
     /// Fields of an asciicast header that have no place here; written again into another asciicast.
     pub extra: Map<String, Value>,
 }

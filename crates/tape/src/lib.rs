@@ -28,6 +28,7 @@ mod replay;
 pub mod scenario;
 pub mod scrub;
 pub mod seal;
+mod straight;
 pub mod three_a;
 pub mod ttyrec;
 pub mod typescript;
@@ -47,3 +48,4 @@ pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losse
 pub use format::{Beside, Container, Format, cast_version, open, writer};
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
+pub use straight::Returns;

@@ -49,6 +49,9 @@ pub struct Meta {
     /// The value of TERM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<String>,
+    /// The program ran on pipes: its lines end without a carriage return, and yet begin at the left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pipes: bool,
     /// A title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

@@ -67,7 +67,8 @@ impl Replay {
     /// recorded program: nobody is there to read the answer.
     pub fn new(header: &Header, scrollback: usize) -> Self {
         let (cols, rows) = header.size.unwrap_or((80, 24));
-        let settings = Settings { scrollback, replies: false, ..Settings::default() };
+        let settings =
+            Settings { scrollback, replies: false, newline_mode: header.pipes, ..Settings::default() };
         Self {
             term: Term::new(Size::new(cols, rows), settings),
             byte_off: 0,

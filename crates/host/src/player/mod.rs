@@ -117,11 +117,12 @@ impl Player {
     }
 
     /// Opens a recording whose format is known.
-    pub fn of(source: Source, settings: Settings) -> Result<Self, PlayError> {
+    pub fn of(source: Source, mut settings: Settings) -> Result<Self, PlayError> {
         let container = source.container();
         let mut first_size = Size { cols: 80, rows: 24 };
         let mut idle_limit_ns = None;
         let feed = if container.format == Format::Ahr && !container.zst {
+            settings.newline_mode |= source.meta().is_some_and(|meta| meta.pipes);
             Feed::Native(Box::new(Native::open(&source)?))
         } else {
             let other = Other::open(&source)?;
@@ -130,6 +131,7 @@ impl Player {
                 first_size = Size { cols, rows };
             }
             idle_limit_ns = header.idle_limit_ns;
+            settings.newline_mode |= header.pipes;
             Feed::Other(other)
         };
         let mut player = Self {
@@ -189,6 +191,11 @@ impl Player {
     /// The terminal as it is at this place.
     pub fn term(&self) -> &Term {
         &self.term
+    }
+
+    /// Whether the recorded program had no terminal, so that its lines end without a carriage return.
+    pub fn is_of_pipes(&self) -> bool {
+        self.settings.newline_mode
     }
 
     /// What is played.

@@ -70,6 +70,7 @@ struct Work {
     path: PathBuf,
     /// Whether the recording goes on with one that was there.
     continued: bool,
+    options: IndexOptions,
     builder: IndexBuilder,
     out: Option<File>,
     /// Where the next block begins.
@@ -79,19 +80,20 @@ struct Work {
 }
 
 impl Indexing {
-    pub(super) fn new(file: &RecordingFile, when: LiveIndex) -> Self {
+    pub(super) fn new(file: &RecordingFile, when: LiveIndex, pipes: bool) -> Self {
         let path = sidecar(file.path(), "ahx");
         let continued = file.written() > 0;
         if !continued {
             // One of a recording that is no more fits nothing.
             let _ = std::fs::remove_file(&path);
         }
-        let options = IndexOptions::default();
+        let options = IndexOptions { pipes, ..IndexOptions::default() };
         let work = match file.share().ok().filter(|_| when != LiveIndex::Off) {
             Some(recording) => Stage::Waiting(Box::new(Work {
                 recording: Arc::new(recording),
                 path,
                 continued,
+                options,
                 builder: IndexBuilder::new(options),
                 out: None,
                 pos: 0,
@@ -232,7 +234,7 @@ impl Work {
         let mut out = options.open(&self.path)?;
         let mut end = 0;
         if self.continued
-            && let Some((builder, pos, kept)) = resume(&mut out, &self.recording)
+            && let Some((builder, pos, kept)) = resume(self.options, &mut out, &self.recording)
         {
             (self.builder, self.pos, end) = (builder, pos, kept);
         }
@@ -244,13 +246,17 @@ impl Work {
 }
 
 /// The builder behind the last good keyframe of an index, where the recording goes on, and where the index does.
-fn resume(index_file: &mut File, recording: &Arc<File>) -> Option<(IndexBuilder, u64, u64)> {
+fn resume(
+    options: IndexOptions,
+    index_file: &mut File,
+    recording: &Arc<File>,
+) -> Option<(IndexBuilder, u64, u64)> {
     let mut index = Index::load(&*index_file).ok()?;
     index.check(&**recording).ok()?;
     index.keyframes.truncate(index.whole_keyframes(index_file));
     let keyframe = index.keyframes.last()?;
     let dump = index.dump(index_file, keyframe).ok()?;
-    let builder = IndexBuilder::resume(IndexOptions::default(), keyframe, &dump);
+    let builder = IndexBuilder::resume(options, keyframe, &dump);
     Some((builder, keyframe.block_offset, keyframe.end()))
 }
 

@@ -165,6 +165,7 @@ impl Recorder {
             return Ok(Self { thread: builder.spawn(move || task.run())?, path, log: kept, reader });
         }
         let mut meta = first_meta(&options, clock, size);
+        meta.pipes = log.is_on_pipes();
         if file.written() > 0
             && let Ok(bytes) = std::fs::read(sidecar(&path, "meta.json"))
             && let Ok(old) = Meta::from_bytes(&bytes)

@@ -90,6 +90,7 @@ impl OtherTask {
         };
         let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input));
         let mut first = header(&options, clock, size);
+        first.pipes = log.is_on_pipes();
         if let Some(held) = &mut held {
             first = scrub_header(&first, held.scrubber());
         }

@@ -81,6 +81,8 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
     let file = source.file().map_err(|e| (format!("{}: {e}", recording.display()), code::IO))?;
     let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", recording.display()), code::IO);
+    let pipes = source.meta().is_some_and(|meta| meta.pipes);
+    let options = IndexOptions { pipes, ..IndexOptions::default() };
     let mut why = "written";
     let mut begun = None;
     if let Ok(mut old) = std::fs::File::open(&path) {
@@ -96,7 +98,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
                     return Ok(Done { path, index, bytes, why: None });
                 }
                 index.keyframes.truncate(whole);
-                begun = Begun::by(&index, old);
+                begun = Begun::by(options, &index, old);
             }
         }
     }
@@ -105,7 +107,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
             why = "broke off, and was gone on with";
             begun
         }
-        None => Begun { builder: IndexBuilder::new(IndexOptions::default()), old: None, offset: 0 },
+        None => Begun { builder: IndexBuilder::new(options), old: None, offset: 0 },
     };
     let total = file.metadata().map_or(0, |m| m.len());
     let done = Arc::new(AtomicU64::new(begun.offset));
@@ -153,11 +155,11 @@ struct Begun {
 
 impl Begun {
     /// Behind the last keyframe.
-    fn by(index: &Index, mut old: std::fs::File) -> Option<Self> {
+    fn by(options: IndexOptions, index: &Index, mut old: std::fs::File) -> Option<Self> {
         let keyframe = index.keyframes.last()?;
         let dump = index.dump(&mut old, keyframe).ok()?;
         old.seek(SeekFrom::Start(0)).ok()?;
-        let builder = IndexBuilder::resume(IndexOptions::default(), keyframe, &dump);
+        let builder = IndexBuilder::resume(options, keyframe, &dump);
         Some(Self { builder, old: Some(old.take(keyframe.end())), offset: keyframe.block_offset })
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_host::backend::Pace;
 use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, Source, SourceError};
-use tapdeck_tape::{Moment, MomentKind};
+use tapdeck_tape::{Moment, MomentKind, Returns};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use self::keys::{Key, keys_of};
@@ -219,6 +219,8 @@ struct Screening<'a> {
     pace: Pace,
     clock: Clock,
     filter: ReplayFilter,
+    /// What ran on pipes lacks what leads back to the left.
+    returns: Option<Returns>,
     out: Vec<u8>,
     paused: bool,
     /// When the next event is due, on our clock.
@@ -240,12 +242,14 @@ impl<'a> Screening<'a> {
     fn new(args: &'a PlayArgs, player: Player) -> Self {
         let asked = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
         let idle_limit_ns = asked.or(player.idle_limit_ns());
+        let returns = (player.is_of_pipes() && is_terminal()).then(Returns::default);
         Self {
             args,
             player,
             pace: Pace { speed: args.speed, idle_limit_ns },
             clock: Clock::start(),
             filter: filter(args),
+            returns,
             out: Vec::new(),
             paused: false,
             due_ns: 0,
@@ -384,11 +388,13 @@ impl<'a> Screening<'a> {
     /// Passes one event and shows it.
     fn show_next(&mut self) -> Result<(), Trouble> {
         if let Some(Played::Output(bytes)) = self.player.advance()? {
+            let straight = self.returns.as_mut().map(|returns| returns.add(&bytes));
+            let bytes = straight.as_deref().unwrap_or(&bytes);
             // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
             if is_terminal() || self.args.no_colors {
-                self.filter.filter(&bytes, &mut self.out);
+                self.filter.filter(bytes, &mut self.out);
             } else {
-                self.out.extend_from_slice(&bytes);
+                self.out.extend_from_slice(bytes);
             }
         }
         Ok(())

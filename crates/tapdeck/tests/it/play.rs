@@ -33,6 +33,42 @@ fn fast_prints_all_lines_not_only_the_screen() {
     assert!(coloured.windows(3).any(|w| w == b"31m"), "{}", String::from_utf8_lossy(&coloured));
 }
 
+/// A program on pipes ends its lines with a line feed alone. Live they were straight, and replayed a staircase.
+#[test]
+fn what_ran_on_pipes_is_straight_in_every_form_and_exact_on_disk() {
+    let home = Home::new();
+    let script = "printf 'left\\nalso left\\n'; printf 'at last\\r\\n'";
+    for name in ["p.ahr", "direct.cast"] {
+        let out = home.run(["rec", "-q", "--no-pty", name, "--", "sh", "-c", script]);
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    }
+    let bytes = b"left\nalso left\nat last\r\n";
+    assert_eq!(crate::support::recorded_output(&home.path("p.ahr")), bytes);
+    assert_eq!(home.run(["play", "p.ahr"]).stdout, bytes, "to a pipe as it came");
+    let straight = "left\nalso left\nat last\n";
+    let text = |name: &str| {
+        let out = home.run(["play", "--fast", "--no-colors", name]);
+        String::from_utf8(out.stdout).expect("text")
+    };
+    assert_eq!(text("p.ahr"), straight);
+    assert_eq!(text("direct.cast"), straight);
+    for name in ["q.txt", "q.cast", "q.ttyrec", "q.ahr", "q.raw", "q.cassette.tar.zst"] {
+        let out = home.run(["convert", "p.ahr", "-o", name]);
+        assert_eq!(out.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+    assert_eq!(std::fs::read_to_string(home.path("q.txt")).expect("written"), straight);
+    assert_eq!(std::fs::read(home.path("q.raw")).expect("written"), bytes, "nothing but the bytes");
+    assert_eq!(crate::support::recorded_output(&home.path("q.ahr")), bytes);
+    for name in ["q.cast", "q.ttyrec", "q.ahr", "q.cassette.tar.zst"] {
+        assert_eq!(text(name), straight, "{name}");
+    }
+    assert_eq!(home.run(["index", "p.ahr"]).status.code(), Some(0));
+    let mut seat = Seat::new(home.tapdeck(["play", "p.ahr"]));
+    assert!(seat.end().success());
+    let screen = seat.screen();
+    assert!(screen.lines().any(|line| line.trim_end() == "also left"), "{screen}");
+}
+
 #[test]
 fn meta_and_missing_files() {
     let home = Home::new();

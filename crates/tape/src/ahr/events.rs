@@ -100,6 +100,7 @@ impl<R: Read> AhrEvents<R> {
             events.header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
             events.header.title.clone_from(&meta.title);
             events.header.term.clone_from(&meta.term);
+            events.header.pipes = meta.pipes;
             if meta.cols > 0 && meta.rows > 0 {
                 events.header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
             }
@@ -225,6 +226,7 @@ impl AhrWriter {
         meta.cmd = header.command.iter().cloned().collect();
         meta.title.clone_from(&header.title);
         meta.term.clone_from(&header.term);
+        meta.pipes = header.pipes;
         (meta.cols, meta.rows) = header.size.unwrap_or((80, 24));
         meta
     }

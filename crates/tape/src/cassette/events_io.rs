@@ -30,6 +30,7 @@ impl CassetteReader {
             command: Some(cassette.manifest.command.argv.join(" ")).filter(|c| !c.is_empty()),
             title: text("title").and_then(|v| v.as_str().map(Into::into)),
             term: terminal.term.clone(),
+            pipes: text("pipes").is_some_and(|v| v == true),
             ..Header::default()
         };
         let exit = cassette.outcome.exit.clone();
@@ -124,6 +125,9 @@ pub fn from_header(closing: &mut Closing, header: &Header) {
     }
     if let Some(title) = &header.title {
         manifest.optional.insert("title".into(), title.as_str().into());
+    }
+    if header.pipes {
+        manifest.optional.insert("pipes".into(), true.into());
     }
     if let Some(started) = header.started_ns {
         manifest.optional.insert("started_at_ns".into(), started.into());

@@ -242,6 +242,7 @@ impl From<HeadLine> for Header {
             env,
             idle_limit_ns: head.idle_time_limit.and_then(seconds),
             theme,
+            pipes: false,
             extra,
         }
     }

@@ -13,11 +13,13 @@ use crate::event::clamp_size;
 pub struct IndexOptions {
     /// A keyframe after this much output; the most that has to be replayed after a jump.
     pub every_bytes: u64,
+    /// The program had no terminal: see [`crate::Header::pipes`].
+    pub pipes: bool,
 }
 
 impl Default for IndexOptions {
     fn default() -> Self {
-        Self { every_bytes: 4 << 20 }
+        Self { every_bytes: 4 << 20, pipes: false }
     }
 }
 
@@ -41,7 +43,7 @@ impl IndexBuilder {
     /// For a recording from its start.
     pub fn new(options: IndexOptions) -> Self {
         Self {
-            term: screens(Size::default()),
+            term: screens(Size::default(), options.pipes),
             options,
             chain: Chain::new(),
             last_ts: None,
@@ -57,7 +59,7 @@ impl IndexBuilder {
     /// Goes on behind a keyframe of an index that breaks off, with the keyframe's dump: the next block is the
     /// one at its offset, and what comes of it is to be written at [`Keyframe::end`].
     pub fn resume(options: IndexOptions, keyframe: &Keyframe, dump: &[u8]) -> Self {
-        let mut term = screens(Size::new(keyframe.size.0, keyframe.size.1));
+        let mut term = screens(Size::new(keyframe.size.0, keyframe.size.1), options.pipes);
         let _ = term.feed(dump, keyframe.byte_off.saturating_sub(dump.len() as u64));
         Self {
             term,
@@ -153,8 +155,8 @@ impl IndexBuilder {
 }
 
 /// A terminal for keyframes. They hold the screens: scrollback would make each a hundred times larger.
-fn screens(size: Size) -> Term {
-    Term::new(size, Settings { scrollback: 0, replies: false, ..Settings::default() })
+fn screens(size: Size, pipes: bool) -> Term {
+    Term::new(size, Settings { scrollback: 0, replies: false, newline_mode: pipes, ..Settings::default() })
 }
 
 fn entry(tag: u8, body: &[u8], out: &mut Vec<u8>) {

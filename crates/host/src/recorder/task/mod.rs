@@ -75,7 +75,7 @@ impl Task {
     ) -> Self {
         let base_off = file.start_off();
         let snapshots = Snapshots::new(&file, log.clone(), reader);
-        let index = Indexing::new(&file, options.index);
+        let index = Indexing::new(&file, options.index, meta.pipes);
         Self {
             file,
             log,
