@@ -239,7 +239,7 @@ impl Hub {
                         }
                         Ok(true) => {
                             let why = "nothing more was asked for";
-                            return Some(("PASTE", json!({"outcome": "pasted", "evidence": why})));
+                            return Some(("PASTE", answer("pasted", why, &glass.look(&handle))));
                         }
                         Ok(false) if late => {
                             let why = "the program takes no input";

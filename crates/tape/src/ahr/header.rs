@@ -39,7 +39,7 @@ pub struct Header {
     pub compressed_len: u32,
     /// Number of records.
     pub record_count: u32,
-    /// Bit 0: last block of the recording.
+    /// Bit 0: last block of a session; a recording that was continued has more behind it.
     pub flags: u8,
     /// Seven bytes kept for later; zero.
     pub reserved: [u8; 7],
