@@ -99,6 +99,8 @@ pub enum Event {
         by: Author,
         /// The bytes, exactly.
         bytes: Bytes,
+        /// The terminal showed none of them: the program had told it not to, as for a password.
+        hidden: bool,
     },
     /// The terminal's size was set.
     Resize(WinSize),

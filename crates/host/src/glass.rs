@@ -125,7 +125,7 @@ impl Picture {
         let Some(detector) = &mut self.detector else { return };
         match event {
             // What the model answers, nobody typed.
-            Event::Input { by: Author::Party(_), bytes } => detector.input(&self.term, bytes, at),
+            Event::Input { by: Author::Party(_), bytes, .. } => detector.input(&self.term, bytes, at),
             Event::Signal(signal) => detector.signal(*signal),
             Event::Exit(exit) => detector.exit(*exit, at),
             _ => {}

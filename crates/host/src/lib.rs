@@ -38,7 +38,7 @@ pub use outer::{
 };
 pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
-    CreateError, IfExists, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
+    CreateError, IfExists, KeepInput, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
     SEALED_SIDECARS, append_lines, calendar, can_record, default_path, digest_of, file_digest,
     forget_sidecars, sidecar, state_folder,
 };

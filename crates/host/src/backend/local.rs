@@ -145,6 +145,13 @@ impl Backend for LocalPty {
         Ok(rustix::io::write(&self.master, bytes)?)
     }
 
+    fn hides_input(&self) -> bool {
+        // A line editor has no lines from its terminal, and shows what is typed itself.
+        tcgetattr(&self.master).is_ok_and(|t| {
+            t.local_modes.contains(LocalModes::ICANON) && !t.local_modes.contains(LocalModes::ECHO)
+        })
+    }
+
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
         // Before the program has read what is there, the end of input would be lost if it then left the
         // line mode; and two ends in a row would be two ends.

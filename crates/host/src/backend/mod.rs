@@ -107,6 +107,11 @@ pub trait Backend: Send {
     /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
+    /// Whether the program reads lines and has its terminal show nothing of them, as far as that can be known.
+    fn hides_input(&self) -> bool {
+        false
+    }
+
     /// Sends what was taken and could not be sent at once, and does whatever else a connection needs to be kept up.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -166,6 +171,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         (**self).write(bytes)
+    }
+    fn hides_input(&self) -> bool {
+        (**self).hides_input()
     }
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()

@@ -123,7 +123,7 @@ impl Work {
         let rec = &mut self.recording;
         match entry.event {
             Event::Output { bytes, .. } => rec.output(at, &bytes),
-            Event::Input { by, bytes } => {
+            Event::Input { by, bytes, .. } => {
                 let source = Some(match by {
                     Author::Party(name) if &*name == "local" => "user".to_owned(),
                     Author::Party(name) => name.to_string(),

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Event, Stamp};
+use tapdeck_core::{Author, Event, Stamp};
 
 use super::{Driver, MS};
 use crate::backend::{Backend, EndOfInput};
@@ -64,12 +64,15 @@ impl<B: Backend> Driver<B> {
     /// Writes what waits at the gate, as far as the program takes it.
     pub(super) fn deliver(&mut self, now: Stamp) -> io::Result<()> {
         while let Some(bytes) = self.gate.poll_write() {
+            let hidden = self.backend.hides_input();
             match self.backend.write(bytes) {
                 Ok(0) => break,
                 Ok(n) => {
                     self.last_traffic_ns = now.mono_ns;
                     if let Some(delivered) = self.gate.wrote(n) {
-                        self.log.append(Event::Input { by: delivered.by, bytes: delivered.bytes }, now);
+                        let hidden = hidden && matches!(delivered.by, Author::Party(_));
+                        self.log
+                            .append(Event::Input { by: delivered.by, bytes: delivered.bytes, hidden }, now);
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,

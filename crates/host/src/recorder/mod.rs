@@ -47,13 +47,46 @@ use task::Task;
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
 
+/// What is recorded of what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeepInput {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// All of it, but where the program has its terminal show nothing, as it does for a password: of that, how much.
+    Shown,
+    /// Everything.
+    Everything,
+}
+
+impl KeepInput {
+    /// As it is asked for: whether it is kept, and whether that goes for what is not shown, too.
+    pub fn asked(input: bool, hidden: bool) -> Self {
+        match (input, hidden) {
+            (false, _) => KeepInput::Nothing,
+            (true, false) => KeepInput::Shown,
+            (true, true) => KeepInput::Everything,
+        }
+    }
+
+    /// Whether anything is.
+    pub fn any(self) -> bool {
+        self != KeepInput::Nothing
+    }
+
+    /// Whether this is.
+    pub fn keeps(self, hidden: bool) -> bool {
+        self == KeepInput::Everything || (self == KeepInput::Shown && !hidden)
+    }
+}
+
 /// What to record, and what to say about it.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
     /// Brotli quality, 0 to 11.
     pub quality: u8,
-    /// Record what is typed as well.
-    pub input: bool,
+    /// What is recorded of what is typed.
+    pub input: KeepInput,
     /// The command line.
     pub argv: Vec<OsString>,
     /// The folder that it runs in.
@@ -183,7 +216,7 @@ impl Recorder {
         }
         let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
         let kept = log.clone();
-        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input));
+        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
         if let Some(held) = &mut held {
             scrub_meta(&mut meta, held.scrubber());
         }

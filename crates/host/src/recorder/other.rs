@@ -13,7 +13,7 @@ use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
 
 use super::scrub::Held;
-use super::{BLOCK_AGE_NS, RecordOptions, RecordingFile, Report};
+use super::{BLOCK_AGE_NS, KeepInput, RecordOptions, RecordingFile, Report};
 use crate::clock::Clock;
 use crate::shared::{SharedLog, Woken};
 
@@ -31,7 +31,7 @@ pub(super) struct OtherTask {
 
 struct Work {
     file: RecordingFile,
-    input: bool,
+    input: KeepInput,
     size: WinSize,
     writer: Box<dyn EventWriter>,
     zst: Option<ZstWriter>,
@@ -88,7 +88,7 @@ impl OtherTask {
             ends: [End::default(); 2],
             whole: true,
         };
-        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input));
+        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
         let mut first = header(&options, clock, size);
         first.pipes = log.is_on_pipes();
         if let Some(held) = &mut held {
@@ -173,7 +173,7 @@ impl Work {
                 self.pending += bytes.len() as u64;
                 Kind::Output(bytes)
             }
-            Event::Input { bytes, .. } if self.input => Kind::Input(bytes),
+            Event::Input { bytes, hidden, .. } if self.input.keeps(hidden) => Kind::Input(bytes),
             Event::Resize(size) => {
                 let size = size.or_default();
                 // The first event of a session is its size, which the header has told.

@@ -32,7 +32,7 @@ fn session(recording: Option<&std::path::Path>, with: impl FnOnce(&Handle)) {
         let file = RecordingFile::open(path, IfExists::Refuse).expect("created");
         let options = RecordOptions {
             quality: 4,
-            input: false,
+            input: tapdeck_host::KeepInput::Nothing,
             argv: Vec::new(),
             cwd: None,
             title: None,
@@ -98,7 +98,7 @@ fn a_list_that_cannot_be_written_is_a_failure() {
     log.append(Event::Resize(size), clock.now());
     let options = RecordOptions {
         quality: 4,
-        input: false,
+        input: tapdeck_host::KeepInput::Nothing,
         argv: Vec::new(),
         cwd: None,
         title: None,

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::registry::{self, Listing, Registered};
-use tapdeck_host::{Clock, IfExists, Launch, RecordOptions, Recorder, RecordingFile, Session};
+use tapdeck_host::{Clock, IfExists, KeepInput, Launch, RecordOptions, Recorder, RecordingFile, Session};
 use tapdeck_serve::door::{Address, AddressError, Door};
 use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
 
@@ -303,7 +303,7 @@ impl LateRecordings {
             let quality = request.get("quality").and_then(Value::as_u64).unwrap_or(4).min(11);
             let options = RecordOptions {
                 quality: u8::try_from(quality).unwrap_or(4),
-                input: flag("input"),
+                input: KeepInput::asked(flag("input"), flag("hidden_input")),
                 argv: argv.iter().map(Into::into).collect(),
                 cwd: Some(cwd.clone().into()),
                 title: text("title").map(str::to_owned),

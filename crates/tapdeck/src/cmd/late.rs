@@ -45,6 +45,7 @@ fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
     let request = json!({
         "path": text,
         "input": args.input,
+        "hidden_input": args.hidden_input,
         "quality": args.brotli_q,
         "overwrite": args.overwrite,
         "title": args.title,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use clap::Args;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::{
-    Clock, CreateError, IfExists, Launch, LiveIndex, Mended, RecordOptions, Recording, RecordingFile, Report,
-    can_record, default_path,
+    Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, RecordOptions, Recording,
+    RecordingFile, Report, can_record, default_path,
 };
 use tapdeck_tape::{Container, Format};
 
@@ -79,9 +79,12 @@ pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Record what is typed as well
+    /// Record what is typed as well, but for what the program has its terminal not show, such as passwords
     #[arg(short = 'I', long)]
     pub(crate) input: bool,
+    /// With --input, record also what is not shown
+    #[arg(long, requires = "input")]
+    pub(crate) hidden_input: bool,
     /// Go on with an existing recording
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
@@ -223,7 +226,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     }
     let options = RecordOptions {
         quality: args.brotli_q,
-        input: args.input,
+        input: KeepInput::asked(args.input, args.hidden_input),
         argv: match launch.command.argv.as_slice() {
             [] => launch.shown_command().into_iter().map(Into::into).collect(),
             argv => argv.to_vec(),

@@ -44,8 +44,8 @@ impl Collector {
     pub(crate) fn take(&mut self, entry: &Entry, sent: &mut VecDeque<Sent>) -> Vec<What> {
         let found = match &entry.event {
             Event::Output { bytes, .. } => vec![What::Output(bytes.clone())],
-            Event::Input { by: Author::Party(_), bytes } => label(bytes, sent),
-            Event::Input { bytes, by } => {
+            Event::Input { by: Author::Party(_), bytes, .. } => label(bytes, sent),
+            Event::Input { bytes, by, .. } => {
                 let reply = *by == Author::Reply;
                 vec![What::Input(Input { bytes: bytes.clone(), reply, ..Input::default() })]
             }

@@ -62,7 +62,7 @@ fn without_a_name_it_goes_to_the_state_folder() {
 #[test]
 fn input_is_recorded_only_when_asked_for() {
     let home = Home::new();
-    for (flag, inputs) in [(&[][..], 0), (&["-I"][..], 1)] {
+    for (flag, inputs) in [(&[][..], 0), (&["-I"], 0), (&["-I", "--hidden-input"], 1)] {
         let mut args = vec!["rec", "-q", "--overwrite"];
         args.extend(flag);
         args.extend(["typed.ahr", "--", "sh", "-c", "stty -echo; echo ready; read x; echo got $x"]);
@@ -75,6 +75,30 @@ fn input_is_recorded_only_when_asked_for() {
         assert!(info.contains(&format!(r#""inputs":{inputs}"#)), "{info}");
         let events = std::fs::read_to_string(home.path("typed.events.jsonl")).expect("who drove");
         assert!(events.contains(r#""to":"local""#), "{events}");
+    }
+}
+
+/// What a program has its terminal not show is nobody's business, unless it is asked for; that it was typed is known.
+#[test]
+fn a_password_is_not_recorded_with_the_rest_of_the_input() {
+    let home = Home::new();
+    let ask = "stty -echo; printf 'secret? '; read s; stty echo; printf '\nname? '; read n; echo \"$n.\"";
+    for (name, flags) in [("a.ahr", &["-I"][..]), ("b.ahr", &["-I", "--hidden-input"]), ("c.cast", &["-I"])] {
+        let args = [&["rec", "-q"], flags, &[name, "--", "sh", "-c", ask]].concat();
+        let mut seat = Seat::new(home.tapdeck(args));
+        seat.wait_text("secret?");
+        seat.send("hunter2\r");
+        seat.wait_text("name?");
+        seat.send("ada\r");
+        seat.wait_text("ada.");
+        seat.end();
+        home.run(["convert", "--overwrite", name, "-o", "x.cast"]);
+        let cast = std::fs::read_to_string(home.path("x.cast")).expect("a cast");
+        let typed: Vec<&str> = cast.lines().filter(|l| l.contains("\"i\"")).collect();
+        assert!(typed.iter().any(|l| l.contains("ada")), "{name}: {cast}");
+        assert_eq!(cast.contains("hunter2"), flags.len() > 1, "{name}: {cast}");
+        let events = std::fs::read_to_string(home.path("a.events.jsonl")).unwrap_or_default();
+        assert!(!events.contains("hunter2"), "{events}");
     }
 }
 

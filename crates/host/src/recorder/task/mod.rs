@@ -201,7 +201,13 @@ impl Task {
                 self.output_bytes += bytes.len() as u64;
                 self.push(Record::data(ts, self.base_off + entry.offset, bytes));
             }
-            Event::Input { bytes, .. } if self.options.input => self.push(Record::input(ts, bytes)),
+            Event::Input { bytes, hidden, .. } if self.options.input.keeps(hidden) => {
+                self.push(Record::input(ts, bytes));
+            }
+            Event::Input { bytes, .. } if self.options.input.any() => {
+                let n = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                self.push(Record::mark(ts, Mark::InputLag(n)));
+            }
             Event::Resize(size) => {
                 self.size = size;
                 let size = size.or_default();

@@ -13,8 +13,8 @@ use serde_json::Value;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
-    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, Outer, RecordOptions, Recording,
-    RecordingFile, calendar,
+    Clock, IfExists, InheritedSignals, KeepInput, Launch, LaunchError, LiveIndex, Outer, RecordOptions,
+    Recording, RecordingFile, calendar,
 };
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
@@ -96,7 +96,7 @@ impl SessionDesk {
         let file = RecordingFile::open(&path, IfExists::Refuse).map_err(cannot_record)?;
         let options = RecordOptions {
             quality: 4,
-            input: false,
+            input: KeepInput::Nothing,
             argv: launch.command.argv.clone(),
             cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
             title: wanted.name.clone(),
