@@ -5,12 +5,13 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
 
 use libc::{c_int, sigset_t};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 
 /// A set of signals.
 #[derive(Clone, Copy)]
@@ -191,8 +192,8 @@ impl InheritedSignals {
 pub(crate) struct ChildSetup {
     /// Signals as the user had them.
     pub signals: InheritedSignals,
-    /// Whether standard input is the terminal that is to control the new session.
-    pub controlling_terminal: bool,
+    /// The other end of the terminal on standard input, which is to control the new session.
+    pub terminal: Option<RawFd>,
     /// Whether the child is killed when the thread that starts it is gone.
     pub die_with_host: bool,
 }
@@ -203,7 +204,16 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
     let files = FILE_LIMIT_AT_START.get().copied().flatten();
     let between_fork_and_exec = move || {
         rustix::process::setsid()?;
-        if setup.controlling_terminal {
+        if let Some(master) = setup.terminal {
+            // What this process opened bears the mark of a descriptor that is closed on exec for good, and a program can
+            // see that: here, where nobody else can start a process meanwhile, it is opened without.
+            // SAFETY: the caller holds the master open until this child runs the program.
+            let master = unsafe { BorrowedFd::borrow_raw(master) };
+            if let Ok(slave) = ioctl_tiocgptpeer(master, OpenptFlags::RDWR | OpenptFlags::NOCTTY) {
+                rustix::stdio::dup2_stdin(&slave)?;
+                rustix::stdio::dup2_stdout(&slave)?;
+                rustix::stdio::dup2_stderr(&slave)?;
+            }
             // SAFETY: standard input is open; the caller wired the terminal to it.
             let terminal = unsafe { BorrowedFd::borrow_raw(0) };
             rustix::process::ioctl_tiocsctty(terminal)?;

@@ -60,7 +60,7 @@ impl LocalPty {
         let (master, slave) = open_pair(setup).map_err(SpawnError::Terminal)?;
         let stdio = || slave.try_clone().map(Stdio::from).map_err(SpawnError::Terminal);
         let stdio = [stdio()?, stdio()?, stdio()?];
-        let leader = Leader::spawn(spec, signals, true, stdio)?;
+        let leader = Leader::spawn(spec, signals, Some(master.as_fd()), stdio)?;
         Ok(Self { leader, master, closed_until_ns: None, end_sent_raw: false })
     }
 

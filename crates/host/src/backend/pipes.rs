@@ -37,7 +37,7 @@ impl Pipes {
         };
         let (stdin, stdout, stderr) = (ours(in_write)?, ours(out_read)?, ours(err_read)?);
         let stdio = [Stdio::from(in_read), Stdio::from(out_write), Stdio::from(err_write)];
-        let leader = Leader::spawn(spec, signals, false, stdio)?;
+        let leader = Leader::spawn(spec, signals, None, stdio)?;
         Ok(Self { leader, stdin, stdout, stderr, err_first: false })
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -142,7 +142,7 @@ impl Leader {
     pub(super) fn spawn(
         spec: &CommandSpec,
         signals: InheritedSignals,
-        controlling_terminal: bool,
+        terminal: Option<BorrowedFd<'_>>,
         stdio: [Stdio; 3],
     ) -> Result<Self, SpawnError> {
         #[expect(clippy::disallowed_methods, reason = "this is the backend that starts programs")]
@@ -160,7 +160,11 @@ impl Leader {
         }
         prepare_child(
             &mut command,
-            ChildSetup { signals, controlling_terminal, die_with_host: spec.die_with_host },
+            ChildSetup {
+                signals,
+                terminal: terminal.map(|fd| fd.as_raw_fd()),
+                die_with_host: spec.die_with_host,
+            },
         );
         let mut child = command.spawn().map_err(|e| explain(spec, e))?;
         let system = |why| SpawnError::System { program: spec.program().to_string_lossy().into(), why };

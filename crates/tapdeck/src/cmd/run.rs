@@ -18,7 +18,8 @@ use crate::place::PlaceArgs;
 /// Run a program as a live session, transparently.
 #[derive(Args)]
 #[command(after_help = "\
-Ends as the program ends: with its exit code, or by the same signal.
+Ends as the program ends: with its exit code, or by the same signal. One that cannot be started:
+127 not found, 126 not executable, 125 otherwise (no such folder, no terminal to be had).
 
 Examples:
   tapdeck run                            your shell

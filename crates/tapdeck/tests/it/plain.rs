@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use crate::support::{Home, PATIENCE, eventually, lives};
+use crate::support::{Home, PATIENCE, eventually, has, lives};
 
 #[test]
 fn ends_as_the_program_ends() {
@@ -24,6 +24,18 @@ fn ends_as_the_program_ends() {
             assert_eq!((status.code(), status.signal()), (code, signal), "{how:?} {script}");
         }
     }
+}
+
+/// The descriptors bore the mark of those that are closed on exec, which no terminal's own have.
+#[test]
+fn descriptors_are_as_a_terminal_gives_them() {
+    let home = Home::new();
+    if !has("python3") {
+        return;
+    }
+    let script = "import fcntl; print([fcntl.fcntl(n, fcntl.F_GETFL) & ~0o100000 for n in range(3)])";
+    let out = home.run(["run", "--", "python3", "-c", script]);
+    assert_eq!(String::from_utf8_lossy(&out.stdout).trim(), "[2, 2, 2]");
 }
 
 #[test]

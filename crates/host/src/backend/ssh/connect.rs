@@ -284,7 +284,7 @@ fn piped(command: &str, target: &Target) -> Result<(Leader, Box<dyn Duplex>), St
     let other = OwnedFd::from(theirs.try_clone().map_err(failed)?);
     // What it has to complain about is for the user to see.
     let stdio = [Stdio::from(OwnedFd::from(theirs)), Stdio::from(other), Stdio::inherit()];
-    let leader = Leader::spawn(&spec, InheritedSignals::note(), false, stdio).map_err(|e| e.to_string())?;
+    let leader = Leader::spawn(&spec, InheritedSignals::note(), None, stdio).map_err(|e| e.to_string())?;
     ours.set_nonblocking(true).map_err(failed)?;
     Ok((leader, Box::new(tokio::net::UnixStream::from_std(ours).map_err(failed)?)))
 }
