@@ -1,9 +1,19 @@
 //! Values as people type them.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use tapdeck_core::WinSize;
+
+/// The name of a file, where standard output (`-`) cannot stand for one.
+pub(crate) fn file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("this cannot go to standard output: name a file"),
+        false => Ok(path),
+    })
+}
 
 /// A size such as `120x40`.
 pub(crate) fn size(text: &str) -> Result<WinSize, String> {

@@ -21,9 +21,9 @@ use super::verify::{meta, read_key};
 use super::{detach, late};
 use crate::ending::{Ending, code, say};
 use crate::formats::{self, container_name};
-use crate::human;
 use crate::input::InputArgs;
 use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
+use crate::{human, parse};
 
 /// What is settled, or has to be, where the session was started.
 const NOT_LATE: [&str; 23] = [
@@ -117,7 +117,7 @@ pub(crate) struct RecArgs {
     #[arg(long, value_name = "NAME", requires = "scrub")]
     secret_env: Vec<String>,
     /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = parse::file())]
     out_branch_points: Option<PathBuf>,
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]

@@ -11,9 +11,9 @@ use tapdeck_tape::meta::Meta;
 
 use super::verify::{Digest, check_digest, damage_json, damage_text, faults};
 use crate::ending::{Ending, code, print, say};
-use crate::human;
 use crate::input::native;
 use crate::out_file::{OutFile, cannot_write};
+use crate::{human, parse};
 
 /// Write a clean copy of a damaged recording, and say what is lost.
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub(crate) struct RepairArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Where the clean copy goes
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = parse::file())]
     output: PathBuf,
     /// Replace files that are there
     #[arg(long)]

@@ -48,7 +48,7 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Write a report in JUnit's format
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::parse::file())]
     junit: Option<PathBuf>,
     /// Print the results as JSON
     #[arg(long)]

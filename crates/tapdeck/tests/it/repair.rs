@@ -118,6 +118,25 @@ fn a_digest_that_did_not_match_is_told_by_a_repair() {
     verify(&home, &["a.ahr"], 1);
 }
 
+/// Files named `-` were left behind.
+#[test]
+fn what_needs_a_file_does_not_go_to_standard_output() {
+    let home = Home::new();
+    five_blocks(&home, "a.ahr");
+    for args in [
+        &["repair", "a.ahr", "-o", "-"][..],
+        &["rec", "b.ahr", "--out-branch-points", "-", "--", "true"],
+        &["test", "--junit", "-", "nowhere"],
+        &["cassette", "record", "-", "--", "true"],
+    ] {
+        let out = home.run(args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!((out.status.code(), said.contains("name a file")), (Some(2), true), "{args:?}: {said}");
+    }
+    let names = std::fs::read_dir(home.path("")).expect("listed").flatten().map(|e| e.file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('-')));
+}
+
 #[test]
 fn recordings_of_others_are_read_to_their_end() {
     let home = Home::new();

@@ -42,7 +42,7 @@ Examples:
   tapdeck cassette record --resolution 10ms demo.tar.zst -- vim notes.txt")]
 pub(crate) struct RecordArgs {
     /// Where to: a folder, or an archive by a name that ends in .tar.zst
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = parse::file())]
     target: PathBuf,
     /// Replace a cassette that is there
     #[arg(long)]
