@@ -40,7 +40,7 @@ pub use player::{Goal, PlayError, Played, Player};
 pub use recorder::{
     CreateError, IfExists, KeepInput, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
     SEALED_SIDECARS, append_lines, calendar, can_record, default_path, digest_of, file_digest,
-    forget_sidecars, sidecar, state_folder,
+    forget_sidecars, home_folder, sidecar, state_folder,
 };
 pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};

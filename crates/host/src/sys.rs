@@ -273,6 +273,37 @@ fn close_above_stderr_on_exec() -> io::Result<()> {
     Ok(())
 }
 
+/// The home of this process's user as the system's list of users has it.
+pub(crate) fn listed_home() -> Option<std::path::PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    // An entry that needs more than this is none.
+    let mut text = vec![0u8; 64 << 10];
+    let mut entry = MaybeUninit::<libc::passwd>::zeroed();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: the entry and the buffer are valid for the lengths given and outlive the call.
+    let done = unsafe {
+        libc::getpwuid_r(
+            libc::getuid(),
+            entry.as_mut_ptr(),
+            text.as_mut_ptr().cast(),
+            text.len(),
+            &raw mut found,
+        )
+    };
+    if done != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: the call succeeded, so the entry is filled in and its strings lie in the buffer, each with its end.
+    let home = unsafe {
+        let home = entry.assume_init().pw_dir;
+        if home.is_null() {
+            return None;
+        }
+        std::ffi::CStr::from_ptr(home)
+    };
+    Some(std::ffi::OsStr::from_bytes(home.to_bytes()).into())
+}
+
 /// Sends a signal to a process, or with a negative number to a process group.
 pub(crate) fn kill(pid: i32, signal: c_int) -> io::Result<()> {
     // SAFETY: takes two integers; a bad one makes it fail without effect.

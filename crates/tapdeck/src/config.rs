@@ -135,7 +135,8 @@ pub(crate) fn folder() -> Option<PathBuf> {
 
 fn path() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base = || folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    let base =
+        || folder("XDG_CONFIG_HOME").or_else(|| tapdeck_host::home_folder().map(|home| home.join(".config")));
     named().or_else(|| base().map(|base| base.join("tapdeck/config.toml")))
 }
 

@@ -42,7 +42,10 @@ pub(crate) struct Whose {
 impl Whose {
     /// Of a session of this process's user.
     pub(crate) fn ours(cwd: Option<String>) -> Self {
-        Self { cwd, home: std::env::var("HOME").ok() }
+        Self {
+            cwd,
+            home: tapdeck_host::home_folder().and_then(|home| home.into_os_string().into_string().ok()),
+        }
     }
 }
 

@@ -34,7 +34,7 @@ mod task;
 
 pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
 pub use live::LiveIndex;
-pub use name::{calendar, default_path, state_folder};
+pub use name::{calendar, default_path, home_folder, state_folder};
 use other::OtherTask;
 pub use other::can_record;
 pub use salvage::Mended;

@@ -1,23 +1,40 @@
 //! Names of recordings that are given none.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
+use crate::sys;
 
-/// Where things are kept that outlive a session: `$XDG_STATE_HOME/tapdeck`.
-pub fn state_folder() -> PathBuf {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-    let home = || std::env::var_os("HOME").map_or_else(|| "/tmp".into(), PathBuf::from).join(".local/state");
-    state.unwrap_or_else(home).join("tapdeck")
+/// The user's home: `$HOME`, or what the system's list of users says where that is of no use.
+pub fn home_folder() -> Option<PathBuf> {
+    home_of(std::env::var_os("HOME"), sys::listed_home)
 }
 
-/// Where recordings go that are given no name, and the name of this one.
-pub fn default_path(clock: Clock, program: &Path) -> PathBuf {
-    let folder = state_folder().join("recordings");
+fn home_of(given: Option<OsString>, listed: impl FnOnce() -> Option<PathBuf>) -> Option<PathBuf> {
+    let given = given.map(PathBuf::from).filter(|p| p.is_absolute());
+    given.or_else(|| listed().filter(|p| p.is_absolute()))
+}
+
+/// Where things are kept that outlive a session: `$XDG_STATE_HOME/tapdeck`. For a user without a home that is a place
+/// which does not exist, never one that others may write to or foresee.
+pub fn state_folder() -> PathBuf {
+    known_state_folder().unwrap_or_else(|| "/nonexistent/tapdeck".into())
+}
+
+fn known_state_folder() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    Some(state.or_else(|| Some(home_folder()?.join(".local/state")))?.join("tapdeck"))
+}
+
+/// Where recordings go that are given no name, and the name of this one; `None` for a user without a home.
+pub fn default_path(clock: Clock, program: &Path) -> Option<PathBuf> {
+    let folder = known_state_folder()?.join("recordings");
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     let program: String =
         program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
-    folder.join(format!("{}-{program}-{}.ahr", calendar(clock.wall_start_ns()), std::process::id()))
+    let when = calendar(clock.wall_start_ns());
+    Some(folder.join(format!("{when}-{program}-{}.ahr", std::process::id())))
 }
 
 /// A moment as `20260304-050607`, in UTC.
@@ -40,6 +57,23 @@ pub fn calendar(wall_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Without a home of use, recordings went to a place in `/tmp` that anybody could foresee, or into the folder at hand.
+    #[test]
+    fn a_home_is_never_made_up() {
+        for (given, listed, home) in [
+            (Some("/home/ada"), Some("/root"), Some("/home/ada")),
+            (None, Some("/root"), Some("/root")),
+            (Some(""), Some("/root"), Some("/root")),
+            (Some("ada"), Some("/root"), Some("/root")),
+            (Some(""), Some(""), None),
+            (None, None, None),
+        ] {
+            let found = home_of(given.map(Into::into), || listed.map(Into::into));
+            assert_eq!(found, home.map(PathBuf::from), "{given:?} {listed:?}");
+        }
+        assert!(sys::listed_home().is_none_or(|home| home.is_absolute()));
+    }
 
     #[test]
     fn dates() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tapdeck_host::{Clock, Keyboard, Pressed, default_path};
+use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_serve::client::Bus;
 
 use super::rec::RecArgs;
@@ -28,7 +28,10 @@ fn io(e: std::io::Error) -> Failed {
 fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
     let listing = find(Some(session))?;
     let program = listing.command.first().map(PathBuf::from).unwrap_or_default();
-    let path = args.file.clone().unwrap_or_else(|| default_path(Clock::start(), &program));
+    let path = match args.place(&program) {
+        Ok(path) => path,
+        Err(ending) => return Ok(ending),
+    };
     let path = std::path::absolute(&path).map_err(io)?;
     let Some(text) = path.to_str() else {
         return Err(Failed("the recording's name is not UTF-8: give another".into(), code::USAGE));

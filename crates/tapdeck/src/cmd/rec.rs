@@ -145,6 +145,16 @@ pub(crate) struct RecArgs {
 }
 
 impl RecArgs {
+    /// Where the recording goes.
+    pub(super) fn place(&self, program: &Path) -> Result<PathBuf, Ending> {
+        self.file.clone().or_else(|| default_path(Clock::start(), program)).ok_or_else(|| {
+            say(
+                "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
+            );
+            Ending::Code(code::USAGE)
+        })
+    }
+
     /// What is to be masked on the way to the disk.
     fn scrub_rules(&self, launch: &Launch) -> Result<Option<Arc<Rules>>, Refused> {
         let Some(list) = &self.scrub else { return Ok(None) };
@@ -279,7 +289,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
 fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
     let shown = launch.shown_command();
     let program = Path::new(shown.first().map_or("", String::as_str));
-    let path = args.file.clone().unwrap_or_else(|| default_path(Clock::start(), program));
+    let path = args.place(program)?;
     if path.as_os_str() == "-" {
         say("a recording cannot go to standard output, which shows the session: name a file");
         return Err(Ending::Code(code::USAGE));

@@ -12,7 +12,6 @@ mod session;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -215,7 +214,7 @@ fn target(place: &SshPlace) -> Result<Target, String> {
 
 /// A machine by itself, and the way to it, if there is a special one.
 fn alone(place: &SshPlace) -> Result<(Target, Option<Proxy>), String> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|h| h.is_absolute()).unwrap_or_default();
+    let home = crate::recorder::home_folder().unwrap_or_default();
     let mut config = config::read(&home.join(".ssh/config"), &home, &place.host)?;
     let proxy = config.proxy.take();
     let here = || ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());

@@ -189,7 +189,7 @@ impl ProbeArgs {
         if self.no_scrub {
             return Ok(None);
         }
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let home = tapdeck_host::home_folder().unwrap_or_default();
         let cwd = self.cwd.clone().unwrap_or_else(probe_folder);
         let rules = scrub_rules(&[], &[], &[("work folder", &cwd), ("home", &home)], []);
         rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::INTERNAL))

@@ -1,7 +1,7 @@
 //! What visitors of the ssh door get: `attach` and `ls`, and nothing else.
 
 use std::net::{TcpListener, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{InheritedSignals, state_folder};
@@ -20,7 +20,7 @@ pub(super) fn open(
     signals: InheritedSignals,
 ) -> Result<String, Failed> {
     let io = |what: &str, e: std::io::Error| Failed(format!("{what}: {e}"), code::IO);
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let home = tapdeck_host::home_folder().unwrap_or_default();
     let keys = keys.map_or_else(|| home.join(".ssh/authorized_keys"), Path::to_owned);
     let count = ssh_door::check(&keys).map_err(|e| {
         let hint = if e.kind() == std::io::ErrorKind::NotFound {
