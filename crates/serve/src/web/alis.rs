@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::Site;
 use super::guard::{Pass, no_credential, refuse};
-use super::relay::{BEAT, STUCK, bounded, bye, find, only, ping};
+use super::relay::{Asked, BEAT, STUCK, bye, find, meet, only, ping};
 use crate::client::{Attach, Attachment, ClientError, Incoming};
 use crate::door::Address;
 
@@ -29,12 +29,12 @@ const PROTOCOL: &str = "v1.alis";
 const LOOK: Duration = Duration::from_millis(500);
 
 /// `GET /ws/alis`: the only session there is.
-pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: WebSocketUpgrade) -> Response {
+pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = only().await else {
         return refuse(StatusCode::NOT_FOUND, "say which session is meant: /ws/alis/ID");
     };
-    begin(site, pass, listing, ws)
+    begin(site, pass, listing, &headers, ws)
 }
 
 /// `GET /ws/alis/ID`
@@ -42,15 +42,17 @@ pub(super) async fn upgrade_to(
     State(site): State<Site>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    ws: WebSocketUpgrade,
+    ws: Asked,
 ) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
-    begin(site, pass, listing, ws)
+    begin(site, pass, listing, &headers, ws)
 }
 
-fn begin(site: Site, pass: Pass, listing: Listing, ws: WebSocketUpgrade) -> Response {
-    bounded(ws).protocols([PROTOCOL]).on_upgrade(move |socket| serve(site, pass, listing, socket))
+fn begin(site: Site, pass: Pass, listing: Listing, headers: &HeaderMap, ws: Asked) -> Response {
+    meet(ws, headers, |ws| {
+        ws.protocols([PROTOCOL]).on_upgrade(move |socket| serve(site, pass, listing, socket))
+    })
 }
 
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {

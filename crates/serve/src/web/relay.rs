@@ -77,7 +77,7 @@ pub(super) async fn upgrade(
 }
 
 /// A WebSocket with limits of our own.
-pub(super) fn bounded(ws: WebSocketUpgrade) -> WebSocketUpgrade {
+fn bounded(ws: WebSocketUpgrade) -> WebSocketUpgrade {
     ws.max_message_size(MESSAGE).max_frame_size(MESSAGE).max_write_buffer_size(2 * FRAME)
 }
 

@@ -2,24 +2,26 @@
 //! that no other page can speak for it has been seen to before.
 
 use axum::extract::State;
-use axum::extract::ws::{Message, WebSocketUpgrade};
-use axum::http::StatusCode;
+use axum::extract::ws::Message;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use futures_util::StreamExt;
 
 use super::Site;
 use super::guard::refuse;
-use super::relay::bounded;
+use super::relay::{Asked, meet};
 use crate::net::{Peer, messages, serve_stream};
 
-pub(super) async fn upgrade(State(site): State<Site>, ws: WebSocketUpgrade) -> Response {
+pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(server) = site.0.options.tty.clone() else {
         return refuse(StatusCode::NOT_FOUND, "no sessions are opened here: see tapdeck serve");
     };
-    bounded(ws).on_upgrade(async move |socket| {
-        let (sink, source) = socket.split();
-        let writer = messages::Writer::new(sink, Message::Binary);
-        serve_stream(server, messages::Reader::new(source), writer, Peer::Stranger).await;
+    meet(ws, &headers, |ws| {
+        ws.on_upgrade(async move |socket| {
+            let (sink, source) = socket.split();
+            let writer = messages::Writer::new(sink, Message::Binary);
+            serve_stream(server, messages::Reader::new(source), writer, Peer::Stranger).await;
+        })
     })
 }
 
