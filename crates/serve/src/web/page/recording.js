@@ -16,13 +16,14 @@ export class Recording extends Tile {
     this.endTools();
     this.now = { at_ms: 0, duration_ms: 0, playing: false, speed: 1 };
     this.moments = [];
+    this.wanted = null;
     this.toggle = button("Play", "Play or pause (space)", () => this.playOrPause());
     this.toggle.className = "play";
     this.range = make("input", { type: "range", min: 0, max: 1, value: 0, step: 1, oninput: () => this.drag(), });
     this.range.setAttribute("aria-label", "position");
     this.ticks = make("div", { className: "ticks" });
     this.time = make("span", { className: "time", textContent: "0:00" });
-    this.speed = make("select", { title: "Speed", onchange: () => this.link.send("SPEED", { speed: Number(this.speed.value) }) },
+    this.speed = make("select", { title: "Speed", onchange: () => this.setSpeed(Number(this.speed.value)) },
       ...SPEEDS.map((n) => make("option", { value: n, textContent: n + "×" })));
     this.speed.value = 1;
     this.pauses = make("select", { title: "Pauses", onchange: () => this.link.send("IDLE", this.pauses.value ? { ms: Number(this.pauses.value) } : {}) },
@@ -48,6 +49,8 @@ export class Recording extends Tile {
       this.title.textContent = this.id + (title ? " · " + title : "");
       // After a break it goes on where it was.
       if (this.now.at_ms) this.link.send("SEEK", { ms: this.now.at_ms });
+      this.setSpeed(this.wanted ?? this.now.speed);
+      if ("idle_ms" in this.now) this.link.send("IDLE", this.now.idle_ms === null ? {} : { ms: this.now.idle_ms });
       if (this.now.playing) this.link.send("PLAY");
     } else if (verb === "STATE") this.setState(value);
     else if (verb === "MOMENTS") {
@@ -60,12 +63,13 @@ export class Recording extends Tile {
   setState(value) {
     const longer = value.duration_ms !== this.now.duration_ms;
     this.now = value;
+    if (value.speed === this.wanted) this.wanted = null;
     this.toggle.textContent = value.playing ? "Pause" : "Play";
     this.range.max = Math.max(1, value.duration_ms);
     if (!this.dragging) this.range.value = value.at_ms;
     this.time.textContent = clock(value.at_ms) + " / " + clock(value.duration_ms);
     this.range.setAttribute("aria-valuetext", this.time.textContent);
-    if (document.activeElement !== this.speed) this.speed.value = value.speed;
+    if (document.activeElement !== this.speed) this.speed.value = this.wanted ?? value.speed;
     if (document.activeElement !== this.pauses) this.pauses.value = value.idle_ms ?? "";
     if (longer) this.setMoments(this.moments);
     if (value.damages && !this.warned) { this.warned = true; this.say("parts of this recording are damaged and are left out"); }
@@ -129,9 +133,15 @@ export class Recording extends Tile {
     e.preventDefault();
   }
 
+  // Counted from what was asked for last, which the player may not have said yet.
   faster(by) {
-    const at = SPEEDS.indexOf(this.now.speed);
-    this.link.send("SPEED", { speed: SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, (at < 0 ? 2 : at) + by))] });
+    const at = SPEEDS.indexOf(this.wanted ?? this.now.speed);
+    this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, (at < 0 ? 2 : at) + by))]);
+  }
+
+  setSpeed(speed) {
+    this.wanted = speed;
+    this.link.send("SPEED", { speed });
   }
 }
 
