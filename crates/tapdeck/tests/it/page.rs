@@ -298,6 +298,7 @@ fn on_a_telephone_there_are_keys_and_words_come_once() {
     compose("e");
     compose("ech");
     browser.wait("what is composed", "return document.querySelector('.hands.composing') !== null");
+    browser.wait("a row's height", "return Math.abs(document.querySelector('.hands').getBoundingClientRect().height - document.querySelector('.tile').tile.painter.lh) < 1");
     assert!(!session.peek().contains("$ e"), "nothing is typed before it is sure");
     browser.cdp("Input.insertText", &json!({"text": "echo"}));
     session.wait_text(r"\$ echo$");

@@ -5,6 +5,8 @@ use serde_json::json;
 use crate::browser::{Browser, CONTROL, ENTER, SHELL, SHIFT, Session, Web, http};
 use crate::support::{Home, eventually};
 
+const TAB: &str = "\u{e004}";
+
 /// Each row: what is asked, with which headers, and the status that must come. Tokens in place of `TOKEN`, the port in
 /// place of `PORT`.
 #[test]
@@ -69,6 +71,10 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", &live, own.into(), "", 401),
         ("GET", "/ws/list", own.into(), "", 401),
         ("GET", &live, format!("{own}|{bearer}"), "", 204),
+        ("GET", "/ws/alis", own.into(), "", 401),
+        ("GET", "/ws/alis", format!("{own}|{bearer}"), "", 204),
+        ("GET", "/ws/alis/no-such", format!("{own}|{bearer}"), "", 404),
+        ("GET", "/ws/tty", format!("{own}|{bearer}"), "", 404),
         // And those who may.
         ("GET", "/login", format!("{own}|{bearer}"), "", 200),
         ("GET", "/login", format!("{own}|authorization: bearer TOKEN"), "", 200),
@@ -194,6 +200,21 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
         session.peek().contains(&format!("{} {}", now["rows_n"], now["cols"]))
     });
     browser.shot("driving");
+    // By keyboard alone: out of the terminal, through the buttons, to the list and back.
+    let focused = |what: &str| {
+        browser.wait(what, &format!("return document.activeElement.matches({})", json!(what)));
+    };
+    browser.chord(&[CONTROL, SHIFT, "l"]);
+    focused(".stick");
+    browser.chord(&[SHIFT, TAB]);
+    focused("#sessions li[role=button]");
+    // The list may come anew meanwhile.
+    browser.js("window.entry = document.activeElement");
+    home.run(["resize", &session.id, "99x33"]);
+    browser.wait("another list", "return !document.contains(window.entry)");
+    focused("#sessions li[role=button]");
+    browser.type_keys(" ");
+    focused(".hands");
     assert_eq!(browser.log(), json!([]), "nothing to complain about, the content policy included");
 }
 
@@ -420,6 +441,9 @@ fn a_recording_plays_seeks_and_stops_in_a_browser() {
     browser.type_keys("]");
     browser.wait("the marker's place", &format!("return {PLACE}.at_ms === 2000"));
     shows(&["second"], &["third"]);
+    // Keys pressed faster than the player answers.
+    browser.type_keys(">>><");
+    browser.wait("the speed", &format!("return {PLACE}.speed === 4"));
     // The timeline, by hand.
     browser.js("const r = document.querySelector('.recording input[type=range]'); r.value = 600; r.dispatchEvent(new Event('input'))");
     shows(&["first"], &["second"]);

@@ -41,7 +41,7 @@ const show = (key, claims = false) => {
 };
 
 const item = (key, title, detail, state) => {
-  const el = make("li", { tabIndex: 0, onclick: () => pick(key), onkeydown: (e) => { if (e.key === "Enter") pick(key); } },
+  const el = make("li", { tabIndex: 0, role: "button", onclick: () => pick(key), onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); pick(key); } } },
     make("span", { className: "name", textContent: title }), make("span", { className: "state " + state, textContent: state }),
     make("span", { className: "detail", textContent: detail }));
   el.dataset.key = key;
@@ -54,6 +54,13 @@ const pick = (key, claims) => {
   show(key, claims);
 };
 
+// Puts a new list in the place of the old one, and whoever has come to an entry by keyboard stays there.
+const renew = (list, items) => {
+  const at = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  list.replaceChildren(...items.length ? items : [make("li", { className: "none", textContent: list === lists.sessions && fresh.hidden ? "none; start one with tapdeck run -d" : "none" })]);
+  if (at) items.find((item) => item.dataset.key === at)?.focus();
+};
+
 const list = (value) => {
   const sessions = value.sessions.map((s) => {
     const command = (s.command ?? []).join(" ");
@@ -62,9 +69,9 @@ const list = (value) => {
     const detail = [s.name ? command : s.title, size, s.driver ? `${s.driver} drives` : ""].filter(Boolean).join(" · ");
     return item("s/" + s.id, s.name || command || s.id, detail, state);
   });
-  lists.sessions.replaceChildren(...sessions.length ? sessions : [make("li", { className: "none", textContent: fresh.hidden ? "none; start one with tapdeck run -d" : "none" })]);
+  renew(lists.sessions, sessions);
   const recordings = (value.recordings ?? []).map((r) => item("r/" + r.name, r.name, [bytes(r.size), new Date(r.modified_ms).toLocaleString()].join(" · "), ""));
-  lists.recordings.replaceChildren(...recordings.length ? recordings : [make("li", { className: "none", textContent: "none" })]);
+  renew(lists.recordings, recordings);
 };
 
 // A new session, for those who may start programs.

@@ -42,7 +42,7 @@ export class Hands {
     this.turned = 0;
     this.finger = null;
     this.area = make("textarea", { className: "hands", value: FILLER, spellcheck: false });
-    for (const [name, value] of [["autocapitalize", "off"], ["autocomplete", "off"], ["autocorrect", "off"], ["aria-label", "terminal input"]]) {
+    for (const [name, value] of [["autocapitalize", "off"], ["autocomplete", "off"], ["autocorrect", "off"], ["aria-label", "terminal input; Ctrl+Shift+L leaves it"]]) {
       this.area.setAttribute(name, value);
     }
     painter.space.append(this.area);
@@ -108,6 +108,8 @@ export class Hands {
     if (e.ctrlKey && e.shiftKey && e.code === "KeyC") { document.execCommand("copy"); e.preventDefault(); return; }
     if ((e.ctrlKey && e.shiftKey && e.code === "KeyV") || (e.key === "Insert" && (e.shiftKey || e.ctrlKey))) return;
     if (e.ctrlKey && e.shiftKey && e.code === "KeyF") { this.to.search(); e.preventDefault(); return; }
+    // Tab is the program's, so there is another way out for those who have no mouse.
+    if (e.ctrlKey && e.shiftKey && e.code === "KeyL") { this.to.leave(); e.preventDefault(); return; }
     if (e.shiftKey && !e.ctrlKey && !e.altKey) {
       const page = Math.max(1, Math.floor(painter.el.clientHeight / painter.lh) - 1);
       const by = { PageUp: -page, PageDown: page, Home: -1e9, End: 1e9 }[e.key];

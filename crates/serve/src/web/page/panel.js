@@ -170,12 +170,14 @@ export class Session extends Tile {
     this.stick.className = "stick";
     this.tools.append(this.who, this.stick);
     this.endTools();
+    this.title.title = "Ctrl+Shift+L leaves the terminal for the buttons beside this";
     this.hands = new Hands(this.el, this.painter, {
       key: (value) => this.key(value),
       paste: (text) => this.paste(text),
       focus: (gained) => { if (this.drives()) this.link.send("KEY", { focus: gained }); },
       drives: () => this.drives(),
       search: () => this.search(),
+      leave: () => [...this.tools.querySelectorAll("button")].find((b) => !b.hidden)?.focus(),
       sticky: (mods) => { for (const b of this.foot.children) b.classList.toggle("held", Boolean(b.mods) && mods.includes(b.mods)); },
     });
     for (const [label, name] of KEYS) {
