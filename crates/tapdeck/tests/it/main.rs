@@ -12,6 +12,8 @@ mod cassette;
 mod convert;
 #[cfg(feature = "hotkeys")]
 mod desktop;
+#[cfg(feature = "web")]
+mod exported_page;
 mod faults;
 mod live;
 #[cfg(all(feature = "net", feature = "web"))]
