@@ -117,8 +117,9 @@ pub(crate) fn rows(term: &Term, request: &Value) -> Result<String, &'static str>
     let (first, top) = (term.evicted(), top(term));
     let end = top + u64::from(term.size().rows);
     let start = from.max(first);
+    let to = to.min(end).min(start.saturating_add(MAX_ROWS)).max(from);
     let mut rows = Rows::new(term);
-    for n in start..to.min(end).min(start.saturating_add(MAX_ROWS)) {
+    for n in start..to {
         if let Some(line) = line_at(term, n) {
             rows.push(n, line);
         }

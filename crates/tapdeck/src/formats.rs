@@ -92,7 +92,7 @@ pub(crate) fn container(text: &str) -> Result<Container, String> {
         "3a" => Format::ThreeA,
         "raw" => Format::Raw,
         "cassette" => Format::Cassette,
-        _ => return Err(format!("{text:?} is no format that can be read: write {TAPES}; or cast-v1")),
+        _ => return Err(format!("{text:?} is no format that is known here: write {TAPES}; or cast-v1")),
     };
     Ok(Container { format, zst })
 }

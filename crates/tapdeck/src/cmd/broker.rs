@@ -25,7 +25,8 @@ const TOOL: Duration = Duration::from_secs(10);
 /// Keep the last turns of all sessions, to be captured and delivered.
 #[derive(Args)]
 #[command(after_help = "\
-Runs until it is ended. Sessions that run already and sessions that start later make themselves known to it.
+Runs until it is ended. Sessions that run already and sessions that start later make themselves
+known to it.
 
 Examples:
   tapdeck broker &
@@ -57,8 +58,8 @@ pub(crate) struct CaptureArgs {
 /// Deliver what was captured.
 #[derive(Args)]
 #[command(after_help = "\
-What is injected is pasted, not submitted: as text, without control characters, in brackets where the program has asked for
-them, and on one line where it has not.
+What is injected is pasted, not submitted: as text, without control characters, in brackets where
+the program has asked for them, and on one line where it has not.
 
 Examples:
   tapdeck deliver inject codex

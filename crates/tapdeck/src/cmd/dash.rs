@@ -12,9 +12,9 @@ use crate::ending::{Ending, code, say};
 /// Show all live sessions, side by side.
 #[derive(Args)]
 #[command(after_help = "\
-Tab and the arrows choose a session, z makes it as large as the screen, Enter types to it (which takes the
-stick; Ctrl-] stops and lets go), s shows whole screens in small; ? shows all keys. Watching changes nothing:
-sessions keep their size and their driver.
+Tab and the arrows choose a session, z makes it as large as the screen, Enter types to it (which
+takes the stick; Ctrl-] stops and lets go), s shows whole screens in small; ? shows all keys.
+Watching changes nothing: sessions keep their size and their driver.
 
 Example:
   tapdeck dash")]

@@ -18,9 +18,10 @@ use crate::human;
 /// Capture and paste turns with keys that work in every window (X11).
 #[derive(Args)]
 #[command(after_help = "\
-The session that is meant is the one in the window that has the focus: the one that runs there, or is attached there.
-Where a window shows several, nothing is done, and that is said. Needs a broker; what is pasted is not submitted. Keys are
-written Ctrl+Alt+C or C-M-c, and can be set under [hotkeys] in the configuration. Runs until it is ended.
+The session that is meant is the one in the window that has the focus: the one that runs there, or
+is attached there. Where a window shows several, nothing is done, and that is said. Needs a
+broker; what is pasted is not submitted. Keys are written Ctrl+Alt+C or C-M-c, and can be set
+under [hotkeys] in the configuration. Runs until it is ended.
 
 Examples:
   tapdeck broker & tapdeck hotkeys &

@@ -19,8 +19,9 @@ use crate::progress::Progress;
 /// Write the index of a recording, NAME.ahx, with which it opens at any moment at once.
 #[derive(Args)]
 #[command(after_help = "\
-An index that fits its recording is left alone, one that breaks off is gone on with, and one that is
-damaged or of another recording is made anew. `rec` writes an index itself as it goes. Nothing needs an index: without one, places are found by reading from the start.
+An index that fits its recording is left alone, one that breaks off is gone on with, and one that
+is damaged or of another recording is made anew. `rec` writes an index itself as it goes. Nothing
+needs an index: without one, places are found by reading from the start.
 
 Examples:
   tapdeck index demo.ahr

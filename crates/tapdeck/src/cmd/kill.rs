@@ -13,8 +13,8 @@ use crate::parse;
 /// End a session, or send it a signal.
 #[derive(Args)]
 #[command(after_help = "\
-Without --signal the program is asked to end, its terminal hangs up after two seconds, and it is killed
-after ten.
+Without --signal the program is asked to end, its terminal hangs up after two seconds, and it is
+killed after ten.
 
 Examples:
   tapdeck kill build

@@ -17,10 +17,11 @@ const MAX: u64 = 8 << 20;
 /// Paste a prompt into a session, press Enter, and say whether it was taken.
 #[derive(Args)]
 #[command(after_help = "\
-Waits until the program is ready, pastes the text as the modes in force want it, waits until its end is on the screen,
-presses Enter once, and looks whether that was taken. Says submitted, stalled or blocked, and why; ends with 0 only
-when it was submitted. Control characters are left out. A text of several lines needs a program that has asked for
-bracketed paste: elsewhere every line end would submit.
+Waits until the program is ready, pastes the text as the modes in force want it, waits until its
+end is on the screen, presses Enter once, and looks whether that was taken. Says submitted,
+stalled or blocked, and why; ends with 0 only when it was submitted. Control characters are left
+out. A text of several lines needs a program that has asked for bracketed paste: elsewhere every
+line end would submit.
 
 Examples:
   tapdeck paste claude 'fix the failing test'

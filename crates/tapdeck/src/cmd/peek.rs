@@ -10,8 +10,8 @@ use crate::human;
 /// Print a session's screen.
 #[derive(Args)]
 #[command(after_help = "\
---since takes the number that --json gives as \"seq\", and prints the rows that were written to since then,
-those that have scrolled away included.
+--since takes the number that --json gives as \"seq\", and prints the rows that were written to
+since then, those that have scrolled away included.
 
 Examples:
   tapdeck peek build

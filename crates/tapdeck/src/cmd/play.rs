@@ -59,7 +59,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
     fast: bool,
     /// Leave colours and styles out
-    #[arg(long)]
+    #[arg(long, alias = "no-colours")]
     no_colors: bool,
     /// Print what is known about the recording instead
     #[arg(long)]

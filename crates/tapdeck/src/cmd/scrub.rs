@@ -27,12 +27,13 @@ use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
 #[derive(Args)]
 #[command(after_help = "\
 What a terminal would show decides, so a secret is found however it came: in pieces, with colours
-inside, wrapped, put together by moving the cursor. It is masked with as many characters as it had;
-no sequence, time, chunk or offset changes, and every frame keeps its shape. What was typed, titles,
-links, the clipboard and what stands beside the recording are scrubbed as well. A secret that is
-recognised once is masked everywhere, also where only a part of it shows.
+inside, wrapped, put together by moving the cursor. It is masked with as many characters as it
+had; no sequence, time, chunk or offset changes, and every frame keeps its shape. What was typed,
+titles, links, the clipboard and what stands beside the recording are scrubbed as well. A secret
+that is recognised once is masked everywhere, also where only a part of it shows.
 
-Exit code 1: not everything could be masked or looked at; with --dry-run, something would be masked.
+Exit code 1: not everything could be masked or looked at; with --dry-run, something would be
+masked.
 
 Examples:
   tapdeck scrub demo.ahr -o clean.ahr

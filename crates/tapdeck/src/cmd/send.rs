@@ -12,8 +12,8 @@ use crate::ending::{Ending, code};
 /// Send keys to a session.
 #[derive(Args)]
 #[command(after_help = "\
-Keys have the names that tmux gives them: Enter, Tab, BSpace, Escape, Up, F5, C-c, M-x, S-Left; a single
-character is itself. They are sent as the program's modes want them.
+Keys have the names that tmux gives them: Enter, Tab, BSpace, Escape, Up, F5, C-c, M-x, S-Left; a
+single character is itself. They are sent as the program's modes want them.
 
 Examples:
   tapdeck send build C-c --take

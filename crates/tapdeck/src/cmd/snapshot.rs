@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// Tell the recorder that a snapshot was taken.
 #[derive(Args)]
 #[command(after_help = "\
-Prints how many bytes the program had written when the snapshot was taken. When this says so, the recording
-with the snapshot in it is on disk.
+Prints how many bytes the program had written when the snapshot was taken. When this says so, the
+recording with the snapshot in it is on disk.
 
-The recorder is the one named by --socket, else by $AH_RECORDER_IPC_SOCKET, else the one that this command
-runs under.
+The recorder is the one named by --socket, else by $AH_RECORDER_IPC_SOCKET, else the one that this
+command runs under.
 
 Examples:
   tapdeck snapshot --id 42 --label 'before the upgrade'

@@ -21,8 +21,8 @@ use crate::human;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\
-A turn is what was submitted at a prompt and what the program printed until its next prompt. SESSION may also be a
-recording, whose turns stand in its NAME.events.jsonl.
+A turn is what was submitted at a prompt and what the program printed until its next prompt.
+SESSION may also be a recording, whose turns stand in its NAME.events.jsonl.
 
 Examples:
   tapdeck turns build

@@ -19,9 +19,9 @@ use crate::input::InputArgs;
 /// Check that a recording is whole, and say exactly what is lost where it is not.
 #[derive(Args)]
 #[command(after_help = "\
-Each damaged range is named with its place in the file and what it held. Recordings of other formats
-are read to their end. With the key of a sealed recording (rec --seal), a change, a removed block or
-a cut tail shows.
+Each damaged range is named with its place in the file and what it held. Recordings of other
+formats are read to their end. With the key of a sealed recording (rec --seal), a change, a
+removed block or a cut tail shows.
 
 Exit code 0: whole. 1: damaged, or not what was sealed. 3: no such file. 4: it cannot be read.
 

@@ -25,15 +25,15 @@ use crate::{formats, parse};
 /// Read, search and move through a recording or a live session.
 #[derive(Args)]
 #[command(after_help = "\
-The terminal is shown in a frame of its true size, with everything that scrolled off it. The keys are
-those of less, and those of play for moving in time; h shows them all.
+The terminal is shown in a frame of its true size, with everything that scrolled off it. The keys
+are those of less, and those of play for moving in time; h shows them all.
 
-i, or a click, opens a box behind a line. What is written there is kept in NAME.instructions.jsonl,
-with the snapshot nearest to the line, and can be handed to a command of yours that branches the
-session, as [view] branch_command in the configuration says.
+i, or a click, opens a box behind a line. What is written there is kept in
+NAME.instructions.jsonl, with the snapshot nearest to the line, and can be handed to a command of
+yours that branches the session, as [view] branch_command in the configuration says.
 
-A live session goes on as it is: the viewer neither resizes nor drives it, until Enter takes the stick to
-type to the program. Ctrl-] lets go of it.
+A live session goes on as it is: the viewer neither resizes nor drives it, until Enter takes the
+stick to type to the program. Ctrl-] lets go of it.
 
 Examples:
   tapdeck view demo.ahr

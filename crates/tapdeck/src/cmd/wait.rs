@@ -15,8 +15,8 @@ use crate::parse;
 /// Wait for a session.
 #[derive(Args)]
 #[command(after_help = "\
-Ends with 0 when it is so, with 1 when the time is over or the program ends first, and with 3 when there is
-no such session. --exit ends with 0 whatever the program's own code, which it prints.
+Ends with 0 when it is so, with 1 when the time is over or the program ends first, and with 3 when
+there is no such session. --exit ends with 0 whatever the program's own code, which it prints.
 
 Examples:
   tapdeck wait build --text 'tests? passed' --timeout 5m

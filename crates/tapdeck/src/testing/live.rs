@@ -324,7 +324,10 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
     let manifest = Cassette::from_files(&made.files).map_err(wrong)?.manifest;
     let bound = scenario::bind(&loaded.text, &manifest.id, &manifest.content_digest.sha256);
     let judged = |new: &BTreeMap<PathBuf, String>| {
-        let mut as_kept = Loaded::parse(&loaded.path, &loaded.name, bound.clone(), new)?;
+        // The lines are those of the file as it is: a session that does not pass leaves it so.
+        let mut as_kept = Loaded::parse(&loaded.path, &loaded.name, loaded.text.clone(), new)?;
+        as_kept.scenario.cassette =
+            Loaded::parse(&loaded.path, &loaded.name, bound.clone(), new)?.scenario.cassette;
         // In time it is replayed once it is kept.
         as_kept.scenario.replay = ReplayMode::Collapsed;
         let ran = Ran { unscrubbed: made.unscrubbed.clone(), ..replay::of_files(&as_kept, Ok(&made.files)) };

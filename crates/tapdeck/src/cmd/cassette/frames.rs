@@ -14,10 +14,10 @@ use crate::human;
 /// Derive the frames of a cassette anew from its bytes, and show what differs.
 #[derive(Args)]
 #[command(after_help = "\
-Frames are derived: output.raw, output.jsonl and the resizes are all that is needed. Ends with 1 when
-the frames that are kept are not what the bytes show; --write puts the derived ones in their place,
-which is what a cassette of an older emulator needs, after a look at the differences. A cassette in
-which anything else is not what was committed is left as it is.
+Frames are derived: output.raw, output.jsonl and the resizes are all that is needed. Ends with 1
+when the frames that are kept are not what the bytes show; --write puts the derived ones in their
+place, which is what a cassette of an older emulator needs, after a look at the differences. A
+cassette in which anything else is not what was committed is left as it is.
 
 Examples:
   tapdeck cassette frames cassettes/top

@@ -26,11 +26,12 @@ use crate::{human, parse, service_events};
 /// Record a run as a cassette: evidence that tests can be made of.
 #[derive(Args)]
 #[command(after_help = "\
-The cassette appears whole or not at all. A run that is over its time, was cancelled, or did not end
-as --expect-exit says leaves its traces under the diagnostics folder and nothing else.
+The cassette appears whole or not at all. A run that is over its time, was cancelled, or did not
+end as --expect-exit says leaves its traces under the diagnostics folder and nothing else.
 
-What looks like a secret, an account, a person, an identifier or the folders of the run is masked in
-everything that is kept, without changing its shape; scrub-report.json says how often each rule hit.
+What looks like a secret, an account, a person, an identifier or the folders of the run is masked
+in everything that is kept, without changing its shape; scrub-report.json says how often each rule
+hit.
 
 The program gets the variables of the allowlist and no others: PATH, HOME, USER, LOGNAME, SHELL,
 TERM, LANG, LC_ALL, LC_CTYPE, TZ, COLORTERM, and what --env names.
@@ -56,7 +57,7 @@ pub(crate) struct RecordArgs {
     /// Give the program this variable as well, with its value here or the one given
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
-    /// Give the program the variables of --env and no others
+    /// Give the program the variables of --env and no others, but for a TERM that it needs
     #[arg(long)]
     env_only: bool,
     /// Times are rounded down to multiples of this

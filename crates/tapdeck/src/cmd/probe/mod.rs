@@ -24,10 +24,10 @@ use crate::{human, parse};
 /// Read the facts that only an agent's screen shows: quota, models, reasoning levels.
 #[derive(Args)]
 #[command(after_help = "\
-The answer is one of ok, unauthenticated, unavailable and error; the exit code is 0 for ok and 1 for
-the others. A panel counts only if it was drawn after the command, is complete and stands still.
-Quota may be believed for 15 minutes, models and levels for a day: --cached takes an earlier answer
-for so long, and asks the agent only then.
+The answer is one of ok, unauthenticated, unavailable and error; the exit code is 0 for ok and 1
+for the others. A panel counts only if it was drawn after the command, is complete and stands
+still. Quota may be believed for 15 minutes, models and levels for a day: --cached takes an
+earlier answer for so long, and asks the agent only then.
 
 Examples:
   tapdeck probe claude quota
