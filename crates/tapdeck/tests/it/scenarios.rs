@@ -291,7 +291,7 @@ fn a_failed_run_is_not_recorded() {
     for (scenario, part) in [
         (
             "program: {run: [sh, -c, 'echo hello; exit 3']}\nsteps:\n  - wait: {exit: true}\nassert:\n  - {exit: 0}\n",
-            "ended with code 3",
+            "bad.scenario.yaml:5: exit code 0",
         ),
         // It is there while the program runs, and masked in what would be kept.
         (
