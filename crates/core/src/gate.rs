@@ -35,6 +35,9 @@ pub enum Refused {
         /// How many.
         waiting: usize,
     },
+    /// The program was told that nothing more will come.
+    #[error("the program's standard input is at its end")]
+    Ended,
 }
 
 #[derive(Debug)]
@@ -54,6 +57,7 @@ pub struct Gate {
     limit: usize,
     /// The last byte delivered, so that the end of input knows whether a line is open.
     last_byte: Option<u8>,
+    ended: bool,
     changes: VecDeque<Change>,
 }
 
@@ -66,6 +70,7 @@ impl Gate {
             waiting: 0,
             limit,
             last_byte: None,
+            ended: false,
             changes: VecDeque::new(),
         }
     }
@@ -138,6 +143,9 @@ impl Gate {
         now: Stamp,
     ) -> Result<(), Refused> {
         self.stick.admit(id, fence, now)?;
+        if self.ended {
+            return Err(Refused::Ended);
+        }
         if !self.has_room() {
             return Err(Refused::Full { waiting: self.waiting });
         }
@@ -183,6 +191,11 @@ impl Gate {
             self.queue.pop_front();
         }
         (!bytes.is_empty()).then_some(Delivered { by, bytes })
+    }
+
+    /// The program was told that nothing more will come: nothing more is taken.
+    pub fn end(&mut self) {
+        self.ended = true;
     }
 
     /// Drops everything that waits: the program can take no more.

@@ -30,6 +30,8 @@ pub struct Launch {
     pub no_pty: bool,
     /// Leave this process's terminal alone: no input, no output.
     pub headless: bool,
+    /// Nobody will type: the program's input is at its end from the start.
+    pub no_input: bool,
     /// The terminal's size, if not the user's.
     pub size: Option<WinSize>,
     /// End the program after this long.
@@ -115,6 +117,7 @@ impl Launch {
             place: Place::Local,
             no_pty: false,
             headless: false,
+            no_input: false,
             size: None,
             timeout: None,
             clock: None,
@@ -229,6 +232,7 @@ impl Launch {
             timeout: self.timeout,
             kill_after: self.kill_after,
             log: limits,
+            no_input: self.no_input,
             ..Config::default()
         };
         if backend.as_ref().is_ok_and(|backend| !backend.has_terminal()) {

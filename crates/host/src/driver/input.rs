@@ -52,13 +52,20 @@ impl<B: Backend> Driver<B> {
             Typed::Left => {
                 self.outer = None;
                 self.let_model_answer();
+                if !self.backend.has_terminal() && self.input_end == InputEnd::Open {
+                    // Whoever held the other end of its pipe has gone. A terminal stays, for others to type at.
+                    self.end_typed(now);
+                }
             }
-            Typed::End => {
-                self.last_traffic_ns = now.mono_ns;
-                self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
-            }
+            Typed::End => self.end_typed(now),
         }
         Ok(())
+    }
+
+    /// No more input will come, behind what has come so far.
+    pub(super) fn end_typed(&mut self, now: Stamp) {
+        self.last_traffic_ns = now.mono_ns;
+        self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
     }
 
     /// Writes what waits at the gate, as far as the program takes it.
@@ -93,6 +100,8 @@ impl<B: Backend> Driver<B> {
             match self.backend.end_input(self.gate.line_open(), quiet) {
                 Ok(EndOfInput::Told) => {
                     self.input_end = InputEnd::Told;
+                    // What anybody types now would go nowhere.
+                    self.gate.end();
                     return Ok(());
                 }
                 Ok(EndOfInput::Send(byte, times)) => {

@@ -57,6 +57,8 @@ pub struct Config {
     pub lease: Duration,
     /// What the log keeps.
     pub log: LogLimits,
+    /// Nobody will type: the program's input is at its end from the start.
+    pub no_input: bool,
 }
 
 impl Default for Config {
@@ -68,6 +70,7 @@ impl Default for Config {
             kill_after: Duration::from_secs(10),
             lease: Duration::from_secs(60),
             log: LogLimits::default(),
+            no_input: false,
         }
     }
 }
@@ -223,6 +226,9 @@ impl<B: Backend> Driver<B> {
     }
 
     fn run_to_the_end(&mut self) -> io::Result<Exit> {
+        if self.config.no_input {
+            self.end_typed(self.clock.now());
+        }
         // Exactly one party answers: the terminal that shows the session, or the model when there is none.
         if !self.outer.as_ref().is_some_and(Outer::answers) {
             self.let_model_answer();

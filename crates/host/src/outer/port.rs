@@ -177,7 +177,9 @@ impl Inside {
 
     pub(super) fn has_typed(&self, room: bool) -> bool {
         let state = lock(&self.shared);
-        (state.gone && !state.told) || (room && (!state.input.is_empty() || state.input_ended))
+        let input = !state.input.is_empty();
+        (state.gone && !state.told && !(input && self.whose.stays))
+            || (room && (!state.input.is_empty() || state.input_ended))
     }
 
     pub(super) fn is_blocked(&self) -> bool {
@@ -193,7 +195,8 @@ impl Inside {
 
     pub(super) fn read(&mut self) -> Typed {
         let mut state = lock(&self.shared);
-        if state.gone {
+        // What somebody left behind for a program that goes on without them is still theirs to give.
+        if state.gone && (state.input.is_empty() || !self.whose.stays) {
             if std::mem::replace(&mut state.told, true) {
                 return Typed::Nothing;
             }
@@ -289,6 +292,21 @@ mod tests {
         assert_eq!(port.poll_room(&mut cx), Poll::Ready(Ok(())));
         assert!(matches!(inside.read(), Typed::End));
         assert!(matches!(inside.read(), Typed::Nothing) && !inside.has_typed(true));
+    }
+
+    #[test]
+    fn what_was_typed_before_leaving_still_comes() {
+        for stays in [false, true] {
+            let (mut inside, port) = pair(Whose { stays, ..OWNER });
+            port.push(Bytes::from_static(b"do it"));
+            drop(port);
+            assert_eq!(inside.has_typed(false), !stays);
+            assert!(inside.has_typed(true));
+            assert_eq!(matches!(inside.read(), Typed::Bytes(b) if b == "do it"), stays);
+            if stays {
+                assert!(inside.has_typed(false) && matches!(inside.read(), Typed::Left));
+            }
+        }
     }
 
     #[test]

@@ -190,6 +190,7 @@ fn detach(args: &ConnectArgs) -> Result<Ending, Failed> {
     let conn = args.dial(token.as_deref(), &mut Nobody)?;
     let (_, opened) = FarProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
+    super::detach::warn_of_input();
     Ok(Ending::Code(0))
 }
 

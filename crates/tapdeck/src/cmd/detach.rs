@@ -6,9 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::setsid;
+use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
 
+use super::doors::DoorArgs;
 use crate::ending::{Ending, code, print, say};
 
 /// Starts a detached host and prints its session's id. Fails as the program would have failed.
@@ -16,9 +18,20 @@ pub(crate) fn detach(size: Option<WinSize>) -> Ending {
     match start_host(size) {
         Ok(id) => {
             print(format_args!("{id}\n"));
+            warn_of_input();
             Ending::Code(0)
         }
         Err(ending) => ending,
+    }
+}
+
+/// Says that what somebody has put on standard input goes nowhere: a detached program is on its own.
+pub(crate) fn warn_of_input() {
+    let stdin = rustix::stdio::stdin();
+    if !isatty(stdin) && rustix::io::ioctl_fionread(stdin).is_ok_and(|n| n > 0) {
+        say(
+            "what is on standard input is not passed on to a detached program: give it as a file or an argument",
+        );
     }
 }
 
@@ -92,10 +105,12 @@ fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started, String> {
 
 /// For the host: leaves the terminal's session, before anything is started. The program has no terminal but its own, and
 /// goes when its host does, even by `kill -9`, and so do its jobs.
-pub(crate) fn prepare(launch: &mut Launch) {
+pub(crate) fn prepare(launch: &mut Launch, doors: &DoorArgs) {
     // A process that leads a group already has been started by something that did this for it.
     let _ = setsid();
     launch.headless = true;
+    // On a terminal somebody can type later. On pipes nobody could ever say that it was all.
+    launch.no_input = launch.no_pty && !doors.has_bus();
     launch.command.die_with_host = true;
     launch.command.jobs_die_too = true;
 }

@@ -100,6 +100,11 @@ impl DoorArgs {
         }
     }
 
+    /// Whether somebody is to reach it at an address of their own, and to type.
+    pub(crate) fn has_bus(&self) -> bool {
+        !self.bus.is_empty()
+    }
+
     /// The addresses that were asked for.
     fn buses(&self) -> Result<Vec<Address>, String> {
         let parse = if self.allow_remote { Address::anywhere } else { str::parse };

@@ -191,7 +191,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         return detach::detach(args.session.detached_size());
     }
     if args.doors.detached_host {
-        detach::prepare(&mut launch);
+        detach::prepare(&mut launch, &args.doors);
     }
     let seal = match args.seal.as_deref().map(read_key).transpose() {
         Ok(seal) => seal,

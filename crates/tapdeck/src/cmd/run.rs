@@ -137,7 +137,7 @@ pub(crate) fn run(args: &RunArgs) -> Ending {
         return detach::detach(args.session.detached_size());
     }
     if args.doors.detached_host {
-        detach::prepare(&mut launch);
+        detach::prepare(&mut launch, &args.doors);
     }
     let doors = match args.doors.open(&launch, None) {
         Ok(doors) => doors,

@@ -148,6 +148,7 @@ impl Program {
             kill_after: Duration::from_secs(2),
             lease: Duration::MAX,
             log: LOG,
+            no_input: false,
         };
         let driver = Driver::new(backend, clock, config, log.clone()).map_err(io)?;
         let handle = driver.handle();

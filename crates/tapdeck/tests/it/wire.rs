@@ -284,6 +284,42 @@ fn a_detached_session_outlives_its_client_and_ends_with_its_server() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// Nobody could say that it was all, so whatever reads to its end ran for ever.
+#[test]
+fn the_input_of_a_detached_job_on_pipes_is_at_its_end() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--listen", "quic://127.0.0.1:0"]);
+    let script = "cat; echo done";
+    let mut ids = Vec::new();
+    for address in &server.addresses {
+        ids.push(server.run(address, &["-d", "--no-pty", "--", "sh", "-c", script]));
+    }
+    ids.push(home.run(["run", "-d", "--no-pty", "--", "sh", "-c", script]));
+    for out in ids {
+        let id = text(&out.stdout).trim().to_owned();
+        let said = text(&out.stderr);
+        assert!(out.status.success() && !said.contains("passed on"), "{said}");
+        let ended = home.run(["wait", &id, "--exit", "--timeout", "20s"]);
+        assert!(ended.status.success(), "{}", text(&ended.stderr));
+    }
+    // What is lost is not lost without a word; and what nobody would read is refused.
+    let file = home.path("data");
+    std::fs::write(&file, "data").expect("written");
+    let stdin = || std::fs::File::open(&file).expect("there");
+    let mut here = home.tapdeck(["run", "-d", "--no-pty", "--name", "long", "--", "sleep", "300"]);
+    let far = server.connect(&server.addresses[0], &["-d", "--no-pty", "--", "sleep", "300"]);
+    for command in [&mut here, &mut { far }] {
+        let out = command.stdin(stdin()).output().expect("it runs");
+        assert!(text(&out.stderr).contains("not passed on"), "{}", text(&out.stderr));
+        let id = text(&out.stdout).trim().to_owned();
+        eventually("typing is refused", || {
+            let typed = home.run(["type", &id, "x"]);
+            !typed.status.success() && text(&typed.stderr).contains("at its end")
+        });
+        assert!(home.run(["kill", &id]).status.success());
+    }
+}
+
 #[test]
 fn a_recording_bears_the_id_of_its_session_and_a_program_that_never_ran_leaves_none() {
     let home = Home::new();
