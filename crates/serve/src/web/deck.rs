@@ -235,8 +235,7 @@ impl Deck {
             }
         }
         self.tell_moments()?;
-        self.tell_state(now)?;
-        Ok(wait)
+        Ok(wait.min(self.tell_state(now)?))
     }
 
     /// Passes what is due; says when the next event is.
@@ -330,7 +329,8 @@ impl Deck {
         }
     }
 
-    fn tell_state(&mut self, now: u64) -> Result<(), Stop> {
+    /// Says where it is, if that is news; and when there may be more to say about it.
+    fn tell_state(&mut self, now: u64) -> Result<Duration, Stop> {
         let at_ns = self.place_ns();
         let duration_ns = self.player.duration_ns();
         let state = json!({
@@ -346,11 +346,81 @@ impl Deck {
         let same_but_place = self.told.as_ref().is_some_and(|told| {
             ["playing", "speed", "idle_ms", "seeking", "damages"].iter().all(|k| told[k] == state[k])
         });
-        if self.told.as_ref() == Some(&state) || (same_but_place && now < self.told_ns + STATE_NS) {
-            return Ok(());
+        let due = self.told_ns + STATE_NS;
+        if self.told.as_ref() == Some(&state) {
+            return Ok(LOOK);
+        } else if same_but_place && now < due {
+            return Ok(Duration::from_nanos(due - now));
         }
         self.tell("STATE", &state)?;
         (self.told, self.told_ns) = (Some(state), now);
-        Ok(())
+        Ok(LOOK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE_NS: u64 = 30_000 * MS;
+
+    /// Plays a recording for a page that says this, one after another, and waits each time for a place in milliseconds and
+    /// a width.
+    fn check(cast: &str, said: &[(&str, u64, u64)]) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.cast");
+        std::fs::write(&path, cast).expect("written");
+        let (command, commands) = std::sync::mpsc::channel();
+        let (say, mut heard) = tokio::sync::mpsc::channel(8);
+        let deck = std::thread::spawn(move || play(&path, &commands, &say));
+        let clock = Clock::start();
+        for (what, place, cols) in said {
+            command.send((*what).to_owned()).expect("it listens");
+            let mut now = (None, None);
+            while now != (Some(*place), Some(*cols)) {
+                let Ok(line) = heard.try_recv() else {
+                    assert!(
+                        clock.now().mono_ns < PATIENCE_NS,
+                        "{what} leads to {now:?}, not {place} and {cols}"
+                    );
+                    std::thread::park_timeout(Duration::from_millis(2));
+                    continue;
+                };
+                let (verb, payload) = line.split_once(' ').expect("a verb");
+                let value: Value = serde_json::from_str(payload).expect("JSON");
+                match verb {
+                    "STATE" if value["seeking"] == false => now.0 = value["at_ms"].as_u64(),
+                    "FRAME" => {
+                        now.1 = value["cols"].as_u64();
+                        command.send("ACK".to_owned()).expect("it listens");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        drop((command, heard));
+        deck.join().expect("it ends");
+    }
+
+    /// `]` went past the resize behind a marker, and `[` stayed there for ever.
+    #[test]
+    fn hops_lead_to_each_moment_and_back() {
+        let cast = concat!(
+            "{\"version\": 2, \"width\": 80, \"height\": 24}\n",
+            "[0.5, \"o\", \"hello\\r\\n\"]\n[1.0, \"m\", \"one\"]\n[1.5, \"r\", \"120x40\"]\n[3.0, \"o\", \"later\\r\\n\"]\n",
+            "[4.0, \"m\", \"two\"]\n[4.5, \"i\", \"x\"]\n[6.0, \"o\", \"end\\r\\n\"]\n",
+        );
+        let (on, back) = ("HOP {\"by\": 1}", "HOP {\"by\": -1}");
+        check(
+            cast,
+            &[
+                (on, 1000, 80),
+                (on, 4000, 120),
+                (on, 6000, 120),
+                (back, 4000, 120),
+                (back, 1000, 80),
+                (back, 0, 80),
+            ],
+        );
     }
 }
