@@ -60,13 +60,19 @@ impl Site {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        self.0.options.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+        self.0.options.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)) || self.is_named(host)
+    }
+
+    fn is_named(&self, host: &str) -> bool {
+        self.0.options.names.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
 
     /// Where the request says that it comes from is our own page.
     fn is_own_origin(&self, origin: &str) -> bool {
-        let scheme = if self.0.options.secure { "https://" } else { "http://" };
-        origin.strip_prefix(scheme).is_some_and(|host| self.is_ours(host))
+        let own = if self.0.options.secure { "https" } else { "http" };
+        origin.split_once("://").is_some_and(|(scheme, host)| {
+            (scheme == own && self.is_ours(host)) || (scheme == "https" && self.is_named(host))
+        })
     }
 }
 

@@ -53,6 +53,8 @@ pub fn is_same(a: &str, b: &str) -> bool {
 pub struct SiteOptions {
     /// Names, with ports, under which the page is reached: `127.0.0.1:8080`. Requests for others are refused.
     pub hosts: Vec<String>,
+    /// Further names, such as that of a proxy in front, which may speak TLS where we do not.
+    pub names: Vec<String>,
     /// Whether it is reached over TLS.
     pub secure: bool,
     /// What tokens allow.

@@ -76,12 +76,12 @@ fn open(args: &WebArgs) -> Result<Ending, Failed> {
         (shown, _) => shown,
     };
     let port = address.port();
-    let mut hosts: Vec<String> = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
-    hosts.extend(args.host.iter().cloned());
+    let hosts = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
     let scope = if args.read_only { Scope::Observe } else { Scope::Open };
     let good = token.clone();
     let site = Site::new(SiteOptions {
         hosts,
+        names: args.host.clone(),
         secure: false,
         check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(scope)),
         recordings: Some(folder),

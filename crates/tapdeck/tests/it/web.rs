@@ -13,7 +13,7 @@ const TAB: &str = "\u{e004}";
 fn only_our_own_page_with_a_credential_gets_in() {
     let home = Home::new();
     let session = Session::start(&home, "shell", &SHELL);
-    let mut web = Web::start(&home, &[]);
+    let mut web = Web::start(&home, &["--host", "deck.example"]);
     const WS: &str = "Connection: Upgrade|Upgrade: websocket|Sec-WebSocket-Version: 13|Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
     let own = "Host: 127.0.0.1:PORT";
     let origin = "Origin: http://127.0.0.1:PORT";
@@ -29,6 +29,11 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", "/", "Host: evil.example:PORT".into(), "", 403),
         ("GET", "/", format!("{own}|Host: evil.example"), "", 403),
         ("GET", "/", "X: y".into(), "", 403),
+        // A proxy in front, which speaks TLS or not.
+        ("GET", "/login", format!("Host: deck.example|Origin: https://deck.example|{bearer}"), "", 200),
+        ("GET", "/login", format!("{own}|Origin: https://deck.example|{bearer}"), "", 200),
+        ("GET", "/login", format!("{own}|Origin: http://deck.example|{bearer}"), "", 200),
+        ("GET", "/login", format!("{own}|Origin: https://deck.example:8443|{bearer}"), "", 403),
         // Other pages.
         ("GET", "/login", format!("{own}|Origin: http://evil.example|{bearer}"), "", 403),
         (

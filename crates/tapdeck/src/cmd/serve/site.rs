@@ -13,14 +13,14 @@ pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: 
     use tapdeck_serve::web::{Scope as Sight, SiteOptions};
 
     let Endpoint::Net { transport, host, port } = at else { return None };
-    let mut hosts: Vec<String> = [host.as_str(), "127.0.0.1", "localhost"]
+    let hosts = [host.as_str(), "127.0.0.1", "localhost"]
         .iter()
         .map(|h| if h.contains(':') { format!("[{h}]:{port}") } else { format!("{h}:{port}") })
         .collect();
-    hosts.extend(names.iter().cloned());
     let (clock, tokens) = (Clock::start(), Arc::clone(&server));
     Some(Site::new(SiteOptions {
         hosts,
+        names: names.to_vec(),
         secure: *transport == Transport::Wss,
         check: Box::new(move |secret| {
             let token = tokens.tokens().find(secret, clock.now().wall_ns)?;
@@ -52,11 +52,11 @@ pub(super) fn link(at: &Endpoint, names: &[String]) -> Option<String> {
         _ => return None,
     };
     let place = match (names.first(), host.parse()) {
-        // The name that the user gives it is how it is reached.
-        (Some(name), _) => name.clone(),
-        (None, Ok(IpAddr::V6(ip))) if !ip.is_unspecified() => format!("[{ip}]:{port}"),
-        (None, Ok(ip)) if ip.is_unspecified() => format!("localhost:{port}"),
-        (None, _) => format!("{host}:{port}"),
+        // The name that the user gives it is how it is reached; without TLS it is that of a proxy, of which nothing is known.
+        (Some(name), _) if *transport == Transport::Wss => name.clone(),
+        (_, Ok(IpAddr::V6(ip))) if !ip.is_unspecified() => format!("[{ip}]:{port}"),
+        (_, Ok(ip)) if ip.is_unspecified() => format!("localhost:{port}"),
+        _ => format!("{host}:{port}"),
     };
     Some(format!("{scheme}://{place}/#token=TOKEN"))
 }
@@ -83,6 +83,7 @@ mod tests {
             ("wss://[::]:8443", None, Some("https://localhost:8443")),
             ("wss://[::1]:8443", None, Some("https://[::1]:8443")),
             ("wss://0.0.0.0:8443", Some("deck.example"), Some("https://deck.example")),
+            ("ws://127.0.0.1:8080", Some("deck.example"), Some("http://127.0.0.1:8080")),
             ("tls://127.0.0.1:4433", None, None),
             ("unix:/run/tty.sock", None, None),
         ];
