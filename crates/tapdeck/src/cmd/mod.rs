@@ -8,6 +8,7 @@ mod attach;
 mod branch_points;
 mod broker;
 mod cassette;
+mod completions;
 #[cfg(feature = "net")]
 mod connect;
 mod convert;
@@ -23,6 +24,7 @@ mod ipc;
 mod kill;
 mod late;
 mod ls;
+mod man;
 mod paste;
 mod peek;
 mod play;
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     Test(test::TestArgs),
     Scrub(scrub::ScrubCommand),
     Probe(probe::ProbeArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
     /// Feed bytes to the terminal model and print the final screen
     Render(render::RenderArgs),
 }
@@ -143,6 +147,8 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Test(args) => test::run(&args),
         Command::Scrub(args) => scrub::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
         Command::Render(args) => outcome(render::run(&args)),
     }
 }

@@ -256,3 +256,24 @@ fn a_program_that_ignores_the_polite_ways_is_killed() {
     assert_eq!(status.signal(), Some(1), "the hang-up that follows is not ignored");
     assert!(start.elapsed() < PATIENCE);
 }
+
+/// What shells and readers of manuals are given is about every command there is.
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let home = Home::new();
+    let help = String::from_utf8(home.run(["--help"]).stdout).expect("text");
+    let listed = help.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| !l.is_empty());
+    let commands: Vec<&str> = listed.filter_map(|l| l.strip_prefix("  ")?.split(' ').next()).collect();
+    let commands: Vec<&str> = commands.into_iter().filter(|c| !c.is_empty()).collect();
+    assert!(commands.contains(&"rec") && commands.len() > 20, "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = String::from_utf8(home.run(["completions", shell]).stdout).expect("text");
+        assert!(commands.iter().all(|c| script.contains(c)), "{shell}");
+    }
+    assert_eq!(home.run(["man", "--dir", "pages"]).status.code(), Some(0));
+    for command in &commands {
+        let page = std::fs::read(home.path(&format!("pages/tapdeck-{command}.1"))).expect(command);
+        assert!(home.run(["man", command]).stdout == page, "{command}");
+    }
+    assert_eq!(home.run(["man", "nothing"]).status.code(), Some(2));
+}
