@@ -3,12 +3,14 @@
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper; each block says why it is sound")]
 
+use std::cell::UnsafeCell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{c_int, sigset_t};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
@@ -35,8 +37,7 @@ impl SignalSet {
 
     /// All signals but those that a thread's own fault raises.
     pub(crate) fn asynchronous() -> Self {
-        let own = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
-        Self::of((1..=libc::SIGRTMAX()).filter(|signal| !own.contains(signal)))
+        Self::of((1..=libc::SIGRTMAX()).filter(|signal| !FAULTS.contains(signal)))
     }
 
     /// Blocks these signals for the calling thread and those it starts, and returns what was blocked before.
@@ -90,7 +91,15 @@ impl SignalFd {
         }
         // SAFETY: zeroed above, and wholly written by the read; every bit pattern is a valid value.
         let info = unsafe { info.assume_init() };
-        c_int::try_from(info.ssi_signo).ok()
+        let signal = c_int::try_from(info.ssi_signo).ok()?;
+        let own = info.ssi_pid == std::process::id();
+        match signal {
+            // What a fault's handler passes on.
+            _ if signal == libc::SIGRTMAX() && own => c_int::try_from(info.ssi_ptr).ok(),
+            // A write of this process to a pipe or a file that takes no more has failed, and says so by itself.
+            libc::SIGPIPE | libc::SIGXFSZ if own => self.next(),
+            _ => Some(signal),
+        }
     }
 }
 
@@ -137,6 +146,112 @@ pub(crate) fn set_disposition(signal: c_int, ignore: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Signals that a fault of this very process raises, if nobody sent them. They cannot be blocked.
+pub(crate) const FAULTS: [c_int; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
+
+/// What a handler of faults needs, where it can be had without a lock: the terminal to give back, how it was and what
+/// undoes a picture on it, and what each signal did before.
+struct FaultRoom {
+    /// Whether there is a terminal to give back.
+    armed: AtomicBool,
+    /// Whether somebody reads signals who passes on those that were sent.
+    forward: AtomicBool,
+    terminal: UnsafeCell<MaybeUninit<Kept>>,
+    before: UnsafeCell<[MaybeUninit<libc::sigaction>; FAULTS.len()]>,
+}
+
+type Kept = (c_int, libc::termios, [u8; 256], usize);
+
+// SAFETY: the terminal is written only while it is not armed, by the one thread that takes and gives back terminals, and what
+// signals did before only once, before their handlers are there.
+unsafe impl Sync for FaultRoom {}
+
+static FAULT: FaultRoom = FaultRoom {
+    armed: AtomicBool::new(false),
+    forward: AtomicBool::new(false),
+    terminal: UnsafeCell::new(MaybeUninit::uninit()),
+    before: UnsafeCell::new([MaybeUninit::uninit(); FAULTS.len()]),
+};
+
+/// Has a fault give this terminal back as it is now, after writing `undress` to it. Not told twice without
+/// [`forget_terminal`] between.
+pub(crate) fn remember_terminal(terminal: BorrowedFd<'_>, undress: &[u8]) {
+    let mut settings = MaybeUninit::<libc::termios>::zeroed();
+    let mut bytes = [0; 256];
+    let len = undress.len().min(bytes.len());
+    bytes[..len].copy_from_slice(&undress[..len]);
+    // SAFETY: the buffer is valid for the settings, and read only when the call has filled it in; the place is nobody's
+    // while it is not armed.
+    unsafe {
+        if FAULT.armed.load(Ordering::Acquire)
+            || libc::tcgetattr(terminal.as_raw_fd(), settings.as_mut_ptr()) != 0
+        {
+            return;
+        }
+        (*FAULT.terminal.get()).write((terminal.as_raw_fd(), settings.assume_init(), bytes, len));
+    }
+    FAULT.armed.store(true, Ordering::Release);
+}
+
+/// The terminal has been given back.
+pub(crate) fn forget_terminal() {
+    FAULT.armed.store(false, Ordering::Release);
+}
+
+/// Has signals of [`FAULTS`] that others send passed on to whoever reads this process's signals, or no longer.
+pub(crate) fn forward_faults(forward: bool) {
+    static CATCH: std::sync::Once = std::sync::Once::new();
+    CATCH.call_once(|| {
+        for (i, signal) in FAULTS.into_iter().enumerate() {
+            if disposition(signal).is_ok_and(|d| d == Disposition::Ignore) {
+                continue;
+            }
+            // SAFETY: zeroes are a valid action; the handler has the type that SA_SIGINFO asks for and makes only
+            // async-signal-safe calls; the old action is written once, before the handler can run.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = on_fault as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+                let before = (*FAULT.before.get())[i].as_mut_ptr();
+                if libc::sigaction(signal, std::ptr::null(), before) == 0 {
+                    libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+                }
+            }
+        }
+    });
+    FAULT.forward.store(forward, Ordering::Release);
+}
+
+/// What was sent by others is passed on as it was meant for the program. A true fault gives the terminal back, and then
+/// happens again with what it did before.
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the system hands over a valid siginfo_t; everything called is async-signal-safe; what is read was written
+    // before it was armed, or before this handler was there.
+    unsafe {
+        let sent = (*info).si_code <= 0;
+        if sent && (*info).si_pid() != libc::getpid() && FAULT.forward.load(Ordering::Acquire) {
+            let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(signal as usize) };
+            libc::sigqueue(libc::getpid(), libc::SIGRTMAX(), value);
+            return;
+        }
+        if FAULT.armed.swap(false, Ordering::AcqRel) {
+            let (terminal, settings, undress, len) = (*FAULT.terminal.get()).assume_init_ref();
+            // In the background it is somebody else's to set.
+            if [-1, libc::getpgrp()].contains(&libc::tcgetpgrp(*terminal)) {
+                libc::write(1, undress.as_ptr().cast(), *len);
+                libc::tcsetattr(*terminal, libc::TCSANOW, settings);
+            }
+        }
+        if let Some(i) = FAULTS.iter().position(|s| *s == signal) {
+            libc::sigaction(signal, (*FAULT.before.get())[i].as_ptr(), std::ptr::null_mut());
+        }
+        if sent {
+            libc::raise(signal);
+        }
+    }
+}
+
 /// Whether SIGPIPE was ignored when the process started. The standard library ignores it before `main`, so
 /// this must be noted earlier or the child could not be given what the user had.
 static SIGPIPE_IGNORED_AT_START: OnceLock<bool> = OnceLock::new();
@@ -175,6 +290,11 @@ impl InheritedSignals {
             ],
             fresh: false,
         }
+    }
+
+    /// Whether this one was ignored, of those whose disposition this process changes for itself.
+    pub(crate) fn ignores(&self, signal: c_int) -> bool {
+        self.ignored.contains(&(signal, true))
     }
 
     /// Those of a new login: nothing ignored, nothing blocked. For programs of people who did not start this process: one
@@ -276,7 +396,6 @@ fn close_above_stderr_on_exec() -> io::Result<()> {
 /// The home of this process's user as the system's list of users has it.
 pub(crate) fn listed_home() -> Option<std::path::PathBuf> {
     use std::os::unix::ffi::OsStrExt;
-    // An entry that needs more than this is none.
     let mut text = vec![0u8; 64 << 10];
     let mut entry = MaybeUninit::<libc::passwd>::zeroed();
     let mut found = std::ptr::null_mut();

@@ -1,5 +1,5 @@
-//! A panic in the middle of a session gives the user's terminal back. The test starts itself again on a terminal
-//! of its own, where a backend panics on purpose.
+//! A panic or a fault in the middle of a session gives the user's terminal back. The test starts itself again on a
+//! terminal of its own, where a backend panics on purpose.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
@@ -66,14 +66,26 @@ impl Backend for Bomb {
     }
 }
 
+/// Fills the stack, past its end.
+#[allow(unconditional_recursion, reason = "on purpose")]
+fn deeper(n: u64) -> u64 {
+    let room = std::hint::black_box([n; 1024]);
+    deeper(room[0] + 1) + room[1]
+}
+
 /// The half that runs on the terminal; does nothing when the tests are run.
 #[test]
 fn the_half_that_panics() {
     let Some(role) = std::env::var_os(ROLE) else { return };
     restore_terminal_on_panic();
-    if role == "view" {
+    if role != "session" {
         let mut keyboard = Keyboard::take_dressed(b"\x1b[?1049hARMED", b"\x1b[?1049l").expect("a terminal");
         let _ = keyboard.wait(None);
+        match role.to_str() {
+            Some("abort") => std::process::abort(),
+            Some("overflow") => assert_eq!(deeper(1), 0),
+            _ => {}
+        }
         panic!("a panic on purpose");
     }
     let signals = Signals::install().expect("signals");
@@ -86,17 +98,23 @@ fn the_half_that_panics() {
 
 #[test]
 fn a_panic_gives_the_terminal_back() {
-    gives_back("session");
+    gives_back("session", b"a panic on purpose");
+}
+
+#[test]
+fn a_fault_gives_the_terminal_back() {
+    gives_back("abort", b"ARMED");
+    gives_back("overflow", b"overflowed its stack");
 }
 
 #[test]
 fn a_panic_of_a_view_takes_its_picture_away_before_the_message() {
-    let seen = gives_back("view");
+    let seen = gives_back("view", b"a panic on purpose");
     let at = |what: &[u8]| seen.windows(what.len()).position(|w| w == what);
     assert!(at(b"\x1b[?1049l") < at(b"a panic on purpose"), "{}", String::from_utf8_lossy(&seen));
 }
 
-fn gives_back(role: &str) -> Vec<u8> {
+fn gives_back(role: &str, says: &[u8]) -> Vec<u8> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("a pty");
     grantpt(&master).expect("granted");
@@ -117,7 +135,7 @@ fn gives_back(role: &str) -> Vec<u8> {
     let raw = tcgetattr(&slave).expect("settings");
     assert!(!raw.local_modes.contains(LocalModes::ICANON), "raw while it runs");
     rustix::io::write(&master, b"x").expect("typed");
-    read_until(&master, &mut seen, b"a panic on purpose");
+    read_until(&master, &mut seen, says);
     read_until(&master, &mut seen, b"\x1b[?1049l");
     child.wait().expect("it ends");
     assert_eq!(format!("{:?}", tcgetattr(&slave).expect("settings")), before);

@@ -10,7 +10,7 @@ use tapdeck_core::WinSize;
 
 use super::signals::{ENDS, Signals};
 use super::tty::{Take, Tty, window_size};
-use crate::sys::{self, InheritedSignals};
+use crate::sys::{self, FAULTS, InheritedSignals};
 
 /// What ended a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +118,10 @@ impl Keyboard {
                     self.tty.as_mut().map_or(Ok(()), Tty::take)?;
                     return Ok(Pressed::Repaint);
                 }
-                signal if ENDS.contains(&signal) => return Ok(Pressed::Signal(signal)),
+                // Nobody is there to pass these on to.
+                signal if ENDS.contains(&signal) || FAULTS.contains(&signal) || signal == libc::SIGXCPU => {
+                    return Ok(Pressed::Signal(signal));
+                }
                 _ => {}
             }
         }

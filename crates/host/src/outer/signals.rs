@@ -3,26 +3,15 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::sys::{Disposition, InheritedSignals, SignalFd, SignalSet, disposition, set_disposition};
+use crate::sys::{
+    Disposition, FAULTS, InheritedSignals, SignalFd, SignalSet, disposition, forward_faults, set_disposition,
+};
 
-/// Signals that are left alone: those that cannot be caught, those that report a fault of this very process,
-/// and those by which the terminal stops a background job.
-const LEFT_ALONE: [i32; 14] = [
-    libc::SIGKILL,
-    libc::SIGSTOP,
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGILL,
-    libc::SIGABRT,
-    libc::SIGTRAP,
-    libc::SIGSYS,
-    libc::SIGPIPE,
-    libc::SIGXFSZ,
-    libc::SIGXCPU,
-    libc::SIGTTIN,
-    libc::SIGTTOU,
-];
+/// Signals that are left alone: those that cannot be caught, and those by which the terminal stops a background job.
+const LEFT_ALONE: [i32; 4] = [libc::SIGKILL, libc::SIGSTOP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Signals that this process ignores for itself, and passes on when somebody sends them.
+const OWN_ERRORS: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Signals with a meaning of their own here, caught even where the user ignores them.
 const ALWAYS: [i32; 4] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT, libc::SIGTSTP];
@@ -36,12 +25,17 @@ pub struct Signals {
     fd: SignalFd,
     inherited: InheritedSignals,
     old_mask: SignalSet,
+    /// It has all of them.
+    all: bool,
 }
 
 impl Signals {
     /// Takes over the signals of this process.
     pub fn install() -> io::Result<Self> {
-        Self::install_those(|_| true)
+        let mut this = Self::install_those(|_| true)?;
+        this.all = true;
+        forward_faults(true);
+        Ok(this)
     }
 
     /// Takes over those by which this process is told to end, and leaves all others as they are.
@@ -61,13 +55,15 @@ impl Signals {
             }
             // What the user ignores (nohup) stays ignored, here and in the child.
             let threading = (32..libc::SIGRTMIN()).contains(signal);
-            !threading
-                && !LEFT_ALONE.contains(signal)
-                && disposition(*signal).is_ok_and(|d| d != Disposition::Ignore)
+            let ignored = match OWN_ERRORS.contains(signal) {
+                true => inherited.ignores(*signal),
+                false => disposition(*signal).is_ok_and(|d| d == Disposition::Ignore),
+            };
+            !threading && !LEFT_ALONE.contains(signal) && !FAULTS.contains(signal) && !ignored
         });
         let set = SignalSet::of(wanted);
         let old_mask = set.block()?;
-        Ok(Self { fd: SignalFd::open(&set)?, inherited, old_mask })
+        Ok(Self { fd: SignalFd::open(&set)?, inherited, old_mask, all: false })
     }
 
     /// The signal state that a child is to have.
@@ -86,6 +82,9 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        if self.all {
+            forward_faults(false);
+        }
         let _ = self.old_mask.install();
     }
 }

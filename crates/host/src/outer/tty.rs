@@ -8,6 +8,8 @@ use rustix::process::getpgrp;
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 use tapdeck_core::WinSize;
 
+use crate::sys;
+
 /// What a panic must put back, wherever it happens: the settings, and what undoes a picture.
 static RESTORE: Mutex<Option<(OwnedFd, Termios, Vec<u8>)>> = Mutex::new(None);
 
@@ -76,6 +78,9 @@ impl Tty {
         }
         *RESTORE.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((self.fd.try_clone()?, self.original.clone(), self.dress.1.clone()));
+        if !self.taken {
+            sys::remember_terminal(self.fd.as_fd(), &self.dress.1);
+        }
         // At once: waiting for output to drain could hang on a terminal that nobody reads.
         tcsetattr(&self.fd, OptionalActions::Now, &settings)?;
         if !std::mem::replace(&mut self.taken, true) {
@@ -90,6 +95,7 @@ impl Tty {
             return Ok(());
         }
         RESTORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sys::forget_terminal();
         write_out(&self.dress.1);
         tcsetattr(&self.fd, OptionalActions::Now, &self.original)?;
         Ok(())

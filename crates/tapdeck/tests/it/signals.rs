@@ -21,6 +21,16 @@ fn signals_reach_the_foreground_group() {
         ("USR1", Signal::USR1),
         ("USR2", Signal::USR2),
         ("ALARM", Signal::ALARM),
+        ("PIPE", Signal::PIPE),
+        ("XCPU", Signal::XCPU),
+        ("XFSZ", Signal::XFSZ),
+        ("ABRT", Signal::ABORT),
+        ("SEGV", Signal::SEGV),
+        ("BUS", Signal::BUS),
+        ("FPE", Signal::FPE),
+        ("ILL", Signal::ILL),
+        ("TRAP", Signal::TRAP),
+        ("SYS", Signal::SYS),
     ] {
         let trap = if name == "ALARM" { "ALRM" } else { name };
         let script =
