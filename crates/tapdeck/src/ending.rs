@@ -35,6 +35,9 @@ impl Ending {
         if outcome.ended == Ended::OutputClosed {
             return Ending::Signal(rustix::process::Signal::PIPE.as_raw());
         }
+        if matches!(outcome.ended, Ended::OutputFailed(_)) {
+            return Ending::Code(code::IO);
+        }
         match outcome.exit {
             Exit::Code(code) => Ending::Code(code),
             Exit::Signal(signal) => Ending::Signal(signal),

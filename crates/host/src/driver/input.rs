@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::{Author, Event, Stamp};
 
-use super::{Driver, MS};
+use super::{Driver, Ended, MS};
 use crate::backend::{Backend, EndOfInput};
 use crate::outer::Typed;
 
@@ -48,7 +48,7 @@ impl<B: Backend> Driver<B> {
             Typed::Resized(size) => self.resize(size, now)?,
             Typed::Signal(signal) => self.forward(signal, now),
             Typed::HungUp => self.hang_up(now),
-            Typed::Gone => self.outer_is_gone(),
+            Typed::Gone => self.outer_is_gone(Ended::OutputClosed),
             Typed::Left => {
                 self.outer = None;
                 self.let_model_answer();

@@ -86,6 +86,8 @@ pub enum Ended {
     TimedOut,
     /// Nobody reads its output any more.
     OutputClosed,
+    /// Its output could not be written: the system's error number.
+    OutputFailed(i32),
 }
 
 /// How a session ended.
@@ -377,10 +379,10 @@ impl<B: Backend> Driver<B> {
             outer.abandon();
             // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours, and
             // leave nobody to tell.
-            if e.raw_os_error() == Some(libc::EIO) {
-                self.hang_up(self.clock.now());
-            } else {
-                self.outer_is_gone();
+            match e.raw_os_error() {
+                Some(libc::EIO) => self.hang_up(self.clock.now()),
+                Some(error) if error != libc::EPIPE => self.outer_is_gone(Ended::OutputFailed(error)),
+                _ => self.outer_is_gone(Ended::OutputClosed),
             }
         }
     }
@@ -392,10 +394,10 @@ impl<B: Backend> Driver<B> {
         }
     }
 
-    fn outer_is_gone(&mut self) {
+    fn outer_is_gone(&mut self, ended: Ended) {
         self.outer = None;
         if self.exit.is_none() && self.ended == Ended::Program {
-            self.ended = Ended::OutputClosed;
+            self.ended = ended;
             self.stopping = Some(Stopping { next: Stop::HangUp, at_ns: 0, limit: false });
         }
     }

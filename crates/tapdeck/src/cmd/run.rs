@@ -121,6 +121,10 @@ impl SessionArgs {
         if outcome.left_raw {
             say("the terminal's settings could not be put back: type `stty sane`");
         }
+        if let Ended::OutputFailed(error) = outcome.ended {
+            let why = std::io::Error::from_raw_os_error(error);
+            say(format_args!("cannot write the output: {why}; the program was hung up on"));
+        }
         if outcome.ended == Ended::TimedOut {
             say(format_args!("ended after {:?}, the time limit", self.timeout.unwrap_or_default()));
         }

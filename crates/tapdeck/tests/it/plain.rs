@@ -26,6 +26,22 @@ fn ends_as_the_program_ends() {
     }
 }
 
+/// It ended as if nobody read any more, without a word.
+#[test]
+fn output_that_cannot_be_written_is_said() {
+    let home = Home::new();
+    for how in [&["run", "--"][..], &["run", "--no-pty", "--"], &["rec", "-q", "full.ahr", "--"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
+        let args = how.iter().chain(&["sh", "-c", "echo out; exec sleep 300"]);
+        let child = home.tapdeck(args).stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn();
+        let out = child.and_then(|child| child.wait_with_output()).expect("it ends");
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!((out.status.code(), said.lines().count()), (Some(4), 1), "{how:?}: {said}");
+        assert!(said.contains("No space left on device"), "{how:?}: {said}");
+    }
+    assert_eq!(home.run(["verify", "full.ahr"]).status.code(), Some(0));
+}
+
 /// The descriptors bore the mark of those that are closed on exec, which no terminal's own have.
 #[test]
 fn descriptors_are_as_a_terminal_gives_them() {

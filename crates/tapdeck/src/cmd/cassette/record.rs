@@ -331,6 +331,10 @@ impl RecordArgs {
             }
             (Ended::TimedOut, _) => return None,
             (Ended::Program, None) => {}
+            (Ended::OutputFailed(error), _) => {
+                let why = std::io::Error::from_raw_os_error(error);
+                return Some(format!("the output could not be written: {why}"));
+            }
             (Ended::OutputClosed, _) => return Some("nobody read the output any more".into()),
             (_, stopped) if !accepted(Accept::Cancelled) => {
                 let by = stopped.map(|s| format!(" ({})", signal_name(s))).unwrap_or_default();
