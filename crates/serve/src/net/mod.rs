@@ -384,9 +384,9 @@ impl Running {
                     "it can be reached from other machines, and ws:// is in the clear: use wss://",
                 );
             }
-            if self.server.tokens.all()?.is_empty() {
+            if !self.has_token()? {
                 return refuse(
-                    "it can be reached from other machines, and nobody has a token: see tapdeck serve token add",
+                    "it can be reached from other machines, and nobody has a token that is good: see tapdeck serve token add",
                 );
             }
         }
@@ -420,9 +420,13 @@ impl Running {
         Ok(Listening { at: at.with_port(bound.port()), browser_hash })
     }
 
-    /// The tokens by which strangers are let in.
-    pub fn tokens(&self) -> &Tokens {
-        &self.server.tokens
+    /// Whether anybody has a token that is still good.
+    ///
+    /// # Errors
+    /// When the tokens cannot be read.
+    pub fn has_token(&self) -> io::Result<bool> {
+        let now = self.server.now_ns();
+        Ok(self.server.tokens.all()?.iter().any(|token| !token.has_expired(now)))
     }
 
     /// Lets ssh clients attach to sessions, and says where.

@@ -167,8 +167,10 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
             None => {
                 let own = Arc::new(self::identity(args)?);
                 print(format_args!("fingerprint {}\n", own.fingerprint()));
-                if running.tokens().all().is_ok_and(|all| all.is_empty()) {
-                    say("nobody has a token yet, so nobody can come in: see tapdeck serve token add");
+                if running.has_token().is_ok_and(|there_is| !there_is) {
+                    say(
+                        "nobody has a token that is good, so nobody can come in: see tapdeck serve token add",
+                    );
                 }
                 Arc::clone(identity.insert(own))
             }
