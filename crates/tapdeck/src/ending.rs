@@ -38,7 +38,12 @@ impl Ending {
         if matches!(outcome.ended, Ended::OutputFailed(_)) {
             return Ending::Code(code::IO);
         }
-        match outcome.exit {
+        Ending::of_exit(outcome.exit)
+    }
+
+    /// The same of one that ended elsewhere.
+    pub(crate) fn of_exit(exit: Exit) -> Self {
+        match exit {
             Exit::Code(code) => Ending::Code(code),
             Exit::Signal(signal) => Ending::Signal(signal),
         }

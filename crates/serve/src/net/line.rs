@@ -17,9 +17,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
 use super::lobby::Visitor;
-use super::session::{
-    REVOKED, Teller, Wish, complaint, kind_of, negotiate, ping, refuse, start, until, whose,
-};
+use super::session::{REVOKED, Teller, Wish, complaint, kind_of, negotiate, ping, refuse, start, whose};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
 use crate::conn::Conn;
 use crate::live::Queue;
@@ -59,7 +57,7 @@ pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, pe
             match attach::join(&server, &wanted, &pass).await {
                 Ok(session) => {
                     let (reader, writer) = tokio::io::split(stream);
-                    return until(server.revoked(&pass), attach::carry(session, reader, writer)).await;
+                    return attach::carry(session, reader, writer, server.revoked(&pass)).await;
                 }
                 Err(refusal) => refusal,
             }

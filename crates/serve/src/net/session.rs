@@ -21,7 +21,7 @@ use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, T
 /// A short rest where there is nothing to wait for.
 pub(super) const BREATH: Duration = Duration::from_millis(20);
 /// How long a client that was refused may take to hear it.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What a client that was refused may still send before it is cut off.
 const UNREAD: u64 = 1 << 20;
 /// How long input may wait before it is looked whether whoever sent it is still there.
@@ -56,7 +56,7 @@ pub(super) async fn serve_stream_of<R, W>(
             let revoked = server.revoked(&pass);
             if wanted.backend == "attach" {
                 match attach::join(&server, &wanted, &pass).await {
-                    Ok(session) => return until(revoked, attach::carry(session, reader, writer)).await,
+                    Ok(session) => return attach::carry(session, reader, writer, revoked).await,
                     Err(refusal) => refusal,
                 }
             } else {
@@ -84,14 +84,6 @@ where
         tokio::io::copy(&mut reader.take(UNREAD), &mut tokio::io::sink()).await
     })
     .await;
-}
-
-/// Does something until it is done, or until it may not be done any more.
-pub(super) async fn until(stop: impl Future<Output = ()>, work: impl Future<Output = ()>) {
-    tokio::select! {
-        () = stop => {}
-        () = work => {}
-    }
 }
 
 /// What the client wants and may have; nothing, if it went without a word.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
-use tapdeck_core::WinSize;
-use tapdeck_host::{Clock, Keyboard, Pressed, Sink};
+use tapdeck_core::{Exit, WinSize};
+use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_serve::client::{Attach, Attachment, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{FilterOptions, ModeWatch, ReplayFilter, Settings, Size, Term};
@@ -26,7 +26,7 @@ use crate::screen::detach_keys::{DetachKeys, Typed};
 #[derive(Args)]
 #[command(after_help = "\
 Leave with C-\\ d (Ctrl-backslash, then d). C-\\ t takes the stick from whoever drives, C-\\ r gives it
-up, C-\\ typed twice sends it. The session has the size of the terminal of whoever drives; all others see
+up, C-\\ typed twice sends it. Ends with 0 when you leave and when the program ends. The session has the size of the terminal of whoever drives; all others see
 as much of it as fits.
 
 Examples:
@@ -90,29 +90,37 @@ fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
         ..Attach::default()
     };
     let again = format!("tapdeck attach {}", listing.id);
-    bring(keys, &listing.id, &again, &wish, |wish| {
-        Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?)
-    })
+    let from = Origin { id: &listing.id, again: &again, far: false };
+    bring(keys, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))
 }
 
-/// Brings a session to this terminal, wherever it is: `open` reaches it, `again` says how to come back.
+/// Where a session is brought from.
+pub(crate) struct Origin<'a> {
+    /// What it is called.
+    pub(crate) id: &'a str,
+    /// The command that comes back.
+    pub(crate) again: &'a str,
+    /// It is a server's: commands for sessions here do not reach it, and this one ends as its program ended.
+    pub(crate) far: bool,
+}
+
+/// Brings a session to this terminal, wherever it is: `open` reaches it.
 pub(crate) fn bring(
     keys: Keys,
-    id: &str,
-    again: &str,
+    from: &Origin<'_>,
     wish: &Attach<'_>,
     open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Value), Failed>,
 ) -> Result<Ending, Failed> {
     let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
     let keyboard = Keyboard::take().map_err(io)?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
-    if !keyboard.is_there() && !wish.read_only {
-        say(format_args!(
-            "standard input is no terminal, so this only watches; tapdeck type and send reach {id}"
-        ));
-    }
+    let Origin { id, again, far } = *from;
     let request = Attach { read_only: wish.read_only || !keyboard.is_there(), size, ..wish.clone() };
     let (attachment, opened) = open(&request)?;
+    if !keyboard.is_there() && !wish.read_only {
+        let reach = if far { String::new() } else { format!("; tapdeck type and send reach {id}") };
+        say(format_args!("standard input is no terminal, so this only watches{reach}"));
+    }
     let session = WinSize::cells(side(&opened, "cols"), side(&opened, "rows"));
     let mut view = View {
         detach_keys: keys,
@@ -133,6 +141,7 @@ pub(crate) fn bring(
         message_until: None,
         drives: opened["you"].as_bool().unwrap_or(false),
         driver: opened["driver"].as_str().map(str::to_owned),
+        complaint: None,
         offset: 0,
         restoring: true,
         first: true,
@@ -146,9 +155,22 @@ pub(crate) fn bring(
         Over::Detached => {
             say(format_args!("detached from {id}: {again} comes back"));
         }
-        Over::Exited(exit) => say(format_args!("the program of {id} has ended: {exit}")),
-        Over::Lost => {
-            return Err(Failed(format!("session {id} is gone"), code::IO));
+        Over::Exited(exit) => {
+            let how = match exit {
+                Exit::Code(code) => format!("exit code {code}"),
+                Exit::Signal(signal) => match signals::name(signal) {
+                    Some(name) => format!("killed by SIG{name}"),
+                    None => format!("killed by signal {signal}"),
+                },
+            };
+            say(format_args!("the program of {id} has ended: {how}"));
+            if far {
+                return Ok(Ending::of_exit(exit));
+            }
+        }
+        Over::Lost(why) => {
+            let why = why.map_or_else(|| format!("session {id} is gone"), |why| format!("{id}: {why}"));
+            return Err(Failed(why, code::IO));
         }
         Over::Signal(signal) => return Ok(Ending::Signal(signal)),
     }
@@ -158,8 +180,9 @@ pub(crate) fn bring(
 /// How it ended.
 enum Over {
     Detached,
-    Exited(String),
-    Lost,
+    Exited(Exit),
+    /// With what was said last, if anything was.
+    Lost(Option<String>),
     Signal(i32),
 }
 
@@ -184,6 +207,8 @@ struct View {
     message_until: Option<u64>,
     drives: bool,
     driver: Option<String>,
+    /// What the other side has complained about, not of anything in particular.
+    complaint: Option<String>,
     offset: u64,
     /// What comes is a picture to begin from, not the stream yet.
     restoring: bool,
@@ -264,7 +289,7 @@ impl View {
                         return Ok(Some(over));
                     }
                 }
-                Incoming::End => return Ok(Some(Over::Lost)),
+                Incoming::End => return Ok(Some(Over::Lost(self.complaint.take()))),
             }
             if self.out.len() > 1 << 20 {
                 self.flush();
@@ -339,11 +364,12 @@ impl View {
                 self.message(&format!("{why}{how}"));
             }
             "exit" => {
-                let exit = match control["signal"].as_str() {
-                    Some(signal) => format!("killed by SIG{signal}"),
-                    None => format!("exit code {}", control["code"]),
-                };
-                return Some(Over::Exited(exit));
+                let signal = control["signal"].as_str().and_then(signals::number).map(Exit::Signal);
+                let code = control["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(1);
+                return Some(Over::Exited(signal.unwrap_or(Exit::Code(code))));
+            }
+            "error" if control["about"].is_null() => {
+                self.complaint = control["message"].as_str().map(human::printable);
             }
             _ => {}
         }

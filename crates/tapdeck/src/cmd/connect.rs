@@ -27,7 +27,7 @@ const TOKEN_LIMIT: u64 = 4096;
 #[command(after_help = "\
 Ends as the program ends. With a terminal here the program gets one there; without, or with --no-pty, it
 runs on pipes, with standard output and error apart. It ends when this command has gone, unless it was
-started with --detach.
+started with --detach. With --attach, too, it ends as the program ends, and with 0 when you leave.
 
 A server on a network wants a token, from --token-file or TAPDECK_TOKEN. It is known by its fingerprint
 from the first time on; one that has changed is refused.
@@ -56,13 +56,13 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["command", "detach", "pty", "no_pty"])]
     attach: Option<String>,
     /// With --attach, only watch
-    #[arg(short, long, requires = "attach", conflicts_with = "takeover")]
+    #[arg(short, long, conflicts_with = "takeover")]
     read_only: bool,
     /// With --attach, take the stick, whoever drives
-    #[arg(long, requires = "attach")]
+    #[arg(long)]
     takeover: bool,
     /// With --attach, the keys to leave with, one or two, or `none`
-    #[arg(long, value_name = "KEYS", requires = "attach")]
+    #[arg(long, value_name = "KEYS")]
     detach_keys: Option<String>,
     /// A name for the session
     #[arg(long, value_name = "NAME")]
@@ -98,6 +98,10 @@ pub(crate) fn run(args: &ConnectArgs) -> Ending {
         say(format_args!("{option} is of no use at {}: nobody shows a certificate there", args.address));
         return Ending::Code(code::USAGE);
     }
+    if let Some(why) = args.out_of_place() {
+        say(why);
+        return Ending::Code(code::USAGE);
+    }
     match (&args.attach, args.detach) {
         (Some(session), _) => join(args, session).unwrap_or_else(Failed::end),
         (None, true) => detach(args).unwrap_or_else(Failed::end),
@@ -115,6 +119,31 @@ impl ConnectArgs {
         let bare = matches!(self.address, Endpoint::Unix(_) | Endpoint::Net { transport: Transport::Ws, .. });
         let said = self.fingerprint.as_ref().map(|_| "--fingerprint").or(self.ca.as_ref().map(|_| "--ca"));
         said.filter(|_| bare)
+    }
+
+    /// An option that would be accepted and not do anything: one for joining a session when a program is started, or the
+    /// other way round.
+    fn out_of_place(&self) -> Option<String> {
+        let joining = [
+            ("--read-only", self.read_only),
+            ("--takeover", self.takeover),
+            ("--detach-keys", self.detach_keys.is_some()),
+        ];
+        let starting = [
+            ("--cwd", self.cwd.is_some()),
+            ("--env", !self.env.is_empty()),
+            ("--window-size", self.window_size.is_some()),
+        ];
+        let given = |options: [(&'static str, bool); 3]| {
+            options.into_iter().find_map(|(option, given)| given.then_some(option))
+        };
+        match self.attach {
+            None => {
+                given(joining).map(|option| format!("{option} is for a session that is joined with --attach"))
+            }
+            Some(_) => given(starting)
+                .map(|option| format!("{option} is for a program that is started, not with --attach")),
+        }
     }
 
     /// The token, from wherever it is; never from the command line, where everybody can read it.
@@ -207,9 +236,8 @@ fn join(args: &ConnectArgs, session: &str) -> Result<Ending, Failed> {
         ..Attach::default()
     };
     let again = format!("tapdeck connect {} --attach {session}", args.address);
-    attach::bring(keys, session, &again, &wish, |wish| {
-        Ok(Attachment::over(args.dial(wish.token, &mut Nobody)?, wish)?)
-    })
+    let from = attach::Origin { id: session, again: &again, far: true };
+    attach::bring(keys, &from, &wish, |wish| Ok(Attachment::over(args.dial(wish.token, &mut Nobody)?, wish)?))
 }
 
 /// Runs it as if it were here.

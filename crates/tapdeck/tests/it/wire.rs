@@ -321,6 +321,34 @@ fn the_input_of_a_detached_job_on_pipes_is_at_its_end() {
 }
 
 #[test]
+fn whoever_joins_a_session_at_a_server_ends_as_its_program_ends() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let address = &server.addresses[0];
+    for (name, end) in [("code", "exit 7"), ("signal", "kill -TERM $$")] {
+        let script = format!("read x; {end}");
+        assert!(
+            server.run(address, &["-t", "-d", "--name", name, "--", "sh", "-c", &script]).status.success()
+        );
+        let joined = server
+            .connect(address, &["--attach", name])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        eventually("it is there", || {
+            server.listed().iter().any(|s| s["name"] == name && s["clients"][0]["attached"] == true)
+        });
+        assert!(home.run(["send", name, "Enter"]).status.success());
+        let joined = joined.wait_with_output().expect("it ends");
+        let ended = (joined.status.code(), joined.status.signal());
+        let wanted = if name == "code" { (Some(7), None) } else { (None, Some(15)) };
+        assert_eq!(ended, wanted, "{}", text(&joined.stderr));
+    }
+}
+
+#[test]
 fn a_recording_bears_the_id_of_its_session_and_a_program_that_never_ran_leaves_none() {
     let home = Home::new();
     let runs = home.path("runs");

@@ -162,7 +162,7 @@ fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
     // Watching is not typing.
     assert!(server.run(&server.addresses[0], &["-t", "-d", "--name", "work", "--", "cat"]).status.success());
     assert_eq!(ask(&open, &["--attach", "work"]).status.code(), Some(1), "not its scope");
-    let mut watcher = server
+    let watcher = server
         .connect(&address, &["--attach", "work"])
         .env("TAPDECK_TOKEN", &watch)
         .stdin(Stdio::null())
@@ -202,7 +202,10 @@ fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
         assert!(text(&owner.stderr).contains("the token is no longer good"), "{}", text(&owner.stderr));
         eventually("its program is gone", || !running(&program, server.child.id()));
     }
-    assert_eq!(watcher.wait().expect("it ends").code(), Some(4));
+    let watcher = watcher.wait_with_output().expect("it ends");
+    assert_eq!(watcher.status.code(), Some(4));
+    let said = text(&watcher.stderr);
+    assert!(said.contains("the token is no longer good") && !said.contains("tapdeck type"), "{said}");
     assert_eq!(ask(&open, &["--", "true"]).status.code(), Some(1));
 }
 
@@ -216,6 +219,17 @@ fn a_key_is_not_named_where_nobody_shows_one() {
             assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
             assert!(text(&out.stderr).contains(option), "{}", text(&out.stderr));
         }
+    }
+    // Nor is what only makes sense for a session that is joined, or only for a program that is started.
+    for wrong in [
+        &["-r", "--", "true"][..],
+        &["--takeover", "--", "true"],
+        &["--detach-keys", "C-a", "-d", "--", "true"],
+        &["--attach", "s", "--cwd", "/"],
+    ] {
+        let out = home.run([&["connect", "unix:nowhere"], wrong].concat());
+        assert_eq!(out.status.code(), Some(2), "{wrong:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains("--attach"), "{wrong:?}: {}", text(&out.stderr));
     }
     let out = home.run(["serve", "--listen", "nonsense"]);
     assert_eq!(out.status.code(), Some(2));
@@ -247,9 +261,14 @@ fn a_server_is_known_by_its_key() {
 #[test]
 fn an_address_for_others_needs_a_token_first() {
     let home = Home::new();
-    let out = home.run(["serve", "--listen", "tls://0.0.0.0:0"]);
-    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("nobody has a token"), "{}", text(&out.stderr));
+    let refused = || {
+        let out = home.run(["serve", "--listen", "tls://0.0.0.0:0"]);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        assert!(text(&out.stderr).contains("nobody has a token"), "{}", text(&out.stderr));
+    };
+    refused();
+    assert!(home.run(["serve", "token", "add", "--expires", "1ms"]).status.success());
+    refused();
 }
 
 #[test]
