@@ -33,7 +33,7 @@ mod typed;
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;
-#[cfg(feature = "web")]
+#[cfg(any(feature = "net", feature = "web"))]
 pub(crate) use auth::same;
 use hub::Hub;
 #[cfg(feature = "net")]
