@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, ReaderId, ReaderKind, WinSize};
@@ -123,7 +124,9 @@ impl Work {
         let rec = &mut self.recording;
         match entry.event {
             Event::Output { bytes, .. } => rec.output(at, &bytes),
-            Event::Input { by, bytes, .. } => {
+            Event::Input { by, bytes, hidden } => {
+                // A password is nothing to keep; that one was typed, and how long it was, is.
+                let bytes = if hidden { stars(&bytes) } else { bytes };
                 let source = Some(match by {
                     Author::Party(name) if &*name == "local" => "user".to_owned(),
                     Author::Party(name) => name.to_string(),
@@ -283,4 +286,8 @@ fn scrubbed(
     let files = recording.finish_in_memory(end_ns, closing)?;
     let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules, None)?;
     Ok(files)
+}
+
+fn stars(bytes: &[u8]) -> Bytes {
+    bytes.iter().map(|b| if matches!(b, b'\r' | b'\n' | 4) { *b } else { b'*' }).collect()
 }

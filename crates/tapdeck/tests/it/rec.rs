@@ -100,6 +100,15 @@ fn a_password_is_not_recorded_with_the_rest_of_the_input() {
         let events = std::fs::read_to_string(home.path("a.events.jsonl")).unwrap_or_default();
         assert!(!events.contains("hunter2"), "{events}");
     }
+    let mut seat = Seat::new(home.tapdeck(["cassette", "record", "kept", "--", "sh", "-c", ask]));
+    seat.wait_text("secret?");
+    seat.send("hunter2\r");
+    seat.wait_text("name?");
+    seat.send("ada\r");
+    seat.end();
+    assert_eq!(home.run(["convert", "kept", "-o", "kept.cast"]).status.code(), Some(0));
+    let cast = std::fs::read_to_string(home.path("kept.cast")).expect("a cast");
+    assert!(cast.contains("*******\\r") && cast.contains("ada") && !cast.contains("hunter2"), "{cast}");
 }
 
 #[test]
