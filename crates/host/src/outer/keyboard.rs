@@ -1,16 +1,20 @@
 //! The user's keyboard, for commands that show something and obey keys: raw keys, signals and time in one wait.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 
 use super::signals::{ENDS, Signals};
 use super::tty::{Take, Tty, window_size};
 use crate::sys::{self, FAULTS, InheritedSignals};
+
+/// How often to look whether a background process has come to the foreground.
+const FOREGROUND_CHECK: Duration = Duration::from_millis(250);
 
 /// What ended a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Pressed {
 /// The user's keyboard in raw mode, or the lack of one.
 pub struct Keyboard {
     tty: Option<Tty>,
+    /// Where keys come from, if not from standard input.
+    own: Option<OwnedFd>,
     signals: Signals,
 }
 
@@ -49,17 +55,32 @@ impl Keyboard {
         } else {
             None
         };
-        Ok(Self { tty, signals })
+        Ok(Self { tty, own: None, signals })
+    }
+
+    /// Takes the keyboard of the terminal that shows the output, even where standard input is something else.
+    pub fn take_of_terminal() -> io::Result<Self> {
+        let mut this = Self::take()?;
+        if this.tty.is_none() && isatty(rustix::stdio::stdout()) {
+            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+            // A process without a terminal of its own has nobody who could press keys.
+            if let Ok(own) = open("/dev/tty", flags, Mode::empty()) {
+                let mut tty = Tty::new(own.try_clone()?, Take::Raw)?;
+                tty.take()?;
+                (this.tty, this.own) = (Some(tty), Some(own));
+            }
+        }
+        Ok(this)
     }
 
     /// No keyboard: signals alone, with the terminal left as it is.
     pub fn signals_only() -> io::Result<Self> {
-        Ok(Self { tty: None, signals: Signals::install()? })
+        Ok(Self { tty: None, own: None, signals: Signals::install()? })
     }
 
     /// The same, for those signals alone that tell this process to end.
     pub fn ends_only() -> io::Result<Self> {
-        Ok(Self { tty: None, signals: Signals::install_ends()? })
+        Ok(Self { tty: None, own: None, signals: Signals::install_ends()? })
     }
 
     /// The signals that a program started by this process is to have.
@@ -95,10 +116,14 @@ impl Keyboard {
         at_most: Option<Duration>,
         others: &mut [PollFd<'_>],
     ) -> io::Result<Pressed> {
-        let stdin = rustix::stdio::stdin();
+        let keys = self.own.as_ref().map_or(rustix::stdio::stdin(), AsFd::as_fd);
+        // Nothing tells that a shell has brought this process to the foreground.
+        let waits = self.tty.as_ref().is_some_and(|tty| !tty.is_taken());
+        let at_most =
+            if waits { Some(at_most.map_or(FOREGROUND_CHECK, |d| d.min(FOREGROUND_CHECK))) } else { at_most };
         let mut fds = vec![PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN)];
         if self.tty.as_ref().is_some_and(Tty::is_taken) {
-            fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(keys, PollFlags::IN));
         }
         let own = fds.len();
         fds.extend(others.iter().cloned());
@@ -110,6 +135,10 @@ impl Keyboard {
         }
         let typed = fds[1..own].iter().any(|fd| !fd.revents().is_empty());
         drop(fds);
+        if waits && self.taken_now()? {
+            return Ok(Pressed::Repaint);
+        }
+        let keys = self.own.as_ref().map_or(rustix::stdio::stdin(), AsFd::as_fd);
         while let Some(signal) = self.signals.next() {
             match signal {
                 libc::SIGWINCH => return Ok(Pressed::Repaint),
@@ -127,13 +156,20 @@ impl Keyboard {
         }
         if typed {
             let mut buf = [0; 1024];
-            return Ok(match rustix::io::read(stdin, &mut buf) {
+            return Ok(match rustix::io::read(keys, &mut buf) {
                 Ok(0) | Err(rustix::io::Errno::IO) => Pressed::Signal(libc::SIGHUP),
                 Ok(n) => Pressed::Keys(buf[..n].to_vec()),
                 Err(_) => Pressed::Nothing,
             });
         }
         Ok(Pressed::Nothing)
+    }
+
+    /// Tries again to take a terminal that was another process's before.
+    fn taken_now(&mut self) -> io::Result<bool> {
+        let Some(tty) = &mut self.tty else { return Ok(false) };
+        tty.take()?;
+        Ok(tty.is_taken())
     }
 
     /// Stops this process with the terminal given back meanwhile.

@@ -260,7 +260,7 @@ impl<'a> Screening<'a> {
     }
 
     fn run(mut self) -> Result<Ending, Trouble> {
-        let mut keyboard = Keyboard::take()?;
+        let mut keyboard = Keyboard::take_of_terminal()?;
         let on_terminal = keyboard.screen_size().is_some();
         if keyboard.is_there() {
             self.player.look_ahead();

@@ -69,6 +69,38 @@ fn what_ran_on_pipes_is_straight_in_every_form_and_exact_on_disk() {
     assert!(screen.lines().any(|line| line.trim_end() == "also left"), "{screen}");
 }
 
+/// Nobody could pause or quit what came through a pipe, or what had been brought from the background.
+#[test]
+fn keys_are_the_terminals_whatever_standard_input_is() {
+    let home = Home::new();
+    let cast = "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"begun\"]\n[9000,\"o\",\"over\"]\n";
+    std::fs::write(home.path("long.cast"), cast).expect("written");
+    let play = crate::support::TAPDECK;
+    for script in [format!("cat long.cast | {play} play -"), format!("{play} play long.cast </dev/null")] {
+        let mut command = home.command("sh");
+        command.args(["-c", &script]);
+        let mut seat = Seat::new(command);
+        seat.wait_text("begun");
+        seat.send("q");
+        assert!(seat.end().success(), "{script}");
+        assert_eq!(format!("{:?}", seat.termios()), seat.original, "{script}");
+    }
+    let mut shell = home.command("bash");
+    shell.args(["--norc", "-i"]);
+    let mut seat = Seat::new(shell);
+    seat.wait_text("$");
+    seat.send(format!("{play} play long.cast &\r"));
+    seat.wait_text("begun");
+    seat.send("fg\r");
+    // A shell's line editor leaves signals to the terminal; a keyboard of one's own does not.
+    let raw = |s: &Seat| !s.termios().local_modes.contains(rustix::termios::LocalModes::ISIG);
+    seat.wait("the foreground", |s| raw(s));
+    seat.send("q");
+    seat.wait("the shell again", |s| !raw(s) && s.screen().trim_end().ends_with('$'));
+    seat.send("exit 3\r");
+    assert_eq!(seat.end().code(), Some(3));
+}
+
 #[test]
 fn meta_and_missing_files() {
     let home = Home::new();
