@@ -33,7 +33,7 @@ pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
 pub use looks::{Sessions, by_session};
 pub use outer::{
-    Far, FarInput, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Sink, Whose,
+    Far, FarInput, HeldSignals, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Sink, Whose,
     restore_terminal_on_panic, terminal_size,
 };
 pub use player::{Goal, PlayError, Played, Player};

@@ -27,7 +27,7 @@ pub use keyboard::{Keyboard, Pressed};
 use port::Inside;
 pub use port::{Port, PortClosed, Whose};
 pub(crate) use reception::Reception;
-pub use signals::Signals;
+pub use signals::{HeldSignals, Signals};
 use stdio::Stdio;
 pub use tty::restore_terminal_on_panic;
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
 
 use crate::sys::{
     Disposition, FAULTS, InheritedSignals, SignalFd, SignalSet, disposition, forward_faults, set_disposition,
@@ -18,6 +19,31 @@ const ALWAYS: [i32; 4] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT, libc::SI
 
 /// Signals by which a process is told to end.
 pub(super) const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// What the process's signals were before they were held back.
+static HELD: Mutex<Option<InheritedSignals>> = Mutex::new(None);
+
+/// Holds back the signals by which this process is told to end, until a session takes them over or this is dropped: between
+/// the making of files and sockets and the session that removes or finishes them, nothing may be left behind.
+pub struct HeldSignals {
+    old_mask: SignalSet,
+}
+
+impl HeldSignals {
+    /// Holds them back. Call before any thread is started.
+    pub fn hold() -> io::Result<Self> {
+        *HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(InheritedSignals::note());
+        Ok(Self { old_mask: SignalSet::of(ENDS).block()? })
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        HELD.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // One that came too late for the session now does what it does.
+        let _ = self.old_mask.install();
+    }
+}
 
 /// The process's signals, blocked and readable. Install before any thread is started, so that all have them
 /// blocked.
@@ -44,7 +70,8 @@ impl Signals {
     }
 
     fn install_those(those: impl Fn(i32) -> bool) -> io::Result<Self> {
-        let inherited = InheritedSignals::note();
+        let held = *HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let inherited = held.unwrap_or_else(InheritedSignals::note);
         // A parent that ignores SIGCHLD would make the kernel throw the child's exit status away.
         set_disposition(libc::SIGCHLD, false)?;
         // A file size limit is an error of the recording, not the end of the session.

@@ -16,7 +16,7 @@ use super::branch_points::{self, Form};
 use super::convert::losses_text;
 use super::doors::{DoorArgs, Doors};
 use super::ipc::{self, Ipc};
-use super::run::{SessionArgs, VariableArgs};
+use super::run::{SessionArgs, VariableArgs, hold_signals};
 use super::verify::{meta, read_key};
 use super::{detach, late};
 use crate::ending::{Ending, code, say};
@@ -211,6 +211,10 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         say(format_args!("{} exists: give another name, or --overwrite", list.display()));
         return Ending::Code(code::USAGE);
     }
+    let _held = match hold_signals() {
+        Ok(held) => held,
+        Err(ending) => return ending,
+    };
     let file = match open(args, &launch) {
         Ok(file) => file,
         Err(ending) => return ending,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::CommandSpec;
-use tapdeck_host::{Ended, Launch, Outcome};
+use tapdeck_host::{Ended, HeldSignals, Launch, LaunchError, Outcome};
 
 use super::doors::{DoorArgs, Doors};
 use super::{detach, ipc};
@@ -131,6 +131,14 @@ impl SessionArgs {
     }
 }
 
+/// Has a signal to end wait for the session, so that it leaves none of the files and sockets behind that are made for it.
+pub(crate) fn hold_signals() -> Result<HeldSignals, Ending> {
+    HeldSignals::hold().map_err(|e| {
+        say(LaunchError::Setup(e));
+        Ending::Code(code::IO)
+    })
+}
+
 pub(crate) fn run(args: &RunArgs) -> Ending {
     let mut launch = match args.session.launch(&args.command) {
         Ok(launch) => launch,
@@ -143,6 +151,10 @@ pub(crate) fn run(args: &RunArgs) -> Ending {
     if args.doors.detached_host {
         detach::prepare(&mut launch, &args.doors);
     }
+    let _held = match hold_signals() {
+        Ok(held) => held,
+        Err(ending) => return ending,
+    };
     let doors = match args.doors.open(&launch, None) {
         Ok(doors) => doors,
         Err(ending) => return ending,

@@ -6,6 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::support::{Home, Seat, eventually, lives, recorded_output, recorded_part, signal};
 
 #[test]
@@ -57,6 +59,39 @@ fn without_a_name_it_goes_to_the_state_folder() {
     let names: Vec<_> =
         std::fs::read_dir(folder).expect("it is there").flatten().map(|e| e.file_name()).collect();
     assert!(names.iter().any(|n| n.to_string_lossy().ends_with(".ahr")), "{names:?}");
+}
+
+/// Between the making of the file and the session's own signals, a cancel left sockets and an empty recording behind.
+#[test]
+fn a_cancel_at_any_moment_leaves_nothing_behind() {
+    let home = Home::new();
+    for n in 0..40_u64 {
+        let name = format!("c{n}.ahr");
+        let mut child = home
+            .tapdeck(["rec", "-q", &name, "--", "sleep", "300"])
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        // Somewhere in its beginning, another place each time.
+        std::thread::park_timeout(Duration::from_micros(n * 700));
+        signal(child.id(), [Signal::TERM, Signal::INT, Signal::HUP][n as usize % 3]);
+        child.wait().expect("it ends");
+        if home.path(&name).exists() {
+            let verified = home.run(["verify", &name]);
+            assert_eq!(
+                verified.status.code(),
+                Some(0),
+                "{name}: {}",
+                String::from_utf8_lossy(&verified.stdout)
+            );
+            assert!(std::fs::metadata(home.path(&name)).is_ok_and(|m| m.len() > 0), "{name} is empty");
+        }
+    }
+    let folder = home.path("run/tapdeck");
+    let left: Vec<_> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+    let sockets = left.iter().filter(|name| name.to_string_lossy().ends_with(".sock")).count();
+    assert_eq!(sockets, 0, "{left:?}");
 }
 
 #[test]
