@@ -141,10 +141,11 @@ pub fn measure(file: &Path, o: &Options, folder: &Path) -> Result<Option<Vec<Row
     const ROUND_TRIPS: usize = 1000;
     let Some(ssh) = Ssh::start(folder)? else { return Ok(None) };
     let ours = Ours::start(folder)?;
-    let names = ["ssh -tt"].into_iter().chain(NAMES);
+    // The last is no transport at all: what this machine's terminals carry.
+    let names = ["ssh -tt"].into_iter().chain(NAMES).chain(["bare pty"]);
     let lines = |command: &[OsString]| -> Vec<Vec<OsString>> {
         let ours = ours.addresses.iter().map(|address| ours.command(address, command));
-        [ssh.command(command)].into_iter().chain(ours).collect()
+        [ssh.command(command)].into_iter().chain(ours).chain([command.to_vec()]).collect()
     };
     let cat = lines(&["cat".into(), file.into()]);
     let echo = lines(&["sh".into(), "-c".into(), "stty raw -echo; printf READY; exec cat".into()]);
