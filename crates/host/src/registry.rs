@@ -77,7 +77,7 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
         return wrong("belongs to another user");
     }
     if meta.mode() & 0o077 != 0 {
-        return wrong("can be entered by other users: make it private (chmod 700)");
+        return wrong("can be entered by other users: choose a folder of your own");
     }
     Ok(())
 }

@@ -256,7 +256,7 @@ fn sockets_are_private_and_nobody_elses_is_touched() {
     assert!(Door::unix(&link.join("s.sock")).is_err(), "nor is one to a folder");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("set");
     let open = Door::unix(&path).err().expect("a folder that others can enter is refused");
-    assert!(open.to_string().contains("chmod 700"), "{open}");
+    assert!(open.to_string().contains("a folder of your own"), "{open}");
 }
 
 /// Another socket that took our name is not ours to remove.

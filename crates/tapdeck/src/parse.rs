@@ -64,6 +64,28 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
     }
 }
 
+/// No session's name is longer, in characters.
+pub(crate) const NAME_LIMIT: usize = 64;
+
+/// A name for a session.
+pub(crate) fn session_name(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        1..=NAME_LIMIT => Ok(text.to_owned()),
+        n => Err(format!("a name has 1 to {NAME_LIMIT} characters, and not {n}")),
+    }
+}
+
+/// The fingerprint of a server, with or without `sha256:` in front.
+#[cfg(feature = "net")]
+pub(crate) fn fingerprint(text: &str) -> Result<String, String> {
+    let digits = text.to_ascii_lowercase();
+    let digits = digits.strip_prefix("sha256:").unwrap_or(&digits);
+    match digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        true => Ok(format!("sha256:{digits}")),
+        false => Err("a fingerprint is sha256: and 64 hexadecimal digits, as the server prints it".into()),
+    }
+}
+
 /// A variable for a program: `NAME=VALUE`, or `NAME` for the one here.
 pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String> {
     let (name, value) = match text.split_once('=') {

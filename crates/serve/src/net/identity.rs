@@ -69,8 +69,13 @@ impl Identity {
             return Err(wrong(chain, &"there is no certificate in it"));
         };
         let fingerprint = fingerprint(first).map_err(|e| wrong(chain, &e))?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(key, &e))?;
-        Ok(Self { chain: certificates, key, fingerprint, own: None })
+        let secret = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(key, &e))?;
+        let this = Self { chain: certificates, key: secret, fingerprint, own: None };
+        // Now, rather than when it is used: then it would be some address that fails.
+        let unfit =
+            |e: io::Error| wrong(chain, &format!("it does not go with the key in {}: {e}", key.display()));
+        this.server_config(&[]).map_err(unfit)?;
+        Ok(this)
     }
 
     /// How clients know it: the digest of its public key.

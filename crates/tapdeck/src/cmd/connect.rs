@@ -65,7 +65,7 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "KEYS")]
     detach_keys: Option<String>,
     /// A name for the session
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
     name: Option<String>,
     /// Run in this folder of the server's
     #[arg(long, value_name = "FOLDER")]
@@ -83,7 +83,7 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The server's fingerprint, as it prints it
-    #[arg(long, value_name = "sha256:…")]
+    #[arg(long, value_name = "sha256:…", value_parser = parse::fingerprint)]
     fingerprint: Option<String>,
     /// Believe servers whose certificate one of these has signed, as PEM
     #[arg(long, value_name = "FILE")]
@@ -201,9 +201,8 @@ impl ConnectArgs {
     }
 
     fn dial(&self, token: Option<&str>, front: &mut dyn Front) -> Result<Conn, Failed> {
-        let fingerprint = self.fingerprint.as_ref().map(|f| f.to_ascii_lowercase());
-        let fingerprint = fingerprint.map(|f| if f.contains(':') { f } else { format!("sha256:{f}") });
-        let trust = Trust { fingerprint, ca: self.ca.clone(), ..Trust::by_acquaintance() };
+        let trust =
+            Trust { fingerprint: self.fingerprint.clone(), ca: self.ca.clone(), ..Trust::by_acquaintance() };
         let dialled = dial(&self.address, &trust, token, || front.called_off().is_some())?;
         if let Some(note) = dialled.note {
             say(note);

@@ -13,13 +13,14 @@ use tapdeck_serve::door::{Address, AddressError, Door};
 use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
 
 use crate::ending::{Ending, code, say};
+use crate::parse;
 use crate::scrubbing::{ScrubArgs, Whose, packs};
 
 /// How a session can be reached.
 #[derive(Args)]
 pub(crate) struct DoorArgs {
     /// A name for the session
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
     pub(crate) name: Option<String>,
     /// Start it without a terminal, print its id, and return; see tapdeck attach
     #[arg(short = 'd', long)]

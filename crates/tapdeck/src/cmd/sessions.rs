@@ -18,6 +18,9 @@ pub(crate) struct Which {
     pub(crate) session: Option<String>,
 }
 
+/// So many sessions are named in a sentence.
+const SHOWN: usize = 10;
+
 /// What went wrong, and the code to end with.
 pub(crate) struct Failed(pub(crate) String, pub(crate) i32);
 
@@ -98,7 +101,12 @@ pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
             }
         }
     }
-    none(format!("no live session is called {which:?}: see tapdeck ls"))
+    let names: Vec<_> = found.iter().take(SHOWN).map(listing).collect();
+    let more = if found.len() > SHOWN { " and others" } else { "" };
+    none(match names.is_empty() {
+        true => format!("no live session is called {which:?}: there is none"),
+        false => format!("no live session is called {which:?}: there is {}{more}", names.join(", ")),
+    })
 }
 
 /// A connection to a session's bus, under this name and role.

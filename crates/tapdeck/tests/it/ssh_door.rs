@@ -81,7 +81,8 @@ fn whoever_has_a_key_attaches_by_name() {
     // What is said, and with which code.
     let cases = [
         ("full", "x", &["ls"][..], 0, "work"),
-        ("full", "nosuch", &[], 3, "nosuch"),
+        ("full", "nosuch", &[], 3, "(work)"),
+        ("bound", "nosuch", &[], 3, "this key opens other"),
         ("full", "work", &["sh", "-c", "id"], 2, "this door knows"),
         ("watch", "work", &["attach", "--takeover"], 1, "only lets you watch"),
         ("bound", "work", &[], 1, "does not open that session"),

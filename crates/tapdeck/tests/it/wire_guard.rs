@@ -81,6 +81,7 @@ fn what_makes_no_sense_is_refused_and_harms_nobody() {
         (framed(&json!({"backend": "ssh", "host": "127.0.0.1", "port": -4})), "malformed_negotiation"),
         (framed(&json!({"backend": "ssh", "host": 7})), "malformed_negotiation"),
         (framed(&json!({"backend": "docker", "image": ["a"]})), "malformed_negotiation"),
+        (framed(&json!({"cmd": ["cat"], "name": "n".repeat(5000)})), "malformed_negotiation"),
         (framed(&json!({"backend": "moon"})), "unknown_backend"),
         (framed(&json!({"backend": "attach", "session": "none-such"})), "no_such_session"),
         (framed(&json!({"cmd": ["no-such-program"]})), "allocate_failed"),
@@ -231,6 +232,13 @@ fn a_key_is_not_named_where_nobody_shows_one() {
         assert_eq!(out.status.code(), Some(2), "{wrong:?}: {}", text(&out.stderr));
         assert!(text(&out.stderr).contains("--attach"), "{wrong:?}: {}", text(&out.stderr));
     }
+    let out = home.run(["connect", "tls://127.0.0.1:1", "--fingerprint", "zzz", "--", "true"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    for command in [&["run", "-d"][..], &["connect", "unix:nowhere", "-d"]] {
+        let out = home.run([command, &["--name", &"n".repeat(5000), "--", "true"]].concat());
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        assert!(text(&out.stderr).contains("64 characters"), "{}", text(&out.stderr));
+    }
     let out = home.run(["serve", "--listen", "nonsense"]);
     assert_eq!(out.status.code(), Some(2));
     assert!(!cfg!(feature = "ssh") || text(&out.stderr).contains("ssh://"), "{}", text(&out.stderr));
@@ -256,6 +264,20 @@ fn a_server_is_known_by_its_key() {
     let changed = server.run(&address, &["--", "true"]);
     assert_eq!(changed.status.code(), Some(1));
     assert!(text(&changed.stderr).contains("another key than before"), "{}", text(&changed.stderr));
+}
+
+/// The files are named before anybody is told by which key to know the server.
+#[test]
+fn a_certificate_that_does_not_go_with_its_key_is_refused() {
+    let home = Home::new();
+    let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+    std::fs::write(home.path("cert.pem"), pair().cert.pem()).expect("written");
+    std::fs::write(home.path("key.pem"), pair().signing_key.serialize_pem()).expect("written");
+    let listen = ["serve", "--listen", "tls://127.0.0.1:0", "--cert", "cert.pem", "--key", "key.pem"];
+    let out = home.run(listen);
+    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
+    let said = text(&out.stderr);
+    assert!(out.stdout.is_empty() && said.contains("cert.pem") && said.contains("key.pem"), "{said}");
 }
 
 #[test]

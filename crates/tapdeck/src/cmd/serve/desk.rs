@@ -23,6 +23,7 @@ use super::super::doors::{Doors, id_at_server};
 use super::super::sessions::{Failed, find};
 use crate::agents;
 use crate::ending::{code, say};
+use crate::parse;
 
 /// Bytes of the past that a session keeps for those who join it.
 const RING: usize = 1 << 20;
@@ -62,6 +63,9 @@ impl SessionDesk {
     /// The session that is wanted.
     fn launch(&self, wanted: &Wanted) -> Result<Launch, Refusal> {
         let place = place(wanted)?;
+        if let Some(why) = wanted.name.as_deref().and_then(|name| parse::session_name(name).err()) {
+            return Err(Refusal::new("malformed_negotiation", why));
+        }
         let mut argv: Vec<OsString> = wanted.cmd.iter().map(OsString::from).collect();
         if argv.is_empty() && place.is_local() {
             let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());

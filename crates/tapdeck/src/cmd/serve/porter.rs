@@ -63,7 +63,14 @@ fn command(request: &Request) -> Result<CommandSpec, (String, i32)> {
                 return Err(usage());
             }
             let name = names.first().copied().unwrap_or(&request.user);
-            let listing = find(Some(name)).map_err(|Failed(why, code)| (why, code))?;
+            // Which others there are is not for everybody to know.
+            let listing = find(Some(name)).map_err(|Failed(why, code)| match &request.grant.sessions {
+                Some(allowed) if code != code::IO => {
+                    let only = allowed.join(", ");
+                    (format!("no live session is called {name:?}: this key opens {only}"), code)
+                }
+                _ => (why, code),
+            })?;
             if let Some(allowed) = &request.grant.sessions
                 && !allowed.iter().any(|a| *a == listing.id || Some(a) == listing.name.as_ref())
             {
