@@ -80,9 +80,11 @@ impl<B: Backend> Driver<B> {
         }
         let stdin = outer.filter(|_| room).and_then(Outer::stdin_fd).map(|fd| add(fd, PollFlags::IN));
         let stdout = outer.and_then(Outer::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
-        // That the far side has gone matters even while nothing is wanted of it.
+        // That the far side has gone matters even while nothing is wanted of it; but that it has said everything, for a
+        // program that goes on without it, only when that can be taken.
+        let waits = !room && outer.is_some_and(Outer::goes_on_alone);
         let far = outer.and_then(Outer::far_fd).map(|(fd, unsent)| {
-            let mut flags = PollFlags::RDHUP;
+            let mut flags = if waits { PollFlags::empty() } else { PollFlags::RDHUP };
             flags.set(PollFlags::IN, room);
             flags.set(PollFlags::OUT, unsent);
             add(fd, flags)

@@ -239,6 +239,15 @@ impl Outer {
         }
     }
 
+    /// Whether the session goes on when its user has gone.
+    pub(crate) fn goes_on_alone(&self) -> bool {
+        match &self.0 {
+            Kind::Port(port) => port.whose().stays,
+            Kind::Far(side) => side.whose.stays,
+            Kind::Stdio(_) => false,
+        }
+    }
+
     /// What it means that the far side has hung up, for who cannot read what it sent before.
     pub(crate) fn lost(&mut self) -> Typed {
         match &mut self.0 {

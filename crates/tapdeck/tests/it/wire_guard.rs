@@ -119,6 +119,29 @@ fn what_makes_no_sense_is_refused_and_harms_nobody() {
     assert!(text(&good.rest()).contains("\"code\":0"));
 }
 
+/// Whoever leaves a program much to read has not left before it was read.
+#[test]
+fn what_was_sent_before_leaving_is_read_to_its_end() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    // More than the pipe and the session hold, and less than waits on its way to them.
+    let (input, go) = (vec![b'x'; 400 << 10], home.path("go"));
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; wc -c; sleep 300", go.display());
+    let wanted = json!({"cmd": ["sh", "-c", script], "tty": null, "detached": true, "name": "much"});
+    let mut raw = Raw::new(&server);
+    raw.send(&wire::framed(&wanted));
+    raw.until("opened");
+    for piece in input.chunks(1 << 15) {
+        raw.send(&wire::chunk_head(wire::ChunkKind::Stdin, piece.len()));
+        raw.send(piece);
+    }
+    raw.0.shutdown(std::net::Shutdown::Write).expect("said");
+    std::fs::write(&go, "").expect("written");
+    let out = home.run(["wait", "much", "--text", &input.len().to_string(), "--timeout", "20s"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    drop(raw);
+}
+
 #[test]
 fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
     let home = Home::new();
