@@ -371,7 +371,11 @@ fn comment_on(report: &Report, container: Container, quiet: bool) {
         Some(trouble) if report.lost_bytes > 0 => say(format_args!(
             "recording {path}: {trouble}; {} of the output are missing from it, {}",
             human::bytes(report.lost_bytes),
-            if report.whole { "the rest is whole" } else { "and what is there has no proper end" }
+            match (report.whole, report.file_bytes) {
+                (true, _) => "the rest is whole",
+                (_, 0) => "and nothing is in it",
+                _ => "and what is there has no proper end",
+            }
         )),
         Some(trouble) => say(format_args!("recording {path}: {trouble}")),
         None if !quiet => say(format_args!(
