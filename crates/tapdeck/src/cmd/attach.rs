@@ -25,9 +25,9 @@ use crate::screen::detach_keys::{DetachKeys, Typed};
 /// Bring a live session to this terminal.
 #[derive(Args)]
 #[command(after_help = "\
-Leave with C-\\ d (Ctrl-backslash, then d). C-\\ t takes the stick from whoever drives, C-\\ r gives it
-up, C-\\ typed twice sends it. Ends with 0 when you leave and when the program ends. The session has the size of the terminal of whoever drives; all others see
-as much of it as fits.
+Leave with C-\\ d (Ctrl-backslash, then d). C-\\ t takes the stick from whoever drives, C-\\ r
+gives it up, C-\\ typed twice sends it. Ends with 0 when you leave and when the program ends. The
+session has the size of the terminal of whoever drives; all others see as much of it as fits.
 
 Examples:
   tapdeck attach build

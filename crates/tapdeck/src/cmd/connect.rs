@@ -25,12 +25,13 @@ const TOKEN_LIMIT: u64 = 4096;
 /// Run a program at a server, as if it ran here.
 #[derive(Args)]
 #[command(after_help = "\
-Ends as the program ends. With a terminal here the program gets one there; without, or with --no-pty, it
-runs on pipes, with standard output and error apart. It ends when this command has gone, unless it was
-started with --detach. With --attach, too, it ends as the program ends, and with 0 when you leave.
+Ends as the program ends. With a terminal here the program gets one there; without, or with
+--no-pty, it runs on pipes, with standard output and error apart. It ends when this command has
+gone, unless it was started with --detach. With --attach, too, it ends as the program ends, and
+with 0 when you leave.
 
-A server on a network wants a token, from --token-file or TAPDECK_TOKEN. It is known by its fingerprint
-from the first time on; one that has changed is refused.
+A server on a network wants a token, from --token-file or TAPDECK_TOKEN. It is known by its
+fingerprint from the first time on; one that has changed is refused.
 
 Examples:
   tapdeck connect unix:/run/user/1000/tty/tty.sock
@@ -74,7 +75,7 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
     /// Where the server is to run it: local, or a place as run --on has it
-    #[arg(long, alias = "on", value_name = "BACKEND", default_value = "local")]
+    #[arg(long, visible_alias = "on", value_name = "BACKEND", default_value = "local")]
     backend: String,
     /// Size of the program's terminal, if not yours
     #[arg(long, value_name = "COLSxROWS", value_parser = parse::size)]

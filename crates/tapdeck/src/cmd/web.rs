@@ -16,7 +16,8 @@ use crate::parse;
 /// Show sessions and recordings in a browser.
 #[derive(Args)]
 #[command(after_help = "\
-Prints a link, with a secret behind the #, and serves the page until Ctrl-C. Sessions go on when it ends.
+Prints a link, with a secret behind the #, and serves the page until Ctrl-C. Sessions go on when
+it ends.
 
 Examples:
   tapdeck web                            all live sessions, and the recordings of the default folder

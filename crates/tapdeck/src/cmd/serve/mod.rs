@@ -27,11 +27,12 @@ use desk::SessionDesk;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Prints the addresses at which it listens, and ends its sessions when it is told to end. A session ends
-when the client that opened it has gone, unless it was opened detached. All are in tapdeck ls.
+Prints the addresses at which it listens, and ends its sessions when it is told to end. A session
+ends when the client that opened it has gone, unless it was opened detached. All are in tapdeck
+ls.
 
-At a Unix socket you are known by the system. Everywhere else everybody shows a token: see
-tapdeck serve token. Clients know the server by its fingerprint, which it prints. Where there is a page,
+At a Unix socket you are known by the system. Everywhere else everybody shows a token: see tapdeck
+serve token. Clients know the server by its fingerprint, which it prints. Where there is a page,
 its address is printed too: a browser opens it with a token in the place of TOKEN.
 
 Examples:

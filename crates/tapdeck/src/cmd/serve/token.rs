@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tapdeck_host::{Clock, calendar};
+use tapdeck_host::Clock;
+use tapdeck_host::cassette::rfc3339;
 use tapdeck_serve::tokens::{Scope, Token, Tokens};
 
 use super::super::sessions::Failed;
@@ -90,7 +91,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<Ending, Failed> {
                 let until = match token.expires_ns {
                     None => "for ever".to_owned(),
                     Some(_) if token.has_expired(now) => "expired".to_owned(),
-                    Some(at) => format!("until {} UTC", calendar(at)),
+                    Some(at) => format!("until {}", rfc3339(at)),
                 };
                 print(format_args!("{}  {}  {until}\n", human::printable(&token.name), scopes.join(",")));
             }
