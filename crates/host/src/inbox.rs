@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,6 +43,8 @@ struct Inner {
     /// `None` once the session is over: what is posted then is dropped, and with it the way back.
     queue: Mutex<Option<VecDeque<Request>>>,
     wake: Bell,
+    /// Somebody told the session's host to end.
+    dismissed: AtomicBool,
 }
 
 /// A handle to a running session; any thread may hold one.
@@ -85,12 +88,26 @@ pub enum SnapshotError {
 
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self(Arc::new(Inner { queue: Mutex::new(Some(VecDeque::new())), wake: Bell::new()? })))
+        Ok(Self(Arc::new(Inner {
+            queue: Mutex::new(Some(VecDeque::new())),
+            wake: Bell::new()?,
+            dismissed: AtomicBool::new(false),
+        })))
     }
 
     /// Ends the program: asks first, then insists, over its whole session of processes.
     pub fn cancel(&self) {
         self.post(Request::Cancel);
+    }
+
+    /// The session's host is not needed any more: nothing is to be kept for whoever may look.
+    pub fn dismiss(&self) {
+        self.0.dismissed.store(true, Ordering::Release);
+    }
+
+    /// Whether that was said.
+    pub fn is_dismissed(&self) -> bool {
+        self.0.dismissed.load(Ordering::Acquire)
     }
 
     /// Sends a signal to the terminal's foreground.

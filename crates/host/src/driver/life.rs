@@ -45,6 +45,7 @@ impl<B: Backend> Driver<B> {
                 }
                 libc::SIGTERM => {
                     self.told_to_end = true;
+                    self.handle.dismiss();
                     self.forward(signal, now);
                     self.escalate(now, Stop::HangUp, self.config.hang_up_after);
                 }
@@ -59,6 +60,7 @@ impl<B: Backend> Driver<B> {
     pub(super) fn hang_up(&mut self, now: Stamp) {
         if !std::mem::replace(&mut self.hung_up, true) {
             self.told_to_end = true;
+            self.handle.dismiss();
             let _ = self.backend.stop(Stop::HangUp);
             self.log.append(Event::Signal(libc::SIGHUP), now);
             self.escalate(now, Stop::Kill, self.config.kill_after);

@@ -143,7 +143,8 @@ impl Hub {
             let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
             // Whoever was told has had their chance: nothing stays for ever because of a script that never looks.
             let until = until.map(|until| self.told_ns.map_or(until, |told| until.min(told + TOLD_NS)));
-            if until.is_some_and(|until| self.looked || now >= until) {
+            let enough = self.looked || self.handle.is_dismissed();
+            if until.is_some_and(|until| enough || now >= until) {
                 let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
                 self.pump(now);
                 self.say_goodbye();

@@ -6,12 +6,13 @@
 //! the newest screen.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tapdeck_host::{Bell, Session};
+use tapdeck_host::{Bell, Handle, Session};
 
 use crate::door::Door;
 
@@ -81,6 +82,8 @@ pub struct LiveOptions {
 pub struct Live {
     stop: Arc<AtomicBool>,
     bell: Bell,
+    handle: Handle,
+    over: Bell,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -90,16 +93,52 @@ impl Live {
         let bell = Bell::new()?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut hub = Hub::new(session, options, bell.clone(), Arc::clone(&stop));
+        let (handle, over) = (hub.handle.clone(), Bell::new()?);
+        let ended = RingAtEnd(over.clone());
         let builder = std::thread::Builder::new().name("tapdeck-doors".into());
-        let thread = builder.spawn(move || hub.run())?;
-        Ok(Self { stop, bell, thread: Some(thread) })
+        let serve = move || {
+            let _ended = ended;
+            hub.run();
+        };
+        let thread = builder.spawn(serve)?;
+        Ok(Self { stop, bell, handle, over, thread: Some(thread) })
+    }
+
+    /// The session is over. With [`LiveOptions::linger`], somebody may still come to look.
+    pub fn end(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    /// Whether nobody is served any more.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Readable once that is so, or about to be.
+    pub fn over(&self) -> BorrowedFd<'_> {
+        self.over.fd()
+    }
+
+    /// Nobody is to be waited for.
+    pub fn dismiss(&self) {
+        self.handle.dismiss();
+        self.bell.ring();
+    }
+}
+
+/// Rings however the thread that has it ends.
+struct RingAtEnd(Bell);
+
+impl Drop for RingAtEnd {
+    fn drop(&mut self) {
+        self.0.ring();
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.bell.ring();
+        self.end();
         if let Some(thread) = self.thread.take() {
             // A thread that broke down has nobody left to serve.
             let _ = thread.join();

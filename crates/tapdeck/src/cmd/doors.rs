@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
+use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::registry::{self, Listing, Registered};
-use tapdeck_host::{Clock, IfExists, KeepInput, Launch, RecordOptions, Recorder, RecordingFile, Session};
+use tapdeck_host::{
+    Clock, IfExists, KeepInput, Keyboard, Launch, Pressed, RecordOptions, Recorder, RecordingFile, Session,
+};
 use tapdeck_serve::door::{Address, AddressError, Door};
 use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
 
@@ -58,9 +61,29 @@ pub(crate) struct Doors {
 
 /// What serves a running session. Late recordings are finished before clients are told that all is over.
 pub(crate) struct Served {
-    _late: LateRecordings,
-    _live: Option<Live>,
+    late: LateRecordings,
+    live: Option<Live>,
     _registered: Option<Registered>,
+    /// This process has nothing else to do.
+    alone: bool,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(std::mem::take(&mut self.late));
+        let Some(live) = self.live.take().filter(|_| self.alone) else { return };
+        live.end();
+        // Who stays only to be looked at goes when told to.
+        let Ok(mut keyboard) = Keyboard::ends_only() else { return };
+        while !live.is_over() {
+            let mut over = [PollFd::from_borrowed_fd(live.over(), PollFlags::IN)];
+            match keyboard.wait_beside(None, &mut over) {
+                Ok(Pressed::Signal(_)) => live.dismiss(),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+    }
 }
 
 impl DoorArgs {
@@ -266,7 +289,7 @@ impl Doors {
                 if self.alone {
                     super::detach::announce(&listing.id);
                 }
-                Served { _late: late, _live: Some(live), _registered: Some(registered) }
+                Served { late, live: Some(live), _registered: Some(registered), alone: self.alone }
             }
             Err(e) => {
                 say(format_args!("nobody can join this session: {e}"));
@@ -275,7 +298,7 @@ impl Doors {
                     handle.cancel();
                 }
                 // A program in somebody's terminal matters more than those who would watch it.
-                Served { _late: late, _live: None, _registered: None }
+                Served { late, live: None, _registered: None, alone: false }
             }
         }
     }

@@ -9,7 +9,7 @@ use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{Settings, Size, Term};
 
-use crate::support::{Home, PATIENCE, Seat, eventually, lives, recorded_output};
+use crate::support::{Home, PATIENCE, Seat, eventually, lives, recorded_output, signal};
 
 /// A detached session, ended with the test.
 pub struct Detached<'a> {
@@ -166,6 +166,20 @@ fn a_program_that_ends_unseen_leaves_its_last_screen_until_somebody_looks() {
     session.ok(&["wait", "--exit"]);
     assert!(session.peek().ends_with("result 42\n"));
     eventually("its host to go", || session.listing().is_null());
+}
+
+/// A host that only waits to be looked at ends when it is told to, and so does one whose program has not ended.
+#[test]
+fn a_host_that_is_told_to_end_waits_for_nobody() {
+    let home = Home::new();
+    for script in ["exit 3", "exec sleep 1000"] {
+        let session = Detached::start(&home, &[], &["sh", "-c", script]);
+        if script.starts_with("exit") {
+            eventually("it to end", || session.listing()["state"] == "exited");
+        }
+        signal(session.id.parse().expect("its host's number"), rustix::process::Signal::TERM);
+        eventually("its host to go", || session.listing().is_null() && !session.socket().exists());
+    }
 }
 
 #[test]
