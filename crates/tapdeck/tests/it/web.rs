@@ -214,10 +214,9 @@ fn a_person_types_pastes_selects_resizes_and_finds_their_way() {
     browser.chord(&[SHIFT, TAB]);
     focused("#sessions li[role=button]");
     // The list may come anew meanwhile.
-    browser.js("window.entry = document.activeElement");
-    home.run(["resize", &session.id, "99x33"]);
-    browser.wait("another list", "return !document.contains(window.entry)");
-    focused("#sessions li[role=button]");
+    let _other = Session::start(&home, "other", &SHELL);
+    browser.wait("another list", "return document.querySelectorAll('#sessions li').length === 2");
+    browser.wait("the same entry", "return document.activeElement.textContent.startsWith('shell')");
     browser.type_keys(" ");
     focused(".hands");
     assert_eq!(browser.log(), json!([]), "nothing to complain about, the content policy included");
