@@ -301,6 +301,8 @@ fn the_input_of_a_detached_job_on_pipes_is_at_its_end() {
         assert!(out.status.success() && !said.contains("passed on"), "{said}");
         let ended = home.run(["wait", &id, "--exit", "--timeout", "20s"]);
         assert!(ended.status.success(), "{}", text(&ended.stderr));
+        // Its last screen would wait for somebody who looks.
+        home.run(["kill", &id]);
     }
     // What is lost is not lost without a word; and what nobody would read is refused.
     let file = home.path("data");
