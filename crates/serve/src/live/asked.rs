@@ -22,8 +22,20 @@ pub(super) fn asked(client: &mut Client, payload: &str) -> Option<Value> {
 }
 
 /// Fields that are true or false, those that are numbers, and those that are texts, whatever the verb.
-const FLAGS: [&str; 11] =
-    ["watch", "out", "looks", "scrollback", "ansi", "confirm", "enter", "raw", "whole", "overwrite", "input"];
+const FLAGS: [&str; 12] = [
+    "watch",
+    "out",
+    "looks",
+    "scrollback",
+    "ansi",
+    "confirm",
+    "enter",
+    "raw",
+    "whole",
+    "overwrite",
+    "input",
+    "hidden_input",
+];
 const NUMBERS: [&str; 7] = ["max_frame", "max_fps", "since", "window", "fence", "wait_ms", "limit"];
 const TEXTS: [&str; 3] = ["signal", "path", "stop"];
 

@@ -87,6 +87,11 @@ fn take(early: &mut Vec<u8>, stream: &mut Option<Socket>, buf: &mut [u8]) -> io:
     }
 }
 
+/// Whether the program is gone, or has closed its input: what is typed then goes nowhere.
+fn is_gone(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
 impl Backend for Docker {
     fn watch(&self) -> Watch<'_> {
         let stream = self.tube.stream.as_ref().map(AsFd::as_fd);
@@ -121,8 +126,7 @@ impl Backend for Docker {
             return Ok(bytes.len());
         };
         match stream.write(bytes) {
-            // The program is gone, or has closed its input: what is typed now goes nowhere.
-            Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            Err(e) if is_gone(&e) => {
                 self.input_ended = true;
                 Ok(bytes.len())
             }
@@ -131,7 +135,13 @@ impl Backend for Docker {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.tube.stream.as_mut().map_or(Ok(()), Write::flush)
+        match self.tube.stream.as_mut().map_or(Ok(()), Write::flush) {
+            Err(e) if is_gone(&e) => {
+                self.input_ended = true;
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {

@@ -55,6 +55,8 @@ pub(super) struct Secure {
     stream: Box<StreamOwned<ClientConnection, TcpStream>>,
     /// The last read may have left something that has come already.
     left: bool,
+    /// The other side takes nothing any more.
+    broken: bool,
 }
 
 impl Secure {
@@ -74,7 +76,7 @@ impl Secure {
                 _ => e,
             })?;
         }
-        Ok(Self { stream: Box::new(StreamOwned::new(connection, socket)), left: false })
+        Ok(Self { stream: Box::new(StreamOwned::new(connection, socket)), left: false, broken: false })
     }
 
     pub(super) fn set_nonblocking(&self) -> io::Result<()> {
@@ -89,7 +91,7 @@ impl Secure {
 
     /// Whether something that was taken has not been sent.
     pub(super) fn unsent(&self) -> bool {
-        self.stream.conn.wants_write()
+        !self.broken && self.stream.conn.wants_write()
     }
 
     /// Whether something that has come may not have been read, although the system has nothing more to give.
@@ -127,7 +129,11 @@ impl Write for Secure {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) => return Err(e),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    self.broken = true;
+                    return Err(e);
+                }
             }
         }
         Ok(())
