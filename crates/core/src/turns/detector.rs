@@ -21,8 +21,6 @@ pub(super) const EDITOR_NS: u64 = 1500 * MS;
 /// Line ends that are remembered, and rows above a prompt that may belong to it.
 const LINE_ENDS: usize = 16;
 pub(super) const ABOVE: u64 = 4;
-/// How much of a line's end is looked for on the screen.
-const DRAFT: usize = 24;
 /// Lines of one input that are remembered.
 const MORE: usize = 10_000;
 /// Notices that wait to be taken; older ones go.
@@ -274,10 +272,8 @@ impl Detector {
         }
         let line = String::from_utf8_lossy(self.typing.line());
         let typed = page::squeezed(&line);
-        let skip = typed.chars().count().saturating_sub(DRAFT);
-        let tail: String = typed.chars().skip(skip).collect();
-        let stands = page::squeezed(&page::before_cursor(term).0).ends_with(&tail);
-        (stands && !tail.is_empty()).then(|| line.trim().to_owned())
+        let stands = page::squeezed(&page::before_cursor(term).0).ends_with(page::ending(&typed));
+        (stands && !typed.is_empty()).then(|| line.trim().to_owned())
     }
 
     /// Whether a line was submitted to a program that reads one at a time: what reads next may be another.

@@ -29,6 +29,7 @@ use bytes::Bytes;
 use crate::event::Stamp;
 
 pub use detector::{Detector, Limits};
+pub use page::{ending, squeezed};
 pub use rules::{Prompt, PromptText, RuleError, RuleText, Rules, StateRule, StateText};
 
 /// What stands in front of the cursor, the rows that wrap into its own included.

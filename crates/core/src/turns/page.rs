@@ -7,8 +7,17 @@ use tapdeck_term::{Attrs, Line, Settings, Size, Style, Term};
 const WRAPS: u64 = 64;
 
 /// Text without what a wrap, an indent or a row's end may change.
-pub(super) fn squeezed(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).collect()
+pub fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect()
+}
+
+/// How much of a text's end is looked for, where all of it may not be in sight.
+const ENDING: usize = 24;
+
+/// The end of a squeezed text, enough to know it by.
+pub fn ending(squeezed: &str) -> &str {
+    let first = squeezed.char_indices().rev().take(ENDING).last();
+    &squeezed[first.map_or(0, |(at, _)| at)..]
 }
 
 /// What a row looks like, to be compared with another.
@@ -81,13 +90,9 @@ pub(super) fn before_cursor(term: &Term) -> (String, u64) {
     (text, first)
 }
 
-/// How much of a line's end is looked for.
-const TAIL: usize = 24;
-
-fn tail(line: &str) -> String {
-    let last = squeezed(line.trim_end().rsplit('\n').next().unwrap_or_default());
-    let skip = last.chars().count().saturating_sub(TAIL);
-    last.chars().skip(skip).collect()
+/// The last of the lines that were typed, squeezed.
+fn last_line(typed: &str) -> String {
+    squeezed(typed.trim_end().rsplit('\n').next().unwrap_or_default())
 }
 
 /// Whether the end of this line stands where the cursor is.
@@ -95,7 +100,7 @@ pub(super) fn is_shown(term: &Term, line: &str) -> bool {
     let behind = row(term, absolute(term, term.cursor().row))
         .map(|l| columns(l, term.cursor().col, term.size().cols))
         .unwrap_or_default();
-    squeezed(&(before_cursor(term).0 + &behind)).contains(&tail(line))
+    squeezed(&(before_cursor(term).0 + &behind)).contains(ending(&last_line(line)))
 }
 
 /// How much of an output is looked over for the echo of what was typed.
@@ -117,7 +122,7 @@ pub(super) fn is_echoed(output: &[u8], line: &str) -> bool {
             c => plain.push(c),
         }
     }
-    squeezed(&plain).contains(&tail(line))
+    squeezed(&plain).contains(ending(&last_line(line)))
 }
 
 /// The looks of the rows above this one, the nearest first.

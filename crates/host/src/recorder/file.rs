@@ -31,6 +31,9 @@ pub enum CreateError {
     /// It is there already.
     #[error("{} exists: give another name, or --append or --overwrite", .0.display())]
     Exists(PathBuf),
+    /// The recording is gone, but not what somebody wrote about it.
+    #[error("{} is left of an earlier recording: give another name, move it away, or say --overwrite", .0.display())]
+    Left(PathBuf),
     /// Somebody else is writing it.
     #[error("{} is being recorded by another process", .0.display())]
     Busy(PathBuf),
@@ -119,7 +122,7 @@ impl RecordingFile {
             && !path.exists()
             && let Some(left) = theirs.into_iter().find(|left| left.exists())
         {
-            return Err(CreateError::Exists(left));
+            return Err(CreateError::Left(left));
         }
         let created = options.clone().create_new(true).open(path);
         let (file, is_new) = match created {

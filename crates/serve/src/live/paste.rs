@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tapdeck_core::turns::{AgentState, Evidence, before_cursor};
+use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
 use tapdeck_core::{Refused, Role, StickError};
 use tapdeck_host::Picture;
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
@@ -23,8 +23,6 @@ const MAX: usize = 8 << 20;
 const PIECE: usize = 64 * 1024;
 /// How long the end of the text must stand still.
 const SETTLED_NS: u64 = 80 * MS;
-/// How many characters of its end are looked for.
-const TAIL: usize = 24;
 /// How often it is looked.
 const LOOK_NS: u64 = 15 * MS;
 /// No terminal drops anything of a line as short as this.
@@ -74,11 +72,6 @@ impl Paste {
     }
 }
 
-/// Text without what a row's end or a wrap may change.
-fn squeezed(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect()
-}
-
 /// What stands in the program's input field, as far as that is known, and how many texts it shows by a placeholder only.
 fn field_of(picture: &Picture) -> (String, usize) {
     let rules = picture.detector().map(|d| d.rules());
@@ -117,9 +110,7 @@ impl Hub {
         let text = text.trim_end_matches(['\n', '\r']);
         let is_kept = |c: &char| raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
         let text: String = text.chars().filter(is_kept).collect();
-        let whole = squeezed(&text);
-        let skip = whole.chars().count().saturating_sub(TAIL);
-        let tail: String = whole.chars().skip(skip).collect();
+        let tail = ending(&squeezed(&text)).to_owned();
         let last_line = text.rsplit_once(['\n', '\r']).map_or_else(String::new, |(_, last)| squeezed(last));
         let limit = request.get("wait_ms").and_then(Value::as_u64).unwrap_or(LIMIT_MS).min(3_600_000);
         let paste = Box::new(Paste {

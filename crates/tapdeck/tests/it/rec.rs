@@ -167,7 +167,10 @@ fn nothing_is_overwritten_unless_told() {
     std::fs::write(home.path("a.instructions.jsonl"), "{}\n").expect("written");
     let out = home.run(["rec", "-q", "a.ahr", "--", "echo", "four"]);
     assert_eq!(out.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("a.instructions.jsonl exists"), "{out:?}");
+    assert!(
+        String::from_utf8_lossy(&out.stderr).contains("a.instructions.jsonl is left of an earlier"),
+        "{out:?}"
+    );
     std::fs::remove_file(home.path("a.instructions.jsonl")).expect("it was left");
     assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "four"]).status.code(), Some(0));
     assert!(!home.path("a.events.jsonl").exists());
