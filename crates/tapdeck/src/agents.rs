@@ -81,7 +81,7 @@ fn options(rules: Arc<Rules>) -> TurnOptions {
 }
 
 /// Rules of programs that others are started from.
-const PLAIN: [&str; 2] = ["generic", "shell"];
+pub(crate) const PLAIN: [&str; 2] = ["generic", "shell"];
 /// While nobody else is known to be there, the processes at the terminal are gone through this often at most.
 const WALK_NS: u64 = 300_000_000;
 

@@ -7,11 +7,18 @@ use serde_json::Value;
 use tapdeck_serve::live::OnState;
 
 use crate::config::{Config, Hooks};
+use crate::ending::say;
 
 /// What to do on a change of state, if the user asked for anything.
 pub(crate) fn on_state() -> Option<OnState> {
-    // A configuration that is wrong is reported by those who cannot do without it.
-    let hooks = Config::load().ok()?.hooks;
+    let hooks = match Config::load() {
+        Ok(config) => config.hooks,
+        // A session does not stand or fall with it.
+        Err(e) => {
+            say(format_args!("{e}; no hooks are run"));
+            return None;
+        }
+    };
     if hooks.on_state.is_empty() && !hooks.bell && !hooks.notify {
         return None;
     }

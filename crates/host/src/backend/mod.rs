@@ -23,6 +23,8 @@ mod spawn;
 #[cfg(feature = "ssh")]
 mod ssh;
 
+#[cfg(feature = "docker")]
+pub use docker::container_engine;
 pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;

@@ -15,6 +15,7 @@ mod convert;
 #[cfg(feature = "tui")]
 mod dash;
 mod detach;
+mod doctor;
 mod doors;
 #[cfg(feature = "hotkeys")]
 mod hotkeys;
@@ -95,6 +96,7 @@ pub(crate) enum Command {
     Test(test::TestArgs),
     Scrub(scrub::ScrubCommand),
     Probe(probe::ProbeArgs),
+    Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
     /// Feed bytes to the terminal model and print the final screen
@@ -147,6 +149,7 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Test(args) => test::run(&args),
         Command::Scrub(args) => scrub::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Render(args) => outcome(render::run(&args)),

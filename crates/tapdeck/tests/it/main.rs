@@ -13,6 +13,7 @@ mod convert;
 #[cfg(feature = "hotkeys")]
 mod desktop;
 #[cfg(feature = "web")]
+mod doctor;
 mod exported_page;
 mod faults;
 mod live;

@@ -62,6 +62,12 @@ impl Engine {
         Ok(Self { version, ..engine })
     }
 
+    /// Where it is, and what it speaks.
+    pub(super) fn describe(&self) -> String {
+        let (major, minor) = self.version;
+        format!("{} speaks version {major}.{minor}", self.endpoint)
+    }
+
     /// A size to begin with, as part of a request, where the engine knows such a thing.
     pub(super) fn console_size(&self, size: Option<WinSize>) -> Option<Value> {
         size.filter(|_| self.version >= SIZED).map(|size| json!([size.rows, size.cols]))

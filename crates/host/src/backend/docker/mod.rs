@@ -27,6 +27,15 @@ use desk::Desk;
 use frames::{Frames, Took};
 use http::Socket;
 
+/// The engine that containers would run on: where it is, and what it speaks.
+///
+/// # Errors
+/// Why there is none to be had, in a sentence.
+pub fn container_engine() -> Result<String, String> {
+    let endpoint = whereabouts::endpoint(|var| std::env::var(var).ok())?;
+    Ok(engine::Engine::greet(endpoint, None).map_err(|e| e.to_string())?.describe())
+}
+
 /// A program in a container.
 pub(super) struct Docker {
     tube: Tube,
