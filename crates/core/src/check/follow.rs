@@ -13,13 +13,16 @@ pub(crate) struct Follow<'a> {
     wanted: Vec<&'a Happening>,
     span: Span,
     found: Vec<Pos>,
+    /// How often each text that is to come was on the screen when it was last looked at.
+    shown: Vec<usize>,
     /// The end of the output before this moment, as long as a happening could reach back.
     tail: Vec<u8>,
 }
 
 impl<'a> Follow<'a> {
     pub(crate) fn new(wanted: Vec<&'a Happening>, span: Span) -> Self {
-        let mut this = Self { wanted, span, found: Vec::new(), tail: Vec::new() };
+        let shown = vec![0; wanted.len()];
+        let mut this = Self { wanted, span, found: Vec::new(), shown, tail: Vec::new() };
         while matches!(this.next(), Some(Happening::Start)) {
             this.found.push(Pos::default());
         }
@@ -37,6 +40,7 @@ impl<'a> Follow<'a> {
 
     /// Takes a moment in, with the frame that it led to if one was wanted.
     pub(crate) fn step(&mut self, moment: &Moment, frame: Option<&Arc<Frame>>) {
+        let come = frame.map(|frame| self.look(frame)).unwrap_or_default();
         if !self.span.holds(moment.at) {
             return;
         }
@@ -55,9 +59,7 @@ impl<'a> Follow<'a> {
                     }
                     None => false,
                 },
-                (Happening::Shows(text), What::Output(_) | What::Resize(_)) => {
-                    frame.is_some_and(|f| Look::default().shows(f, text))
-                }
+                (Happening::Shows(_), What::Output(_) | What::Resize(_)) => come.contains(&self.found.len()),
                 (Happening::Mark(name), What::Mark(is)) if !used => **is == **name,
                 (Happening::Input(part), What::Input(i)) if !used => {
                     !i.reply && find(&i.bytes, part).is_some()
@@ -86,6 +88,20 @@ impl<'a> Follow<'a> {
         };
         let from = cut.max(buffer.len().saturating_sub(reach));
         self.tail = buffer.split_off(from);
+    }
+
+    /// Which of the texts that are to come have come with this frame: what was there before has not.
+    fn look(&mut self, frame: &Frame) -> Vec<usize> {
+        let mut come = Vec::new();
+        for (i, wanted) in self.wanted.iter().enumerate().skip(self.found.len()) {
+            if let Happening::Shows(text) = wanted {
+                let times = Look::default().times(frame, text);
+                if times > std::mem::replace(&mut self.shown[i], times) {
+                    come.push(i);
+                }
+            }
+        }
+        come
     }
 
     /// The verdict at the end of the timeline.

@@ -94,18 +94,24 @@ impl Look {
     /// Whether a text is to be seen, over wrapped lines too. Rows go on as blanks to their end, so a text may end in some
     /// where the row does.
     pub fn shows(&self, frame: &Frame, text: &str) -> bool {
+        self.times(frame, text) > 0
+    }
+
+    /// How often it is.
+    pub(crate) fn times(&self, frame: &Frame, text: &str) -> usize {
         let lines: Vec<&str> = text.split('\n').collect();
         let last = lines.len() - 1;
         let trimmed = lines.iter().enumerate().map(|(i, l)| if i < last { l.trim_end() } else { l });
         let wanted = trimmed.collect::<Vec<_>>().join("\n");
         let bare = wanted.trim_end_matches(' ');
         let ends_row = |shown: &str| {
-            let mut found = shown.match_indices(bare);
-            bare.len() < wanted.len()
-                && found.any(|(at, _)| matches!(shown[at + bare.len()..].chars().next(), None | Some('\n')))
+            let found = shown.match_indices(bare).filter(|_| bare.len() < wanted.len());
+            found
+                .filter(|(at, _)| matches!(shown[at + bare.len()..].chars().next(), None | Some('\n')))
+                .count()
         };
-        let has = |shown: &str| shown.contains(&wanted) || ends_row(shown);
-        has(&self.text(frame)) || self.unwrapped(frame).is_some_and(|t| has(&t))
+        let times = |shown: &str| shown.matches(&wanted).count() + ends_row(shown);
+        times(&self.text(frame)).max(self.unwrapped(frame).map_or(0, |t| times(&t)))
     }
 
     /// Whether a text that was not to be seen before is not to be seen now either, as far as the rows that changed can

@@ -83,6 +83,11 @@ fn at_a_time_is_the_state_at_that_time() {
         ("@end", "hello!", true),
         ("@nowhere", "hello!", false),
         ("4s", "hello!", false),
+        // Before the beginning there is nothing to hold.
+        ("@asked-500ms", "name?", true),
+        ("@asked-501ms", "name?", false),
+        ("@start-5s", "name?", false),
+        ("@end-100s", "name?", false),
     ] {
         check(&t, Claim::At(point.parse().expect(point), contains(text)), holds);
     }
@@ -210,6 +215,9 @@ fn what_happened() {
         (order(vec![output("me"), output("na")]), false),
         (order(vec![Happening::Shows("hello!".into()), Happening::Signal("INT".into())]), true),
         (order(vec![Happening::Mark("asked".into()), Happening::Shows("hello".into())]), true),
+        // What still stands there has not come.
+        (order(vec![Happening::Shows("hello".into()), Happening::Shows("name".into())]), false),
+        (order(vec![Happening::Shows("name".into()), Happening::Shows("hello".into())]), true),
         (delay(Happening::Key("Enter".into()), output("hel"), Some(500), Some(500)), true),
         (delay(Happening::Key("Enter".into()), output("hel"), Some(501), None), false),
         (delay(Happening::Start, Happening::End, Some(3000), None), true),

@@ -55,7 +55,8 @@ impl Point {
         if self.plus_ms == 0 && self.anchor != Anchor::Start {
             return Ok((base, base));
         }
-        let t_ms = base.t_ms.saturating_add_signed(self.plus_ms);
+        let t_ms = base.t_ms.checked_add_signed(self.plus_ms);
+        let t_ms = t_ms.ok_or_else(|| format!("{self} is before the beginning"))?;
         Ok((Pos::before(t_ms), Pos::after(t_ms)))
     }
 }
@@ -65,6 +66,7 @@ impl fmt::Display for Point {
         let sign = if self.plus_ms < 0 { "-" } else { "+" };
         let amount = seconds(self.plus_ms.unsigned_abs());
         match (&self.anchor, self.plus_ms) {
+            (Anchor::Start, ..0) => write!(f, "@start-{amount}"),
             (Anchor::Start, _) => write!(f, "{amount}"),
             (Anchor::End, 0) => f.write_str("@end"),
             (Anchor::End, _) => write!(f, "@end{sign}{amount}"),
@@ -205,6 +207,7 @@ mod tests {
             ("@menu-1.25s", "@menu-1.25s"),
             ("@two-words", "@two-words"),
             ("@start+1s", "1s"),
+            ("@start-1s", "@start-1s"),
         ] {
             assert_eq!(text.parse::<Point>().expect(text).to_string(), shown);
         }

@@ -307,6 +307,10 @@ pub const BUILTIN: &[Builtin] = &[
                 "AWS_SECRET_ACCESS_KEY='*********************'",
             ),
             ("--token=abc123def", "--token=*********"),
+            (r#""password": "correct horse""#, r#""password": "******* *****""#),
+            (r#"DB_PASSWORD="abc def1 ghi2" x"#, r#"DB_PASSWORD="*** **** ****" x"#),
+            ("password = 'tr0ub4dor and 3'", "password = '********* *** *'"),
+            (r#""api_key": "a\"b cd ef" y"#, r#""api_key": "**** ** **" y"#),
         ],
         misses: &[
             "token_count_total=123456",
@@ -328,7 +332,7 @@ pub const BUILTIN: &[Builtin] = &[
         ..secret(
             "key-value",
             "what is assigned to a name such as api_key, token, secret or password",
-            r#"(?i-u)(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:access[_-]?)?key)?|token|passw(?:or)?d|passphrase|passwd|private[_-]?key|credentials?)(?:["']?\s*[:=]\s*(?:"([^"\s$<{][^"\s]{5,})"|'([^'\s$<{][^'\s]{5,})')|=([^\s"'`,;()\[\]{}<>$&|*][^\s"'`,;()\[\]{}<>&|*]{5,}))"#,
+            r#"(?i-u)(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:access[_-]?)?key)?|token|passw(?:or)?d|passphrase|passwd|private[_-]?key|credentials?)(?:["']?\s*[:=]\s*(?:"((?:[^"\\\s$<{]|\\.)(?:[^"\\]|\\.){4,}(?:[^"\\\s]|\\.))"|'([^'\s$<{][^']{4,}[^'\s])')|=([^\s"'`,;()\[\]{}<>$&|*][^\s"'`,;()\[\]{}<>&|*]{5,}))"#,
         )
     },
     Builtin {

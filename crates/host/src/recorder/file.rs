@@ -34,6 +34,14 @@ pub enum CreateError {
     /// The recording is gone, but not what somebody wrote about it.
     #[error("{} is left of an earlier recording: give another name, move it away, or say --overwrite", .0.display())]
     Left(PathBuf),
+    /// What would stand beside it is another recording's.
+    #[error("{} belongs to {}: give another name", left.display(), of.display())]
+    Shared {
+        /// What is there.
+        left: PathBuf,
+        /// The recording that it speaks of.
+        of: PathBuf,
+    },
     /// Somebody else is writing it.
     #[error("{} is being recorded by another process", .0.display())]
     Busy(PathBuf),
@@ -115,6 +123,11 @@ impl RecordingFile {
         options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
         if let Some(what) = fs::symlink_metadata(path).ok().and_then(|m| not_a_file(m.file_type())) {
             return Err(CreateError::NotAFile { path: path.to_owned(), what });
+        }
+        if let Some(of) = twin(path).filter(|twin| !path.exists() && twin.is_file())
+            && let Some(left) = SIDECARS.iter().map(|s| sidecar(path, s)).find(|left| left.exists())
+        {
+            return Err(CreateError::Shared { left, of });
         }
         // What a person wrote about a recording that is gone is theirs.
         let theirs = ["instructions.jsonl", "snapshots.jsonl"].map(|suffix| sidecar(path, suffix));
@@ -314,10 +327,24 @@ pub fn sidecar(recording: &Path, suffix: &str) -> PathBuf {
     recording.with_file_name(name)
 }
 
+/// The other name whose recording has its files in the same places: `demo` and `demo.ahr`.
+fn twin(recording: &Path) -> Option<PathBuf> {
+    if recording.extension().is_some_and(|e| e == "ahr") {
+        return Some(recording.with_extension(""));
+    }
+    let mut name = recording.file_name()?.to_owned();
+    name.push(".ahr");
+    Some(recording.with_file_name(name))
+}
+
+/// What may stand beside a recording.
+const SIDECARS: [&str; 6] =
+    ["meta.json", "events.jsonl", "snapshots.jsonl", "instructions.jsonl", "seal", "ahx"];
+
 /// Removes what stands beside a recording that is replaced: it spoke of the old one, and would be believed of
 /// the new. `meta.json` is not among them, since it is replaced itself.
 pub fn forget_sidecars(recording: &Path) {
-    for suffix in ["events.jsonl", "snapshots.jsonl", "instructions.jsonl", "seal", "ahx"] {
+    for suffix in SIDECARS.iter().filter(|s| **s != "meta.json") {
         let _ = fs::remove_file(sidecar(recording, suffix));
     }
 }

@@ -174,6 +174,15 @@ fn nothing_is_overwritten_unless_told() {
     std::fs::remove_file(home.path("a.instructions.jsonl")).expect("it was left");
     assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "four"]).status.code(), Some(0));
     assert!(!home.path("a.events.jsonl").exists());
+    // Another recording whose files would be the same ones loses none of them.
+    let before = std::fs::read(home.path("a.meta.json")).expect("it is there");
+    for how in ["--quiet", "--overwrite", "--append"] {
+        let out = home.run(["rec", how, "a", "--", "echo", "five"]);
+        assert_eq!(out.status.code(), Some(2), "{how}: {out:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains("a.meta.json belongs to a.ahr"), "{out:?}");
+    }
+    assert_eq!(std::fs::read(home.path("a.meta.json")).expect("it is there"), before);
+    assert!(!home.path("a").exists());
 }
 
 /// Going on with a recording that was torn by a crash costs nothing of what could be read of it before.

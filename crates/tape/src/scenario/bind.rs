@@ -3,6 +3,76 @@
 
 /// The text of a scenario with this id and digest in its `cassette` part.
 pub fn bind(text: &str, id: &str, sha256: &str) -> String {
+    let (mark, text) = match text.strip_prefix('\u{feff}') {
+        Some(rest) => ("\u{feff}", rest),
+        None => ("", text),
+    };
+    let is_head = |l: &&str| l.starts_with('#') || l.trim().is_empty() || l.starts_with("---");
+    let bound = match text.lines().find(|l| !is_head(l)) {
+        Some(first) if first.trim_start().starts_with('{') => flow(text, id, sha256),
+        _ => block(text, id, sha256),
+    };
+    // Lines end as their author has them end.
+    let bound = if text.contains("\r\n") { bound.replace("\r\n", "\n").replace('\n', "\r\n") } else { bound };
+    format!("{mark}{bound}")
+}
+
+/// The same of a text in braces, as JSON is.
+fn flow(text: &str, id: &str, sha256: &str) -> String {
+    let (Some(open), Some(close)) = (text.find('{'), text.rfind('}')) else { return text.to_owned() };
+    let body = &text[open + 1..close];
+    let ours = format!("\"id\": \"{id}\", \"sha256\": \"{sha256}\"");
+    let mut entries: Vec<String> = entries(body).into_iter().map(str::to_owned).collect();
+    match entries.iter_mut().find(|e| key(e) == "cassette") {
+        Some(entry) => {
+            let inner = entry.find('{').and_then(|from| Some(&entry[from + 1..entry.rfind('}')?]));
+            let kept = inner.map(self::entries).unwrap_or_default().into_iter();
+            let kept = kept.filter(|e| !["id", "sha256", ""].contains(&key(e))).map(|e| e.trim().to_owned());
+            let all: Vec<String> = kept.chain([ours]).collect();
+            let space = &entry[..entry.len() - entry.trim_start().len()];
+            *entry = format!("{space}\"cassette\": {{{}}}", all.join(", "));
+        }
+        None => {
+            let space: String = body.chars().take_while(|c| c.is_whitespace()).collect();
+            entries.insert(0, format!("{space}\"cassette\": {{{ours}}}"));
+            if space.is_empty() {
+                entries[1].insert(0, ' ');
+            }
+        }
+    }
+    format!("{}{}{}", &text[..=open], entries.join(","), &text[close..])
+}
+
+/// What stands between the commas of a text in braces.
+fn entries(body: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut out) = (0usize, 0, Vec::new());
+    let mut chars = body.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                out.push(&body[from..at]);
+                from = at + 1;
+            }
+            '"' => {
+                while chars.next().is_some_and(|(_, c)| c != '"' && (c != '\\' || chars.next().is_some())) {}
+            }
+            '\'' => while chars.next().is_some_and(|(_, c)| c != '\'') {},
+            _ => {}
+        }
+    }
+    out.push(&body[from..]);
+    out
+}
+
+/// The name in front of an entry's colon.
+fn key(entry: &str) -> &str {
+    entry.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\''])
+}
+
+/// The same of a text in lines.
+fn block(text: &str, id: &str, sha256: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_key = |line: &str, key: &str| line.trim_start().split_once(':').is_some_and(|(k, _)| k == key);
     let start = lines.iter().position(|l| l.starts_with("cassette:"));

@@ -248,6 +248,23 @@ fn binding_leaves_the_rest_alone() {
         assert_eq!(bind(before, "I", "D"), after);
         assert_eq!(bind(&bind(before, "I", "D"), "I", "D"), after, "twice is once");
     }
+    for (before, after) in [
+        (
+            "\u{feff}scenario: x\r\nsteps: []\r\n",
+            "\u{feff}scenario: x\r\ncassette:\r\n  id: I\r\n  sha256: D\r\nsteps: []\r\n",
+        ),
+        (
+            r#"{"scenario":"js","play":[{"exit":0}]}"#,
+            r#"{"cassette": {"id": "I", "sha256": "D"}, "scenario":"js","play":[{"exit":0}]}"#,
+        ),
+        (
+            "# json\n{\n  \"scenario\": \"a, {b}\",\n  'cassette': {path: 'x, y', id: old},\n  \"play\": []\n}\n",
+            "# json\n{\n  \"scenario\": \"a, {b}\",\n  \"cassette\": {path: 'x, y', \"id\": \"I\", \"sha256\": \"D\"},\n  \"play\": []\n}\n",
+        ),
+    ] {
+        assert_eq!(bind(before, "I", "D"), after);
+        assert_eq!(bind(after, "I", "D"), after, "twice is once");
+    }
     let bound = bind(WHOLE, "I", "D");
     assert_eq!(parse(&bound).expect("still understood").cassette.id.as_deref(), Some("I"));
 }
