@@ -116,6 +116,7 @@ struct StateTable {
     screen: Vec<String>,
     #[serde(default)]
     without: Vec<String>,
+    field: Option<String>,
     cursor: Option<String>,
     progress: Option<String>,
     last_rows: Option<u16>,
@@ -146,6 +147,7 @@ impl AgentFile {
                 title: s.title,
                 screen: s.screen,
                 without: s.without,
+                field: s.field,
                 cursor: s.cursor,
                 progress: s.progress,
                 last_rows: s.last_rows,

@@ -64,7 +64,7 @@ impl Detector {
                 return;
             };
             self.answered += 1;
-            let mut written = page::written(term, lap.output, (lap.end.row, lap.end.col));
+            let mut written = page::written(term, lap.output, (lap.end.row, lap.end.col), run.at.row);
             if written.evicted && !run.cut {
                 written = page::rendered(&raw, term.size());
             }

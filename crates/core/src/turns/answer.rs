@@ -40,7 +40,7 @@ impl Detector {
         if rows_above > 0 {
             self.above = looks.into_iter().take(usize::try_from(rows_above).unwrap_or(0)).collect();
         }
-        let mut written = page::written(term, from, end);
+        let mut written = page::written(term, from, end, run.at.row);
         if eol.is_some() && end.1 == 0 && end.0 > 0 && page::ends_in_mark(term, end.0 - 1) {
             if let Some(last) = written.lines.last_mut() {
                 last.truncate(last.trim_end().len());
@@ -175,6 +175,17 @@ impl Detector {
         echoed
     }
 
+    /// The question as the program repeats it, for one that was not typed as it was submitted.
+    fn shown_question(&self, rows: &[String]) -> String {
+        let first = |row: &String| match &self.rules.frame {
+            Some(frame) => frame.replace(row, "").trim().to_owned(),
+            None => row.trim().to_owned(),
+        };
+        let rows =
+            rows.iter().enumerate().map(|(n, row)| if n == 0 { first(row) } else { row.trim().to_owned() });
+        rows.filter(|row| !row.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
     pub(super) fn complete_by_state(&mut self, term: &Term, now: Stamp) {
         let at = self.nowhere(term);
         // What was typed into a dialog is no beginning of the next question.
@@ -192,13 +203,29 @@ impl Detector {
             frame -= 1;
         }
         let end = page::absolute(term, frame);
-        let is_echo = |line: &str| self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line));
-        let mut written = page::answer(term, from, end, is_echo);
+        // An answer may have rows that look like the echo of a question. The one that repeats it is that; where it is shown
+        // in some other way, the lowest of them has to do.
+        let looks = |line: &str| self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line));
+        let repeats = |line: &str| looks(line) && begins_echo(line, &run.typed);
+        let (mut written, mut sure) = page::answer(term, from, end, repeats);
+        if !sure {
+            written = page::answer(term, from, end, looks).0;
+        }
         written.lines.retain(|l| !self.rules.chrome.iter().any(|c| c.is_match(l)));
-        if let Some(echo) = &self.rules.echo {
-            let at = written.lines.iter().rposition(|l| echo.is_match(l));
-            let echoed = echo_rows(&written.lines, at, &run.typed);
+        if self.rules.echo.is_some() {
+            let is_echo = |l: &String| if sure { repeats(l) } else { looks(l) };
+            let at = written.lines.iter().rposition(is_echo);
+            let asked = if run.edited { "" } else { run.typed.as_str() };
+            let echoed = echo_rows(&written.lines, at, asked);
+            if run.edited
+                && let Some(at) = at
+            {
+                run.typed = self.shown_question(&written.lines[at..echoed]);
+            }
+            sure |= echoed > 0;
             written.lines.drain(..echoed);
+            // A screen without a past that does not show the question does not show where the answer begins.
+            written.evicted |= !sure && term.modes().alternate();
         }
         // The program's own word that it was broken off is no part of the answer.
         if let Some(says) = &self.rules.interrupted {
@@ -225,6 +252,17 @@ impl Detector {
     }
 }
 
+/// Whether a row may be the first of those that repeat what was asked.
+fn begins_echo(line: &str, asked: &str) -> bool {
+    let (line, asked) = (letters(line), letters(asked));
+    !line.is_empty() && (asked.starts_with(&line) || line.starts_with(&asked)) && !asked.is_empty()
+}
+
+/// What is the same of a text however a program formats it.
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
 /// How many letters of a question's end must stand there to be taken for it, where its beginning is out of sight.
 const SURE: usize = 12;
 
@@ -232,7 +270,6 @@ const SURE: usize = 12;
 /// if that is in sight; of a long one only the end may be. Programs show questions as formatted text, so letters and
 /// digits alone are compared.
 fn echo_rows(lines: &[String], at: Option<usize>, asked: &str) -> usize {
-    let letters = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect() };
     let asked = letters(asked);
     let known = match at {
         Some(at) => {

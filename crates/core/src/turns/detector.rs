@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tapdeck_term::{Mark, Progress, Signal, Term};
+use tapdeck_term::{Attrs, Mark, Progress, Signal, Style, Term};
 
 use super::ahead::Lap;
 use super::input::{Typed, Typing};
@@ -253,6 +253,12 @@ impl Detector {
 
     /// What was typed, has not been submitted and stands in front of the cursor.
     pub fn draft(&self, term: &Term) -> Option<String> {
+        if self.rules.by_state
+            && self.typing.is_begun()
+            && let Some(text) = self.field(term)
+        {
+            return Some(text);
+        }
         let (row, col) = (page::absolute(term, term.cursor().row), term.cursor().col);
         if let Phase::Ready(at) = &self.phase
             && let Some(line) = page::row(term, row).filter(|_| !self.rules.by_state)
@@ -274,6 +280,22 @@ impl Detector {
         let typed = page::squeezed(&line);
         let stands = page::squeezed(&page::before_cursor(term).0).ends_with(page::ending(&typed));
         (stands && !typed.is_empty()).then(|| line.trim().to_owned())
+    }
+
+    /// What stands in the first row of the program's input field; hints are drawn faintly or in a colour, and are nothing.
+    fn field(&self, term: &Term) -> Option<String> {
+        let frame = self.rules.frame.as_ref()?;
+        let line = term.row(self.rules.input_row(term))?;
+        let row = line.text();
+        let text = frame.is_match(&row).then(|| frame.replace(&row, "").trim().to_owned())?;
+        let plain = |style: Style| {
+            let marked = style.attrs.contains(Attrs::FAINT) || style.attrs.contains(Attrs::INVERSE);
+            !marked && style.fg == Style::default().fg
+        };
+        let own: String =
+            line.runs().into_iter().filter(|run| plain(run.style)).map(|run| run.text).collect();
+        let own = page::squeezed(&frame.replace(&own, ""));
+        (!own.is_empty()).then_some(text)
     }
 
     /// Whether a line was submitted to a program that reads one at a time: what reads next may be another.
@@ -427,6 +449,7 @@ impl Detector {
                         self.judge(term, at, true);
                     }
                     let shown = page::is_shown(term, &line);
+                    self.follow_prompt(term);
                     self.submit(line, shown, edited, at);
                     // Whoever waits for the answer must not take the prompt that was for it.
                     if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
@@ -435,6 +458,16 @@ impl Detector {
                     }
                 }
             }
+        }
+    }
+
+    /// A shell that lists completions draws its prompt again below them, with the line behind it.
+    fn follow_prompt(&mut self, term: &Term) {
+        let Phase::Ready(at) = &mut self.phase else { return };
+        let (_, first) = page::before_cursor(term);
+        let again = page::row(term, first).map(|line| page::columns(line, at.from_col, at.col));
+        if first > at.row && !at.text.is_empty() && again.as_ref() == Some(&at.text) {
+            at.row = first;
         }
     }
 

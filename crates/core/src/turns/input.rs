@@ -99,6 +99,7 @@ impl Typing {
                     (_, _, "3") => {}
                     ("13", "" | "1", _) => return Some(Typed::Enter),
                     ("99", "5", _) => return Some(Typed::Interrupt),
+                    ("117", "5", _) => self.line.clear(),
                     _ => self.edited = true,
                 }
             }
@@ -120,10 +121,11 @@ mod tests {
 
     #[test]
     fn what_changes_a_line_unseen_is_noticed() {
-        let cases: [(&[u8], bool); 9] = [
+        let cases: [(&[u8], bool); 10] = [
             (b"echo one\r", false),
             (b"ec\x7fcho\r", false),
             (b"x\x15echo\r", false),
+            (b"x\x1b[117;5uecho\r", false),
             (b"\x1b[200~a\tb\x1b[201~\r", false),
             (b"\x1b[I\x1b[3;4Recho\r", false),
             (b"ec\t\r", true),

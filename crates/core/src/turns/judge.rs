@@ -71,10 +71,10 @@ impl<'t> Screen<'t> {
 
     /// The first rule that holds.
     pub(super) fn judge<'r>(&self, rules: &'r Rules) -> Option<Held<'r>> {
-        rules.states.iter().find_map(|rule| self.holds(rule))
+        rules.states.iter().find_map(|rule| self.holds(rule, rules))
     }
 
-    fn holds<'r>(&self, rule: &'r StateRule) -> Option<Held<'r>> {
+    fn holds<'r>(&self, rule: &'r StateRule, rules: &Rules) -> Option<Held<'r>> {
         let mut rows = Vec::new();
         let mut evidence = Evidence::Quiet;
         if rule.quiet_ns.is_some_and(|q| self.quiet_ns < q) {
@@ -105,11 +105,17 @@ impl<'t> Screen<'t> {
             rows.push((self.cursor_row, self.before_cursor.clone()));
             evidence = evidence.min(Evidence::Prompt);
         }
-        let wants_rows = !rule.screen.is_empty() || !rule.without.is_empty();
+        let wants_rows = !rule.screen.is_empty() || !rule.without.is_empty() || rule.field.is_some();
         let rows_seen = if wants_rows { self.rows() } else { &[] };
         let skip = rows_seen.len().saturating_sub(usize::from(rule.last_rows));
         let near = &rows_seen[skip..];
         let find = |re: &Regex| near.iter().rev().find(|(_, t)| re.is_match(t));
+        if let (Some(field), Some(frame)) = (&rule.field, &rules.frame) {
+            let (_, lowest) = rows_seen.iter().rev().find(|(_, t)| frame.is_match(t))?;
+            if !field.is_match(lowest) {
+                return None;
+            }
+        }
         for re in &rule.screen {
             rows.push(find(re)?.clone());
             evidence = evidence.min(Evidence::Screen);

@@ -148,22 +148,49 @@ pub(super) struct Written {
     pub(super) terminated: bool,
     /// Some of it has left the scrollback.
     pub(super) evicted: bool,
+    /// The rows that they took, but for the one that they end in.
+    rows: usize,
 }
 
-/// The text written from byte `from` on that stands above a place on the page.
-pub(super) fn written(term: &Term, from: u64, end: (u64, u16)) -> Written {
-    collect(term, end, |_, line| line.written().is_some_and(|w| w < from))
+/// The text written from byte `from` on that stands above a place on the page, below the row of the prompt.
+pub(super) fn written(term: &Term, from: u64, end: (u64, u16), prompt: u64) -> Written {
+    let mut first = end.0;
+    let mut stopped = None;
+    // A row that was blank already and that a line end alone passed over has not been written to.
+    let mut written = collect(term, end, |n, line| {
+        let before = line.written().is_some_and(|w| w < from);
+        if before && !line.text().is_empty() {
+            stopped = Some(n);
+            return true;
+        }
+        if !before {
+            first = n;
+        }
+        false
+    });
+    // Of those above everything that was written, the ones below the prompt are the answer's.
+    if stopped.is_none_or(|n| n < prompt) {
+        let top = end.0 - (written.rows as u64).min(end.0);
+        let above = usize::try_from(first - top.min(first)).unwrap_or(0);
+        written.lines.drain(..above.min(written.lines.len()));
+    }
+    written
 }
 
-/// What stands on the screen above a row, up to one that repeats the question, and what has scrolled off since `from`.
-pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) -> bool) -> Written {
+/// What stands on the screen above a row, up to one that repeats the question, and what has scrolled off since `from`; and
+/// whether there was such a row.
+pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) -> bool) -> (Written, bool) {
     let screen = absolute(term, 0);
     let mut above_echo = false;
-    collect(term, (end, 0), |n, line| {
+    let mut found = false;
+    let written = collect(term, (end, 0), |n, line| {
         // The row of the question itself is taken, and what is above it is not.
         let before = n < screen && line.written().is_some_and(|w| w < from);
-        std::mem::replace(&mut above_echo, is_echo(&line.text())) || before
-    })
+        let echo = is_echo(&line.text());
+        found |= echo && !above_echo && !before;
+        std::mem::replace(&mut above_echo, echo) || before
+    });
+    (written, found)
 }
 
 /// Memory for a page that is made for one answer; what does not fit is said to be missing.
@@ -200,6 +227,7 @@ fn collect(term: &Term, end: (u64, u16), mut stop: impl FnMut(u64, Line<'_>) -> 
         rows.push((text, line.wrapped()));
     }
     rows.reverse();
+    let taken = rows.len();
     let mut lines: Vec<String> = Vec::new();
     let mut goes_on = false;
     for (text, wrapped) in rows {
@@ -218,7 +246,7 @@ fn collect(term: &Term, end: (u64, u16), mut stop: impl FnMut(u64, Line<'_>) -> 
         }
         terminated = false;
     }
-    Written { lines, terminated, evicted }
+    Written { lines, terminated, evicted, rows: taken }
 }
 
 /// Whether a row was written to at or behind a byte.

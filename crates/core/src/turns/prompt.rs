@@ -162,7 +162,7 @@ impl Detector {
         }
         // The last rows may be a prompt that is not whole yet.
         if !run.started {
-            let written = page::written(term, from, (here, 0));
+            let written = page::written(term, from, (here, 0), run.at.row);
             if written.lines.len() as u64 > 2 * ABOVE || (settled && !written.is_empty()) {
                 self.start();
             }
@@ -177,7 +177,7 @@ impl Detector {
             Some(prompt) => matches(prompt),
             None => text != run.at.text && self.rules.prompts.iter().any(matches),
         };
-        fits && page::written(term, from, (here, 0)).is_empty()
+        fits && page::written(term, from, (here, 0), run.at.row).is_empty()
     }
 
     /// The byte at which the answer begins: behind the echo of what was asked.

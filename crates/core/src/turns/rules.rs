@@ -100,6 +100,9 @@ pub struct StateText {
     pub screen: Vec<String>,
     /// None matches a row there.
     pub without: Vec<String>,
+    /// The lowest row that looks like the program's input field (`frame`) matches: it is not that field, but what a dialog
+    /// has in its place.
+    pub field: Option<String>,
     /// What stands in front of the cursor matches.
     pub cursor: Option<String>,
     /// The progress report: `busy`, `paused`, `error` or `none`.
@@ -130,6 +133,7 @@ pub struct StateRule {
     pub(super) title: Option<Regex>,
     pub(super) screen: Vec<Regex>,
     pub(super) without: Vec<Regex>,
+    pub(super) field: Option<Regex>,
     pub(super) cursor: Option<Regex>,
     pub(super) progress: Option<Wanted>,
     pub(super) last_rows: u16,
@@ -277,6 +281,7 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         title: one(&s.title)?,
         screen: all(&s.screen)?,
         without: all(&s.without)?,
+        field: one(&s.field)?,
         cursor: one(&s.cursor)?,
         progress,
         last_rows: s.last_rows.unwrap_or(LAST_ROWS),

@@ -127,6 +127,51 @@ fn an_edited_line_is_told_as_it_was_submitted() {
     }
 }
 
+/// A row that was erased before, and that a line end alone passes over, is a blank line of the output all the same.
+#[test]
+fn blank_lines_are_output() {
+    // What is drawn with the prompt, and what was there before it.
+    for (before, prompt_text) in [
+        ("", "$ "),
+        ("x\r\ny\r\nz\r\n\x1b[H\x1b[2J", "$ "),
+        ("x\r\n", "\r\x1b[J$ \x1b[K"),
+        ("x\r\n\r\n\r\n", "\r\x1b[J$ \x1b[K"),
+    ] {
+        for output in ["a\n\nb\n", "\na\n", "commit 1\nDate\n\n    msg\n\n", "\n\n\na\n\n\n", "a"] {
+            let mut bench = Bench::new(&prompt(r"\$ $"), Limits::default());
+            bench.out(0, before.as_bytes());
+            bench.out(1, prompt_text.as_bytes());
+            bench.type_in(1000, b"show");
+            bench.out(1010, b"show");
+            bench.type_in(1020, b"\r");
+            let shown = output.replace('\n', "\r\n");
+            let next = prompt_text.trim_start_matches('\r');
+            bench.out(1030, format!("\r\n{shown}{next}").as_bytes());
+            let turns = bench.turns(2000);
+            let told: Vec<_> = turns.iter().map(|t| (t.input.as_str(), t.text.as_str())).collect();
+            assert_eq!(told, [("show", output)], "{before:?} {prompt_text:?}");
+        }
+    }
+}
+
+/// Completions are listed below the line, and the line is drawn again below them.
+#[test]
+fn a_line_below_its_completions_is_told_whole() {
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ ");
+    bench.type_in(1000, b"cat /etc/host");
+    bench.out(1010, b"cat /etc/host");
+    bench.type_in(2000, b"\t\t");
+    bench.out(2010, b"\r\nhost.conf  hostname   hosts\r\n$ cat /etc/host");
+    bench.type_in(3000, b"name");
+    bench.out(3010, b"name");
+    bench.type_in(4000, b"\r");
+    bench.out(4010, b"\r\nbox\r\n$ ");
+    let turns = bench.turns(5000);
+    let told: Vec<_> = turns.iter().map(|t| (t.input.as_str(), t.text.as_str())).collect();
+    assert_eq!(told, [("cat /etc/hostname", "box\n")]);
+}
+
 /// A program that shows nothing of what is typed may be asking for a secret.
 #[test]
 fn what_was_not_shown_is_not_told() {
