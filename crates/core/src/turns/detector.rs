@@ -346,7 +346,12 @@ impl Detector {
         for quiet in self.rules.states.iter().filter_map(|s| s.quiet_ns).chain(self.rules.quiet_ns) {
             at(last + quiet);
         }
-        if matches!(&self.phase, Phase::Running(run) if run.at.editor) {
+        let editor_comes = match &self.phase {
+            Phase::Start => self.editor_on.is_some(),
+            Phase::Ready(_) => false,
+            Phase::Running(run) => run.at.editor,
+        };
+        if editor_comes {
             at(last + EDITOR_NS);
         }
         if let (Phase::Running(run), Some(within)) = (&self.phase, self.rules.answer_within_ns) {

@@ -254,11 +254,15 @@ pub(super) fn is_written_since(term: &Term, absolute: u64, byte: u64) -> bool {
     row(term, absolute).and_then(|l| l.written()).is_some_and(|w| w >= byte)
 }
 
-/// Whether a row ends in one inverse character, as a shell shows that there was no line end.
+/// Whether a row ends in the character by which a shell shows that there was no line end: an inverse one, or a faint arrow.
 pub(super) fn ends_in_mark(term: &Term, absolute: u64) -> bool {
     let runs = row(term, absolute).map(|l| l.runs()).unwrap_or_default();
     let last = runs.iter().rev().find(|r| !r.text.trim().is_empty());
-    last.is_some_and(|r| r.style.attrs.contains(Attrs::INVERSE) && matches!(r.text.as_str(), "%" | "#"))
+    last.is_some_and(|r| match r.text.trim_end() {
+        "%" | "#" => r.style.attrs.contains(Attrs::INVERSE),
+        "⏎" => r.style.attrs.contains(Attrs::FAINT),
+        _ => false,
+    })
 }
 
 impl Written {

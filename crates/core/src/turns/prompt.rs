@@ -75,7 +75,9 @@ impl Detector {
         if running && !editor && !known.is_some_and(|p| p.strict) {
             return None;
         }
-        if editor && let Some((r, c, o)) = self.editor_on {
+        // Some take their time between the editor and the prompt that it stands behind.
+        let blank = text.trim().is_empty() && !quiet;
+        if editor && let Some((r, c, o)) = self.editor_on.filter(|_| !blank) {
             // Some switch it on in front of the prompt, others behind it.
             let behind = (r, c) == (here, term.cursor().col);
             let in_front = !behind && r <= here && here - r <= ABOVE;
@@ -114,7 +116,9 @@ impl Detector {
             Phase::Ready(at) => {
                 // Drawn anew, moved by a resize, or behind something that a job printed.
                 if let Some(new) = prompt
-                    && (new.text == at.text || (new.sign.is_some() && new.sign != at.sign))
+                    && (new.text == at.text
+                        || (new.sign.is_some() && new.sign != at.sign)
+                        || (at.text.trim().is_empty() && !self.typing.is_begun()))
                 {
                     // With the cursor back at its beginning, a line that is being edited is no prompt on the right.
                     let right = if new.sign == at.sign { at.right.clone() } else { new.right.clone() };

@@ -52,8 +52,11 @@ impl Hub {
             }
             let Some(behind) = behind else { break };
             rest = behind;
-            // A frame that is no text is no frame; whatever comes next may be one.
-            let Ok(line) = std::str::from_utf8(line) else { continue };
+            let Ok(line) = std::str::from_utf8(line) else {
+                // Whatever comes next may be a frame again.
+                client.say("DENIED", &json!({"error": "a frame is a line of UTF-8"}));
+                continue;
+            };
             let line = line.strip_suffix('\r').unwrap_or(line);
             let (verb, payload) = line.split_once(' ').unwrap_or((line, ""));
             let (verb, known) = (verb.to_ascii_uppercase(), client.known);

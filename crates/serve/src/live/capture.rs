@@ -145,7 +145,10 @@ impl Capture {
         let begun = self.bytes.contains(&b'\n')
             || !self.prompt.is_empty() && !self.bytes.is_empty() && quiet > QUIET_NS;
         let at_prompt = if self.prompt.trim().is_empty() {
-            quiet >= QUIET_NS
+            // A command that was still running has not let this one begin.
+            let waits =
+                picture.detector().is_some_and(|d| d.is_changing()) && self.text(false).trim().is_empty();
+            quiet >= QUIET_NS && !waits
         } else {
             quiet >= SETTLED_NS && before_cursor(picture).ends_with(self.prompt.as_str())
         };
