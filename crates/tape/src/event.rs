@@ -37,6 +37,8 @@ pub struct Header {
     pub theme: Option<Value>,
     /// The program had no terminal: its lines end without a carriage return, and yet begin at the left.
     pub pipes: bool,
+    /// How much the program had written before the recording began, which was late.
+    pub first_byte: u64,
     /// Fields of an asciicast header that have no place here; written again into another asciicast.
     pub extra: Map<String, Value>,
 }

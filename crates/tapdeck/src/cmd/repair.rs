@@ -18,8 +18,8 @@ use crate::{human, parse};
 /// Write a clean copy of a damaged recording, and say what is lost.
 #[derive(Args)]
 #[command(after_help = "\
-Whole blocks are copied as they are, what can be read of a torn one is kept, and where output is
-missing a mark says how much. The recording itself is left alone. Its sidecars are copied; a seal
+Whole blocks are copied as they are, what can be read of a torn one is kept, blocks out of place
+are put back, and where output is missing a mark says how much. The recording itself is left alone. Its sidecars are copied; a seal
 is not, since it spoke of the other file.
 
 Exit code 0: the copy is written. 1: there is nothing to save.

@@ -314,11 +314,15 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
     if s.more_damages > 0 {
         print(format_args!("  and {} more damaged ranges\n", s.more_damages));
     }
-    if s.declared_loss > 0 {
-        print(format_args!(
-            "  {} of output were lost while recording, as the recording says itself\n",
-            human::bytes(s.declared_loss)
-        ));
+    let repaired = s.repaired_loss;
+    for (bytes, how) in [
+        (s.declared_loss.saturating_sub(repaired), "while recording"),
+        (repaired, "to damage of the file, which a repair cut out"),
+    ] {
+        if bytes > 0 {
+            let bytes = human::bytes(bytes);
+            print(format_args!("  {bytes} of output were lost {how}, as the recording says itself\n"));
+        }
     }
     for fault in faults(s) {
         print(format_args!("  {fault}\n"));
@@ -381,6 +385,7 @@ pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
         "file_bytes": s.file_bytes,
         "record_bytes": s.record_bytes,
         "output_bytes": s.output_bytes,
+        "first_byte": s.begins_at,
         "end_offset": s.end_off,
         "inputs": s.inputs,
         "input_bytes": s.input_bytes,
@@ -399,6 +404,7 @@ pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
         },
         "finished": s.has_last_block,
         "declared_loss_bytes": s.declared_loss,
+        "repaired_loss_bytes": s.repaired_loss,
         "missing_bytes": s.missing_bytes,
         "overlaps": s.overlaps,
         "damages": damages,

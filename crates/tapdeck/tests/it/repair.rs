@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
+use tapdeck_tape::ahr::{BlockBuilder, Mark, Quality, Record};
 
 use crate::support::{Home, recorded_part};
 
@@ -102,6 +102,39 @@ fn a_repaired_copy_is_whole_and_loses_nothing_else() {
     assert!(!home.path("x.ahr").exists());
 }
 
+/// `verify` called a recording whole from which a block was cut out, where no output came behind it; `repair` said of such
+/// a loss that it was none, and `verify` of the copy that it had happened while recording.
+#[test]
+fn output_that_is_missing_before_the_end_is_missed() {
+    let home = Home::new();
+    let mut builder = BlockBuilder::new(0);
+    let mut blocks = Vec::new();
+    let records = [
+        vec![Record::resize(START, 80, 24), Record::data(START, 0, &b"one\r\n"[..])],
+        vec![Record::data(START + 1_000, 5, vec![b'x'; 3_000])],
+        vec![Record::mark(START + 2_000, Mark::Exit(0))],
+    ];
+    for (n, block) in records.into_iter().enumerate() {
+        for record in block {
+            assert_eq!(builder.push(record), None);
+        }
+        blocks.push(builder.finish(Quality::default(), n == 2).to_vec());
+    }
+    let [first, second, last] = &blocks[..] else { unreachable!("three blocks") };
+    let garbled: Vec<u8> = second.iter().map(|b| b ^ 0x5a).collect();
+    for (name, middle) in [("cut", &[][..]), ("garbled", &garbled)] {
+        let (bad, good) = (format!("{name}.ahr"), format!("{name}-good.ahr"));
+        std::fs::write(home.path(&bad), [first, middle, last].concat()).expect("written");
+        assert_eq!(verify(&home, &[&bad], 1)["missing_bytes"], 3_000);
+        let done = home.run(["repair", "--json", &bad, "-o", &good]);
+        let done: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+        assert_eq!((&done["lost_bytes"], &done["copy_whole"]), (&3_000.into(), &true.into()), "{name}");
+        assert_eq!(verify(&home, &[&good], 0)["repaired_loss_bytes"], 3_000);
+        let said = String::from_utf8(home.run(["verify", &good]).stdout).expect("text");
+        assert!(said.contains("a repair cut out") && !said.contains("while recording"), "{said}");
+    }
+}
+
 /// A copy gets a digest of its own, which must not vouch for what it was made of.
 #[test]
 fn a_digest_that_did_not_match_is_told_by_a_repair() {
@@ -163,7 +196,7 @@ fn a_seal_shows_every_change() {
     };
     assert_eq!(verdict("s.ahr", "key", 0), "intact");
     assert_eq!(verdict("s.ahr", "other", 1), "wrong-key");
-    // A whole block taken away leaves a recording that looks whole without the seal.
+    // The last block taken away leaves a recording that looks whole without the seal.
     for suffix in ["meta.json", "seal"] {
         std::fs::copy(home.path(&format!("s.{suffix}")), home.path(&format!("t.{suffix}"))).expect("copied");
     }

@@ -16,7 +16,7 @@ use memchr::memmem;
 use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
-use super::record::{Records, Walk, walk, walk_torn};
+use super::record::{Body, Records, Walk, walk, walk_torn};
 use crate::window::Window;
 use crate::{Error, Place, Result};
 
@@ -36,6 +36,8 @@ pub struct Block {
     pub bytes: Bytes,
     /// How many records these are.
     pub record_count: u64,
+    /// Offset in the output of the first DATA, if there is one.
+    pub start_off: Option<u64>,
     /// Offset in the output behind the last DATA, if there is one.
     pub end_off: Option<u64>,
     /// Time of the last record, if there is one.
@@ -50,6 +52,23 @@ impl Block {
     /// The records, in order.
     pub fn records(&self) -> Records {
         Records::new(self.bytes.clone())
+    }
+
+    /// Whether it is the block before it once more, which is remembered for the next time. Only of input, a long
+    /// paste, may two blocks in a row be alike.
+    pub(super) fn repeats(&self, before: &mut Option<(Header, Bytes)>) -> bool {
+        // Where its output begins tells one with output from any other.
+        let bytes = if self.start_off.is_some() { Bytes::new() } else { self.bytes.clone() };
+        let this = Some((self.header, bytes));
+        let alike = *before == this;
+        *before = this;
+        alike && self.records().flatten().any(|record| !matches!(record.body, Body::Input { .. }))
+    }
+
+    /// Where its output begins, unless header and first DATA contradict each other.
+    pub(super) fn sound_start(&self) -> Option<u64> {
+        let start = self.header.start_byte_off;
+        (self.start_off.unwrap_or(start) == start).then_some(start)
     }
 }
 
@@ -164,7 +183,7 @@ impl<R: Read> BlockReader<R> {
                     self.window.consume(len);
                     self.good += 1;
                     self.searched = false;
-                    self.close_damage(Some(&block.header));
+                    self.close_damage(Some(&block));
                     self.next_off = block.end_off.or(Some(block.header.start_byte_off));
                     self.last_ts = block.last_ts.or(self.last_ts);
                     self.ready.push_back(BlockItem::Block(block));
@@ -208,16 +227,16 @@ impl<R: Read> BlockReader<R> {
     }
 
     fn damage(&self, offset: u64, len: u64, kind: DamageKind) -> Damage {
-        let after_ts = self.last_ts;
-        Damage { offset, len, kind, lost_records: None, lost_bytes: None, after_ts, before_ts: None }
+        Damage { after_ts: self.last_ts, ..Damage::new(offset, len, kind) }
     }
 
     /// Completes the damage in hand with what the next good block tells.
-    fn close_damage(&mut self, next: Option<&Header>) {
+    fn close_damage(&mut self, next: Option<&Block>) {
         let Some(mut damage) = self.open.take() else { return };
         if let Some(next) = next {
-            damage.before_ts = Some(next.start_ts_ns);
-            damage.lost_bytes = self.next_off.and_then(|off| next.start_byte_off.checked_sub(off));
+            damage.before_ts = Some(next.header.start_ts_ns);
+            let lost = next.sound_start().zip(self.next_off).and_then(|(start, end)| start.checked_sub(end));
+            damage.lost_bytes = lost;
         }
         self.ready.push_back(BlockItem::Damage(damage));
     }
@@ -271,7 +290,10 @@ impl<R: Read> BlockReader<R> {
             let input = &data[start..have.min(start + payload_len)];
             let out = &mut self.pool;
             let decoded = codec::decompress(input, header.uncompressed_len as usize, out);
-            let found = if matches!(decoded, Decoded::Short { .. }) { walk_torn(out) } else { walk(out) };
+            let mut found = walk(out);
+            if found.error.is_some() || matches!(decoded, Decoded::Short { .. }) {
+                found = walk_torn(out);
+            }
             // The pool gets the memory back by itself once nobody holds the block any more.
             let bytes = out.split().freeze();
             let block = |len: usize, partial: bool| Block {
@@ -280,6 +302,7 @@ impl<R: Read> BlockReader<R> {
                 header: *header,
                 bytes: bytes.slice(..found.len),
                 record_count: found.count,
+                start_off: found.start_off,
                 end_off: found.end_off,
                 last_ts: found.last_ts,
                 partial,

@@ -123,6 +123,12 @@ impl BlockBuilder {
         self.next_off
     }
 
+    /// Says that the program had written so much when the next record came: of a block without DATA, that is where
+    /// its output begins.
+    pub(super) fn go_on_at(&mut self, byte_off: u64) {
+        self.next_off = byte_off;
+    }
+
     /// Closes the block and returns it, header and payload, ready to be written at the file's end; the
     /// builder is then empty. Nothing comes of an empty block unless it is the last one, which says that the
     /// recording ended as it should.

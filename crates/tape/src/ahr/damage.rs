@@ -21,6 +21,13 @@ pub struct Damage {
     pub before_ts: Option<u64>,
 }
 
+impl Damage {
+    /// Of which nothing else is known yet.
+    pub(super) fn new(offset: u64, len: u64, kind: DamageKind) -> Self {
+        Self { offset, len, kind, lost_records: None, lost_bytes: None, after_ts: None, before_ts: None }
+    }
+}
+
 /// What is wrong with a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,6 +48,8 @@ pub enum DamageKind {
     Mismatch(&'static str),
     /// The time of a record in the block leaps far ahead of those before and behind it; nothing is lost.
     BadTime,
+    /// The block is the one before it once more; nothing is lost.
+    Repeated,
     /// The block is whole until a record that cannot be read; those before it were given.
     BadRecord {
         /// Offset within the decompressed block.
@@ -53,7 +62,7 @@ pub enum DamageKind {
 impl DamageKind {
     /// Whether something of the recording is missing because of it.
     pub fn is_loss(&self) -> bool {
-        !matches!(self, Self::Mismatch(_) | Self::BadTime)
+        !matches!(self, Self::Mismatch(_) | Self::BadTime | Self::Repeated)
     }
 
     /// A word for machines.
@@ -67,6 +76,7 @@ impl DamageKind {
             Self::BadPayload => "bad-payload",
             Self::Mismatch(_) => "mismatch",
             Self::BadTime => "bad-time",
+            Self::Repeated => "repeated",
             Self::BadRecord { .. } => "bad-record",
         }
     }
@@ -83,6 +93,7 @@ impl fmt::Display for DamageKind {
             Self::BadPayload => write!(f, "the block's payload is damaged"),
             Self::Mismatch(what) => write!(f, "the block's header is wrong: {what}"),
             Self::BadTime => write!(f, "a time in the block leaps ahead and comes back"),
+            Self::Repeated => write!(f, "the block before it stands here once more"),
             Self::BadRecord { at, what } => write!(f, "{what} at {at} within the block"),
         }
     }

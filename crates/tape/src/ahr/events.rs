@@ -134,7 +134,11 @@ impl<R: Read> AhrEvents<R> {
             )),
             Some(AhrItem::Record(record)) => {
                 let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
-                self.header.started_ns.get_or_insert(record.ts_ns);
+                if self.header.started_ns.is_none() {
+                    self.header.started_ns = Some(record.ts_ns);
+                    self.header.first_byte = self.reader.begins_at();
+                    self.next_off = self.header.first_byte;
+                }
                 self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
                 let gap = self.gap(&record.body);
                 let event = Item::Event(Event::new(self.time_ns, self.kind(record.body)));
@@ -227,6 +231,9 @@ impl AhrWriter {
         meta.title.clone_from(&header.title);
         meta.term.clone_from(&header.term);
         meta.pipes = header.pipes;
+        if header.first_byte > 0 {
+            meta.extra.insert("firstByte".into(), header.first_byte.into());
+        }
         (meta.cols, meta.rows) = header.size.unwrap_or((80, 24));
         meta
     }
@@ -246,6 +253,8 @@ impl EventWriter for AhrWriter {
     fn begin(&mut self, header: &Header, out: &mut Parts) {
         self.start_ns = header.started_ns.unwrap_or(0);
         self.last_ns = self.start_ns;
+        self.byte_off = header.first_byte;
+        self.builder.go_on_at(self.byte_off);
         let (cols, rows) = header.size.unwrap_or((80, 24));
         self.push(Record::resize(self.start_ns, cols, rows), out);
         if !header.extra.is_empty() || header.theme.is_some() || !header.env.is_empty() {
@@ -280,11 +289,7 @@ impl EventWriter for AhrWriter {
             Kind::Exit(code) => Record::mark(ts, Mark::Exit(*code as u32)),
             Kind::Signal(number) => Record::mark(ts, Mark::Signal(*number as u32)),
             Kind::Mark { code, val } => {
-                if let Mark::OutputLag(n) | Mark::DiskLoss(n) | Mark::Repaired(n) =
-                    Mark::from_raw(*code, *val)
-                {
-                    self.declared += u64::from(n);
-                }
+                self.declared += Mark::from_raw(*code, *val).lost_output();
                 Record::mark(ts, Mark::Other { code: *code, val: *val })
             }
             Kind::Lost(bytes) => {

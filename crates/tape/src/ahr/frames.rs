@@ -78,6 +78,7 @@ impl Block {
             header,
             bytes,
             record_count: found.count,
+            start_off: found.start_off,
             end_off: found.end_off,
             last_ts: found.last_ts,
             partial: false,

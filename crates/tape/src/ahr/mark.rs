@@ -113,6 +113,14 @@ impl Mark {
         }
     }
 
+    /// How many bytes of output it says are lost, for whatever reason.
+    pub fn lost_output(self) -> u64 {
+        match self {
+            Self::OutputLag(n) | Self::DiskLoss(n) | Self::Repaired(n) => u64::from(n),
+            _ => 0,
+        }
+    }
+
     /// Splits a loss into values that fit a mark: `Mark::pieces(n).map(Mark::OutputLag)`. At most 256 come,
     /// a tebibyte: beyond that, an offset was damaged, and nobody wants a billion marks of it.
     pub fn pieces(mut bytes: u64) -> impl Iterator<Item = u32> {

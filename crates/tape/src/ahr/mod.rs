@@ -17,6 +17,7 @@ mod events;
 mod frames;
 mod header;
 mod mark;
+mod mend;
 mod reader;
 mod record;
 mod repair;

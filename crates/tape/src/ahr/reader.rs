@@ -7,6 +7,7 @@ use super::block::{Block, BlockItem, BlockReader};
 use super::damage::{Damage, DamageKind};
 use super::header::Header;
 use super::record::{Record, Records};
+use super::summary::begin;
 use super::times::{LEAP, leaps};
 use crate::Result;
 
@@ -96,6 +97,11 @@ impl<R: Read> Reader<R> {
         self.block.as_ref().map(|b| (b.offset, &b.header))
     }
 
+    /// Where output begins, if the block in hand is the file's first.
+    pub(super) fn begins_at(&self) -> u64 {
+        self.block.as_ref().filter(|block| block.offset == 0).map_or(0, begin)
+    }
+
     /// How far in the file the reader has come.
     pub fn position(&self) -> u64 {
         match &self.blocks {
@@ -156,13 +162,9 @@ impl<R: Read> Reader<R> {
             record.ts_ns = next;
             self.last_ts = Some(next);
             self.note = self.block.as_ref().map(|block| Damage {
-                offset: block.offset,
-                len: block.len,
-                kind: DamageKind::BadTime,
-                lost_records: None,
-                lost_bytes: None,
                 after_ts: Some(last),
                 before_ts: Some(next),
+                ..Damage::new(block.offset, block.len, DamageKind::BadTime)
             });
         }
         Ok(record)

@@ -5,12 +5,15 @@ use bytes::Bytes;
 
 use super::header::MAX_OFFSET;
 use super::mark::Mark;
+use super::times::NEVER;
 
 /// Bytes of a DATA record before its payload.
 pub(crate) const DATA_HEAD: usize = 24;
 /// Bytes of an INPUT record before its payload.
 pub(crate) const INPUT_HEAD: usize = 16;
 const PREFIX: usize = 12;
+/// Where nothing else bears it out, no more output than this can be missing between two DATA.
+pub(super) const MAX_GAP: u64 = 1 << 30;
 
 /// One event of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +159,8 @@ pub(crate) struct Walk {
     pub(crate) count: u64,
     /// Where the last whole one ends.
     pub(crate) len: usize,
+    /// Offset in the output of the first DATA.
+    pub(crate) start_off: Option<u64>,
     /// Offset in the output behind the last DATA.
     pub(crate) end_off: Option<u64>,
     /// Time of the last record.
@@ -170,20 +175,18 @@ pub(crate) fn walk(bytes: &[u8]) -> Walk {
     walk_while(bytes, |_, _| None)
 }
 
-/// The same for the beginning of a block whose end is missing. Nothing behind it says whether it is sound, so it ends
-/// before the first record that is a year later than the one before it, or whose output begins elsewhere than where it
+/// The same for the beginning of a block whose end is missing or cannot be read. Nothing says whether it is sound, so it
+/// ends before the first record that is a year later than the one before it, or whose output begins elsewhere than where it
 /// can.
 pub(crate) fn walk_torn(bytes: &[u8]) -> Walk {
-    const YEAR: u64 = 366 * 86_400 * 1_000_000_000;
-    const GAP: u64 = 1 << 30;
     let (mut last_ts, mut end) = (None, None);
     walk_while(bytes, |ts, data: Option<(u64, u64)>| {
-        if last_ts.replace(ts).is_some_and(|last: u64| ts.saturating_sub(last) > YEAR) {
+        if last_ts.replace(ts).is_some_and(|last: u64| ts.saturating_sub(last) > NEVER) {
             return Some("impossible time");
         }
         let (off, len) = data?;
         let known = end.replace(off.saturating_add(len));
-        known.is_some_and(|end: u64| off < end || off - end > GAP).then_some("impossible offset")
+        known.is_some_and(|end: u64| off < end || off - end > MAX_GAP).then_some("impossible offset")
     })
 }
 
@@ -218,6 +221,7 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
             break;
         }
         if let Some((off, len)) = data {
+            walk.start_off.get_or_insert(off);
             walk.end_off = Some(off.saturating_add(len));
         }
         walk.last_ts = u64_at(at + 4);

@@ -2,8 +2,11 @@
 
 use std::io::Read;
 
+use bytes::Bytes;
+
 use super::block::{Block, BlockItem, BlockReader};
 use super::damage::{Damage, DamageKind};
+use super::header::Header;
 use super::mark::Mark;
 use super::record::{Body, Record};
 use super::times::leaps;
@@ -53,11 +56,15 @@ pub struct Summary {
     pub last_ts: Option<u64>,
     /// Records whose time is before that of their predecessor: the wall clock was set back.
     pub backward_steps: u64,
+    /// Offset of the first byte of output: not 0 where the recording was begun late.
+    pub begins_at: u64,
     /// Offset behind the last byte of output.
     pub end_off: u64,
-    /// Bytes of output that the recorder itself says it lost (lag, disk, an earlier repair).
+    /// Bytes of output that the recording itself says are lost (lag, disk, an earlier repair).
     pub declared_loss: u64,
-    /// Bytes of output missing between one DATA and the next, for whatever reason.
+    /// As many of them as an earlier repair cut out.
+    pub repaired_loss: u64,
+    /// Bytes of output missing between one DATA and the next, or what a block says comes next, for whatever reason.
     pub missing_bytes: u64,
     /// DATA records that begin before the end of the one before.
     pub overlaps: u64,
@@ -72,6 +79,7 @@ pub struct Summary {
     /// The time before that of the last record, and where the block of the last record lies.
     before_last: Option<u64>,
     place: (u64, u64),
+    last_block: Option<(Header, Bytes)>,
 }
 
 impl Summary {
@@ -110,6 +118,13 @@ impl Summary {
         self.file_bytes += block.len;
         self.record_bytes += block.bytes.len() as u64;
         self.has_last_block = block.header.is_last() && !block.partial;
+        if block.repeats(&mut self.last_block) {
+            return self.add_damage(about(block, DamageKind::Repeated));
+        }
+        if self.blocks == 1 && self.damages.is_empty() {
+            self.begins_at = begin(block);
+            self.end_off = self.begins_at;
+        }
         // The header tells the time of the first record.
         if self.last_ts.is_none() {
             self.before_last = Some(block.header.start_ts_ns);
@@ -118,6 +133,22 @@ impl Summary {
             self.check_time(record.ts_ns);
             self.place = (block.offset, block.len);
             self.add_record(&record);
+        }
+        self.check_offset(block);
+    }
+
+    /// What the header says of where output stands. It alone tells of output that is missing when none follows.
+    fn check_offset(&mut self, block: &Block) {
+        let says = block.header.start_byte_off;
+        let wrong = match block.start_off {
+            Some(first) => first != says,
+            None => says < self.end_off,
+        };
+        if wrong {
+            self.add_damage(about(block, DamageKind::Mismatch("where its output begins")));
+        } else if block.start_off.is_none() {
+            self.missing_bytes = self.missing_bytes.saturating_add(says - self.end_off);
+            self.end_off = says;
         }
     }
 
@@ -138,15 +169,8 @@ impl Summary {
             let (offset, len) = self.place;
             self.before_last = Some(before);
             self.first_ts = self.first_ts.map(|first| if first == last { before } else { first });
-            self.add_damage(Damage {
-                offset,
-                len,
-                kind: DamageKind::BadTime,
-                lost_records: None,
-                lost_bytes: None,
-                after_ts: Some(before),
-                before_ts: Some(ts),
-            });
+            let (after_ts, before_ts) = (Some(before), Some(ts));
+            self.add_damage(Damage { after_ts, before_ts, ..Damage::new(offset, len, DamageKind::BadTime) });
         }
     }
 
@@ -176,16 +200,38 @@ impl Summary {
             }
             Body::Mark { code, val } => {
                 self.marks += 1;
-                match Mark::from_raw(*code, *val) {
+                let mark = Mark::from_raw(*code, *val);
+                self.declared_loss += mark.lost_output();
+                match mark {
                     Mark::Exit(code) => self.ending = Some(Ending::Exit(code)),
                     Mark::Signal(number) => self.ending = Some(Ending::Signal(number)),
-                    Mark::OutputLag(n) | Mark::DiskLoss(n) | Mark::Repaired(n) => {
-                        self.declared_loss += u64::from(n)
-                    }
+                    Mark::Repaired(n) => self.repaired_loss += u64::from(n),
                     _ => {}
                 }
             }
             Body::Snapshot { .. } => self.snapshots += 1,
         }
     }
+}
+
+/// Where the output of a recording begins, by its first block. One that was begun late says so with the size that
+/// opens it; otherwise the block before is gone.
+pub(super) fn begin(first: &Block) -> u64 {
+    let mut records = first.records().flatten().map(|record| record.body);
+    if !matches!(records.next(), Some(Body::Resize { .. })) {
+        return 0;
+    }
+    let lost: u64 =
+        records
+            .take_while(|body| !matches!(body, Body::Data { .. }))
+            .map(|body| {
+                if let Body::Mark { code, val } = body { Mark::from_raw(code, val).lost_output() } else { 0 }
+            })
+            .sum();
+    first.sound_start().unwrap_or(0).saturating_sub(lost)
+}
+
+/// Damage of a block that could be read.
+fn about(block: &Block, kind: DamageKind) -> Damage {
+    Damage::new(block.offset, block.len, kind)
 }

@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::Error;
 
+mod mending;
+
 /// Blocks of a recording as (bytes, records), so that a test knows what each part of the file holds.
 fn blocks_of(records: Vec<Vec<Record>>, quality: Quality) -> Vec<(Vec<u8>, Vec<Record>)> {
     let mut builder = BlockBuilder::new(0);
@@ -323,89 +325,6 @@ fn every_truncation_keeps_the_whole_blocks() {
     }
 }
 
-fn repaired(file: &[u8]) -> Vec<u8> {
-    let mut repair = Repair::new(file);
-    let mut out = Vec::new();
-    while let Some(piece) = repair.next_piece().unwrap() {
-        out.extend_from_slice(piece);
-    }
-    out
-}
-
-#[test]
-fn a_repair_loses_nothing_and_explains_the_rest() {
-    let blocks = sample();
-    let file = file_of(&blocks);
-    assert!(repaired(&file) == file, "a whole file is copied as it is");
-
-    let mut quirky = file.clone();
-    let mut at = 0;
-    for (bytes, _) in &blocks {
-        quirky[at + 6] = 48;
-        at += bytes.len();
-    }
-    assert!(repaired(&quirky) == file, "the original writer's headers are put right");
-
-    let start: usize = blocks[..5].iter().map(|(b, _)| b.len()).sum();
-    for (at, len) in [(start + 50, 20), (start, 4), (start + 24, 8), (start + 32, 1), (file.len() - 20, 20)] {
-        let mut damaged = file.clone();
-        damaged[at..at + len].fill(0xee);
-        let before = read(&damaged);
-        let copy = repaired(&damaged);
-        let summary = Summary::of(&copy[..]).unwrap();
-        assert!(summary.is_whole(), "{at}+{len}: {:?} missing {}", summary.damages, summary.missing_bytes);
-        let kept: Vec<Record> = read(&copy).0.into_iter().filter(|r| !is_repair_mark(r)).collect();
-        assert_eq!(kept, before.0);
-        assert!(repaired(&copy) == copy);
-    }
-    let torn = repaired(&file[..file.len() - 3]);
-    assert!(Summary::of(&torn[..]).unwrap().is_whole());
-}
-
-/// A copy whose first block was lost began in 1970, lasted half a century, and could not be played.
-#[test]
-fn a_repaired_copy_lasts_no_longer_than_the_recording() {
-    const START: u64 = 1_780_000_000_000_000_000;
-    const S: u64 = 1_000_000_000;
-    for quality in [Quality::Stored, Quality::Brotli(4)] {
-        let data = |n: u64| Record::data(START + n * S, n * 4, &b"text"[..]);
-        let records = vec![
-            vec![Record::resize(START, 80, 24), data(0)],
-            vec![data(1), data(2), Record::snapshot(START + 2 * S, 1, 12, "here")],
-            vec![data(3), Record::mark(START + 4 * S, Mark::Exit(0))],
-        ];
-        let blocks = blocks_of(records, quality);
-        let file = file_of(&blocks);
-        let last_block = file.len() - blocks[2].0.len();
-        let check = |damaged: &[u8], at: usize, what: String| {
-            let copy = repaired(damaged);
-            let summary = Summary::of(&copy[..]).unwrap();
-            let first = summary.first_ts.unwrap_or(START);
-            // A last time that is wrong by less than a year cannot be told from a long rest.
-            let longest = if at >= last_block { super::times::NEVER } else { 60 * S } + 4 * S;
-            assert!(summary.duration_ns() <= longest, "{what}: {} s", summary.duration_ns() / S);
-            assert!(first >= START - 60 * S, "{what}: begins at {first}");
-        };
-        for (at, how) in (0..file.len()).flat_map(|at| (0..9).map(move |how| (at, how))) {
-            let mut damaged = file.clone();
-            damaged[at] = if how == 8 { 0 } else { damaged[at] ^ 1 << how };
-            check(&damaged, at, format!("{quality:?}, byte {at}, way {how}"));
-        }
-        let mut from = 0;
-        for (n, (bytes, _)) in blocks.iter().enumerate() {
-            let mut damaged = file.clone();
-            damaged[from..from + bytes.len()].fill(0);
-            from += bytes.len();
-            check(&damaged, 0, format!("{quality:?}, block {n}"));
-            assert!(Summary::of(&repaired(&damaged)[..]).unwrap().is_whole(), "{quality:?}, block {n}");
-        }
-    }
-}
-
-fn is_repair_mark(record: &Record) -> bool {
-    matches!(record.body, Body::Mark { code, val } if matches!(Mark::from_raw(code, val), Mark::Repaired(_)))
-}
-
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         4 => (any::<u64>(), vec(any::<u8>(), 0..300))
@@ -499,62 +418,4 @@ proptest! {
         let _ = Reader::new(&bytes[..]).count();
         let _ = tail(Cursor::new(&bytes));
     }
-}
-
-/// A damaged bit in a time or an offset, wherever in a block, costs neither the time nor the place of anything else.
-#[test]
-fn a_time_or_an_offset_that_cannot_be_is_found_and_put_right() {
-    const S: u64 = 1_000_000_000;
-    let build = |change: &dyn Fn(usize, &mut Record)| {
-        let (mut builder, mut file) = (BlockBuilder::new(0), Vec::new());
-        for n in 0..9usize {
-            let mut record = Record::data(1_000 * S + n as u64 * S, n as u64 * 4, &b"text"[..]);
-            change(n, &mut record);
-            assert_eq!(builder.push(record), None);
-            if n % 3 == 2 {
-                file.extend_from_slice(builder.finish(Quality::Stored, n == 8));
-            }
-        }
-        file
-    };
-    let whole = build(&|_, _| {});
-    assert!(Summary::of(&whole[..]).unwrap().is_whole());
-    // The last record of all has nothing behind it that would prove it wrong; the time of the first of all stands in
-    // the header as well, which a builder fills with the same wrong one.
-    for at in 1..8 {
-        for bit in [42, 50, 62] {
-            let late = build(&|n, r| r.ts_ns ^= if n == at { 1 << bit } else { 0 });
-            let summary = Summary::of(&late[..]).unwrap();
-            let up = (1_000 * S + at as u64 * S) >> bit & 1 == 0;
-            assert_eq!(summary.is_whole(), !up, "record {at}, bit {bit}");
-            let records: Vec<Record> = Reader::new(&late[..])
-                .with_sound_times()
-                .filter_map(|item| if let Item::Record(r) = item.unwrap() { Some(r) } else { None })
-                .collect();
-            if up {
-                assert_eq!(summary.damages[0].kind, DamageKind::BadTime);
-                assert!(records.iter().all(|r| r.ts_ns <= 1_008 * S), "record {at}, bit {bit}");
-                assert!(Summary::of(&repaired(&late)[..]).unwrap().is_whole(), "record {at}, bit {bit}");
-            }
-            let astray = build(&|n, r| {
-                if let Body::Data { off, .. } = &mut r.body {
-                    *off ^= if n == at { 1 << (bit - 20) } else { 0 };
-                }
-            });
-            assert!(!Summary::of(&astray[..]).unwrap().is_whole());
-            let copy = Summary::of(&repaired(&astray)[..]).unwrap();
-            assert!(copy.is_whole(), "record {at}, bit {bit}: {copy:?}");
-            assert_eq!((copy.output_bytes, copy.missing_bytes), (36, 0), "record {at}, bit {bit}");
-        }
-    }
-    // Output that is missing in the middle of a block is spoken of in the copy.
-    let gap = build(&|n, r| {
-        if let Body::Data { off, .. } = &mut r.body {
-            *off += if n >= 4 { 100 } else { 0 };
-        }
-    });
-    assert!(!Summary::of(&gap[..]).unwrap().is_whole());
-    let copy = Summary::of(&repaired(&gap)[..]).unwrap();
-    assert!(copy.is_whole());
-    assert_eq!((copy.output_bytes, copy.missing_bytes, copy.declared_loss), (36, 100, 100));
 }

@@ -243,6 +243,7 @@ impl From<HeadLine> for Header {
             idle_limit_ns: head.idle_time_limit.and_then(seconds),
             theme,
             pipes: false,
+            first_byte: 0,
             extra,
         }
     }
