@@ -224,8 +224,11 @@ impl Detector {
             }
             sure |= echoed > 0;
             written.lines.drain(..echoed);
-            // A screen without a past that does not show the question does not show where the answer begins.
-            written.evicted |= !sure && term.modes().alternate();
+            // A screen without a past that does not show the question does not show where the answer begins. Nor does one
+            // whose first row is the question, kept there while the answer scrolls by: no blank row is between them then.
+            let pinned = end - (written.rows as u64).min(end) <= page::absolute(term, 0)
+                && written.lines.first().is_some_and(|l| !l.trim().is_empty());
+            written.evicted |= (!sure || pinned) && term.modes().alternate();
         }
         // The program's own word that it was broken off is no part of the answer.
         if let Some(says) = &self.rules.interrupted {

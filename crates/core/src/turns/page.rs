@@ -149,7 +149,7 @@ pub(super) struct Written {
     /// Some of it has left the scrollback.
     pub(super) evicted: bool,
     /// The rows that they took, but for the one that they end in.
-    rows: usize,
+    pub(super) rows: usize,
 }
 
 /// The text written from byte `from` on that stands above a place on the page, below the row of the prompt.

@@ -154,6 +154,63 @@ fn blank_lines_are_output() {
     }
 }
 
+/// An agent's answer ends where the question is repeated, and only there; where that is out of sight, it says so.
+#[test]
+fn an_answer_may_look_like_a_question() {
+    let text = RuleText {
+        by_state: true,
+        answer_within_ms: Some(3000),
+        frame: Some("^❯(?: |$)".into()),
+        echo: Some(r"^[>❯] \S".into()),
+        states: vec![
+            StateText {
+                name: "works".into(),
+                state: AgentState::Working,
+                screen: vec!["^working$".into()],
+                ..StateText::default()
+            },
+            StateText {
+                name: "asks".into(),
+                state: AgentState::Blocked,
+                screen: vec![r"^\s*❯ 1\. ".into()],
+                field: Some(r"^❯ 1\. ".into()),
+                ..StateText::default()
+            },
+            StateText {
+                name: "rests".into(),
+                state: AgentState::Idle,
+                screen: vec!["^❯(?: |$)".into()],
+                ..StateText::default()
+            },
+        ],
+        ..RuleText::default()
+    };
+    let page = |above: &str, last: &str| format!("\x1b[H\x1b[2J{}{last}", above.replace('\n', "\r\n"));
+    // What the screen shows in the end, the text of the turn, and whether it is cut.
+    for (shown, told, cut) in [
+        (
+            "❯ build it\n\nI ran:\n> tsc -p .\n❯ 1. Yes\nDone.\n\n",
+            "I ran:\n> tsc -p .\n❯ 1. Yes\nDone.\n",
+            false,
+        ),
+        ("line 8\nline 9\n\n", "line 8\nline 9\n", true),
+        ("❯ build it\nline 8\nline 9\n\n", "line 8\nline 9\n", true),
+    ] {
+        let mut bench = Bench::new(&text, Limits::default());
+        bench.out(0, format!("\x1b[?1049h{}", page("hello\n\n", "❯ ")).as_bytes());
+        assert!(!bench.notices(1000).is_empty());
+        bench.type_in(1100, b"build it");
+        bench.out(1110, b"build it");
+        bench.type_in(1200, b"\r");
+        bench.out(1210, page("❯ build it\n\nworking\n", "❯ ").as_bytes());
+        bench.notices(2500);
+        bench.out(3000, page(shown, "❯ ").as_bytes());
+        let turns = bench.turns(9000);
+        let got: Vec<_> = turns.iter().map(|t| (t.text.as_str(), t.truncated)).collect();
+        assert_eq!(got, [(told, cut)], "{shown:?}: {:?}", bench.detector.judgement());
+    }
+}
+
 /// Completions are listed below the line, and the line is drawn again below them.
 #[test]
 fn a_line_below_its_completions_is_told_whole() {

@@ -206,7 +206,8 @@ fn capture(args: &CaptureArgs) -> Result<Ending, Failed> {
         });
         print(format_args!("{}\n", human::json(&captured)));
     } else {
-        print(format_args!("captured {}, {} bytes\n", text("turn_id"), number("byte_length")));
+        let cut = if flag("truncated") { ", not all of the answer" } else { "" };
+        print(format_args!("captured {}, {} bytes{cut}\n", text("turn_id"), number("byte_length")));
     }
     Ok(Ending::Code(0))
 }
@@ -272,6 +273,10 @@ fn relay(args: &RelayArgs) -> Result<Ending, Failed> {
     let how = How { enter: !args.no_enter, raw: false, wait: Duration::from_secs(args.timeout) };
     let mut outcome = paste(&mut bus, &text, how)?;
     outcome["turn_id"] = turn["turn_id"].clone();
+    outcome["truncated"] = turn["truncated"].clone();
+    if turn["truncated"] == true {
+        say("only the end of that answer was in sight, and no more of it was passed on");
+    }
     let fine = is_fine(&outcome);
     let what = outcome["outcome"].as_str().unwrap_or("stalled");
     if args.json {
