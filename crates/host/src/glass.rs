@@ -319,6 +319,13 @@ impl Glass {
         picture.term.set_replies(on);
     }
 
+    /// Bytes that paint the screen, as it is by now, on a terminal of the same size.
+    pub(crate) fn painted(&self) -> Vec<u8> {
+        let mut picture = self.lock();
+        picture.catch_up();
+        picture.term.dump_screen()
+    }
+
     /// For the driver, after output, when the model is the one to answer: what it answers. When somebody is looking
     /// at it, the driver is nudged as soon as they have done.
     pub(crate) fn answers(&self) -> Vec<u8> {

@@ -150,8 +150,9 @@ impl Term {
     pub fn dump_screen(&self) -> Vec<u8> {
         let m = &self.m;
         let mut p = Painter::new(m);
-        p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
+        // First of all: it saves the cursor, which what follows moves.
         p.put(if m.modes.alternate() { "\x1b[?1049h" } else { "" });
+        p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
         p.put("\x1b[H\x1b[2J");
         self.tab_stops(&mut p, true);
         p.addressed(&m.grid);
@@ -168,6 +169,10 @@ impl Term {
         if m.modes.alternate() {
             let main = (0..m.hidden.rows).map(|y| Line::of_grid(m, &m.hidden, y));
             p.rows(self.scrollback().chain(main), None);
+            if let Some(saved) = m.saved[0] {
+                // Whoever leaves the alternate screen comes back to here.
+                p.put(&format!("\x1b[{};{}H", saved.pos.y + 1, saved.pos.x + 1));
+            }
         } else if self.scrollback_len() > 0 {
             p.rows(self.scrollback(), None);
             p.put(&"\r\n".repeat(m.rows()));
@@ -175,6 +180,44 @@ impl Term {
         let mut out = p.out;
         out.extend(self.dump_screen());
         out
+    }
+
+    /// Bytes that write `text` over a row of a real terminal that shows this screen, and leave everything else as the
+    /// program has it: cursor, saved cursor, pen, modes. The text must fit the row. [`Self::repaint_row`] takes it away.
+    pub fn over_row(&self, row: u16, text: &str) -> Vec<u8> {
+        self.aside(row, |p| p.put(text))
+    }
+
+    /// Bytes that bring a row of a real terminal that shows this screen back after somebody else wrote over it.
+    pub fn repaint_row(&self, row: u16) -> Vec<u8> {
+        self.aside(row, |p| {
+            p.put("\x1b[2K");
+            if let Some(line) = self.row(row) {
+                p.row(line);
+            }
+        })
+    }
+
+    /// Paints something in a row, and goes back to where the program is.
+    fn aside<'a>(&'a self, row: u16, paint: impl FnOnce(&mut Painter<'a>)) -> Vec<u8> {
+        let m = &self.m;
+        let mut p = Painter::new(m);
+        p.put(if m.pen.link == 0 { "" } else { "\x1b]8;;\x1b\\" });
+        p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
+        p.put(&format!("\x1b[{};1H", u32::from(row) + 1));
+        paint(&mut p);
+        p.pen(Style::default());
+        if !p.clusters {
+            p.put("\x1b[?2027h");
+        }
+        let mut out = p.out;
+        self.write_cursor_state(&mut out);
+        let mut p = Painter::new(m);
+        (p.out, p.pen, p.clusters) = (out, Style { link: 0, ..m.pen.into() }, true);
+        p.pen(m.pen.into());
+        p.put(if m.modes.insert() { "\x1b[4h" } else { "" });
+        p.put(if m.modes.wrap() { "" } else { "\x1b[?7l" });
+        p.out
     }
 
     /// Tab stops, on the first row of an empty screen.

@@ -11,6 +11,8 @@ use crate::scan::{Kind, Scanner, Token};
 pub struct FilterOptions {
     /// Colours and attributes (SGR).
     pub strip_sgr: bool,
+    /// Titles of windows and icons, and the stack on which they are kept.
+    pub strip_titles: bool,
 }
 
 /// The filter; it keeps its place between calls.
@@ -39,6 +41,11 @@ impl ReplayFilter {
     pub fn filter(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let (options, gate) = (self.options, &mut self.gate);
         self.scanner.feed(bytes, |s, token| gate.pass(options, s.in_character(), token, out));
+    }
+
+    /// Whether what was let through last is unfinished, so that nothing of one's own may be written behind it.
+    pub fn is_dangling(&self) -> bool {
+        self.gate.dangling
     }
 
     /// The end of the stream. What was held back is no whole sequence and is dropped.
@@ -160,7 +167,10 @@ fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
             drop_if(clean == b"Z" || (clean.starts_with(b"%") && clean != b"%G"))
         }
         Kind::Csi => csi(options, bytes),
-        Kind::Osc => drop_if(osc_acts(body(bytes))),
+        Kind::Osc => {
+            let body = body(bytes);
+            drop_if(osc_acts(body) || (options.strip_titles && osc_titles(body)))
+        }
         Kind::Dcs => drop_if(dcs_acts(body(bytes))),
         Kind::Apc => drop_if(matches!(body(bytes), [b'G', ..] | [b'@', ..])),
         Kind::Pm | Kind::Sos => Verdict::Pass,
@@ -186,7 +196,7 @@ fn csi(options: FilterOptions, bytes: &[u8]) -> Verdict {
         (_, b'#', b'R' | b'|' | b'S') | (b'?', 0, b'S' | b'u' | b'm' | b'g') => Verdict::Drop,
         (0, 0, b'x') => Verdict::Drop,
         (b'>', 0, b'q') => Verdict::Drop,
-        (0, 0, b't') => drop_if(!matches!(first, 22 | 23)),
+        (0, 0, b't') => drop_if(options.strip_titles || !matches!(first, 22 | 23)),
         (_, b'*' | b'$', b'|') => Verdict::Drop,
         (b'?', 0, b'h') if rest[1..].split(|b| *b == b';').any(|n| n == b"2048") => {
             // In-band size reports begin with one at once.
@@ -224,6 +234,13 @@ fn osc_acts(body: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether it sets the title of a window or an icon, by number or by the letters of old.
+fn osc_titles(body: &[u8]) -> bool {
+    let split = body.iter().position(|&b| b == b';').unwrap_or(body.len());
+    let digits = body[..split].iter().position(|&b| b != b'0').unwrap_or(split);
+    matches!(&body[digits..split], b"" | b"1" | b"2") || matches!(body, [b'l' | b'L' | b'I', ..])
 }
 
 fn dcs_acts(body: &[u8]) -> bool {

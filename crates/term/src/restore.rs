@@ -110,6 +110,21 @@ impl Leftovers {
     }
 }
 
+impl Leftovers {
+    /// Only what decides how keys, pastes and the mouse arrive.
+    fn of_input(self) -> Self {
+        Leftovers {
+            mouse: self.mouse,
+            mouse_encoding: self.mouse_encoding,
+            paste: self.paste,
+            focus: self.focus,
+            cursor_keys: self.cursor_keys,
+            keypad: self.keypad,
+            ..Leftovers::default()
+        }
+    }
+}
+
 impl Term {
     fn leftovers(&self) -> Leftovers {
         let m = &self.m;
@@ -156,6 +171,13 @@ impl Term {
     /// when nothing is.
     pub fn undo_modes(&self) -> Vec<u8> {
         self.leftovers().undo()
+    }
+
+    /// For who paints this screen in a way of their own, but passes keys on: bytes that have a real terminal spell keys,
+    /// pastes and the mouse as the program wants them, and bytes that undo that.
+    pub fn input_modes(&self) -> (Vec<u8>, Vec<u8>) {
+        let input = self.leftovers().of_input();
+        (input.redo(), input.undo())
     }
 
     /// Bytes that put the cursor back, with pending wrap, pen, charsets, margins and origin mode, after someone else

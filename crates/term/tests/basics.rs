@@ -172,6 +172,42 @@ fn replay_filter_passes_the_rest_byte_for_byte() {
 }
 
 #[test]
+fn replay_filter_takes_out_titles_where_asked() {
+    for title in
+        ["]0;t\x07", "]1;t\x1b\\", "]2;t\x07", "]02;t\x07", "];t\x07", "]lold\x1b\\", "[22;2t", "[23;0t"]
+    {
+        let mut out = Vec::new();
+        ReplayFilter::new(FilterOptions { strip_titles: true, ..FilterOptions::default() })
+            .filter(format!("a\x1b{title}b\x1b]8;;http://x\x1b\\\x1b]20;c\x07").as_bytes(), &mut out);
+        let kept = "ab\x1b]8;;http://x\x1b\\\x1b]20;c\x07";
+        assert_eq!(String::from_utf8_lossy(&out), kept, "{title:?}");
+    }
+}
+
+#[test]
+fn a_row_written_over_comes_back_and_nothing_else_changes() {
+    let programs: [&[u8]; 7] = [
+        b"plain\r\ntext \x1b[31mred",
+        b"\x1b[4;1Hlast \x1b]8;;http://x\x1b\\link \x1b[1mbold\x1b[2;3H\x1b7\x1b[3;3H",
+        b"\x1b[2;3r\x1b[?6h\x1b[2;4Hin margins",
+        b"\x1b[4;20Hx\x1b[4;1H01234567890123456789",
+        b"\x1b[4h\x1b[?7l\x1b[4;5Hinsert\x1b(0qqq",
+        b"\x1b[4;19H\xe4\xb8\xad\x1b[41m\x1b[K\x1b[2;2H",
+        b"\x1b[?1049h\x1b[4;3Halternate\x1b[?25l",
+    ];
+    for program in programs {
+        let (mut model, mut real) = (term(20, 4), term(20, 4));
+        model.feed(program, 0);
+        real.feed(program, 0);
+        real.feed(&model.over_row(3, "\x1b[7m a notice of ours \x1b[m"), 0);
+        assert!(real.row(3).is_some_and(|l| l.text().starts_with(" a notice of ours")));
+        real.feed(&model.repaint_row(3), 0);
+        let dump = |t: &Term| String::from_utf8_lossy(&t.dump()).into_owned();
+        assert_eq!(dump(&real), dump(&model), "{:?}", String::from_utf8_lossy(program));
+    }
+}
+
+#[test]
 fn replay_filter_does_not_join_what_it_leaves() {
     // What stands around a question must not become one when the question is gone.
     let out = filtered(b"\x1b[6\x1b[cn");

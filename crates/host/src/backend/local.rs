@@ -152,6 +152,10 @@ impl Backend for LocalPty {
         })
     }
 
+    fn reads_keys(&self) -> bool {
+        tcgetattr(&self.master).is_ok_and(|t| !t.local_modes.contains(LocalModes::ICANON))
+    }
+
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
         // Before the program has read what is there, the end of input would be lost if it then left the
         // line mode; and two ends in a row would be two ends.

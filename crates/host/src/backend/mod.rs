@@ -114,6 +114,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// Whether the program reads keys rather than lines, as far as that can be known.
+    fn reads_keys(&self) -> bool {
+        false
+    }
+
     /// Sends what was taken and could not be sent at once, and does whatever else a connection needs to be kept up.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -176,6 +181,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn hides_input(&self) -> bool {
         (**self).hides_input()
+    }
+    fn reads_keys(&self) -> bool {
+        (**self).reads_keys()
     }
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()

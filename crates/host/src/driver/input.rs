@@ -38,6 +38,10 @@ impl<B: Backend> Driver<B> {
                 if self.gate.stick().driver() != Some(self.local) {
                     // Whoever sits at the terminal may always take over, and does so by typing.
                     let _ = self.gate.take(self.local, now);
+                    if std::mem::take(&mut self.sized_elsewhere) {
+                        // And has the session in the size of that terminal.
+                        self.resize(self.own_size, now)?;
+                    }
                 }
                 // There was room when the terminal was asked, and the stick is ours.
                 let _ = self.gate.offer(self.local, None, bytes, now);
@@ -45,7 +49,7 @@ impl<B: Backend> Driver<B> {
                 self.log_changes(now);
             }
             Typed::Nothing => {}
-            Typed::Resized(size) => self.resize(size, now)?,
+            Typed::Resized(size) => self.outer_resized(size, now)?,
             Typed::Signal(signal) => self.forward(signal, now),
             Typed::HungUp => self.hang_up(now),
             Typed::Gone => self.outer_is_gone(Ended::OutputClosed),

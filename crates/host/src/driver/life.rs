@@ -26,7 +26,7 @@ impl<B: Backend> Driver<B> {
             match signal {
                 libc::SIGWINCH => {
                     if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
-                        self.resize(size, now)?;
+                        self.outer_resized(size, now)?;
                     }
                 }
                 libc::SIGTSTP => {
@@ -106,21 +106,41 @@ impl<B: Backend> Driver<B> {
     fn continued(&mut self, now: Stamp) -> io::Result<()> {
         if let Some(outer) = &mut self.outer {
             outer.take()?;
-            if outer.waits_for_foreground() {
-                // Continued in the background: the program goes on, its keyboard stays away.
-                let _ = self.backend.freeze(false);
-                self.forward(libc::SIGCONT, now);
-                return Ok(());
-            }
         }
-        let redo = Bytes::from(self.modes.redo());
-        self.show_now(redo);
+        // Continued in the background, the program goes on, but its picture and its keyboard stay away.
+        if !self.outer.as_ref().is_some_and(Outer::waits_for_foreground) {
+            self.come_to_front(now)?;
+        }
         self.log.append(Event::Resumed, now);
-        if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
-            self.resize(size, now)?;
-        }
         let _ = self.backend.freeze(false);
         self.forward(libc::SIGCONT, now);
+        Ok(())
+    }
+
+    /// Whether output is to be kept from the outer terminal because that is another program's for the moment. A program
+    /// of lines writes among the other's, as it would without us; one that has the screen to itself would have been
+    /// stopped, and is only not shown.
+    pub(super) fn withholds(&self) -> bool {
+        self.outer.as_ref().is_some_and(Outer::waits_for_foreground)
+            && (self.modes.alternate() || self.backend.reads_keys())
+    }
+
+    /// The outer terminal is ours again, after it was another program's: brings the session's picture back.
+    pub(super) fn come_to_front(&mut self, now: Stamp) -> io::Result<()> {
+        if std::mem::take(&mut self.withheld) || self.modes.alternate() {
+            // What was not shown, and what was on the other screen, only the model knows. What the other program has
+            // left goes up, whole.
+            let rows = if self.modes.alternate() { 0 } else { self.own_size.or_default().rows };
+            let mut picture = "\n".repeat(rows.into()).into_bytes();
+            picture.extend(self.glass.painted());
+            self.show_now(picture.into());
+        } else {
+            let redo = Bytes::from(self.modes.redo());
+            self.show_now(redo);
+        }
+        if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
+            self.outer_resized(size, now)?;
+        }
         // Whatever was on the screen has scrolled or been painted over: ask for a new picture.
         if self.modes.alternate() {
             self.forward(libc::SIGWINCH, now);

@@ -132,6 +132,11 @@ pub struct Driver<B> {
     local: PartyId,
     buf: BytesMut,
     size: WinSize,
+    /// The size that the outer terminal would have the session in, and whether somebody else has set another.
+    own_size: WinSize,
+    sized_elsewhere: bool,
+    /// Output was kept from the outer terminal, which is another program's for the moment.
+    withheld: bool,
     input_end: InputEnd,
     stopping: Option<Stopping>,
     /// Somebody wants this process to end, whatever the program's output is doing.
@@ -158,6 +163,9 @@ impl<B: Backend> Driver<B> {
             backend,
             clock,
             size: config.size,
+            own_size: config.size,
+            sized_elsewhere: false,
+            withheld: false,
             config,
             log,
             gate,
@@ -338,7 +346,11 @@ impl<B: Backend> Driver<B> {
             Got::Bytes(stream, n) => {
                 self.closed = false;
                 let bytes = self.buf.split_to(n).freeze();
-                self.serve_user(|outer| outer.write(stream, &bytes));
+                if self.withholds() {
+                    self.withheld = true;
+                } else {
+                    self.serve_user(|outer| outer.write(stream, &bytes));
+                }
                 if n < BURST_GOES_ON {
                     self.modes.feed(&bytes);
                 } else {
@@ -428,6 +440,7 @@ impl<B: Backend> Driver<B> {
                 Request::Nudge => self.answer(now)?,
                 Request::Resize(size, reply) => {
                     self.resize(size, now)?;
+                    self.sized_elsewhere = true;
                     let _ = reply.map(|reply| reply.send(()));
                 }
                 Request::Driver(reply) => {
@@ -483,6 +496,18 @@ impl<B: Backend> Driver<B> {
             self.resized(size, now);
         }
         Ok(())
+    }
+
+    /// The outer terminal has this size from here on, and with it the session, unless somebody else drives it in a size
+    /// of theirs.
+    fn outer_resized(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
+        self.own_size = size;
+        let driver = self.gate.stick().driver();
+        if self.sized_elsewhere && driver.is_some_and(|driver| driver != self.local) {
+            return Ok(());
+        }
+        self.sized_elsewhere = false;
+        self.resize(size, now)
     }
 
     fn resized(&mut self, size: WinSize, now: Stamp) {
@@ -542,10 +567,8 @@ impl<B: Backend> Driver<B> {
             && outer.waits_for_foreground()
         {
             outer.take()?;
-            if !outer.waits_for_foreground()
-                && let Some(size) = outer.size()
-            {
-                self.resize(size, now)?;
+            if !outer.waits_for_foreground() {
+                self.come_to_front(now)?;
             }
         }
         Ok(())

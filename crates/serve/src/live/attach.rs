@@ -19,7 +19,7 @@ const ROWS: usize = 1000;
 
 /// A client that has yet to say what it wants.
 pub(super) fn unopened() -> WireState {
-    WireState { opened: false, read_only: false, from: Seq(0), missed: None, held: None }
+    WireState { opened: false, read_only: false, shows: false, from: Seq(0), missed: None, held: None }
 }
 
 impl Hub {
@@ -66,8 +66,12 @@ impl Hub {
         if let (false, Some(party)) = (read_only || joining.watch, client.party) {
             let claimed = if joining.takeover { self.handle.take(party) } else { self.handle.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
-            // Whoever drives has the session in the size of their terminal.
-            if drives && let Some(size) = joining.size {
+            // Whoever drives has the session in the size of their terminal; but who has not typed yet, and did not ask
+            // to take over, leaves it as it is for whoever else has it on theirs.
+            if (joining.takeover || !self.is_shown())
+                && drives
+                && let Some(size) = joining.size
+            {
                 let _ = self.handle.resize_now(size);
             }
         }
@@ -77,6 +81,7 @@ impl Hub {
         let look = glass.look(&handle);
         if let Kind::Wire(w) = &mut client.kind {
             (w.opened, w.read_only, w.from) = (true, read_only, look.next());
+            w.shows = joining.size.is_some() && !read_only;
         }
         let size = look.term().size();
         let (dump, ends) = match (joining.screen_only, joining.rows) {
@@ -106,6 +111,12 @@ impl Hub {
         if let Some(exit) = self.exit {
             self.say_over(client, exit);
         }
+    }
+
+    /// Whether a terminal shows the session: its own, or that of somebody who is attached and may drive. (The client that
+    /// is being served is not among the clients.)
+    fn is_shown(&self) -> bool {
+        !self.about.detached || self.clients.values().any(|c| matches!(&c.kind, Kind::Wire(w) if w.shows))
     }
 
     /// Sends the screen anew to a client that missed some of the stream.

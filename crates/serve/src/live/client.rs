@@ -123,6 +123,8 @@ impl Missed {
 pub(crate) struct WireState {
     pub(crate) opened: bool,
     pub(crate) read_only: bool,
+    /// It shows the session on a terminal of its own.
+    pub(crate) shows: bool,
     pub(crate) from: Seq,
     pub(crate) missed: Option<Missed>,
     /// Input that the gate had no room for.

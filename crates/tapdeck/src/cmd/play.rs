@@ -17,6 +17,7 @@ use self::keys::{Key, keys_of};
 use super::info;
 use crate::ending::{Ending, code, output_failed, say};
 use crate::input::InputArgs;
+use crate::screen::write_used_rows;
 use crate::{human, parse};
 
 /// Replay a recording.
@@ -27,8 +28,8 @@ use crate::{human, parse};
 Keys: space pauses; . and , step forth and back; → and ← skip 5 seconds, ↑ and ↓ a minute; 0-9
 jump to tenths; ] and [ jump to the next and last marker or snapshot; q quits.
 
-All formats play that `convert` reads. Nothing in a recording can act on your terminal or make it
-answer. Where standard output is not a terminal, it gets the program's bytes, exactly.
+All formats play that `convert` reads. Nothing in a recording can act on your terminal, set its
+title or make it answer. Where standard output is not a terminal, it gets the program's bytes, exactly.
 
 Examples:
   tapdeck play demo.ahr
@@ -81,6 +82,8 @@ const ALL_ROWS: usize = 1_000_000;
 const MAX_OWED: usize = 16;
 const JUST_PASSED: u64 = 1_000_000_000;
 const TICK: Duration = Duration::from_millis(250);
+/// With --loop, it begins anew no sooner than this after it began.
+const LEAST_TURN_NS: u64 = 250_000_000;
 
 pub(crate) fn run(args: &PlayArgs) -> Ending {
     if args.print_meta {
@@ -191,22 +194,7 @@ fn fast(mut player: Player, colours: bool) -> Result<Ending, Trouble> {
     while player.advance()?.is_some() {}
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let colours = colours && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    let mut line = Vec::new();
-    // Blank rows at the end are the empty part of the screen.
-    let mut blank = 0usize;
-    for row in player.term().lines() {
-        if row.is_blank() {
-            blank += 1;
-            continue;
-        }
-        for _ in 0..std::mem::take(&mut blank) {
-            out.write_all(b"\n")?;
-        }
-        line.clear();
-        row.write_ansi(&mut line, colours);
-        line.push(b'\n');
-        out.write_all(&line)?;
-    }
+    write_used_rows(player.term().lines(), colours, "\n", &mut out)?;
     out.flush()?;
     drop(out);
     Ok(ended(&player))
@@ -225,8 +213,11 @@ struct Screening<'a> {
     paused: bool,
     /// When the next event is due, on our clock.
     due_ns: u64,
-    /// Whether the progress line covers a row of the picture.
+    /// Whether the progress line is on the screen, and whether it covers a row of the picture.
+    drawn: bool,
     covered: bool,
+    /// When it was begun anew.
+    begun_ns: u64,
     /// Show the progress until then even where it covers something.
     announce_until_ns: u64,
     /// Jumps to moments that wait until the moments are known, in the order of the keys: forth or back.
@@ -253,7 +244,9 @@ impl<'a> Screening<'a> {
             out: Vec::new(),
             paused: false,
             due_ns: 0,
+            drawn: false,
             covered: false,
+            begun_ns: 0,
             announce_until_ns: 0,
             owed: VecDeque::new(),
         }
@@ -339,11 +332,16 @@ impl<'a> Screening<'a> {
             if !self.args.r#loop {
                 return Ok(Go::Quit(Ending::Code(0)));
             }
-            self.player.rewind()?;
-            self.filter = filter(self.args);
-            self.picture();
-            self.schedule()?;
-            limit = Some(Duration::ZERO);
+            // One that lasts no time would keep the machine busy for nothing.
+            let rest = (self.begun_ns + LEAST_TURN_NS).saturating_sub(now);
+            if rest == 0 {
+                self.begun_ns = now;
+                self.player.rewind()?;
+                self.filter = filter(self.args);
+                self.picture();
+                self.schedule()?;
+            }
+            limit = Some(Duration::from_nanos(rest));
         }
         if keyboard.is_there() && !self.paused {
             limit = limit.map(|l| l.min(TICK));
@@ -387,7 +385,12 @@ impl<'a> Screening<'a> {
 
     /// Passes one event and shows it.
     fn show_next(&mut self) -> Result<(), Trouble> {
-        if let Some(Played::Output(bytes)) = self.player.advance()? {
+        let played = self.player.advance()?;
+        if let Some(Played::Resize(_)) = played {
+            // The row that was free may be the picture's now.
+            self.covered |= self.drawn;
+        }
+        if let Some(Played::Output(bytes)) = played {
             let straight = self.returns.as_mut().map(|returns| returns.add(&bytes));
             let bytes = straight.as_deref().unwrap_or(&bytes);
             // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
@@ -506,15 +509,13 @@ impl<'a> Screening<'a> {
     fn picture(&mut self) {
         if is_terminal() {
             self.filter = filter(self.args);
-            let picture = self.player.term().dump_screen();
-            if self.player.term().modes().alternate() {
-                self.out.extend_from_slice(&picture);
-            } else {
+            if !self.player.term().modes().alternate() {
                 // The recording may have left the other screen at an earlier place than the picture's.
                 self.out.extend_from_slice(b"\x1b[?1049l");
-                self.out.extend_from_slice(&picture);
             }
-            self.covered = false;
+            // The picture is whole, so that nothing of it is held back.
+            filter(self.args).filter(&self.player.term().dump_screen(), &mut self.out);
+            (self.drawn, self.covered) = (false, false);
         }
     }
 
@@ -535,6 +536,7 @@ impl<'a> Screening<'a> {
             self.uncover();
             return;
         }
+        self.drawn = true;
         self.covered |= !free;
         let line = progress_line(self.player.at_ns(), end_ns, self.paused, self.pace.speed, screen.cols);
         let head = format!("\x1b[?6l\x1b[r\x1b[{};1H\x1b[0;7m", screen.rows);
@@ -560,7 +562,7 @@ fn restore(term: &Term) -> Vec<u8> {
 }
 
 fn filter(args: &PlayArgs) -> ReplayFilter {
-    ReplayFilter::new(FilterOptions { strip_sgr: args.no_colors })
+    ReplayFilter::new(FilterOptions { strip_sgr: args.no_colors, strip_titles: true })
 }
 
 fn is_terminal() -> bool {

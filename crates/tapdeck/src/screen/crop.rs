@@ -23,13 +23,21 @@ impl Crop {
         self.seen = None;
     }
 
-    /// Appends what brings a terminal of this size up to date.
-    pub(crate) fn paint(&mut self, term: &Term, cols: u16, rows: u16, out: &mut Vec<u8>) {
+    /// Appends what brings a terminal of this size up to date, with `notice` over its last row if there is one. To have
+    /// that row back, everything is to be painted anew.
+    pub(crate) fn paint(
+        &mut self,
+        term: &Term,
+        cols: u16,
+        rows: u16,
+        notice: Option<&[u8]>,
+        out: &mut Vec<u8>,
+    ) {
         let (cursor, size) = (term.cursor(), term.size());
-        let corner = (
-            follow(self.corner.0, cursor.row, rows, size.rows),
-            follow(self.corner.1, cursor.col, cols, size.cols),
-        );
+        // A line is read from its beginning: it comes back into sight as soon as the cursor does not keep it out.
+        let left = if cursor.col < cols { 0 } else { self.corner.1 };
+        let corner =
+            (follow(self.corner.0, cursor.row, rows, size.rows), follow(left, cursor.col, cols, size.cols));
         let all = self.seen.is_none() || corner != self.corner || self.size != (rows, cols);
         (self.corner, self.size) = (corner, (rows, cols));
         let changed: Vec<u16> = match self.seen {
@@ -47,6 +55,10 @@ impl Crop {
             if let Some(line) = term.row(y) {
                 write_part(&line, corner.1, cols, out);
             }
+        }
+        if let Some(notice) = notice {
+            out.extend_from_slice(format!("\x1b[{rows};1H").as_bytes());
+            out.extend_from_slice(notice);
         }
         let (y, x) = (cursor.row.saturating_sub(corner.0), cursor.col.saturating_sub(corner.1));
         out.extend_from_slice(format!("\x1b[{};{}H", y.min(rows) + 1, x.min(cols) + 1).as_bytes());
@@ -118,7 +130,7 @@ mod tests {
         ] {
             term.feed(bytes, 0);
             let mut out = Vec::new();
-            crop.paint(&term, 8, 3, &mut out);
+            crop.paint(&term, 8, 3, None, &mut out);
             small.feed(&out, 0);
             let (y0, x0) = crop.corner;
             for y in 0..3 {
@@ -133,5 +145,36 @@ mod tests {
             assert_eq!((a.row + y0, a.col + x0), (b.row, b.col.min(x0 + 7)));
         }
         assert_eq!(small.row(0).map(|l| l.text()).as_deref(), Some("中中two"));
+    }
+
+    /// A long line moves the view to the right; the next one, which fits, is seen from its beginning again.
+    #[test]
+    fn the_view_goes_back_to_the_left_when_the_cursor_fits_there() {
+        let mut term = Term::new(Size::new(60, 12), Settings::default());
+        let mut crop = Crop::default();
+        for (bytes, left) in
+            [(&b"$ "[..], 0), (b"0123456789012345678901234567890123456789", 13), (b"\r\n$ ", 0)]
+        {
+            term.feed(bytes, 0);
+            crop.paint(&term, 30, 8, None, &mut Vec::new());
+            assert_eq!(crop.corner.1, left, "{:?}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    /// A notice stands in the last row, the cursor where it belongs, and the row comes back.
+    #[test]
+    fn a_notice_stands_over_the_last_row() {
+        let mut term = Term::new(Size::new(20, 6), Settings::default());
+        let mut small = Term::new(Size::new(8, 3), Settings::default());
+        let mut crop = Crop::default();
+        term.feed(b"one\r\ntwo\r\nthree\x1b[H", 0);
+        for (notice, last) in [(None, "three"), (Some(&b"notice"[..]), "notice"), (None, "three")] {
+            crop.forget();
+            let mut out = Vec::new();
+            crop.paint(&term, 8, 3, notice, &mut out);
+            small.feed(&out, 0);
+            assert_eq!(small.row(2).map(|l| l.text()).as_deref(), Some(last));
+            assert_eq!((small.cursor().row, small.cursor().col), (0, 0));
+        }
     }
 }

@@ -174,6 +174,62 @@ fn it_loops_until_stopped() {
     assert_eq!(seat.end().code(), Some(0));
 }
 
+/// A recording that lasts no time was begun anew thousands of times a second.
+#[test]
+fn a_loop_of_nothing_rests() {
+    let home = Home::new();
+    let header = "{\"version\":2,\"width\":80,\"height\":24}\n";
+    for (name, events) in [("empty.cast", ""), ("still.cast", "[0,\"o\",\"still\"]\n")] {
+        std::fs::write(home.path(name), format!("{header}{events}")).expect("written");
+        let mut seat = Seat::new(home.tapdeck(["play", "--loop", name]));
+        seat.wait("it to begin", |s| s.raw.windows(4).any(|w| w == b"\x1b[2J"));
+        let raw = seat.raw.len();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(1500) {
+            seat.read_some(Duration::from_millis(50));
+        }
+        // Four times a second, not hundreds.
+        assert!(seat.raw.len() - raw < 64 << 10, "{name}: {} bytes", seat.raw.len() - raw);
+        seat.send("q");
+        assert_eq!(seat.end().code(), Some(0));
+    }
+}
+
+/// A recording that grows to the size of the terminal had the progress line in its last row.
+#[test]
+fn the_progress_line_leaves_a_row_that_the_picture_gets() {
+    let home = Home::new();
+    let cast = "{\"version\":2,\"width\":40,\"height\":10}\n[0.1,\"o\",\"small\"]\n[0.9,\"r\",\"80x24\"]\n\
+                [1,\"o\",\"\\u001b[24;1HBOTTOM ROW\\u001b[1;1Htop\"]\n[600,\"o\",\".\"]\n";
+    std::fs::write(home.path("grows.cast"), cast).expect("written");
+    let mut seat = Seat::new(home.tapdeck(["play", "grows.cast"]));
+    seat.wait("the progress", |s| s.screen().contains('╌'));
+    seat.wait_text("BOTTOM ROW");
+    seat.wait("all of it", |s| s.screen().starts_with("top"));
+    assert_eq!(seat.term.row(23).map(|l| l.text()).as_deref(), Some("BOTTOM ROW"), "{}", seat.screen());
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+}
+
+/// A recorded title was set on the terminal that played it, and stayed.
+#[test]
+fn titles_are_left_out() {
+    let home = Home::new();
+    record(
+        &home,
+        "t.ahr",
+        "printf '\\033]0;theirs\\007\\033]2;too\\033\\\\\\033[22;2tshown'; sleep 0.3; echo done",
+    );
+    let mut seat = Seat::new(home.tapdeck(["play", "t.ahr"]));
+    seat.wait_text("shown");
+    // Back to the beginning and forth again: painted from the model.
+    seat.send("0");
+    seat.wait_text("done");
+    seat.end();
+    assert_eq!(seat.term.title(), "");
+    assert!(!seat.raw.windows(6).any(|w| w == b"theirs"));
+}
+
 /// A recording must not make the terminal that plays it answer, or write to its clipboard.
 #[test]
 fn a_hostile_recording_cannot_act_on_the_terminal() {

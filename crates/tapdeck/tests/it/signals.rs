@@ -227,6 +227,51 @@ fn from_the_background_to_the_foreground() {
     seat.end();
 }
 
+/// A full-screen program that was stopped and continued in the background came back to the shell's text.
+#[test]
+fn the_picture_comes_back_with_the_foreground() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$");
+    let inner = "echo $$ >pid; stty -icanon -echo; printf \"\\033[?1049h\\033[HPICTURE\"; read x; printf \"\\033[?1049l\"";
+    seat.send(format!("{} run -- sh -c '{inner}'\r", crate::support::TAPDECK));
+    let shown = |s: &Seat| s.term.modes().alternate() && s.screen() == "PICTURE";
+    seat.wait("its picture", |s| shown(s));
+    let pid: i32 = std::fs::read_to_string(home.path("pid")).expect("it ran").trim().parse().expect("a pid");
+    signal(parent_of(pid).cast_unsigned(), Signal::TSTP);
+    seat.wait_text("Stopped");
+    seat.send("bg\recho mine\r");
+    seat.wait("the shell's answer", |s| s.screen().lines().any(|l| l == "mine"));
+    eventually("it to go on", || state_of(pid) == Some('S'));
+    assert!(!seat.term.modes().alternate() && !seat.screen().contains("PICTURE\n"), "{}", seat.screen());
+    seat.send("fg\r");
+    seat.wait("its picture again", |s| shown(s));
+    seat.send("\r");
+    seat.wait("the shell again", |s| !s.term.modes().alternate() && s.screen().ends_with('$'));
+    seat.send("exit\r");
+    seat.end();
+}
+
+/// A program that has the screen to itself painted over the shell from the background.
+#[test]
+fn what_paints_in_the_background_is_seen_in_the_foreground() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$");
+    let inner = "stty -icanon -echo; printf \"\\033[H\\033[JPAI\"; printf NTED; read x; echo went";
+    seat.send(format!("{} run --name painter -- sh -c '{inner}' &\r", crate::support::TAPDECK));
+    eventually("it to paint", || home.run(["wait", "painter", "--text", "PAINTED"]).status.success());
+    seat.send("echo mine\r");
+    seat.wait("the shell's answer", |s| s.screen().lines().any(|l| l == "mine"));
+    assert!(!seat.screen().contains("PAINTED"), "{}", seat.screen());
+    seat.send("fg\r");
+    seat.wait("what it painted", |s| s.screen() == "PAINTED");
+    seat.send("\r");
+    seat.wait("the shell again", |s| s.screen().contains("went") && s.screen().ends_with('$'));
+    seat.send("exit\r");
+    seat.end();
+}
+
 fn count_ticks(seat: &Seat) -> usize {
     seat.raw.windows(5).filter(|w| *w == b"tick ").count()
 }

@@ -111,7 +111,7 @@ impl<'a> Painter<'a> {
     }
 
     /// A row from its first column on, on a blank row. Leaves the cursor wherever it ends.
-    fn row(&mut self, line: Line<'_>) {
+    pub(super) fn row(&mut self, line: Line<'_>) {
         if let Some(text) = line.as_written() {
             self.pen(Style::default());
             self.ascii(text);

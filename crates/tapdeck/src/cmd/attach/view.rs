@@ -1,0 +1,509 @@
+//! A session as this terminal shows it.
+//!
+//! Where the sizes are the same the program's bytes pass, and nothing of ours may come between them: a notice is only
+//! written while output rests, and is gone before the next byte passes.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::{Value, json};
+use tapdeck_core::{Exit, WinSize};
+use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
+use tapdeck_serve::client::{Attachment, Incoming};
+use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Size, Term};
+
+use super::{Failed, Keys, Over};
+use crate::ending::{code, output_failed};
+use crate::human;
+use crate::screen::crop::Crop;
+use crate::screen::detach_keys::{DetachKeys, Typed};
+use crate::screen::write_used_rows;
+
+/// How long a notice stays.
+const NOTICE_NS: u64 = 2_000_000_000;
+/// How long nothing must have come before something of ours is written.
+const REST_NS: u64 = 20_000_000;
+/// The least time between two paintings of a session of another size.
+const PAINT_NS: u64 = 16_000_000;
+
+/// A line of ours over the last row, for a moment.
+struct Notice {
+    text: String,
+    /// Until when, from when it was first seen.
+    until: Option<u64>,
+    /// It is on the screen.
+    shown: bool,
+}
+
+pub(super) struct View {
+    detach_keys: Keys,
+    own: WinSize,
+    session: WinSize,
+    /// What the session shows, to paint from.
+    term: Term,
+    attachment: Attachment,
+    keyboard: Keyboard,
+    terminal: Sink,
+    filter: ReplayFilter,
+    crop: Crop,
+    /// The session has another size than this terminal.
+    cropping: bool,
+    /// What has the keys spelt as the program wants them, while cropping, and what undoes that.
+    input_modes: (Vec<u8>, Vec<u8>),
+    out: Vec<u8>,
+    clock: Clock,
+    painted_ns: u64,
+    /// When something last came.
+    output_ns: u64,
+    notice: Option<Notice>,
+    drives: bool,
+    /// Something was typed here, or the stick taken: the session is to have the size of this terminal.
+    active: bool,
+    driver: Option<String>,
+    /// What the other side has complained about, not of anything in particular.
+    complaint: Option<String>,
+    offset: u64,
+    /// What comes is a picture to begin from, not the stream yet.
+    restoring: bool,
+    /// Nothing has been shown so far.
+    first: bool,
+}
+
+impl View {
+    /// Of a session that has answered with `opened`.
+    pub(super) fn new(
+        detach_keys: Keys,
+        attachment: Attachment,
+        keyboard: Keyboard,
+        opened: &Value,
+        takeover: bool,
+    ) -> Result<Self, Failed> {
+        let session = size_in(opened);
+        Ok(Self {
+            detach_keys,
+            own: keyboard.screen_size().filter(|_| keyboard.is_there()).unwrap_or(session),
+            term: model(session),
+            session,
+            attachment,
+            keyboard,
+            terminal: Sink::stdout().map_err(|e| Failed(format!("standard output: {e}"), code::IO))?,
+            filter: ReplayFilter::new(FilterOptions::default()),
+            crop: Crop::default(),
+            cropping: false,
+            input_modes: Default::default(),
+            out: Vec::new(),
+            clock: Clock::start(),
+            painted_ns: 0,
+            output_ns: 0,
+            notice: None,
+            drives: opened["you"].as_bool().unwrap_or(false),
+            active: takeover,
+            driver: opened["driver"].as_str().map(str::to_owned),
+            complaint: None,
+            offset: 0,
+            restoring: true,
+            first: true,
+        })
+    }
+
+    pub(super) fn follow(&mut self) -> Result<Over, Failed> {
+        self.open_curtain();
+        // The screen may have come together with the answer.
+        if let Some(over) = self.receive()? {
+            return Ok(over);
+        }
+        loop {
+            self.flush();
+            let now = self.clock.now().mono_ns;
+            let mut deadline = self.notice_due();
+            if self.cropping && self.needs_paint() {
+                let at = self.painted_ns + PAINT_NS;
+                deadline = Some(deadline.map_or(at, |d| d.min(at)));
+            }
+            if self.attachment.has_more() {
+                deadline = Some(now);
+            }
+            let limit = deadline.map(|at| Duration::from_nanos(at.saturating_sub(now)));
+            let pressed = {
+                let (fd, writes) = self.attachment.wants();
+                let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+                let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+                self.keyboard.wait_beside(limit, &mut fds).map_err(|e| Failed(e.to_string(), code::IO))?
+            };
+            match pressed {
+                Pressed::Keys(keys) => {
+                    if let Some(over) = self.typed(&keys)? {
+                        return Ok(over);
+                    }
+                }
+                Pressed::Repaint => self.resized()?,
+                Pressed::Signal(signal) => return Ok(Over::Signal(signal)),
+                Pressed::Nothing => {}
+            }
+            self.attachment.flush()?;
+            if let Some(over) = self.receive()? {
+                return Ok(over);
+            }
+            let now = self.clock.now().mono_ns;
+            if self.notice_due().is_some_and(|at| now >= at) {
+                self.turn_notice(now);
+            }
+            if self.cropping && self.needs_paint() && now >= self.painted_ns + PAINT_NS {
+                self.paint();
+            }
+        }
+    }
+
+    /// Clears the screen, with what was on it kept above, and the terminal's title for later.
+    fn open_curtain(&mut self) {
+        if self.keyboard.screen_size().is_none() {
+            return;
+        }
+        let rows = usize::from(self.own.or_default().rows);
+        self.out.extend(std::iter::repeat_n(b'\n', rows));
+        self.out.extend_from_slice(b"\x1b[22;0t\x1b[!p\x1b[m\x1b[H\x1b[2J");
+    }
+
+    fn receive(&mut self) -> Result<Option<Over>, Failed> {
+        for incoming in self.attachment.receive()? {
+            match incoming {
+                Incoming::Output(bytes) => self.output(&bytes),
+                Incoming::Control(control) => {
+                    if let Some(over) = self.control(&control) {
+                        return Ok(Some(over));
+                    }
+                }
+                Incoming::End => return Ok(Some(Over::Lost(self.complaint.take()))),
+            }
+            if self.out.len() > 1 << 20 {
+                self.flush();
+            }
+        }
+        Ok(None)
+    }
+
+    fn output(&mut self, bytes: &[u8]) {
+        self.uncover();
+        self.output_ns = self.clock.now().mono_ns;
+        self.term.feed(bytes, self.offset);
+        self.offset += bytes.len() as u64;
+        if self.restoring || self.cropping {
+            // A picture is for a terminal that remembers both its screens, which not every one does; ours is painted from
+            // the model. The filter has to know where in a sequence the stream goes on.
+            self.filter.filter(bytes, &mut Vec::new());
+        } else {
+            self.filter.filter(bytes, &mut self.out);
+        }
+    }
+
+    /// The model is complete: from here on the stream goes on.
+    fn go_live(&mut self) {
+        self.restoring = false;
+        if self.keyboard.screen_size().is_none() {
+            return;
+        }
+        self.choose(&[]);
+        if !std::mem::replace(&mut self.first, false) || self.cropping {
+            self.repaint();
+        } else {
+            self.out.extend_from_slice(&self.term.dump_to_terminal());
+        }
+    }
+
+    fn control(&mut self, control: &Value) -> Option<Over> {
+        match control["type"].as_str().unwrap_or("") {
+            "live" => self.go_live(),
+            "resize" => {
+                self.uncover();
+                let undo = self.term.undo_modes();
+                self.session = size_in(control);
+                self.term.resize(model_size(self.session));
+                self.choose(&undo);
+            }
+            "gap" => {
+                // The screen comes anew; what is known of the old one is worth nothing.
+                self.uncover();
+                self.filter.finish(&mut self.out);
+                if !self.cropping && self.keyboard.screen_size().is_some() {
+                    self.out.extend_from_slice(&self.term.undo_modes());
+                }
+                self.session = size_in(control);
+                self.term = model(self.session);
+                self.crop.forget();
+                self.restoring = true;
+            }
+            "driver" => {
+                self.drives = control["you"].as_bool().unwrap_or(false);
+                let was = std::mem::replace(&mut self.driver, control["driver"].as_str().map(str::to_owned));
+                if self.drives {
+                    if self.active {
+                        let _ = self.attachment.resize(self.own);
+                    }
+                } else if let Some(driver) = self.driver.clone().filter(|d| was.as_ref() != Some(d)) {
+                    self.notify(&format!("{} drives", human::printable(&driver)));
+                }
+            }
+            "denied" => {
+                let why = match (control["error"].as_str(), control["driver"].as_str()) {
+                    (_, Some(driver)) => format!("{} drives", human::printable(driver)),
+                    (Some(error), None) => human::printable(error),
+                    (None, None) => "refused".into(),
+                };
+                let how = match self.detach_keys.as_ref().and_then(DetachKeys::prefix) {
+                    Some(prefix) if control["error"] != "read-only" => format!(": {prefix} t takes over"),
+                    _ => String::new(),
+                };
+                self.notify(&format!("{why}{how}"));
+            }
+            "exit" => {
+                let signal = control["signal"].as_str().and_then(signals::number).map(Exit::Signal);
+                let code = control["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(1);
+                return Some(Over::Exited(signal.unwrap_or(Exit::Code(code))));
+            }
+            "error" if control["about"].is_null() => {
+                self.complaint = control["message"].as_str().map(human::printable);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn typed(&mut self, keys: &[u8]) -> Result<Option<Over>, Failed> {
+        let typed = match &mut self.detach_keys {
+            Some(detach) => detach.read(keys),
+            None => vec![Typed::Through(keys.to_vec())],
+        };
+        for typed in typed {
+            match typed {
+                Typed::Through(bytes) => {
+                    self.active = true;
+                    if self.drives && self.session != self.own_cells() {
+                        // Whoever types has the session in their size.
+                        self.attachment.resize(self.own)?;
+                    }
+                    self.attachment.type_bytes(&bytes)?;
+                }
+                Typed::Detach => return Ok(Some(Over::Detached)),
+                Typed::Take => {
+                    self.active = true;
+                    self.attachment.control(&json!({"type": "take"}))?;
+                }
+                Typed::Release => self.attachment.control(&json!({"type": "release"}))?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn resized(&mut self) -> Result<(), Failed> {
+        self.uncover();
+        if let Some(size) = self.keyboard.screen_size() {
+            let followed = self.active || self.session == self.own_cells();
+            self.own = size;
+            if self.drives && followed {
+                self.attachment.resize(size)?;
+            }
+        }
+        if !self.restoring {
+            self.choose(&self.term.undo_modes());
+            self.repaint();
+        }
+        Ok(())
+    }
+
+    fn own_cells(&self) -> WinSize {
+        let own = self.own.or_default();
+        WinSize::cells(own.cols, own.rows)
+    }
+
+    /// Passes bytes through, or paints, as the sizes have it. `undo` brings a terminal to order through which bytes passed.
+    fn choose(&mut self, undo: &[u8]) {
+        self.crop.forget();
+        let cropping = self.keyboard.screen_size().is_some() && self.session != self.own_cells();
+        if std::mem::replace(&mut self.cropping, cropping) == cropping {
+            return;
+        }
+        if cropping {
+            self.filter.finish(&mut self.out);
+            self.out.extend_from_slice(undo);
+            self.out.extend_from_slice(b"\x1b[?1049h");
+        } else {
+            self.stop_painting();
+            if !self.restoring {
+                self.repaint();
+            }
+        }
+    }
+
+    fn stop_painting(&mut self) {
+        self.out.extend_from_slice(&std::mem::take(&mut self.input_modes).1);
+        self.out.extend_from_slice(b"\x1b[?1049l\x1b[?25h");
+        if let Some(notice) = &mut self.notice {
+            notice.shown = false;
+        }
+    }
+
+    fn needs_paint(&self) -> bool {
+        !self.restoring && self.crop_is_stale() && !self.term.modes().synchronised()
+    }
+
+    fn crop_is_stale(&self) -> bool {
+        self.crop.seen() != Some(self.term.generation())
+    }
+
+    fn paint(&mut self) {
+        self.painted_ns = self.clock.now().mono_ns;
+        let own = self.own.or_default();
+        let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| line_of(&n.text, own.cols));
+        self.crop.paint(&self.term, own.cols, own.rows, notice.as_deref().map(str::as_bytes), &mut self.out);
+        // Keys are to be spelt as the program wants them.
+        let modes = self.term.input_modes();
+        if modes != self.input_modes {
+            let was = std::mem::replace(&mut self.input_modes, modes);
+            self.out.extend_from_slice(&was.1);
+            self.out.extend_from_slice(&self.input_modes.0);
+        }
+    }
+
+    /// Draws everything anew.
+    fn repaint(&mut self) {
+        if self.cropping {
+            self.crop.forget();
+            self.paint();
+        } else {
+            self.out.extend_from_slice(&self.term.dump_screen());
+        }
+    }
+
+    /// Has a line of ours shown as soon as that disturbs nothing.
+    fn notify(&mut self, text: &str) {
+        if self.keyboard.is_there() && self.keyboard.screen_size().is_some() {
+            self.uncover();
+            self.notice = Some(Notice { text: text.to_owned(), until: None, shown: false });
+        }
+    }
+
+    /// When the notice is to come or to go; never while something is unfinished, which goes on by itself.
+    fn notice_due(&self) -> Option<u64> {
+        let notice = self.notice.as_ref()?;
+        match notice.until {
+            Some(until) if notice.shown => Some(until),
+            _ if self.cropping => Some(0),
+            _ if self.restoring || self.filter.is_dangling() || self.term.modes().synchronised() => None,
+            _ => Some(self.output_ns + REST_NS),
+        }
+    }
+
+    /// Shows the notice, or takes it away.
+    fn turn_notice(&mut self, now: u64) {
+        let Some(notice) = &mut self.notice else { return };
+        let until = *notice.until.get_or_insert(now + NOTICE_NS);
+        if now >= until {
+            self.uncover();
+            self.notice = None;
+        } else {
+            notice.shown = true;
+            if !self.cropping {
+                let own = self.own.or_default();
+                let line = line_of(&notice.text, own.cols);
+                self.out.extend_from_slice(&self.term.over_row(own.rows.saturating_sub(1), &line));
+            }
+        }
+        if self.cropping && !self.restoring {
+            self.repaint();
+        }
+    }
+
+    /// Takes the notice off a screen on which the program's bytes are to go on. It comes back when they rest.
+    fn uncover(&mut self) {
+        if !self.cropping
+            && let Some(notice) = self.notice.as_mut().filter(|n| n.shown)
+        {
+            notice.shown = false;
+            let last = self.term.size().rows.saturating_sub(1);
+            self.out.extend_from_slice(&self.term.repaint_row(last));
+        }
+    }
+
+    /// Gives the terminal back in order. What the session has shown last stays on it if the session is over: nobody can
+    /// look at it again.
+    pub(super) fn leave(&mut self, over: Option<&Over>) {
+        if self.keyboard.screen_size().is_some() {
+            self.uncover();
+            let mut rows = Vec::new();
+            let alternate = self.term.modes().alternate();
+            if matches!(over, Some(Over::Exited(_))) && (self.cropping || alternate) {
+                let above = if alternate { 0 } else { usize::MAX };
+                let lines = self.term.lines().skip(self.term.scrollback_len().saturating_sub(above));
+                // Memory takes everything.
+                let _ = write_used_rows(lines, true, "\r\n", &mut rows);
+            }
+            if self.cropping {
+                self.stop_painting();
+                self.out.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
+            } else {
+                let mut undo = Vec::new();
+                self.filter.finish(&mut undo);
+                undo.extend_from_slice(&self.term.undo_modes());
+                self.term.feed(&undo, self.offset);
+                self.out.extend_from_slice(&undo);
+                // Below what is used: the empty part of the screen would push it away.
+                let used = self.term.screen().rposition(|line| !line.is_blank()).map_or(0, |row| row + 1);
+                let end = if used == 0 { "" } else { "\r\n" };
+                self.out.extend_from_slice(format!("\x1b[m\x1b[{};1H{end}", used.max(1)).as_bytes());
+            }
+            self.out.extend_from_slice(&rows);
+            self.out.extend_from_slice(b"\x1b[23;0t");
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        if self.out.is_empty() {
+            return;
+        }
+        let bytes = std::mem::take(&mut self.out).into();
+        if let Err(e) = self.terminal.write(&bytes).and_then(|()| self.drain()) {
+            output_failed(&e);
+        }
+    }
+
+    /// Waits until the terminal has taken everything. A connection that is kept up from here must not wait with us.
+    fn drain(&mut self) -> std::io::Result<()> {
+        let mut lives = true;
+        while self.terminal.is_blocked() {
+            let mut fds = vec![PollFd::from_borrowed_fd(self.terminal.fd(), PollFlags::OUT)];
+            let upkeep = self.attachment.upkeep().filter(|_| lives);
+            fds.extend(upkeep.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
+                // If it has failed, whoever reads next is told.
+                lives = self.attachment.tend().is_ok();
+            }
+            self.terminal.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// A notice as it stands in a row of so many columns.
+fn line_of(text: &str, cols: u16) -> String {
+    let mut text = text.to_owned();
+    while tapdeck_term::text_width(&text) + 2 > usize::from(cols) && text.pop().is_some() {}
+    format!("\x1b[0;7m {text} \x1b[m")
+}
+
+fn size_in(value: &Value) -> WinSize {
+    let side = |key: &str| value[key].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(1).max(1);
+    WinSize::cells(side("cols"), side("rows"))
+}
+
+fn model(size: WinSize) -> Term {
+    Term::new(model_size(size), Settings { replies: false, ..Settings::default() })
+}
+
+fn model_size(size: WinSize) -> Size {
+    Size::new(size.cols, size.rows)
+}

@@ -1,0 +1,145 @@
+//! Sessions on terminals of several sizes: what each shows, who has a say in the size, and what is left behind.
+
+use serde_json::Value;
+
+use crate::live::Detached;
+use crate::support::{Home, Seat, eventually};
+
+/// Rows that are used, from the top of the screen.
+fn rows(seat: &Seat) -> Vec<String> {
+    seat.screen().lines().map(str::to_owned).collect()
+}
+
+/// What a session last showed went away with the screen on which it was painted, and the session with it.
+#[test]
+fn the_last_screen_of_a_session_stays_whatever_the_sizes() {
+    let home = Home::new();
+    let script = "echo compile error in foo.c; printf '\\033[31mred\\033[m\\n'; exit 2";
+    for (cols, rows_n, alternate) in
+        [(120, 40, false), (80, 24, false), (30, 8, false), (80, 24, true), (90, 20, true)]
+    {
+        let screen = if alternate { "printf '\\033[?1049h\\033[H'; " } else { "" };
+        let session = Detached::start(&home, &[], &["sh", "-c", &format!("{screen}{script}")]);
+        eventually("it to end", || session.listing()["state"] == "exited");
+        let mut seat = Seat::with_size(home.tapdeck(["attach", &session.id]), cols, rows_n);
+        assert!(seat.end().success());
+        let shown = rows(&seat);
+        let at = shown.iter().position(|r| r == "compile error in foo.c");
+        let at = at.unwrap_or_else(|| panic!("{cols}x{rows_n} {alternate}: {shown:?}"));
+        assert_eq!(shown[at + 1], "red");
+        assert!(shown[at + 2].starts_with("tapdeck: the program of "), "right below: {shown:?}");
+        assert!(!seat.term.modes().alternate());
+    }
+    // One that ends while somebody looks, who sees a part of it.
+    let session = Detached::start(&home, &[], &["sh", "-c", "seq 30; read x; echo the last line"]);
+    session.wait_text("^30$");
+    let mut seat = Seat::with_size(home.tapdeck(["attach", "--read-only", &session.id]), 40, 10);
+    seat.wait_text("30");
+    session.ok(&["send", "Enter"]);
+    assert!(seat.end().success());
+    let shown = rows(&seat);
+    assert!(shown.iter().any(|r| r == "the last line") && shown.iter().any(|r| r == "30"), "{shown:?}");
+    let above: Vec<String> = seat.term.lines().map(|l| l.text()).collect();
+    assert!(above.iter().any(|r| r == "1"), "what had scrolled away is above: {above:?}");
+}
+
+/// The terminal of a `run` kept the size of whoever had driven from elsewhere.
+#[test]
+fn the_size_follows_whoever_typed_last() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.tapdeck(["run", "--name", "loc", "--", "sh"]));
+    seat.wait_text("$");
+    let size = || {
+        let all: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
+        (all[0]["cols"].as_u64(), all[0]["rows_n"].as_u64())
+    };
+    // Somebody who has typed nothing leaves the session as its own terminal has it.
+    let mut guest = Seat::with_size(home.tapdeck(["attach", "loc"]), 100, 30);
+    guest.wait_text("$");
+    guest.resize(101, 31);
+    eventually("the guest to be there", || {
+        let all: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
+        all[0]["driver"] == "attach"
+    });
+    assert_eq!(size(), (Some(80), Some(24)));
+    guest.send("stty size\r");
+    guest.wait_text("31 101");
+    guest.resize(100, 30);
+    eventually("the size to follow who drives", || size() == (Some(100), Some(30)));
+    guest.send("\x1cd");
+    assert!(guest.end().success());
+    seat.send("\x0c\rstty size\r");
+    seat.wait_text("24 80");
+    assert_eq!(size(), (Some(80), Some(24)));
+    // Where nobody else has it on a terminal, the size follows at once.
+    let mut taker = Seat::with_size(home.tapdeck(["attach", "loc", "--takeover"]), 100, 30);
+    eventually("the size to be the taker's", || size() == (Some(100), Some(30)));
+    taker.wait_text("24 80");
+    seat.send("exit\r");
+    assert!(seat.end().success());
+    assert!(taker.end().success());
+    let session = Detached::start(&home, &["--name", "alone"], &["cat"]);
+    let mut seat = Seat::with_size(home.tapdeck(["attach", "alone"]), 100, 30);
+    eventually("the size to follow", || session.listing()["cols"] == 100);
+    seat.send("\x1cd");
+    assert!(seat.end().success());
+}
+
+/// A notice was written between the program's bytes: it scrolled up with them, and the cursor that the program had
+/// saved was another after it.
+#[test]
+fn a_notice_is_never_among_what_the_program_wrote() {
+    let home = Home::new();
+    // Every line begins where the cursor was saved, so that a cursor saved by anybody else shows.
+    let script = "printf 'ready\\0337'; read x; for i in $(seq 400); do printf '\\0338\\0337\\n'; printf 'line %s' $i; \
+                  [ $((i % 40)) = 0 ] && sleep 0.05; printf '\\r\\n\\0337'; done; read x";
+    let session = Detached::start(&home, &["--name", "s"], &["sh", "-c", script]);
+    let mut first = Seat::with_size(home.tapdeck(["attach", "s"]), 80, 24);
+    eventually("a driver", || session.listing()["driver"] == "attach");
+    let mut second = Seat::with_size(home.tapdeck(["attach", "s"]), 80, 24);
+    second.wait_text("ready");
+    second.send("z");
+    second.wait_text("attach drives");
+    first.send("\r");
+    for _ in 0..20 {
+        second.send("z");
+        second.read_some(std::time::Duration::from_millis(20));
+    }
+    first.wait_text("line 400");
+    second.wait_text("line 400");
+    second.wait("the notice to go", |s| !s.screen().contains("drives"));
+    let lines = |seat: &Seat| seat.term.lines().map(|l| l.text()).collect::<Vec<_>>();
+    assert_eq!(first.screen(), second.screen());
+    let notices: Vec<String> = lines(&second).into_iter().filter(|l| l.contains("drives")).collect();
+    assert!(notices.is_empty(), "{notices:?}");
+    let cursor = |seat: &Seat| (seat.term.cursor().row, seat.term.cursor().col);
+    assert_eq!(cursor(&first), cursor(&second));
+    // Taken over by a terminal of another size, and left while the notice of it stands.
+    let mut third = Seat::with_size(home.tapdeck(["attach", "s", "--takeover"]), 60, 20);
+    second.wait_text("drives");
+    second.wait("the other size", |s| s.term.modes().alternate());
+    second.send("\x1cd");
+    assert!(second.end().success());
+    let shown = rows(&second);
+    assert!(shown[0].starts_with("tapdeck: detached from"), "{shown:?}");
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    third.send("\r");
+    assert!(third.end().success());
+    assert!(first.end().success());
+}
+
+/// The title that the program set stayed when it was left.
+#[test]
+fn the_title_is_given_back() {
+    let home = Home::new();
+    let session = Detached::start(&home, &[], &["sh", "-c", "printf '\\033]2;theirs\\007up'; read x"]);
+    session.wait_text("up");
+    let attach = format!("printf '\\033]2;mine\\007'; {} attach {}", crate::support::TAPDECK, session.id);
+    let mut command = home.command("sh");
+    command.args(["-c", &attach]);
+    let mut seat = Seat::new(command);
+    seat.wait("the program's title", |s| s.term.title() == "theirs");
+    seat.send("\x1cd");
+    assert!(seat.end().success());
+    assert_eq!(seat.term.title(), "mine");
+}
