@@ -112,6 +112,11 @@ impl Log {
         }
     }
 
+    /// How much it keeps.
+    pub fn limits(&self) -> LogLimits {
+        self.limits
+    }
+
     /// Appends an event and returns its place. Never waits for a reader.
     pub fn append(&mut self, event: Event, at: Stamp) -> Seq {
         let entry = Entry { seq: self.end, offset: self.offset, at, event };
@@ -223,7 +228,8 @@ impl Log {
         let held_from = lossless.map(|r| r.next).min().unwrap_or(self.end);
         while self.held > self.limits.keep {
             let Some(front) = self.entries.front() else { break };
-            if front.seq >= held_from && self.held <= self.limits.cap {
+            // The newest is held whatever it weighs: nobody could read it otherwise, however fast.
+            if front.seq >= held_from && (self.held <= self.limits.cap || self.entries.len() == 1) {
                 break;
             }
             self.held -= front.weight();
@@ -297,6 +303,18 @@ mod tests {
         let lag = log.read(r, usize::MAX, &mut got).expect("past the cap it is told");
         assert_eq!((lag.seqs.start, got.len() as u64 + lag.seqs.end.0 - lag.seqs.start.0), (Seq(6), 9));
         assert_eq!(lag.offsets.end - lag.offsets.start, 100 * (lag.seqs.end.0 - lag.seqs.start.0));
+    }
+
+    #[test]
+    fn a_lossless_reader_that_keeps_up_loses_nothing_however_low_the_cap() {
+        let mut log = Log::new(LogLimits { keep: 0, cap: 10 });
+        let r = log.reader_from_start(ReaderKind::Lossless);
+        let mut got = Vec::new();
+        for i in 0..3 {
+            log.append(out(100), at(i));
+            assert_eq!(log.read(r, usize::MAX, &mut got), None);
+        }
+        assert_eq!((got.len(), log.held), (3, 0));
     }
 
     #[test]

@@ -20,8 +20,10 @@ use crate::shared::SharedLog;
 /// What is taken from the log at a time. A flood of plain lines is looked over in pieces of this size, because only
 /// the last rows of each have to be drawn.
 const PIECE: usize = 8 << 20;
-/// With this much unread, the driver waits for the model.
+/// With this much unread, the driver waits for the model; with less where the log holds less.
 const FAR_BEHIND: usize = 12 << 20;
+/// A log that holds less than this back for its readers has the model read after every piece of output.
+const NARROW: usize = 4 << 20;
 /// Signals kept for whoever wants to hear of bells and titles.
 const SIGNALS: usize = 256;
 
@@ -220,6 +222,8 @@ pub struct Glass {
     log: SharedLog,
     reader: ReaderId,
     known: Arc<Known>,
+    /// With this much unread, the driver waits for the model.
+    far_behind: usize,
 }
 
 /// The model, held for a moment and up to date.
@@ -274,7 +278,9 @@ impl Glass {
             detector: None,
         };
         let inner = Inner { picture: Mutex::new(picture), wanted: AtomicBool::new(false) };
-        Self { inner: Arc::new(inner), log: log.clone(), reader, known }
+        let cap = log.limits().cap;
+        let far_behind = if cap < NARROW { 0 } else { FAR_BEHIND.min(cap / 4) };
+        Self { inner: Arc::new(inner), log: log.clone(), reader, known, far_behind }
     }
 
     /// Looks at the model, brought up to the log's end.
@@ -347,8 +353,15 @@ impl Glass {
 
     /// For the driver, once a turn: brings a model that is far behind up to date before it loses anything.
     pub(crate) fn keep_up(&self) {
-        if self.log.pending(self.reader) > FAR_BEHIND {
+        if self.log.pending(self.reader) > self.far_behind {
             self.lock().catch_up();
+        }
+    }
+
+    /// The same after every piece of output, for a log that cannot hold many of them.
+    pub(crate) fn keep_close(&self) {
+        if self.far_behind == 0 {
+            self.keep_up();
         }
     }
 

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,16 +46,35 @@ struct Inner {
     wake: Bell,
     /// Somebody told the session's host to end.
     dismissed: AtomicBool,
+    /// The thread that runs the session, or is about to.
+    driver: OnceLock<ThreadId>,
 }
 
 /// A handle to a running session; any thread may hold one.
+///
+/// Calls that return something wait for the driver's answer. They can be made as soon as there is a handle, from any thread
+/// but the one that drives, which cannot answer itself: there, as in the `open` of [`crate::Launch::run_with`], they return
+/// [`Unanswered::OwnThread`]. Start a thread for them.
 #[derive(Clone)]
 pub struct Handle(Arc<Inner>);
 
-/// The session is over.
+/// Why a session did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the session is over")]
-pub struct SessionOver;
+#[non_exhaustive]
+pub enum Unanswered {
+    /// It is over.
+    #[error("the session is over")]
+    SessionOver,
+    /// The thread that asks is the one that would answer.
+    #[error("this thread drives the session and cannot wait for it: ask from another one")]
+    OwnThread,
+    /// Nobody has begun to drive it.
+    #[error("nobody has begun to drive the session within {} s", START.as_secs())]
+    NotDriven,
+}
+
+/// How long a session that nobody drives yet is waited for.
+const START: Duration = Duration::from_secs(10);
 
 /// Where in a recording a snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +89,15 @@ pub struct Anchor {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// There is no session any more.
-    #[error("the session is over")]
-    SessionOver,
+    /// The session did not answer.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
     /// The session is not recorded, or not in the format that carries snapshots.
     #[error("this session is not being recorded as an .ahr, which alone carries snapshots")]
     NotRecorded,
+    /// A recording has no room for so long a label.
+    #[error("a label is at most 65535 bytes long, and this one is {0}")]
+    LongLabel(usize),
     /// The user's terminal holds up so much output that no more can be read.
     #[error("the terminal that shows the session takes no output, so the place is unknown")]
     HeldUp,
@@ -92,7 +115,13 @@ impl Handle {
             queue: Mutex::new(Some(VecDeque::new())),
             wake: Bell::new()?,
             dismissed: AtomicBool::new(false),
+            driver: OnceLock::new(),
         })))
+    }
+
+    /// The calling thread is the one that drives.
+    pub(crate) fn driven_here(&self) {
+        let _ = self.0.driver.set(std::thread::current().id());
     }
 
     /// Ends the program: asks first, then insists, over its whole session of processes.
@@ -125,10 +154,8 @@ impl Handle {
     }
 
     /// Sets the terminal's size, and returns when it is set.
-    pub fn resize_now(&self, size: WinSize) -> Result<(), SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Resize(size, Some(tx)));
-        answer(&rx)
+    pub fn resize_now(&self, size: WinSize) -> Result<(), Unanswered> {
+        self.ask(|tx| Request::Resize(size, Some(tx)))
     }
 
     /// Tells the session something that is not bytes, as a JSON text.
@@ -151,19 +178,17 @@ impl Handle {
     }
 
     /// Joins the session under a name, which may get a number to be unique.
-    pub fn join(&self, name: &str, role: Role) -> Result<PartyId, SessionOver> {
+    pub fn join(&self, name: &str, role: Role) -> Result<PartyId, Unanswered> {
         self.join_named(name, role).map(|(id, _)| id)
     }
 
     /// The same; with the name that it got.
-    pub fn join_named(&self, name: &str, role: Role) -> Result<(PartyId, Arc<str>), SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Join(name.to_owned(), role, tx));
-        answer(&rx)
+    pub fn join_named(&self, name: &str, role: Role) -> Result<(PartyId, Arc<str>), Unanswered> {
+        self.ask(|tx| Request::Join(name.to_owned(), role, tx))
     }
 
     /// Who drives, by name.
-    pub fn driver(&self) -> Result<Option<Arc<str>>, SessionOver> {
+    pub fn driver(&self) -> Result<Option<Arc<str>>, Unanswered> {
         Ok(self.driver_party()?.map(|(_, name)| name))
     }
 
@@ -172,10 +197,8 @@ impl Handle {
         self.driver_party().is_ok_and(|driver| driver.is_some_and(|(party, _)| party == id))
     }
 
-    fn driver_party(&self) -> Result<Option<(PartyId, Arc<str>)>, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Driver(tx));
-        answer(&rx)
+    fn driver_party(&self) -> Result<Option<(PartyId, Arc<str>)>, Unanswered> {
+        self.ask(Request::Driver)
     }
 
     /// Leaves it; the stick is released.
@@ -184,24 +207,18 @@ impl Handle {
     }
 
     /// Claims the stick politely.
-    pub fn claim(&self, id: PartyId) -> Result<Result<Fence, StickError>, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Claim(id, tx));
-        answer(&rx)
+    pub fn claim(&self, id: PartyId) -> Result<Result<Fence, StickError>, Unanswered> {
+        self.ask(|tx| Request::Claim(id, tx))
     }
 
     /// Takes the stick, where the rules allow it.
-    pub fn take(&self, id: PartyId) -> Result<Result<Fence, StickError>, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Take(id, tx));
-        answer(&rx)
+    pub fn take(&self, id: PartyId) -> Result<Result<Fence, StickError>, Unanswered> {
+        self.ask(|tx| Request::Take(id, tx))
     }
 
     /// Gives the stick up.
-    pub fn release(&self, id: PartyId) -> Result<Result<Fence, StickError>, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Release(id, tx));
-        answer(&rx)
+    pub fn release(&self, id: PartyId) -> Result<Result<Fence, StickError>, Unanswered> {
+        self.ask(|tx| Request::Release(id, tx))
     }
 
     /// Offers input; says whether the gate took it.
@@ -210,38 +227,60 @@ impl Handle {
         id: PartyId,
         fence: Option<Fence>,
         bytes: Bytes,
-    ) -> Result<Result<(), Refused>, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Input(id, fence, bytes, tx));
-        answer(&rx)
+    ) -> Result<Result<(), Refused>, Unanswered> {
+        self.ask(|tx| Request::Input(id, fence, bytes, tx))
     }
 
     /// How many bytes of input the program has not taken yet.
-    pub fn undelivered(&self) -> Result<usize, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::Waiting(tx));
-        answer(&rx)
+    pub fn undelivered(&self) -> Result<usize, Unanswered> {
+        self.ask(Request::Waiting)
     }
 
     /// How many bytes a line of input may have before the terminal itself drops the rest; none where the program reads
     /// byte by byte, or nobody knows.
-    pub fn longest_line(&self) -> Result<Option<usize>, SessionOver> {
-        let (tx, rx) = channel();
-        self.post(Request::LongestLine(tx));
-        answer(&rx)
+    pub fn longest_line(&self) -> Result<Option<usize>, Unanswered> {
+        self.ask(Request::LongestLine)
     }
 
     /// Has a snapshot recorded, behind everything that the program has written so far, and waits until it is
     /// on disk.
     pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {
+        self.refuse_own_thread()?;
+        if label.len() > usize::from(u16::MAX) {
+            return Err(SnapshotError::LongLabel(label.len()));
+        }
         let (tx, rx) = channel();
         self.post(Request::Snapshot(id, label.into(), tx));
         rx.recv_timeout(at_most).unwrap_or_else(|e| {
             Err(match e {
                 RecvTimeoutError::Timeout => SnapshotError::Late(at_most),
-                RecvTimeoutError::Disconnected => SnapshotError::SessionOver,
+                RecvTimeoutError::Disconnected => Unanswered::SessionOver.into(),
             })
         })
+    }
+
+    /// Posts a request and waits for its answer.
+    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Unanswered> {
+        self.refuse_own_thread()?;
+        let (tx, rx) = channel();
+        self.post(request(tx));
+        if self.0.driver.get().is_none() {
+            match rx.recv_timeout(START) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(Unanswered::SessionOver),
+                Err(RecvTimeoutError::Timeout) if self.0.driver.get().is_none() => {
+                    return Err(Unanswered::NotDriven);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        rx.recv().map_err(|_| Unanswered::SessionOver)
+    }
+
+    fn refuse_own_thread(&self) -> Result<(), Unanswered> {
+        let own = self.0.driver.get().is_some_and(|driver| *driver == std::thread::current().id());
+        // Once it is over, that thread is like any other.
+        if own && self.queue().is_some() { Err(Unanswered::OwnThread) } else { Ok(()) }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -270,8 +309,4 @@ impl Handle {
         }
         self.0.wake.ring();
     }
-}
-
-fn answer<T>(rx: &Receiver<T>) -> Result<T, SessionOver> {
-    rx.recv().map_err(|_| SessionOver)
 }

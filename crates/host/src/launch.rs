@@ -139,7 +139,8 @@ impl Launch {
     }
 
     /// The same, with doors: `open` is given the session once the program runs, may start threads, and what it
-    /// returns is dropped when the recording is finished.
+    /// returns is dropped when the recording is finished. It is called on the thread that drives the session afterwards, so
+    /// whatever waits for the session's answers belongs on a thread that it starts (see [`Handle`]).
     pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Session) -> D) -> Finished {
         self.run_on(
             &|signals, outer, size, front| self.start_backend(signals, outer, size, front),
@@ -235,7 +236,7 @@ impl Launch {
             no_input: self.no_input,
             ..Config::default()
         };
-        if backend.as_ref().is_ok_and(|backend| !backend.has_terminal()) {
+        if backend.as_ref().is_ok_and(Backend::bare_lines) {
             log.set_pipes();
         }
         // The first event of every session is its true size.
@@ -247,6 +248,7 @@ impl Launch {
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
             let driver = driver.with(outer, signals);
             let (handle, glass) = (driver.handle(), driver.glass());
+            handle.driven_here();
             doors = Some(open(Session { handle, log: log.clone(), glass, clock, size, has_terminal, pid }));
             driver.run().map_err(LaunchError::Drive)
         });

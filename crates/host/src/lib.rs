@@ -29,7 +29,7 @@ pub use ahead::Blocks;
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
-pub use inbox::{Anchor, Handle, SessionOver, SnapshotError};
+pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
 pub use looks::{Sessions, by_session};
 pub use outer::{

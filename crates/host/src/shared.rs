@@ -100,6 +100,11 @@ impl SharedLog {
         Self(Arc::new((Mutex::new(inner), Condvar::new())))
     }
 
+    /// How much it keeps.
+    pub fn limits(&self) -> LogLimits {
+        self.lock().log.limits()
+    }
+
     /// Says that the program has no terminal, for whoever records what it writes.
     pub fn set_pipes(&self) {
         self.lock().pipes = true;

@@ -1,5 +1,7 @@
 //! Signals by name, for those who send them from afar.
 
+use std::io;
+
 /// The signals that have a name everywhere, less the `SIG`.
 const NAMES: &[(&str, i32)] = &[
     ("HUP", libc::SIGHUP),
@@ -45,9 +47,51 @@ pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(_, s)| *s == number).map(|(n, _)| *n)
 }
 
+/// Whether a signal ends a program that does nothing about it, for backends that have no process to send it to.
+///
+/// # Errors
+/// When no signal has this number.
+pub fn ends(number: i32) -> io::Result<bool> {
+    if !(1..=libc::SIGRTMAX()).contains(&number) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("no signal has the number {number}"),
+        ));
+    }
+    Ok(!matches!(
+        number,
+        libc::SIGCHLD
+            | libc::SIGCONT
+            | libc::SIGURG
+            | libc::SIGWINCH
+            | libc::SIGSTOP
+            | libc::SIGTSTP
+            | libc::SIGTTIN
+            | libc::SIGTTOU
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_ends_a_program_by_default_ends_one() {
+        let cases = [
+            (libc::SIGTERM, Some(true)),
+            (libc::SIGUSR1, Some(true)),
+            (40, Some(true)),
+            (libc::SIGWINCH, Some(false)),
+            (libc::SIGCONT, Some(false)),
+            (libc::SIGSTOP, Some(false)),
+            (0, None),
+            (-1, None),
+            (999, None),
+        ];
+        for (signal, expected) in cases {
+            assert_eq!(ends(signal).ok(), expected, "{signal}");
+        }
+    }
 
     #[test]
     fn names_go_both_ways_and_unknown_ones_nowhere() {

@@ -15,6 +15,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::{Backend, EndOfInput, Got, Stop, Watch};
+use crate::signals;
 
 /// Output or input that may stand unread before its writer waits.
 const QUEUE_LIMIT: usize = 256 * 1024;
@@ -27,6 +28,8 @@ struct State {
     output: VecDeque<u8>,
     input: VecDeque<u8>,
     input_ended: bool,
+    /// The last line ended with a carriage return: a line feed behind it belongs to that.
+    after_return: bool,
     /// The runner waits for a line, and the driver has not been told yet.
     turn: bool,
     stopped: bool,
@@ -83,9 +86,15 @@ impl Console {
             if state.stopped {
                 return Err(stopped());
             }
+            if state.after_return && !state.input.is_empty() {
+                state.after_return = false;
+                if state.input.front() == Some(&b'\n') {
+                    state.input.pop_front();
+                }
+            }
             if let Some(end) = state.input.iter().position(|b| *b == b'\n' || *b == b'\r') {
                 let line = state.input.drain(..end).collect();
-                state.input.pop_front();
+                state.after_return = state.input.pop_front() == Some(b'\r');
                 // There is room again for input that had to wait.
                 self.shared.wake_driver();
                 return Ok(Some(line));
@@ -126,7 +135,8 @@ impl InProcess {
                 Ok(Err(_)) => 1,
                 Err(_) => PANICKED,
             };
-            console.shared.lock().exit = Some(Exit::Code(code));
+            // One that took too long has been given up.
+            console.shared.lock().exit.get_or_insert(Exit::Code(code));
             console.shared.wake_driver();
         })?;
         Ok(Self { shared, thread: Some(thread) })
@@ -180,13 +190,22 @@ impl Backend for InProcess {
         Ok(())
     }
 
-    fn signal(&mut self, _signal: i32) -> io::Result<()> {
-        self.stop(Stop::Terminate)
+    fn signal(&mut self, signal: i32) -> io::Result<()> {
+        if signals::ends(signal)? { self.stop(Stop::Terminate) } else { Ok(()) }
     }
 
-    fn stop(&mut self, _how: Stop) -> io::Result<()> {
-        self.shared.lock().stopped = true;
+    /// A runner that waits in `emit` or `read_line` ends by that. One that is busy elsewhere cannot be forced: a kill
+    /// gives it up, and its thread goes on without a session.
+    fn stop(&mut self, how: Stop) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        state.stopped = true;
+        if how == Stop::Kill && state.exit.is_none() {
+            state.exit = Some(Exit::Signal(how.signal()));
+            self.thread = None;
+        }
+        drop(state);
         self.shared.changed.notify_all();
+        self.shared.wake_driver();
         Ok(())
     }
 
@@ -208,8 +227,7 @@ impl Backend for InProcess {
 
 impl Drop for InProcess {
     fn drop(&mut self) {
-        // A runner that waits in `emit` or `read_line` ends now. One that is busy elsewhere cannot be forced,
-        // and is not waited for.
+        // Whatever it does, it is not waited for.
         let _ = self.stop(Stop::Kill);
     }
 }

@@ -99,6 +99,13 @@ pub struct Watch<'a> {
 }
 
 /// A place where a program runs.
+///
+/// No call may wait. What an error means: `WouldBlock` from [`Backend::read`] is [`Got::Nothing`] and from
+/// [`Backend::write`] "not now"; after `Interrupted` the same call is made again. Any other error of `write` or
+/// [`Backend::end_input`] says that nobody reads the program's input any more, and the session goes on without input; one of
+/// [`Backend::signal`] or [`Backend::freeze`] that it was not done. Any other error of `read`, [`Backend::flush`],
+/// [`Backend::resize`], [`Backend::stop`] or [`Backend::exited`] ends the session: the program is killed, and the error is what
+/// [`crate::Driver::run`] returns.
 pub trait Backend: Send {
     /// What to wait for.
     fn watch(&self) -> Watch<'_>;
@@ -158,6 +165,11 @@ pub trait Backend: Send {
         false
     }
 
+    /// Whether the program's lines end without a carriage return and yet begin at the left, as those of a program on pipes.
+    fn bare_lines(&self) -> bool {
+        !self.has_terminal()
+    }
+
     /// How many processes that the program started in its session are still there.
     fn survivors(&self) -> usize {
         0
@@ -214,6 +226,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn has_terminal(&self) -> bool {
         (**self).has_terminal()
+    }
+    fn bare_lines(&self) -> bool {
+        (**self).bare_lines()
     }
     fn survivors(&self) -> usize {
         (**self).survivors()

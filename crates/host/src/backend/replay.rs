@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::{Backend, EndOfInput, Got, Stop, Watch};
+use crate::signals;
 
 /// How recorded time becomes played time.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +65,12 @@ pub struct Replay {
     due_ns: u64,
     exit: Option<Exit>,
     ended: bool,
+    pipes: bool,
 }
 
 impl Replay {
-    /// Plays these events, in their order.
+    /// Plays these events, in their order, as those of a program on a terminal. Where several programs ran one after
+    /// the other, the last exit is the session's.
     pub fn new(events: impl Iterator<Item = io::Result<Recorded>> + Send + 'static, pace: Pace) -> Self {
         Self {
             events: Box::new(events),
@@ -77,14 +80,23 @@ impl Replay {
             due_ns: 0,
             exit: None,
             ended: false,
+            pipes: false,
         }
+    }
+
+    /// Says whether the program ran on pipes: then its lines end without a carriage return, and yet begin at the left.
+    #[must_use]
+    pub fn on_pipes(mut self, pipes: bool) -> Self {
+        self.pipes = pipes;
+        self
     }
 
     fn fill(&mut self) -> io::Result<()> {
         if self.next.is_none() && !self.ended {
             match self.events.next().transpose()? {
                 Some(event) => {
-                    self.due_ns += self.pace.gap_ns(event.at_ns.saturating_sub(self.recorded_ns));
+                    let gap_ns = self.pace.gap_ns(event.at_ns.saturating_sub(self.recorded_ns));
+                    self.due_ns = self.due_ns.saturating_add(gap_ns);
                     self.recorded_ns = self.recorded_ns.max(event.at_ns);
                     self.next = Some((self.due_ns, event.what));
                 }
@@ -105,26 +117,26 @@ impl Backend for Replay {
     }
 
     fn read(&mut self, buf: &mut [u8], now: Stamp) -> io::Result<Got> {
-        self.fill()?;
-        match self.next.take() {
-            None => Ok(Got::Closed),
-            Some((due, event)) if due > now.mono_ns => {
-                self.next = Some((due, event));
-                Ok(Got::Nothing)
-            }
-            Some((due, RecordedEvent::Output(stream, mut bytes))) => {
-                let n = bytes.len().min(buf.len());
-                buf[..n].copy_from_slice(&bytes.split_to(n));
-                if !bytes.is_empty() {
-                    self.next = Some((due, RecordedEvent::Output(stream, bytes)));
+        loop {
+            self.fill()?;
+            match self.next.take() {
+                None => return Ok(Got::Closed),
+                Some((due, event)) if due > now.mono_ns => {
+                    self.next = Some((due, event));
+                    return Ok(Got::Nothing);
                 }
-                Ok(if n == 0 { Got::Nothing } else { Got::Bytes(stream, n) })
-            }
-            Some((_, RecordedEvent::Resize(size))) => Ok(Got::Resized(size)),
-            Some((_, RecordedEvent::Exit(exit))) => {
-                self.exit = Some(exit);
-                self.ended = true;
-                Ok(Got::Closed)
+                Some((_, RecordedEvent::Output(_, bytes))) if bytes.is_empty() => {}
+                Some((due, RecordedEvent::Output(stream, mut bytes))) => {
+                    let n = bytes.len().min(buf.len());
+                    buf[..n].copy_from_slice(&bytes.split_to(n));
+                    if !bytes.is_empty() {
+                        self.next = Some((due, RecordedEvent::Output(stream, bytes)));
+                    }
+                    return Ok(Got::Bytes(stream, n));
+                }
+                Some((_, RecordedEvent::Resize(size))) => return Ok(Got::Resized(size)),
+                // Another program may have been recorded behind this one.
+                Some((_, RecordedEvent::Exit(exit))) => self.exit = Some(exit),
             }
         }
     }
@@ -143,18 +155,16 @@ impl Backend for Replay {
     }
 
     fn signal(&mut self, signal: i32) -> io::Result<()> {
-        self.exit = Some(Exit::Signal(signal));
-        self.ended = true;
-        self.next = None;
+        if signals::ends(signal)? && !self.ended {
+            self.exit = Some(Exit::Signal(signal));
+            self.ended = true;
+            self.next = None;
+        }
         Ok(())
     }
 
     fn stop(&mut self, how: Stop) -> io::Result<()> {
-        self.signal(match how {
-            Stop::HangUp => libc::SIGHUP,
-            Stop::Terminate => libc::SIGTERM,
-            Stop::Kill => libc::SIGKILL,
-        })
+        self.signal(how.signal())
     }
 
     fn freeze(&mut self, _frozen: bool) -> io::Result<()> {
@@ -163,5 +173,9 @@ impl Backend for Replay {
 
     fn exited(&mut self) -> io::Result<Option<Exit>> {
         Ok(if self.ended { self.exit } else { None })
+    }
+
+    fn bare_lines(&self) -> bool {
+        self.pipes
     }
 }

@@ -158,7 +158,7 @@ impl<B: Backend> Driver<B> {
         let lease_ns = u64::try_from(config.lease.as_nanos()).unwrap_or(u64::MAX);
         let mut gate = Gate::new(lease_ns, INPUT_LIMIT);
         let local = gate.join("local", Role::Human);
-        let glass = Glass::new(&log, config.size, !backend.has_terminal());
+        let glass = Glass::new(&log, config.size, backend.bare_lines());
         Ok(Self {
             backend,
             clock,
@@ -223,6 +223,7 @@ impl<B: Backend> Driver<B> {
 
     /// Runs the session to its end. The user's terminal is given back on every way out.
     pub fn run(mut self) -> io::Result<Outcome> {
+        self.handle.driven_here();
         let result = self.run_to_the_end();
         let survivors = self.backend.survivors();
         self.log.close();
@@ -341,7 +342,13 @@ impl<B: Backend> Driver<B> {
         if self.buf.len() < READ_SIZE / 4 {
             self.buf = BytesMut::zeroed(READ_SIZE);
         }
-        let got = self.backend.read(&mut self.buf[..], now)?;
+        let got = loop {
+            match self.backend.read(&mut self.buf[..], now) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break Got::Nothing,
+                other => break other?,
+            }
+        };
         match got {
             Got::Bytes(stream, n) => {
                 self.closed = false;
@@ -359,6 +366,7 @@ impl<B: Backend> Driver<B> {
                 self.last_output_ns = now.mono_ns;
                 self.last_traffic_ns = now.mono_ns;
                 self.log.append(Event::Output { stream, bytes }, now);
+                self.glass.keep_close();
                 // The question is in the log before its answer.
                 self.answer(now)?;
             }
@@ -451,7 +459,10 @@ impl<B: Backend> Driver<B> {
                 Request::Join(name, role, reply) => {
                     let id = self.gate.join(&name, role);
                     let name = self.gate.stick().party(id).map_or_else(|| name.into(), |p| p.name.clone());
-                    let _ = reply.send((id, name));
+                    // Nobody would ever leave in the place of one who waited no longer.
+                    if reply.send((id, name)).is_err() {
+                        self.gate.leave(id);
+                    }
                 }
                 Request::Leave(id) => self.gate.leave(id),
                 Request::Claim(id, reply) => {
@@ -554,6 +565,10 @@ impl<B: Backend> Driver<B> {
             };
             let at_ns = now.mono_ns.saturating_add(nanos(after));
             self.stopping = Some(Stopping { next: then, at_ns, limit: false });
+            // Where nothing tells of the end, it may have come by this, and nothing else would wake us.
+            if self.backend.watch().exit.is_none() {
+                self.notice_exit(now)?;
+            }
         }
         self.gate.expire(now);
         self.log_changes(now);

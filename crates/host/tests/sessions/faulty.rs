@@ -6,15 +6,20 @@ use std::io;
 use bytes::Bytes;
 use tapdeck_core::{Event, Exit, LogLimits, Role, Stamp, Stream, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
-use tapdeck_host::{Clock, Config, Driver, SharedLog};
+use tapdeck_host::{Clock, Config, Driver, Handle, SharedLog, SnapshotError, Unanswered};
 
 use crate::{output, run};
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// What the next read does.
 enum Read {
     Gives(&'static [u8]),
     Nothing,
     Interrupted,
+    WouldBlock,
+    /// Asks the session that it is a part of.
+    Joins,
     Fails,
     Panics,
 }
@@ -26,6 +31,7 @@ struct Faulty {
     writes: VecDeque<io::Result<usize>>,
     taken: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
     killed: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    handle: std::sync::Arc<std::sync::OnceLock<Handle>>,
     /// Lives until this much was written to it.
     until_taken: usize,
 }
@@ -41,7 +47,15 @@ impl Backend for Faulty {
                 buf[..bytes.len()].copy_from_slice(bytes);
                 Ok(Got::Bytes(Stream::Out, bytes.len()))
             }
-            Some(Read::Nothing | Read::Interrupted) => Ok(Got::Nothing),
+            Some(Read::Nothing) => Ok(Got::Nothing),
+            Some(Read::Interrupted) => Err(io::ErrorKind::Interrupted.into()),
+            Some(Read::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Some(Read::Joins) => {
+                let handle = self.handle.get().expect("it was given one");
+                assert_eq!(handle.join("me", Role::Bot), Err(Unanswered::OwnThread));
+                assert_eq!(handle.snapshot(1, "", PATIENCE), Err(Unanswered::OwnThread.into()));
+                Ok(Got::Nothing)
+            }
             Some(Read::Fails) => Err(io::Error::from_raw_os_error(5)),
             Some(Read::Panics) => panic!("a scripted panic"),
             None => Ok(Got::Closed),
@@ -93,6 +107,7 @@ fn short_and_empty_reads_lose_nothing() {
         Read::Interrupted,
         Read::Gives(b"bc"),
         Read::Nothing,
+        Read::WouldBlock,
         Read::Gives(b"d"),
     ];
     let (outcome, entries) = run(Faulty { reads: reads.into(), ..Faulty::default() });
@@ -157,4 +172,39 @@ fn a_panic_in_a_backend_closes_the_log() {
     assert!(result.is_err());
     // A recorder that waits must be told, or it would wait for ever.
     assert_eq!(log.wait(reader, usize::MAX, None), tapdeck_host::Woken::Closed);
+}
+
+/// Whoever asked from the thread that answers waited for ever.
+#[test]
+fn the_thread_that_drives_is_told_that_it_cannot_ask() {
+    let backend = Faulty { reads: [Read::Joins, Read::Gives(b"went on")].into(), ..Faulty::default() };
+    let given = backend.handle.clone();
+    let log = SharedLog::new(LogLimits::default());
+    let driver = Driver::new(backend, Clock::start(), Config::default(), log.clone()).expect("a driver");
+    let handle = driver.handle();
+    assert!(given.set(handle.clone()).is_ok());
+    assert_eq!(driver.run().expect("it ends").exit, Exit::Code(0));
+    assert_eq!(log.offset(), 7);
+    assert_eq!(handle.join("late", Role::Bot), Err(Unanswered::SessionOver));
+    let long = "l".repeat(65_536);
+    assert_eq!(handle.snapshot(1, &long, PATIENCE), Err(SnapshotError::LongLabel(65_536)));
+}
+
+/// With a log that holds less than the model may lag behind, output was missing on the screen.
+#[test]
+fn the_model_sees_everything_however_little_the_log_holds() {
+    for cap in [10, 100_000, 5 << 20] {
+        let limits = LogLimits { keep: 0, cap };
+        let mut reads = VecDeque::from([Read::Gives(b"\x1b]2;first\x07")]);
+        reads.extend((0..100).map(|_| Read::Gives(&[b'x'; 60_000])));
+        reads.push_back(Read::Gives(b"\x1b[2J\x1b[Hlast"));
+        let config = Config { log: limits, ..Config::default() };
+        let backend = Faulty { reads, ..Faulty::default() };
+        let driver = Driver::new(backend, Clock::start(), config, SharedLog::new(limits)).expect("a driver");
+        let (handle, glass) = (driver.handle(), driver.glass());
+        driver.run().expect("it ends");
+        let look = glass.look(&handle);
+        assert_eq!(look.term().screen().next().map(|row| row.text()).as_deref(), Some("last"), "cap {cap}");
+        assert_eq!(look.term().title(), "first", "cap {cap}");
+    }
 }

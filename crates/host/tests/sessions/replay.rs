@@ -1,8 +1,9 @@
 //! A recording as a backend.
 
 use bytes::Bytes;
-use tapdeck_core::{Event, Exit, Stream, WinSize};
-use tapdeck_host::backend::{Pace, Recorded, RecordedEvent, Replay};
+use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, Stream, WinSize};
+use tapdeck_host::backend::{Backend, Pace, Recorded, RecordedEvent, Replay};
+use tapdeck_host::{Clock, Config, Driver, Ended, SharedLog};
 
 use crate::{output, run};
 
@@ -40,4 +41,71 @@ fn an_infinite_speed_is_at_once_and_errors_come_through() {
     let (outcome, entries) = run(Replay::new(broken.into_iter(), pace));
     assert!(outcome.is_err());
     assert_eq!(output(&entries, Stream::Out), b"one ");
+}
+
+/// Played with bare lines on a terminal, the second line stood below the first instead of behind it.
+#[test]
+fn lines_begin_where_they_did_when_recorded() {
+    let rows = |pipes| {
+        let written = Bytes::from_static(b"abc\ndef");
+        let event = Recorded { at_ns: 0, what: RecordedEvent::Output(Stream::Out, written) };
+        let replay = Replay::new(std::iter::once(Ok(event)), Pace::default()).on_pipes(pipes);
+        let log = SharedLog::new(LogLimits::default());
+        let driver = Driver::new(replay, Clock::start(), Config::default(), log).expect("a driver");
+        let (handle, glass) = (driver.handle(), driver.glass());
+        driver.run().expect("it ends");
+        let look = glass.look(&handle);
+        look.term().screen().take(2).map(|row| row.text()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(false), ["abc", "   def"]);
+    assert_eq!(rows(true), ["abc", "def"]);
+}
+
+/// Everything behind the first program's exit was dropped.
+#[test]
+fn programs_recorded_one_after_the_other_are_all_played() {
+    let at = |at_ns, what| Ok(Recorded { at_ns, what });
+    let say = |text: &'static str| RecordedEvent::Output(Stream::Out, Bytes::from_static(text.as_bytes()));
+    let events = [
+        at(0, say("one")),
+        at(1, RecordedEvent::Exit(Exit::Code(3))),
+        at(2, say("")),
+        at(3, say("two")),
+        at(4, RecordedEvent::Exit(Exit::Code(4))),
+    ];
+    let (outcome, entries) = run(Replay::new(events.into_iter(), Pace::default()));
+    assert_eq!(outcome.expect("it ends").exit, Exit::Code(4));
+    assert_eq!(output(&entries, Stream::Out), b"onetwo");
+}
+
+#[test]
+fn times_beyond_all_clocks_are_waited_for_and_can_be_cancelled_at_once() {
+    let pace = Pace { speed: 0.5, idle_limit_ns: None };
+    let far = |at_ns| Ok(Recorded { at_ns, what: RecordedEvent::Exit(Exit::Code(0)) });
+    let replay = Replay::new([far(u64::MAX / 2), far(u64::MAX)].into_iter(), pace);
+    let log = SharedLog::new(LogLimits::default());
+    let reader = log.reader_from_start(ReaderKind::Lossless);
+    let driver = Driver::new(replay, Clock::start(), Config::default(), log.clone()).expect("a driver");
+    driver.handle().cancel();
+    let outcome = driver.run().expect("it ends");
+    assert_eq!((outcome.exit, outcome.ended), (Exit::Signal(15), Ended::Cancelled));
+    let mut entries = Vec::new();
+    log.read(reader, usize::MAX, &mut entries);
+    // Looked at only at the next deadline, it would have been told to hang up as well.
+    let told: Vec<_> = entries.iter().filter(|e| matches!(e.event, Event::Signal(_))).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[test]
+fn only_signals_that_end_a_program_end_it() {
+    let mut replay = Replay::new(std::iter::empty(), Pace::default());
+    for harmless in [libc::SIGWINCH, libc::SIGCONT] {
+        replay.signal(harmless).expect("known");
+    }
+    for unknown in [0, 999] {
+        assert!(replay.signal(unknown).is_err(), "{unknown}");
+    }
+    assert_eq!(replay.exited().expect("no error"), None);
+    replay.signal(libc::SIGINT).expect("known");
+    assert_eq!(replay.exited().expect("no error"), Some(Exit::Signal(libc::SIGINT)));
 }

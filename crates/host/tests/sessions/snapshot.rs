@@ -7,7 +7,7 @@ use tapdeck_core::{Event, LogLimits, Role, WinSize};
 use tapdeck_host::backend::InProcess;
 use tapdeck_host::{
     Anchor, Clock, Config, Driver, Handle, IfExists, RecordOptions, Recorder, RecordingFile, SharedLog,
-    SnapshotError,
+    SnapshotError, Unanswered,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,7 +52,7 @@ fn session(recording: Option<&std::path::Path>, with: impl FnOnce(&Handle)) {
     handle.input(me, None, Bytes::from_static(b"end\n")).expect("it runs").expect("admitted");
     running.join().expect("no panic").expect("it ends");
     let over = handle.snapshot(9, "late", PATIENCE);
-    assert_eq!(over, Err(SnapshotError::SessionOver));
+    assert_eq!(over, Err(SnapshotError::Unanswered(Unanswered::SessionOver)));
     if let Some(report) = recorder.map(Recorder::finish) {
         assert_eq!(report.trouble, None);
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tapdeck_core::check::{Condition, Fact, Frame, Screen, View, What, seconds, signal_number};
 use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
 use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, Nobody, Place, SpawnError, TerminalSetup};
-use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SessionOver, SharedLog, Woken};
+use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, Unanswered, Woken};
 use tapdeck_term::Size;
 use tapdeck_term::keys::{self, KeyPress};
 
@@ -276,7 +276,7 @@ impl Session {
         let bytes = Bytes::from(bytes);
         loop {
             let answer = self.me.map(|me| self.handle.input(me, None, bytes.clone()));
-            match answer.unwrap_or(Err(SessionOver)) {
+            match answer.unwrap_or(Err(Unanswered::SessionOver)) {
                 Ok(Ok(())) => break,
                 // The program is busy: it takes more when it has written.
                 Ok(Err(Refused::Full { .. })) if self.pump_until(deadline) => {}
