@@ -138,12 +138,12 @@ impl Source {
     }
 
     /// Opens it from its start.
-    pub fn open(&self) -> Result<Box<dyn EventReader>, SourceError> {
+    pub fn open(&self) -> Result<Box<dyn EventReader + Send>, SourceError> {
         self.open_counted(&Arc::default())
     }
 
     /// Opens it from its start, with a count of the bytes read from disk.
-    pub fn open_counted(&self, count: &Arc<AtomicU64>) -> Result<Box<dyn EventReader>, SourceError> {
+    pub fn open_counted(&self, count: &Arc<AtomicU64>) -> Result<Box<dyn EventReader + Send>, SourceError> {
         if self.container.format == Format::Cassette && self.spool.is_none() {
             let cassette = Cassette::open(&self.path).map_err(|e| self.read_error(e.into()))?;
             count.store(self.len, Ordering::Relaxed);
@@ -204,7 +204,7 @@ pub fn open_stream(
     format: Option<Container>,
     timing: Option<&Path>,
     count: &Arc<AtomicU64>,
-) -> Result<(Container, Box<dyn EventReader>), SourceError> {
+) -> Result<(Container, Box<dyn EventReader + Send>), SourceError> {
     let name = || shown_name(path);
     let fail = |why| SourceError::Open { path: name(), why };
     let (Way::File(mut stream) | Way::Stream(mut stream)) = open_way(path).map_err(fail)?;

@@ -203,7 +203,7 @@ pub struct Beside<'a> {
     /// The labels of its markers.
     pub labels: BTreeMap<u32, String>,
     /// The timing file of a typescript.
-    pub timing: Option<Box<dyn Read + 'a>>,
+    pub timing: Option<Box<dyn Read + Send + 'a>>,
     /// Speed at which DOS art is to appear.
     pub baud: Option<u32>,
 }
@@ -220,10 +220,10 @@ impl fmt::Debug for Beside<'_> {
 /// When its beginning is not of that format, or the timing file of a typescript is missing.
 pub fn open<'a>(
     container: Container,
-    file: impl Read + 'a,
+    file: impl Read + Send + 'a,
     beside: Beside<'a>,
-) -> Result<Box<dyn EventReader + 'a>> {
-    let file: Box<dyn Read + 'a> =
+) -> Result<Box<dyn EventReader + Send + 'a>> {
+    let file: Box<dyn Read + Send + 'a> =
         if container.zst { Box::new(ZstReader::new(file)?) } else { Box::new(file) };
     Ok(match container.format {
         Format::Ahr => Box::new(AhrEvents::new(file, beside.meta.as_ref(), beside.labels)?),

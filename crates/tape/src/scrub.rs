@@ -26,9 +26,9 @@ pub fn first_size(header: &Header) -> Size {
 ///
 /// # Errors
 /// When it cannot be opened.
-pub fn study<'a, E>(
+pub fn study<R: EventReader, E>(
     mut scrubber: Scrubber,
-    mut open: impl FnMut() -> std::result::Result<Box<dyn EventReader + 'a>, E>,
+    mut open: impl FnMut() -> std::result::Result<R, E>,
 ) -> std::result::Result<Scrubber, E> {
     for reading in 0..READINGS {
         let known = scrubber.learned();

@@ -6,6 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
+use tapdeck_tape::{EventReader, Item, Kind};
+
 use super::{Backend, EndOfInput, Got, Stop, Watch};
 use crate::signals;
 
@@ -82,6 +84,31 @@ impl Replay {
             ended: false,
             pipes: false,
         }
+    }
+
+    /// Plays a recording of any format; see [`crate::Source::open`]. What is typed, marked and remarked in it is passed over.
+    pub fn of(mut reader: impl EventReader + Send + 'static, pace: Pace) -> Self {
+        let header = reader.header();
+        let (pipes, size) = (header.pipes, header.size);
+        let first = size.map(|(cols, rows)| {
+            Ok(Recorded { at_ns: 0, what: RecordedEvent::Resize(WinSize::cells(cols, rows)) })
+        });
+        let rest = std::iter::from_fn(move || reader.next_item().map_err(io::Error::other).transpose());
+        let rest = rest.filter_map(|item| match item {
+            Ok(Item::Event(event)) => Some(Ok(Recorded {
+                at_ns: event.time_ns,
+                what: match event.kind {
+                    Kind::Output(bytes) => RecordedEvent::Output(Stream::Out, bytes),
+                    Kind::Resize { cols, rows } => RecordedEvent::Resize(WinSize::cells(cols, rows)),
+                    Kind::Exit(code) => RecordedEvent::Exit(Exit::Code(code)),
+                    Kind::Signal(signal) => RecordedEvent::Exit(Exit::Signal(signal)),
+                    _ => return None,
+                },
+            })),
+            Ok(Item::Note(_)) => None,
+            Err(e) => Some(Err(e)),
+        });
+        Self::new(first.into_iter().chain(rest), pace).on_pipes(pipes)
     }
 
     /// Says whether the program ran on pipes: then its lines end without a carriage return, and yet begin at the left.

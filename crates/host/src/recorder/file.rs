@@ -29,10 +29,10 @@ pub enum IfExists {
 #[non_exhaustive]
 pub enum CreateError {
     /// It is there already.
-    #[error("{} exists: give another name, or --append or --overwrite", .0.display())]
+    #[error("{} exists", .0.display())]
     Exists(PathBuf),
     /// The recording is gone, but not what somebody wrote about it.
-    #[error("{} is left of an earlier recording: give another name, move it away, or say --overwrite", .0.display())]
+    #[error("{} is left of an earlier recording", .0.display())]
     Left(PathBuf),
     /// What would stand beside it is another recording's.
     #[error("{} belongs to {}: give another name", left.display(), of.display())]

@@ -103,6 +103,23 @@ pub struct RecordOptions {
     pub scrub: Option<std::sync::Arc<tapdeck_core::scrub::Rules>>,
 }
 
+impl Default for RecordOptions {
+    /// Output alone, compressed as usual, with nothing said about it.
+    fn default() -> Self {
+        Self {
+            quality: 4,
+            input: KeepInput::default(),
+            argv: Vec::new(),
+            cwd: None,
+            title: None,
+            ipc: None,
+            seal: None,
+            index: LiveIndex::default(),
+            scrub: None,
+        }
+    }
+}
+
 /// What became of a recording.
 #[derive(Debug)]
 pub struct Report {

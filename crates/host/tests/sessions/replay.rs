@@ -4,6 +4,7 @@ use bytes::Bytes;
 use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, Stream, WinSize};
 use tapdeck_host::backend::{Backend, Pace, Recorded, RecordedEvent, Replay};
 use tapdeck_host::{Clock, Config, Driver, Ended, SharedLog};
+use tapdeck_tape::{Beside, Container, Format, open};
 
 use crate::{output, run};
 
@@ -108,4 +109,19 @@ fn only_signals_that_end_a_program_end_it() {
     assert_eq!(replay.exited().expect("no error"), None);
     replay.signal(libc::SIGINT).expect("known");
     assert_eq!(replay.exited().expect("no error"), Some(Exit::Signal(libc::SIGINT)));
+}
+
+#[test]
+fn a_recording_of_any_format_can_be_driven() {
+    let cast =
+        b"{\"version\": 2, \"width\": 40, \"height\": 5}\n[0.1, \"o\", \"abc\\ndef\"]\n[0.2, \"i\", \"x\"]\n";
+    let container = Container { format: Format::CastV2, zst: false };
+    let reader = open(container, &cast[..], Beside::default()).expect("a recording");
+    let (outcome, entries) = run(Replay::of(reader, Pace { speed: f64::INFINITY, idle_limit_ns: None }));
+    assert_eq!(outcome.expect("it ends").exit, Exit::Code(0));
+    assert_eq!(output(&entries, Stream::Out), b"abc\ndef");
+    assert!(entries.iter().any(|e| e.event == Event::Resize(WinSize::cells(40, 5))));
+
+    let torn = open(container, &cast[..cast.len() - 40], Beside::default()).expect("a recording");
+    assert!(run(Replay::of(torn, Pace::default())).0.is_ok(), "what is there is played");
 }

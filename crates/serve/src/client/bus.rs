@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use tapdeck_host::Clock;
 
-use super::{ClientError, connect};
+use super::{ANSWER, ClientError, connect};
 use crate::conn::Conn;
 use crate::door::Address;
 
@@ -53,6 +53,10 @@ pub struct Bus {
     /// How much of `inbox` is known to hold no line end.
     searched: usize,
     pushed: VecDeque<Frame>,
+    /// What is left of a frame that could not be sent in time.
+    unsent: VecDeque<u8>,
+    /// Questions asked so far, if the session's replies say which they answer.
+    asked: Option<u64>,
 }
 
 impl Bus {
@@ -60,7 +64,14 @@ impl Bus {
     pub fn connect(address: &Address) -> Result<Self, ClientError> {
         let conn = connect(address)?;
         conn.set_nonblocking(true)?;
-        Ok(Self { conn, inbox: Vec::new(), searched: 0, pushed: VecDeque::new() })
+        Ok(Self {
+            conn,
+            inbox: Vec::new(),
+            searched: 0,
+            pushed: VecDeque::new(),
+            unsent: VecDeque::new(),
+            asked: None,
+        })
     }
 
     /// Says who this is; the answer has the name that it got and who drives. Who may drive claims the stick by this.
@@ -79,67 +90,55 @@ impl Bus {
         if let Some(token) = hello.token {
             request["token"] = json!(token);
         }
-        self.ask("HELLO", &request.to_string(), within).map(|f| f.json())
+        let answer = self.ask("HELLO", &request.to_string(), within)?.json();
+        if answer["ids"] == json!(true) {
+            self.asked.get_or_insert(0);
+        }
+        Ok(answer)
     }
 
-    /// Sends a frame. A payload with a line end would be two frames, and is refused.
+    /// Sends a frame, and does not wait for an answer: if it is refused, [`Bus::next`] gives the `DENIED`. A payload with a
+    /// line end would be two frames, and is refused. A session that takes nothing for [`ANSWER`] is late.
     pub fn send(&mut self, verb: &str, payload: &str) -> Result<(), ClientError> {
-        if verb.contains(['\n', '\r', ' ']) || payload.contains(['\n', '\r']) {
-            return Err(ClientError::Unfit("a frame is one line"));
-        }
-        let line = if payload.is_empty() { format!("{verb}\n") } else { format!("{verb} {payload}\n") };
-        let mut rest = line.as_bytes();
-        while !rest.is_empty() {
-            match self.conn.write(rest) {
-                Ok(0) => return Err(ClientError::Ended),
-                Ok(n) => rest = &rest[n..],
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    // What the session sends meanwhile must not keep it from reading this.
-                    self.fill()?;
-                    let mut fds = [PollFd::new(&self.conn, PollFlags::OUT | PollFlags::IN)];
-                    let _ = poll(&mut fds, None);
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(ClientError::Ended),
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(())
+        self.put(&line_of(verb, None, payload)?, None)
     }
 
-    /// Sends a frame and waits for its answer; what is pushed meanwhile is kept for [`Bus::next`]. A refusal is an
-    /// error.
+    /// Sends a frame and waits for its answer, both within a time; what is pushed meanwhile is kept for [`Bus::next`]. A
+    /// refusal is an error. An answer that comes later is dropped.
+    ///
+    /// Before [`Bus::hello`], and with sessions of versions that did not mark their answers, the first frame of the right kind
+    /// is taken for the answer.
     pub fn ask(&mut self, verb: &str, payload: &str, within: Duration) -> Result<Frame, ClientError> {
-        self.send(verb, payload)?;
-        let answer = match verb {
+        let verb = verb.to_ascii_uppercase();
+        let id = self.asked.as_mut().map(|asked| {
+            *asked += 1;
+            asked.to_string()
+        });
+        let line = line_of(&verb, id.as_deref(), payload)?;
+        let answer = match verb.as_str() {
             "SNAP" => "FRAME",
             "INFO" => "INFO",
             "CMD" => "RESP",
-            "TURNS" | "TURN" | "EXPLAIN" | "PASTE" | "ROWS" | "FIND" => verb,
+            "TURNS" | "TURN" | "EXPLAIN" | "PASTE" | "ROWS" | "FIND" => &verb,
             _ => "OK",
         };
         let clock = Clock::start();
+        self.put(&line, Some(within))?;
         loop {
             let spent = Duration::from_nanos(clock.now().mono_ns);
             let left = within.checked_sub(spent).ok_or(ClientError::Late(within))?;
-            let Some(frame) = self.receive(Some(left))? else { return Err(ClientError::Late(within)) };
-            if frame.verb == answer {
-                return Ok(frame);
+            let frame = match self.receive(Some(left), id.as_deref()) {
+                Ok(frame) => frame.ok_or(ClientError::Late(within))?,
+                Err(ClientError::Ended) => return Err(self.last_words()),
+                Err(e) => return Err(e),
+            };
+            match frame {
+                (marked, frame) if marked || id.is_none() && frame.verb == answer => {
+                    return if frame.verb == "DENIED" { Err(denial(&frame)) } else { Ok(frame) };
+                }
+                (_, frame) if id.is_none() && frame.verb == "DENIED" => return Err(denial(&frame)),
+                (_, frame) => self.keep(frame),
             }
-            if frame.verb == "DENIED" {
-                let value = frame.json();
-                let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-                let why = match (text("error"), text("driver")) {
-                    (Some(error), _) => error,
-                    (None, Some(driver)) => format!("{driver} drives"),
-                    (None, None) => "no reason was given".into(),
-                };
-                return Err(ClientError::Denied(why));
-            }
-            if self.pushed.len() == PUSHED {
-                self.pushed.pop_front();
-            }
-            self.pushed.push_back(frame);
         }
     }
 
@@ -147,8 +146,76 @@ impl Bus {
     pub fn next(&mut self, within: Option<Duration>) -> Result<Option<Frame>, ClientError> {
         match self.pushed.pop_front() {
             Some(frame) => Ok(Some(frame)),
-            None => self.receive(within),
+            None => Ok(self.receive(within, None)?.map(|(_, frame)| frame)),
         }
+    }
+
+    fn keep(&mut self, frame: Frame) {
+        if self.pushed.len() == PUSHED {
+            self.pushed.pop_front();
+        }
+        self.pushed.push_back(frame);
+    }
+
+    /// Why the session has ended the connection: what it refused last, if anything.
+    fn last_words(&mut self) -> ClientError {
+        // More may stand there than was looked at, or there is nothing: both are no more than a reason.
+        let _ = self.fill().and_then(|()| self.sort());
+        match self.pushed.back() {
+            Some(frame) if frame.verb == "DENIED" => denial(frame),
+            _ => ClientError::Ended,
+        }
+    }
+
+    /// Sends a line, within a time or as long as the session takes some of it. What cannot be sent in time is sent before
+    /// anything else is.
+    fn put(&mut self, line: &[u8], within: Option<Duration>) -> Result<(), ClientError> {
+        let mut clock = Clock::start();
+        let limit = within.unwrap_or(ANSWER);
+        let mut queued = false;
+        loop {
+            if self.unsent.is_empty() {
+                if std::mem::replace(&mut queued, true) {
+                    return Ok(());
+                }
+                self.unsent.extend(line);
+            }
+            match self.conn.write(self.unsent.as_slices().0) {
+                Ok(0) => return Err(self.last_words()),
+                Ok(n) => {
+                    self.unsent.drain(..n);
+                    if within.is_none() {
+                        clock = Clock::start();
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    let left = limit.checked_sub(Duration::from_nanos(clock.now().mono_ns));
+                    let left = timespec(left.ok_or(ClientError::Late(limit))?);
+                    let mut fds = [PollFd::new(&self.conn, PollFlags::OUT | PollFlags::IN)];
+                    let _ = poll(&mut fds, Some(&left));
+                    // What the session sends meanwhile must not keep it from reading this.
+                    if fds[0].revents().contains(PollFlags::IN) {
+                        self.fill()?;
+                        self.sort()?;
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                    return Err(self.last_words());
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// Keeps what has come and was pushed; nobody waits for the answers among it.
+    fn sort(&mut self) -> Result<(), ClientError> {
+        while let Some((id, frame)) = self.take()? {
+            if id.is_none() {
+                self.keep(frame);
+            }
+        }
+        Ok(())
     }
 
     /// The connection, for somebody with a loop of their own, and what has come and was not looked at.
@@ -162,18 +229,24 @@ impl Bus {
         self.conn.as_fd()
     }
 
-    fn receive(&mut self, within: Option<Duration>) -> Result<Option<Frame>, ClientError> {
+    /// The next frame that is not the answer to another question than this one, and whether it is its answer.
+    fn receive(
+        &mut self,
+        within: Option<Duration>,
+        question: Option<&str>,
+    ) -> Result<Option<(bool, Frame)>, ClientError> {
         let clock = Clock::start();
         loop {
-            if let Some(frame) = self.take()? {
-                return Ok(Some(frame));
+            match self.take()? {
+                Some((None, frame)) => return Ok(Some((false, frame))),
+                Some((id, frame)) if id.as_deref() == question => return Ok(Some((true, frame))),
+                // An answer that nobody waits for any more.
+                Some(_) => continue,
+                None => {}
             }
             // With no time left it is still looked at once: what has come has come.
             let left = within.map(|w| w.saturating_sub(Duration::from_nanos(clock.now().mono_ns)));
-            let left = left.map(|left| Timespec {
-                tv_sec: left.as_secs().cast_signed(),
-                tv_nsec: i64::from(left.subsec_nanos()),
-            });
+            let left = left.map(timespec);
             let mut fds = [PollFd::new(&self.conn, PollFlags::IN)];
             match poll(&mut fds, left.as_ref()) {
                 Ok(0) => return Ok(None),
@@ -203,7 +276,8 @@ impl Bus {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Frame>, ClientError> {
+    /// The next frame that is whole, with the id of the question that it answers.
+    fn take(&mut self) -> Result<Option<(Option<String>, Frame)>, ClientError> {
         let Some(end) = self.inbox[self.searched..].iter().position(|b| *b == b'\n') else {
             self.searched = self.inbox.len();
             return Ok(None);
@@ -214,6 +288,32 @@ impl Bus {
         self.searched = 0;
         let line = line.map_err(|e| ClientError::Nonsense(e.to_string()))?;
         let (verb, payload) = line.split_once(' ').unwrap_or((&line, ""));
-        Ok(Some(Frame { verb: verb.to_owned(), payload: payload.to_owned() }))
+        let (verb, id) = verb.split_once('#').map_or((verb, None), |(verb, id)| (verb, Some(id.to_owned())));
+        Ok(Some((id, Frame { verb: verb.to_owned(), payload: payload.to_owned() })))
     }
+}
+
+/// A frame as it is sent.
+fn line_of(verb: &str, id: Option<&str>, payload: &str) -> Result<Vec<u8>, ClientError> {
+    if verb.contains(['\n', '\r', ' ', '#']) || payload.contains(['\n', '\r']) {
+        return Err(ClientError::Unfit("a frame is one line, and a verb one word"));
+    }
+    let id = id.map_or_else(String::new, |id| format!("#{id}"));
+    let space = if payload.is_empty() { "" } else { " " };
+    Ok(format!("{verb}{id}{space}{payload}\n").into_bytes())
+}
+
+/// What a refusal says.
+fn denial(frame: &Frame) -> ClientError {
+    let value = frame.json();
+    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    ClientError::Denied(match (text("error"), text("driver")) {
+        (Some(error), _) => error,
+        (None, Some(driver)) => format!("{driver} drives"),
+        (None, None) => "no reason was given".into(),
+    })
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: i64::from(time.subsec_nanos()) }
 }

@@ -28,6 +28,96 @@ pub fn alive() -> io::Result<(PathBuf, Vec<Listing>)> {
     Ok((folder, found))
 }
 
+/// So many sessions are named in a sentence.
+const SHOWN: usize = 10;
+
+/// A session that was not found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// An empty name.
+    #[error("an empty name is no session's")]
+    Empty,
+    /// There is no session at all.
+    #[error("there is no live session")]
+    NoSession,
+    /// None is called that.
+    #[error("no live session is called {which:?}: there is {}", named(sessions))]
+    Unknown {
+        /// What was looked for.
+        which: String,
+        /// What there is, each by its id and its name.
+        sessions: Vec<String>,
+    },
+    /// It may be one of several.
+    #[error("{}: {}", several(which.as_deref()), sessions.join(", "))]
+    Several {
+        /// What was looked for, if anything was said.
+        which: Option<String>,
+        /// Those that it may be.
+        sessions: Vec<String>,
+    },
+    /// They could not be listed.
+    #[error("cannot list sessions: {0}")]
+    List(#[from] io::Error),
+}
+
+fn named(sessions: &[String]) -> String {
+    match sessions.len() {
+        0 => "none".to_owned(),
+        n if n > SHOWN => format!("{} and others", sessions[..SHOWN].join(", ")),
+        _ => sessions.join(", "),
+    }
+}
+
+fn several(which: Option<&str>) -> String {
+    match which {
+        Some(which) => format!("{which:?} fits several sessions"),
+        None => "say which session is meant".to_owned(),
+    }
+}
+
+/// The live session of this id or name, or the only one whose id or name begins so; without a word the only one there is.
+pub fn find(which: Option<&str>) -> Result<Listing, FindError> {
+    if which.is_some_and(str::is_empty) {
+        return Err(FindError::Empty);
+    }
+    pick(alive()?.1, which)
+}
+
+fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindError> {
+    let shown = |l: &Listing| match &l.name {
+        Some(name) => format!("{} ({name})", l.id),
+        None => l.id.clone(),
+    };
+    let Some(which) = which else {
+        return match found.len() {
+            0 => Err(FindError::NoSession),
+            1 => Ok(found.remove(0)),
+            _ => Err(FindError::Several { which: None, sessions: found.iter().map(shown).collect() }),
+        };
+    };
+    if let Some(at) = found.iter().position(|l| l.id == which) {
+        return Ok(found.swap_remove(at));
+    }
+    for exact in [true, false] {
+        let fits = |l: &Listing| {
+            let name = l.name.as_deref().unwrap_or("");
+            if exact { name == which } else { l.id.starts_with(which) || name.starts_with(which) }
+        };
+        let at: Vec<usize> = (0..found.len()).filter(|i| fits(&found[*i])).collect();
+        match at.as_slice() {
+            [] => {}
+            [one] => return Ok(found.swap_remove(*one)),
+            many => {
+                let sessions = many.iter().map(|i| shown(&found[*i])).collect();
+                return Err(FindError::Several { which: Some(which.to_owned()), sessions });
+            }
+        }
+    }
+    Err(FindError::Unknown { which: which.to_owned(), sessions: found.iter().map(shown).collect() })
+}
+
 /// A connection to a session's bus as the session's owner, under this name and role.
 pub fn connect_to(listing: &Listing, name: &str, role: &str) -> Result<Bus, ClientError> {
     let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
@@ -62,4 +152,50 @@ pub fn describe(listing: &Listing, asker: &str) -> Value {
         info.extend(fixed);
     }
     info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_meant_by_its_id_its_name_or_the_beginning_of_one() {
+        let session = |id: &str, name: Option<&str>| {
+            let (id, name) = (id.to_owned(), name.map(str::to_owned));
+            Listing {
+                id,
+                name,
+                pid: 1,
+                socket: PathBuf::new(),
+                buses: Vec::new(),
+                command: Vec::new(),
+                cwd: String::new(),
+                started_ns: 0,
+                detached: true,
+                recording: None,
+                human_token: String::new(),
+            }
+        };
+        let all =
+            || vec![session("abc1", Some("work")), session("abd2", Some("workshop")), session("work", None)];
+        let cases = [
+            (Some("abc1"), "abc1"),
+            (Some("workshop"), "abd2"),
+            // An id before a name, a name before the beginning of another.
+            (Some("work"), "work"),
+            (Some("abd"), "abd2"),
+            (Some("ab"), "\"ab\" fits several sessions: abc1 (work), abd2 (workshop)"),
+            (None, "say which session is meant: abc1 (work), abd2 (workshop), work"),
+            (Some("x"), "no live session is called \"x\": there is abc1 (work), abd2 (workshop), work"),
+        ];
+        for (which, expected) in cases {
+            let found = pick(all(), which).map_or_else(|e| e.to_string(), |l| l.id);
+            assert_eq!(found, expected, "{which:?}");
+        }
+        assert_eq!(pick(vec![session("one", None)], None).expect("the only one").id, "one");
+        assert_eq!(
+            pick(Vec::new(), Some("x")).expect_err("none").to_string(),
+            "no live session is called \"x\": there is none"
+        );
+    }
 }

@@ -54,8 +54,10 @@ impl Hub {
             Err(why) => return refuse(client, "forbidden", why),
         };
         if joining.backend != Some("attach") {
-            let other = joining.backend;
-            let message = format!("this is one session: the backend is attach, not {other:?}");
+            let message = match joining.backend {
+                Some(other) => format!("this is one session: the backend is attach, and not {other:?}"),
+                None => "this is one session: the backend has to be attach".to_owned(),
+            };
             return refuse(client, "unknown_backend", &message);
         }
         client.known = true;

@@ -13,6 +13,7 @@ use super::client::{BusState, Client, Frames, Kind, MAX_AGREED, MAX_FRAME, Sub};
 use super::frame;
 use super::hub::Hub;
 use super::send::exit_json;
+use crate::wire::fields;
 
 const MS: u64 = 1_000_000;
 /// Frames a second, unless a client asks for less or more.
@@ -23,13 +24,16 @@ const CMD_LIMIT_NS: u64 = 30_000 * MS;
 /// Names are cut to this many characters.
 const NAME: usize = 64;
 
+/// What is said of a name that cannot be a request's.
+const NO_ID: &str = "behind the # of a verb stands an id of 1 to 32 letters, digits, - and _";
+
 /// Verbs that are about the session as it is, and those for which the program's state has to be known, too.
 const PRESENT: [&str; 8] = ["SNAP", "INFO", "SUB", "ROWS", "FIND", "KEY", "CMD", "PASTE"];
 const JUDGED: [&str; 6] = ["INFO", "CMD", "PASTE", "TURNS", "TURN", "EXPLAIN"];
 
 /// A client that has not asked for anything yet.
 pub(super) fn unsubscribed() -> BusState {
-    BusState { max_frame: MAX_FRAME, sub: None, capture: None, paste: None }
+    BusState { max_frame: MAX_FRAME, sub: None, capture: None, paste: None, capture_id: None, paste_id: None }
 }
 
 impl Hub {
@@ -59,6 +63,7 @@ impl Hub {
             };
             let line = line.strip_suffix('\r').unwrap_or(line);
             let (verb, payload) = line.split_once(' ').unwrap_or((line, ""));
+            let (verb, id) = verb.split_once('#').map_or((verb, None), |(verb, id)| (verb, Some(id)));
             let (verb, known) = (verb.to_ascii_uppercase(), client.known);
             // Before the client leaves its place to be served: what is passed on without it, it would never hear of.
             if known && PRESENT.contains(&verb.as_str()) {
@@ -68,7 +73,16 @@ impl Hub {
                 self.follow_turns();
             }
             let Some(mut client) = self.clients.remove(&number) else { return };
-            self.take_frame(&mut client, &verb, payload, now);
+            if id.is_none_or(is_id) {
+                client.asked = id.map(Into::into);
+                self.take_frame(&mut client, &verb, payload, now);
+            } else {
+                client.say("DENIED", &json!({"error": NO_ID}));
+            }
+            // Whoever gives a request a name wants a reply, even where there is nothing to say.
+            if client.asked.is_some() {
+                client.say("OK", &json!({}));
+            }
             self.clients.insert(number, client);
         }
         if let Some(client) = self.clients.get_mut(&number) {
@@ -115,7 +129,10 @@ impl Hub {
             "RESIZE" => self.resize(client, payload),
             "KILL" => self.kill(client, payload),
             "REC" => self.rec(client, payload),
-            // Unknown verbs are ignored, so that newer clients can talk to older sessions.
+            // Unknown verbs are ignored, so that newer clients can talk to older sessions; but not by who waits.
+            _ if client.asked.is_some() => {
+                client.say("DENIED", &json!({"error": format!("no verb is called {verb:.20}")}));
+            }
             _ => {}
         }
     }
@@ -133,7 +150,13 @@ impl Hub {
         }
         let asked = match request.get("role") {
             None | Some(Value::Null) => Role::Observer,
-            Some(role) => role.as_str().and_then(parse_role).unwrap_or(Role::Observer),
+            Some(role) => match role.as_str().and_then(parse_role) {
+                Some(role) => role,
+                None => {
+                    let role = fields::short(role);
+                    return drop_with(client, &format!("a role is human, bot or observer, and not {role}"));
+                }
+            },
         };
         let token = match request.get("token") {
             None | Some(Value::Null) => None,
@@ -161,7 +184,9 @@ impl Hub {
             let _ = self.handle.claim(party);
         }
         let driver = self.handle.driver().ok().flatten();
-        client.say("OK", &json!({"name": client.name, "driver": driver.as_deref(), "role": role_name(role)}));
+        let role = role_name(role);
+        client
+            .say("OK", &json!({"name": client.name, "driver": driver.as_deref(), "role": role, "ids": true}));
     }
 
     /// Puts a client at the session's table, under a name that nobody else has.
@@ -206,9 +231,10 @@ impl Hub {
             }
             value["ansi"] = rows.into();
         }
-        let mut text = format!("FRAME {value}\n");
+        let verb = client.reply_verb("FRAME");
+        let mut text = format!("{verb} {value}\n");
         if text.len() > max {
-            text = format!("FRAME {}\n", frame::full(&look, false));
+            text = format!("{verb} {}\n", frame::full(&look, false));
         }
         client.send(text);
     }
@@ -260,10 +286,11 @@ impl Hub {
         for (key, v) in extra {
             value[key] = v;
         }
-        let mut text = format!("INFO {value}\n");
+        let verb = client.reply_verb("INFO");
+        let mut text = format!("{verb} {value}\n");
         if text.len() > max_frame(client) {
             value["cells"] = json!([]);
-            text = format!("INFO {value}\n");
+            text = format!("{verb} {value}\n");
         }
         client.send(text);
     }
@@ -402,6 +429,7 @@ impl Hub {
         {
             self.waiting = false;
             bus.capture = Some(capture);
+            bus.capture_id = client.asked.take();
         }
     }
 
@@ -421,7 +449,8 @@ impl Hub {
             let Kind::Bus(bus) = &mut client.kind else { continue };
             if let Some(answer) = bus.capture.as_mut().and_then(|c| c.answer(&look, now)) {
                 bus.capture = None;
-                client.say("RESP", &answer);
+                let id = bus.capture_id.take();
+                client.say_to(id, "RESP", &answer);
             }
         }
     }
@@ -551,6 +580,11 @@ impl Hub {
             Err(why) => client.say("DENIED", &json!({"error": why})),
         }
     }
+}
+
+/// Whether a request may be called this.
+fn is_id(id: &str) -> bool {
+    (1..=32).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
 fn too_long(client: &mut Client) {

@@ -40,7 +40,13 @@ pub(crate) struct BusState {
     pub(crate) sub: Option<Box<Sub>>,
     pub(crate) capture: Option<Capture>,
     pub(crate) paste: Option<Box<Paste>>,
+    /// What the requests that these two answer were called.
+    pub(crate) capture_id: Option<Id>,
+    pub(crate) paste_id: Option<Id>,
 }
+
+/// What a client calls a request, to know its reply by.
+pub(crate) type Id = Box<str>;
 
 /// What a subscriber wants.
 pub(crate) struct Sub {
@@ -143,6 +149,8 @@ pub(crate) struct Client {
     pub(crate) party: Option<PartyId>,
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// What the request that is being served is called, until it has its reply.
+    pub(crate) asked: Option<Id>,
     pub(crate) came_ns: u64,
     /// When it last took something, while something waits.
     pub(crate) took_ns: u64,
@@ -164,6 +172,7 @@ impl Client {
             party: None,
             name: String::new(),
             role: Role::Observer,
+            asked: None,
             came_ns: now_ns,
             took_ns: now_ns,
             closing: false,
@@ -199,9 +208,26 @@ impl Client {
         }
     }
 
-    /// Sends a frame of the bus. What is longer than the client can take is not sent.
+    /// Sends a frame of the bus. The first one while a request is served is its reply.
     pub(crate) fn say(&mut self, verb: &str, payload: &Value) {
-        self.send(format!("{verb} {payload}\n"));
+        let id = self.asked.take();
+        self.say_to(id, verb, payload);
+    }
+
+    /// Sends the reply to a request of this name.
+    pub(crate) fn say_to(&mut self, id: Option<Id>, verb: &str, payload: &Value) {
+        self.send(match id {
+            Some(id) => format!("{verb}#{id} {payload}\n"),
+            None => format!("{verb} {payload}\n"),
+        });
+    }
+
+    /// The verb of the reply to the request that is being served, for who writes the frame.
+    pub(crate) fn reply_verb(&mut self, verb: &str) -> String {
+        match self.asked.take() {
+            Some(id) => format!("{verb}#{id}"),
+            None => verb.to_owned(),
+        }
     }
 
     /// Sends a control chunk of the wire.

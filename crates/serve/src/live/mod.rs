@@ -62,6 +62,7 @@ pub struct About {
 pub type StartRecording = Box<dyn FnMut(&serde_json::Value) -> Result<u64, String> + Send>;
 
 /// How a session is served.
+#[derive(Default)]
 pub struct LiveOptions {
     /// What it says about itself.
     pub about: About,

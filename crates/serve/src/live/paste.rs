@@ -131,6 +131,7 @@ impl Hub {
         });
         if let Kind::Bus(bus) = &mut client.kind {
             bus.paste = Some(paste);
+            bus.paste_id = client.asked.take();
         }
         self.drive_paste(client, now);
     }
@@ -150,7 +151,10 @@ impl Hub {
         let Kind::Bus(bus) = &mut client.kind else { return };
         let Some(mut paste) = bus.paste.take() else { return };
         match self.paste_step(client, &mut paste, now) {
-            Some((verb, value)) => client.say(verb, &value),
+            Some((verb, value)) => {
+                let id = if let Kind::Bus(bus) = &mut client.kind { bus.paste_id.take() } else { None };
+                client.say_to(id, verb, &value);
+            }
             None => {
                 if let Kind::Bus(bus) = &mut client.kind {
                     bus.paste = Some(paste);

@@ -153,7 +153,8 @@ impl Hub {
         match &mut client.kind {
             Kind::Bus(bus) => {
                 if let Some(capture) = bus.capture.take() {
-                    client.say("RESP", &capture.cut_short());
+                    let id = bus.capture_id.take();
+                    client.say_to(id, "RESP", &capture.cut_short());
                 }
                 let Kind::Bus(bus) = &client.kind else { return };
                 if bus.sub.is_some() {

@@ -190,7 +190,8 @@ impl Hub {
                     bus.capture.as_ref().and_then(|c| c.turn_ended(byte, text, truncated, interrupted))
             {
                 bus.capture = None;
-                client.say("RESP", &answer);
+                let id = bus.capture_id.take();
+                client.say_to(id, "RESP", &answer);
             }
         }
     }

@@ -47,7 +47,10 @@ impl Hub {
         let Some(request) = super::asked::asked(client, payload) else { return };
         let glass = self.glass.clone();
         match paint::rows(glass.look(&self.handle).term(), &request) {
-            Ok(rows) => client.send(format!("ROWS {rows}\n")),
+            Ok(rows) => {
+                let verb = client.reply_verb("ROWS");
+                client.send(format!("{verb} {rows}\n"));
+            }
             Err(why) => client.say("DENIED", &json!({"error": why})),
         }
     }

@@ -173,7 +173,7 @@ async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSo
 }
 
 async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
-    let verb = text.split(' ').next().unwrap_or_default();
+    let verb = text.split([' ', '#']).next().unwrap_or_default();
     if !VERBS.contains(&verb) {
         return Err(format!("{verb:.20} is not said here"));
     }

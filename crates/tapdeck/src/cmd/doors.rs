@@ -10,7 +10,8 @@ use serde_json::Value;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::registry::{self, Listing, Registered};
 use tapdeck_host::{
-    Clock, IfExists, KeepInput, Keyboard, Launch, Pressed, RecordOptions, Recorder, RecordingFile, Session,
+    Clock, CreateError, IfExists, KeepInput, Keyboard, Launch, Pressed, RecordOptions, Recorder,
+    RecordingFile, Session,
 };
 use tapdeck_serve::door::{Address, AddressError, Door};
 use tapdeck_serve::live::{About, Grants, Live, LiveOptions, StartRecording, TurnOptions};
@@ -328,7 +329,12 @@ impl LateRecordings {
                 Some(list) => Some(scrub_rules(list, &cwd)?),
             };
             let if_exists = if flag("overwrite") { IfExists::Overwrite } else { IfExists::Refuse };
-            let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| e.to_string())?;
+            let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| match &e {
+                CreateError::Exists(_) | CreateError::Left(_) => {
+                    format!("{e}: give another name, or say that it is to be overwritten")
+                }
+                _ => e.to_string(),
+            })?;
             let quality = request.get("quality").and_then(Value::as_u64).unwrap_or(4).min(11);
             let options = RecordOptions {
                 quality: u8::try_from(quality).unwrap_or(4),
@@ -336,10 +342,9 @@ impl LateRecordings {
                 argv: argv.iter().map(Into::into).collect(),
                 cwd: Some(cwd.clone().into()),
                 title: text("title").map(str::to_owned),
-                ipc: None,
-                seal: None,
                 index: tapdeck_host::LiveIndex::Off,
                 scrub,
+                ..RecordOptions::default()
             };
             let (recorder, from) =
                 Recorder::start_late(file, log.clone(), clock, options).map_err(|e| e.to_string())?;

@@ -344,7 +344,13 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
 fn cannot_create(e: CreateError) -> Ending {
-    say(&e);
+    match &e {
+        CreateError::Exists(_) => say(format_args!("{e}: give another name, or --append or --overwrite")),
+        CreateError::Left(_) => {
+            say(format_args!("{e}: give another name, move it away, or say --overwrite"));
+        }
+        _ => say(&e),
+    }
     Ending::Code(if e.is_refusal() { code::USAGE } else { code::IO })
 }
 

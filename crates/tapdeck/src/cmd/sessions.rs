@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 use tapdeck_host::registry::Listing;
 pub(crate) use tapdeck_serve::client::ANSWER;
-use tapdeck_serve::client::{self, Bus, ClientError};
+use tapdeck_serve::client::{self, Bus, ClientError, FindError};
 
 use crate::ending::{Ending, code, say};
 
@@ -17,9 +17,6 @@ pub(crate) struct Which {
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }
-
-/// So many sessions are named in a sentence.
-const SHOWN: usize = 10;
 
 /// What went wrong, and the code to end with.
 pub(crate) struct Failed(pub(crate) String, pub(crate) i32);
@@ -61,51 +58,12 @@ pub(crate) fn alive() -> Result<(PathBuf, Vec<Listing>), Failed> {
 
 /// The session that is meant.
 pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
-    if which.is_some_and(str::is_empty) {
-        return Err(Failed("an empty name is no session's: see tapdeck ls".into(), code::USAGE));
-    }
-    let (_, mut found) = alive()?;
-    let none = |what: String| Err(Failed(what, code::NOT_FOUND));
-    let listing = |l: &Listing| match &l.name {
-        Some(name) => format!("{} ({name})", l.id),
-        None => l.id.clone(),
-    };
-    let Some(which) = which else {
-        return match found.len() {
-            0 => none("there is no live session: start one with tapdeck run -d".into()),
-            1 => Ok(found.remove(0)),
-            _ => {
-                let all: Vec<_> = found.iter().map(listing).collect();
-                Err(Failed(format!("say which session is meant: {}", all.join(", ")), code::USAGE))
-            }
-        };
-    };
-    if let Some(at) = found.iter().position(|l| l.id == which) {
-        return Ok(found.swap_remove(at));
-    }
-    for exact in [true, false] {
-        let fits = |l: &Listing| {
-            let name = l.name.as_deref().unwrap_or("");
-            if exact { name == which } else { l.id.starts_with(which) || name.starts_with(which) }
-        };
-        let at: Vec<usize> = (0..found.len()).filter(|i| fits(&found[*i])).collect();
-        match at.as_slice() {
-            [] => {}
-            [one] => return Ok(found.swap_remove(*one)),
-            many => {
-                let all: Vec<_> = many.iter().map(|i| listing(&found[*i])).collect();
-                return Err(Failed(
-                    format!("{which:?} fits several sessions: {}", all.join(", ")),
-                    code::USAGE,
-                ));
-            }
-        }
-    }
-    let names: Vec<_> = found.iter().take(SHOWN).map(listing).collect();
-    let more = if found.len() > SHOWN { " and others" } else { "" };
-    none(match names.is_empty() {
-        true => format!("no live session is called {which:?}: there is none"),
-        false => format!("no live session is called {which:?}: there is {}{more}", names.join(", ")),
+    client::find(which).map_err(|e| match &e {
+        FindError::Empty => Failed(format!("{e}: see tapdeck ls"), code::USAGE),
+        FindError::NoSession => Failed(format!("{e}: start one with tapdeck run -d"), code::NOT_FOUND),
+        FindError::Several { .. } => Failed(e.to_string(), code::USAGE),
+        FindError::Unknown { .. } => Failed(e.to_string(), code::NOT_FOUND),
+        _ => Failed(e.to_string(), code::IO),
     })
 }
 

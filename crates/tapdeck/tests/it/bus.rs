@@ -145,6 +145,49 @@ fn the_bus_speaks_the_original_protocol() {
     session.ok(&["kill"]);
 }
 
+/// Replies could not be told from what is pushed, nor from those to earlier requests.
+#[test]
+fn a_request_with_an_id_gets_one_reply_with_the_same() {
+    let home = Home::new();
+    let session = Detached::start(
+        &home,
+        &[],
+        &["sh", "-c", "printf 'ready> '; while read l; do printf 'ready> '; done"],
+    );
+    session.wait_text("ready>");
+    let mut raw = Raw::new(&session);
+    let hello = raw.ask(r#"HELLO#h-1 {"role": "bot", "name": "me"}"#, "OK#h-1");
+    assert_eq!(hello["ids"], json!(true));
+    for (request, reply) in [
+        ("snap#a", "FRAME#a"),
+        ("INFO#B_2 brief", "INFO#B_2"),
+        (r#"ROWS#r {"from": 0, "to": 1}"#, "ROWS#r"),
+        (r#"SUB#s {"out": false}"#, "OK#s"),
+        (r#"KEY#k1 {"text": "", "confirm": true}"#, "OK#k1"),
+        // Those that have no reply otherwise.
+        (r#"KEY#k2 "x""#, "OK#k2"),
+        ("LINE#l y", "OK#l"),
+        ("ACK#c", "OK#c"),
+        ("NOSUCHVERB#n", "DENIED#n"),
+        ("KEY#k3 7", "DENIED#k3"),
+        ("SNAP#d [", "DENIED#d"),
+        ("CMD#m z", "RESP#m"),
+        (r#"PASTE#p {"text": "q", "enter": false}"#, "PASTE#p"),
+        ("SNAP#", "DENIED"),
+        ("SNAP#a#b", "DENIED"),
+    ] {
+        raw.ask(request, reply);
+    }
+    // What is pushed has none.
+    raw.until("FRAME");
+    for role in [r#""king""#, r#""""#, "1"] {
+        let mut raw = Raw::new(&session);
+        let refused = raw.ask(&format!(r#"HELLO {{"role": {role}}}"#), "DENIED");
+        assert!(refused["error"].as_str().is_some_and(|e| e.contains(role)), "{refused}");
+        assert!(raw.line().is_none(), "the end");
+    }
+}
+
 #[test]
 fn a_command_gives_exactly_its_output() {
     let home = Home::new();

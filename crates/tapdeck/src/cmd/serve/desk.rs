@@ -13,8 +13,8 @@ use serde_json::Value;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
-    Clock, IfExists, InheritedSignals, KeepInput, Launch, LaunchError, LiveIndex, Outer, RecordOptions,
-    Recording, RecordingFile, calendar,
+    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, Outer, RecordOptions, Recording,
+    RecordingFile, calendar,
 };
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
@@ -99,15 +99,11 @@ impl SessionDesk {
         let path = folder.join(format!("{when}-{program}-{id}.ahr"));
         let file = RecordingFile::open(&path, IfExists::Refuse).map_err(cannot_record)?;
         let options = RecordOptions {
-            quality: 4,
-            input: KeepInput::Nothing,
             argv: launch.command.argv.clone(),
             cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
             title: wanted.name.clone(),
-            ipc: None,
-            seal: None,
             index: LiveIndex::Off,
-            scrub: None,
+            ..RecordOptions::default()
         };
         Ok(Some(Recording { file, options }))
     }
