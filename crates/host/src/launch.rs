@@ -40,7 +40,8 @@ pub struct Launch {
     pub clock: Option<Clock>,
     /// Bytes of the past to keep for whoever comes late.
     pub ring: usize,
-    /// Settings of the program's terminal, by the names of [`crate::modes`], where it has none to take them from.
+    /// Settings of the program's terminal, by the names of [`crate::modes`], where it has none to take them from. Another name
+    /// is an error: see [`crate::modes::is_known`].
     pub modes: Vec<(String, u8)>,
     /// How long a program whose user has gone may take to end before it is killed.
     pub kill_after: Duration,

@@ -65,8 +65,16 @@ pub fn of(termios: &Termios) -> Vec<(&'static str, u8)> {
     codes.chain(input).chain(local).chain(output).collect()
 }
 
-/// Sets a terminal's settings by name; a name that means nothing here changes nothing.
-pub(crate) fn set(termios: &mut Termios, name: &str, value: u8) {
+/// Whether a terminal has a setting of this name here. Other systems have others.
+pub fn is_known(name: &str) -> bool {
+    CODES.iter().any(|(n, _)| *n == name)
+        || INPUT.iter().any(|(n, _)| *n == name)
+        || LOCAL.iter().any(|(n, _)| *n == name)
+        || OUTPUT.iter().any(|(n, _)| *n == name)
+}
+
+/// Sets one of a terminal's settings by name; says whether there is one of that name.
+pub(crate) fn set(termios: &mut Termios, name: &str, value: u8) -> bool {
     if let Some((_, code)) = CODES.iter().find(|(n, _)| *n == name) {
         termios.special_codes[*code] = value;
     } else if let Some((_, mode)) = INPUT.iter().find(|(n, _)| *n == name) {
@@ -75,5 +83,8 @@ pub(crate) fn set(termios: &mut Termios, name: &str, value: u8) {
         termios.local_modes.set(*mode, value != 0);
     } else if let Some((_, mode)) = OUTPUT.iter().find(|(n, _)| *n == name) {
         termios.output_modes.set(*mode, value != 0);
+    } else {
+        return false;
     }
+    true
 }

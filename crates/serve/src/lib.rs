@@ -1,5 +1,19 @@
 //! The doors of a session: sockets, and what is spoken through them. A door holds no state of the session; it
 //! asks the session through its handle.
+//!
+//! A live session from outside, by its bus (what may be asked is in `docs/PROTOCOL.md`):
+//!
+//! ```no_run
+//! use tapdeck_serve::client::{ANSWER, connect_to, find};
+//!
+//! let session = find(Some("work"))?;
+//! let mut bus = connect_to(&session, "example", "bot")?;
+//! let answer = bus.ask("CMD", "git status", ANSWER)?.json();
+//! println!("{}", answer["text"]);
+//! let screen = bus.ask("SNAP", "", ANSWER)?.json();
+//! println!("{}", screen["rows"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod broker;
 pub mod client;

@@ -8,6 +8,28 @@
 //! [`ahr`] is the native recording in all its detail. The other formats meet in [`event`]: one reader and
 //! one writer interface over common events, so that any format converts into any other. [`cassette`] is the
 //! folder of evidence about a run that tests are made of.
+//!
+//! ```
+//! use tapdeck_tape::ahr::Quality;
+//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, open, writer};
+//!
+//! let mut ahr = writer(Format::Ahr, Quality::default()).expect("a format that can be written");
+//! let mut parts = Parts::default();
+//! ahr.begin(&Header { size: Some((80, 24)), ..Header::default() }, &mut parts);
+//! ahr.event(&Event::new(1_000_000, Kind::Output("hello".into())), &mut parts);
+//! ahr.finish(&mut parts);
+//!
+//! let container = Container { format: Format::Ahr, zst: false };
+//! let mut reader = open(container, &parts.main[..], Beside::default())?;
+//! let mut output = Vec::new();
+//! while let Some(item) = reader.next_item()? {
+//!     if let Item::Event(Event { kind: Kind::Output(bytes), .. }) = item {
+//!         output.extend_from_slice(&bytes);
+//!     }
+//! }
+//! assert_eq!(output, b"hello");
+//! # Ok::<(), tapdeck_tape::Error>(())
+//! ```
 
 pub mod agents;
 pub mod ahr;

@@ -7,6 +7,18 @@
 //! Beside the model: [`ModeWatch`] follows only the modes that must be undone when a program dies, [`Scanner`] and
 //! [`ReplayFilter`] cut a stream into tokens and take out what would make a terminal answer, and [`keys`] writes
 //! keystrokes as the modes in force want them.
+//!
+//! ```
+//! use tapdeck_term::{Settings, Size, Term};
+//!
+//! let mut term = Term::new(Size::new(20, 3), Settings::default());
+//! term.feed(b"plain \x1b[1mbold\x1b[m\r\n> ", 0);
+//! let rows: Vec<String> = term.screen().map(|row| row.text()).collect();
+//! assert_eq!(rows, ["plain bold", ">", ""]);
+//! assert_eq!((term.cursor().row, term.cursor().col), (1, 2));
+//! // A question of the program comes back as what the terminal answers.
+//! assert_eq!(term.feed(b"\x1b[6n", 20).replies, b"\x1b[2;3R");
+//! ```
 
 mod cell;
 mod changes;

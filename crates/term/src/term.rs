@@ -72,8 +72,10 @@ impl Term {
         Self { parser, m, generation: 1, stamps }
     }
 
-    /// Takes bytes of the program's output. `offset` is the place of the first of them in the whole stream.
+    /// Takes bytes of the program's output. `offset` is the place of the first of them in the whole stream, as near to the end
+    /// of all numbers as leaves room for them.
     pub fn feed(&mut self, bytes: &[u8], offset: u64) -> Changes {
+        let offset = offset.min(u64::MAX - bytes.len() as u64);
         let mut done = 0;
         while done < bytes.len() {
             done += self.parser.advance(&bytes[done..], offset + done as u64, &mut self.m);

@@ -304,3 +304,15 @@ fn painters_are_told_when_a_row_turns_out_to_go_on() {
     let line = term.row(0).expect("a row");
     assert_eq!((line.wrapped(), line.written_blanks()), (true, None));
 }
+
+#[test]
+fn offsets_at_the_end_of_all_numbers_are_no_trouble() {
+    let mut term = Term::new(Size::new(20, 3), Settings::default());
+    for bytes in
+        [&b"plain \x1b[1;31mred\x1b[0m"[..], b"\x1b]2;title\x07\r\n", "\u{4e2d}\x1b[5".as_bytes(), b"C."]
+    {
+        term.feed(bytes, u64::MAX);
+    }
+    let rows: Vec<_> = term.screen().map(|row| row.text()).collect();
+    assert_eq!(rows, ["plain red", "\u{4e2d}     .", ""]);
+}

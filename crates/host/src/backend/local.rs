@@ -94,7 +94,10 @@ fn open_pair(setup: &TerminalSetup) -> io::Result<(OwnedFd, OwnedFd)> {
         }
     };
     for (name, value) in &setup.modes {
-        crate::modes::set(&mut termios, name, *value);
+        if !crate::modes::set(&mut termios, name, *value) {
+            let why = format!("no setting of a terminal is called {name:?}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
     }
     if setup.no_echo {
         termios.local_modes -= LocalModes::ECHO;

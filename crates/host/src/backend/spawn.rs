@@ -52,6 +52,9 @@ impl CommandSpec {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
+    /// There is nothing to run.
+    #[error("no command was given to run")]
+    NoCommand,
     /// There is no such program.
     #[error("{program}: command not found")]
     NotFound {
@@ -117,7 +120,7 @@ impl SpawnError {
         match self {
             SpawnError::Unreachable { .. } => 4,
             SpawnError::CalledOff(signal) => 128 + signal,
-            SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => 127,
+            SpawnError::NoCommand | SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => 127,
             SpawnError::NotExecutable { .. } => 126,
             SpawnError::Folder { .. } | SpawnError::Terminal(_) | SpawnError::System { .. } => 125,
         }
@@ -145,6 +148,9 @@ impl Leader {
         terminal: Option<BorrowedFd<'_>>,
         stdio: [Stdio; 3],
     ) -> Result<Self, SpawnError> {
+        if spec.argv.is_empty() {
+            return Err(SpawnError::NoCommand);
+        }
         #[expect(clippy::disallowed_methods, reason = "this is the backend that starts programs")]
         let mut command = Command::new(spec.program());
         let [stdin, stdout, stderr] = stdio;
@@ -333,7 +339,10 @@ fn reads_terminal(pid: i32) -> bool {
 
 /// Turns a failed exec into what a person needs to know.
 fn explain(spec: &CommandSpec, why: io::Error) -> SpawnError {
-    let program = spec.program().to_string_lossy().into_owned();
+    let program = match spec.program().to_string_lossy() {
+        name if name.is_empty() => "\"\"".to_owned(),
+        name => name.into_owned(),
+    };
     if let Some(folder) = &spec.cwd
         && let Err(why) = fs::read_dir(folder)
         && why.kind() != io::ErrorKind::PermissionDenied
@@ -348,7 +357,7 @@ fn explain(spec: &CommandSpec, why: io::Error) -> SpawnError {
         Some(libc::EACCES | libc::EPERM | libc::ENOEXEC | libc::EISDIR | libc::ELIBBAD | libc::ETXTBSY) => {
             SpawnError::NotExecutable { program, why }
         }
-        _ if spec.argv.is_empty() || program.is_empty() => SpawnError::NotFound { program },
+        _ if spec.program().is_empty() => SpawnError::NotFound { program },
         _ => SpawnError::System { program, why },
     }
 }

@@ -179,6 +179,7 @@ fn a_request_with_an_id_gets_one_reply_with_the_same() {
         raw.ask(request, reply);
     }
     // What is pushed has none.
+    raw.send(r#"KEY "w""#);
     raw.until("FRAME");
     for role in [r#""king""#, r#""""#, "1"] {
         let mut raw = Raw::new(&session);

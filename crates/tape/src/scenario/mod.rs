@@ -1,6 +1,6 @@
 //! The scenario file: which cassette, how it is made, what must hold of it.
 //!
-//! A scenario is YAML for people to write. The types of the file live here ([`raw`]); what comes out are the claims of
+//! A scenario is YAML for people to write. The types of the file live here (`raw.rs`); what comes out are the claims of
 //! [`tapdeck_core::check`] and the steps that drive a live program. Whatever is not understood is an error that names
 //! its line: a misspelt key must not become a check that never runs.
 
