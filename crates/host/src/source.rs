@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tapdeck_tape::ahr::{AhrEvents, labels_of};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
-use tapdeck_tape::meta::Meta;
+use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, cast_version, open, snapshots_of};
 
@@ -261,6 +261,10 @@ fn unknown(path: &Path, head: &[u8]) -> SourceError {
     let named = path.to_str().and_then(Container::of_name);
     let what = match (head.is_empty(), cast_version(head), named) {
         (true, ..) => "it is empty".to_owned(),
+        _ if is_meta(head) => {
+            "this is the sidecar of a recording, not one itself: give the .ahr that stands beside it"
+                .to_owned()
+        }
         (_, Some(version), _) => {
             format!("an asciicast of version {version} cannot be read: versions 1 to 3 can")
         }
@@ -276,6 +280,9 @@ fn unknown(path: &Path, head: &[u8]) -> SourceError {
 }
 
 fn detect(name: Option<&str>, head: &[u8]) -> Option<Container> {
+    if is_meta(head) {
+        return None;
+    }
     if !Container::is_zst(head) {
         // Damage at its start makes a native recording no other format: its reader finds the next block.
         return Container::detect(name, head, false)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use tapdeck_core::WinSize;
+use tapdeck_term::MAX_SIDE;
 
 /// The name of a file, where standard output (`-`) cannot stand for one.
 pub(crate) fn file() -> impl TypedValueParser<Value = PathBuf> {
@@ -17,9 +18,9 @@ pub(crate) fn file() -> impl TypedValueParser<Value = PathBuf> {
 
 /// A size such as `120x40`.
 pub(crate) fn size(text: &str) -> Result<WinSize, String> {
-    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40, each up to 10000");
+    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40, each up to {MAX_SIDE}");
     let (cols, rows) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
-    let number = |s: &str| s.parse::<u16>().ok().filter(|n| (1..=10_000).contains(n)).ok_or_else(wrong);
+    let number = |s: &str| s.parse::<u16>().ok().filter(|n| (1..=MAX_SIDE).contains(n)).ok_or_else(wrong);
     Ok(WinSize::cells(number(cols)?, number(rows)?))
 }
 

@@ -7,11 +7,9 @@ use std::fmt;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+pub use tapdeck_term::MAX_SIDE;
 
 use crate::{Place, Result};
-
-/// Largest number of cells a side that a file may ask for.
-pub const MAX_SIDE: u16 = 1000;
 
 /// Times beyond this many seconds (some 31 years) are nonsense, not patience.
 pub(crate) const MAX_SECONDS: f64 = 1e9;
@@ -25,6 +23,8 @@ pub struct Header {
     pub started_ns: Option<u64>,
     /// The command line as text.
     pub command: Option<String>,
+    /// The folder that the program was started in.
+    pub folder: Option<String>,
     /// A title for people.
     pub title: Option<String>,
     /// Kind of terminal, as in TERM.
@@ -41,6 +41,38 @@ pub struct Header {
     pub first_byte: u64,
     /// Fields of an asciicast header that have no place here; written again into another asciicast.
     pub extra: Map<String, Value>,
+}
+
+/// A field of a header for which not every format has room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    Command,
+    Folder,
+    Title,
+    Term,
+    Env,
+    IdleLimit,
+    Theme,
+    Pipes,
+    Extra,
+}
+
+impl Header {
+    /// The fields that say something.
+    fn fields(&self) -> impl Iterator<Item = Field> {
+        let said = [
+            (Field::Command, self.command.is_some()),
+            (Field::Folder, self.folder.is_some()),
+            (Field::Title, self.title.is_some()),
+            (Field::Term, self.term.is_some()),
+            (Field::Env, !self.env.is_empty()),
+            (Field::IdleLimit, self.idle_limit_ns.is_some()),
+            (Field::Theme, self.theme.is_some()),
+            (Field::Pipes, self.pipes),
+            (Field::Extra, !self.extra.is_empty()),
+        ];
+        said.into_iter().filter_map(|(field, said)| said.then_some(field))
+    }
 }
 
 /// Something that happened.
@@ -249,6 +281,8 @@ pub enum Loss {
     Pause,
     /// Colours and attributes that the target lacks, replaced by the nearest.
     Colours,
+    /// Rows that scrolled by between two frames.
+    Scrolled,
     /// Frames beyond what the target may hold.
     Frames,
     /// Fields of the header.
@@ -275,6 +309,7 @@ impl fmt::Display for Loss {
             Self::Timing => "times",
             Self::Pause => "the pause at the end",
             Self::Colours => "colours without an equivalent (replaced)",
+            Self::Scrolled => "rows that scrolled by between frames",
             Self::Frames => "frames beyond the limit",
             Self::Header => "fields of the header",
             Self::Beside => "events beside the recording (turns, drivers)",
@@ -316,6 +351,17 @@ impl Losses {
         let count = self.0.entry(loss).or_default();
         count.events += 1;
         count.bytes += bytes as u64;
+    }
+
+    pub(crate) fn add_many(&mut self, loss: Loss, events: u64) {
+        if events > 0 {
+            self.0.entry(loss).or_default().events += events;
+        }
+    }
+
+    /// Counts the fields of a header that a target does not carry.
+    pub(crate) fn drop_fields(&mut self, header: &Header, carried: &[Field]) {
+        self.add_many(Loss::Header, header.fields().filter(|field| !carried.contains(field)).count() as u64);
     }
 
     /// Counts an event that is dropped whole.

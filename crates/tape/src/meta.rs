@@ -94,6 +94,12 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// Whether a file that begins so is a sidecar of ours, and not the asciicast that its version makes it look like.
+pub fn is_meta(head: &[u8]) -> bool {
+    let has = |key: &[u8]| memchr::memmem::find(head, key).is_some();
+    head.trim_ascii_start().starts_with(b"{") && has(b"\"startedAtNs\"") && !has(b"\"stdout\"")
+}
+
 impl Meta {
     /// A sidecar of the current version, otherwise empty.
     pub fn new() -> Self {

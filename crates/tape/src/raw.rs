@@ -51,7 +51,9 @@ pub struct RawWriter {
 }
 
 impl EventWriter for RawWriter {
-    fn begin(&mut self, _: &Header, _: &mut Parts) {}
+    fn begin(&mut self, header: &Header, _: &mut Parts) {
+        self.losses.drop_fields(header, &[]);
+    }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
         if event.time_ns > 0 && self.losses.of(Loss::Timing).events == 0 {

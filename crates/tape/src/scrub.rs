@@ -133,7 +133,7 @@ impl<R: EventReader> EventReader for Scrubbed<R> {
 /// A header without what must not be seen.
 pub fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
     let mut header = header.clone();
-    for text in [&mut header.command, &mut header.title].into_iter().flatten() {
+    for text in [&mut header.command, &mut header.folder, &mut header.title].into_iter().flatten() {
         *text = scrubber.text(text);
     }
     for (name, value) in &mut header.env {

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 
-use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
+use crate::event::{Event, EventReader, EventWriter, Field, Header, Item, Kind, Losses, Note, Parts};
 use crate::window::Window;
 use crate::{Error, Place, Result};
 
@@ -130,9 +130,7 @@ impl TtyrecWriter {
 impl EventWriter for TtyrecWriter {
     fn begin(&mut self, header: &Header, _: &mut Parts) {
         self.start_us = header.started_ns.unwrap_or(0) / 1000;
-        if header.command.is_some() || header.title.is_some() || !header.env.is_empty() {
-            self.losses.add(Loss::Header, 0);
-        }
+        self.losses.drop_fields(header, &[Field::Pipes]);
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
@@ -162,6 +160,7 @@ impl EventWriter for TtyrecWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Loss;
     use crate::testing::{read_all, sample_events, write_all};
 
     #[test]

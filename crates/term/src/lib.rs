@@ -57,7 +57,7 @@ pub use machine::CursorShape;
 pub use modes::{Modes, MouseEncoding, MouseTracking};
 pub use palette::{Palette, Rgb};
 pub use scan::{Kind, Scanner, Token};
-pub use size::{Settings, Size};
+pub use size::{MAX_SIDE, Settings, Size};
 pub use skip::is_plain_text;
 pub use style::{Attrs, Colour, Style, Underline};
 pub use term::{Cursor, Diff, Generation, RowDiff, Term};

@@ -1,5 +1,8 @@
 //! The size of a terminal, and the settings that bound what it may hold.
 
+/// The longest side of a terminal that is modelled, and so of one that can be asked for: memory has to be bounded.
+pub const MAX_SIDE: u16 = 1000;
+
 /// Columns and rows of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
@@ -65,7 +68,7 @@ impl Default for Settings {
         Self {
             scrollback: 10_000,
             scrollback_bytes: 1 << 30,
-            max_side: 1000,
+            max_side: MAX_SIDE,
             replies: true,
             reflow: true,
             clusters: true,

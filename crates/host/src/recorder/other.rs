@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use tapdeck_core::{Entry, Event, Exit, ReaderId, WinSize};
-use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
@@ -66,7 +66,11 @@ impl OtherTask {
         let container = file.container();
         let path = file.path().to_owned();
         let size = size.or_default();
-        let made = writer(container.format, Quality::Brotli(options.quality));
+        let quality = Quality::Brotli(options.quality);
+        let made: Option<Box<dyn EventWriter>> = match container.format {
+            Format::Ahr => Some(Box::new(AhrWriter::new(quality).alone())),
+            format => writer(format, quality),
+        };
         let zst = container.zst.then(|| ZstWriter::new(3)).transpose();
         let (Some(target), Ok(zst)) = (made, zst) else {
             let trouble = Some(format!("{} cannot be written", container.format));

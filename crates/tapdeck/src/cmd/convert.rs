@@ -9,12 +9,14 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_host::{Source, SourceError, forget_sidecars, is_stream, open_stream, sidecar};
-use tapdeck_tape::ahr::Quality;
+use tapdeck_tape::ahr::{AhrWriter, Quality};
+use tapdeck_tape::cassette::header_losses;
 use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
-    Container, EventReader, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy, writer,
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
+    writer,
 };
 
 use super::cassette;
@@ -216,7 +218,8 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
     if let Target::Tape(Container { format: Format::Cassette, .. }) = target {
         let written = to_cassette(args, from, &mut reader)?;
         reader.progress.clear();
-        let losses = beside.left_behind(args)?.into_iter().collect();
+        let mut losses: Vec<_> = beside.left_behind(args)?.into_iter().collect();
+        losses.extend(header_losses(reader.header()).iter().filter(|_| from.format != Format::Cassette));
         return Ok(Done { from, target, seen: reader.seen, losses, written });
     }
     let mut main = Main::create(&args.output, args.overwrite)?;
@@ -260,10 +263,13 @@ fn to_tape(
     main: &mut Main,
     mut beside: Beside,
 ) -> Result<Vec<(Loss, Count)>, Fail> {
-    let Some(mut target) = writer(to.format, Quality::Brotli(args.brotli_q)) else {
+    let quality = Quality::Brotli(args.brotli_q);
+    let native = to.format == Format::Ahr && !to.zst && !args.to_stdout();
+    let alone = || Box::new(AhrWriter::new(quality).alone()) as Box<dyn EventWriter>;
+    let made = if to.format == Format::Ahr && !native { Some(alone()) } else { writer(to.format, quality) };
+    let Some(mut target) = made else {
         return Err(Fail::usage(format!("{} cannot be written", container_name(to))));
     };
-    let native = to.format == Format::Ahr && !to.zst && !args.to_stdout();
     let side = |suffix| Side::create(sidecar(&args.output, suffix), args.overwrite);
     let mut events = native.then(|| side("events.jsonl")).transpose()?;
     let mut meta_file = native.then(|| side("meta.json")).transpose()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::{Source, sidecar};
+use tapdeck_host::{Source, SourceError, sidecar};
 use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
@@ -118,7 +118,11 @@ fn check(
 /// Reads a recording of another format to its end.
 fn check_other(source: &Source, as_json: bool) -> Result<bool, (String, i32)> {
     let path = source.path();
-    let mut reader = source.open().map_err(|e| (e.to_string(), code::IO))?;
+    let mut reader = source.open().map_err(|e| match &e {
+        // That it is none is an answer.
+        SourceError::Read { why: tapdeck_tape::Error::Malformed { .. }, .. } => (e.to_string(), code::FAILED),
+        _ => (e.to_string(), code::IO),
+    })?;
     let (mut events, mut output_bytes, mut duration_ns) = (0u64, 0u64, 0u64);
     let (mut notes, mut more) = (Vec::new(), 0u64);
     loop {

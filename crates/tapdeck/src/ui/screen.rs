@@ -10,13 +10,12 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use tapdeck_host::{Keyboard, Pressed};
+use tapdeck_term::MAX_SIDE;
 
 use super::keys::Decoder;
 
 /// After so long without more, a lone Escape is the key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
-/// Larger than any terminal; what claims to be larger is not believed.
-const MAX_SIDE: u16 = 1000;
 
 /// Alternate screen, no cursor, bracketed paste; the mouse separately.
 const ON: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[2J";

@@ -153,6 +153,41 @@ fn a_pipe_is_as_good_as_a_file() {
     }
 }
 
+/// The command, the title and the folder stand beside an .ahr; where nothing can, they were lost without a word.
+#[test]
+fn fields_of_the_header_that_have_no_place_are_counted() {
+    let home = Home::new();
+    let args = ["rec", "-q", "--headless", "--title", "a title", "h.ahr", "--", "echo", "hello"];
+    assert_eq!(home.run(args).status.code(), Some(0));
+    let meta = std::fs::read(home.path("h.meta.json")).expect("read");
+    let meta: Value = serde_json::from_slice(&meta).expect("JSON");
+    // Beside these three there may be the kind of terminal.
+    let term = u64::from(meta.get("term").is_some());
+    for (out, fields) in [
+        ("b.ahr", 0),
+        ("b.ahr.zst", 3 + term),
+        ("b.cast", 1),
+        ("b.cassette", 1),
+        ("b.typescript", 2),
+        ("b.ttyrec", 3 + term),
+        ("b.ans", 2 + term),
+        ("b.3a", 2 + term),
+    ] {
+        let report = report(&home, &["h.ahr", "-o", out]);
+        let list = report["not_carried"].as_array().expect("a list");
+        let counted =
+            list.iter().find(|l| l["what"] == "header").map_or(0, |l| l["events"].as_u64().unwrap_or(0));
+        assert_eq!(counted, fields, "{out}: {report}");
+    }
+    let copy = std::fs::read(home.path("b.meta.json")).expect("read");
+    let copy: Value = serde_json::from_slice(&copy).expect("JSON");
+    for key in ["cmd", "title", "cwd"] {
+        assert_eq!(copy[key], meta[key], "{key}");
+    }
+    let piped = home.run(["convert", "h.ahr", "-o", "-", "--to", "ahr"]);
+    assert!(String::from_utf8_lossy(&piped.stderr).contains("fields of the header"), "{piped:?}");
+}
+
 /// Why a file is not read is said as it is.
 #[test]
 fn what_is_no_recording_is_called_what_it_is() {
@@ -164,6 +199,11 @@ fn what_is_no_recording_is_called_what_it_is() {
     std::fs::write(home.path("empty.ttyrec"), "").expect("written");
     std::fs::write(home.path("four.cast"), "{\"version\": 4}\n").expect("written");
     std::fs::write(home.path("text.3a"), "hello\n").expect("written");
+    std::fs::write(home.path("one.json"), "{\"version\": 1}").expect("written");
+    std::fs::write(home.path("two.cast"), "{\"version\": 2, \"width\": 80}\n").expect("written");
+    std::fs::write(home.path("three.cast"), "{\"version\": 3, \"width\": 80, \"height\": 24}\n")
+        .expect("written");
+    std::fs::copy(home.path("a.meta.json"), home.path("demo.meta.json")).expect("copied");
     std::fs::write(home.path("zeros"), [0; 4096]).expect("written");
     for (args, code, word) in [
         (&["verify", "empty.cast"][..], 1, "it is empty"),
@@ -175,7 +215,17 @@ fn what_is_no_recording_is_called_what_it_is() {
         (&["info", "zeros"], 4, "no recording in any known format"),
         (&["index", "a.cast"], 1, "only an .ahr can be indexed"),
         (&["repair", "a.cast", "-o", "b.cast"], 1, "only an .ahr can be repaired"),
-        (&["run", "--window-size", "65535x65535", "--", "true"], 2, "10000"),
+        (&["run", "--window-size", "65535x65535", "--", "true"], 2, "each up to 1000"),
+        // What no reader would show is not recorded either.
+        (&["rec", "--window-size", "2000x50", "w.ahr", "--", "true"], 2, "each up to 1000"),
+        (&["verify", "one.json"], 1, "missing field `width`"),
+        (&["verify", "two.cast"], 1, "version 2 needs width and height"),
+        (&["info", "three.cast"], 4, "version 3 needs term.cols and term.rows"),
+        (&["verify", "demo.meta.json"], 1, "the sidecar of a recording"),
+        (&["info", "demo.meta.json"], 4, "the sidecar of a recording"),
+        (&["play", "demo.meta.json"], 4, "the sidecar of a recording"),
+        (&["convert", "demo.meta.json", "-o", "x.cast"], 4, "the sidecar of a recording"),
+        (&["convert", "a.cast", "-o", "t.typescript", "--out-timing", "./t.typescript"], 2, "timing file"),
     ] {
         let out = home.run(args);
         let said = String::from_utf8_lossy(&out.stderr).into_owned();

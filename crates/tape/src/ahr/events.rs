@@ -13,7 +13,7 @@ use super::mark::Mark;
 use super::reader::{Item as AhrItem, Reader};
 use super::record::{Body, Record};
 use crate::event::{
-    Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts, clamp_size,
+    Event, EventReader, EventWriter, Field, Header, Item, Kind, Losses, Note, Parts, clamp_size,
 };
 use crate::lines::Lines;
 use crate::meta::Meta;
@@ -98,6 +98,7 @@ impl<R: Read> AhrEvents<R> {
         };
         if let Some(meta) = meta {
             events.header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
+            events.header.folder.clone_from(&meta.cwd);
             events.header.title.clone_from(&meta.title);
             events.header.term.clone_from(&meta.term);
             events.header.pipes = meta.pipes;
@@ -206,6 +207,7 @@ pub struct AhrWriter {
     /// Lost bytes that a mark spoke of and no gap has used up.
     declared: u64,
     losses: Losses,
+    alone: bool,
 }
 
 impl AhrWriter {
@@ -220,7 +222,15 @@ impl AhrWriter {
             labels: 0,
             declared: 0,
             losses: Losses::default(),
+            alone: false,
         }
+    }
+
+    /// With nothing beside it, such as through a pipe.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
+        self
     }
 
     /// The sidecar that goes with a header.
@@ -228,6 +238,7 @@ impl AhrWriter {
         let mut meta = Meta::new();
         meta.started_at_ns = header.started_ns.unwrap_or(0);
         meta.cmd = header.command.iter().cloned().collect();
+        meta.cwd.clone_from(&header.folder);
         meta.title.clone_from(&header.title);
         meta.term.clone_from(&header.term);
         meta.pipes = header.pipes;
@@ -257,9 +268,9 @@ impl EventWriter for AhrWriter {
         self.builder.go_on_at(self.byte_off);
         let (cols, rows) = header.size.unwrap_or((80, 24));
         self.push(Record::resize(self.start_ns, cols, rows), out);
-        if !header.extra.is_empty() || header.theme.is_some() || !header.env.is_empty() {
-            self.losses.add(Loss::Header, 0);
-        }
+        // What it can tell of the program stands beside it.
+        let beside = [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes];
+        self.losses.drop_fields(header, if self.alone { &[] } else { &beside });
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {

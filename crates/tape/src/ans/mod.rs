@@ -8,7 +8,9 @@ use std::io::Read;
 
 use bytes::Bytes;
 
-use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Parts, clamp_size};
+use crate::event::{
+    Event, EventReader, EventWriter, Field, Header, Item, Kind, Loss, Losses, Parts, clamp_size,
+};
 use crate::utf8::Utf8;
 use crate::window::Window;
 use crate::{Error, Place, Result};
@@ -126,6 +128,7 @@ impl EventWriter for AnsWriter {
     fn begin(&mut self, header: &Header, _: &mut Parts) {
         let encode = |text: &str| text.chars().map(|c| cp437::encode(c).unwrap_or(b'?')).collect();
         self.sauce.title = header.title.as_deref().map(encode).unwrap_or_default();
+        self.losses.drop_fields(header, &[Field::Title, Field::Pipes]);
         (self.sauce.width, self.sauce.height) = header.size.unwrap_or((80, 25));
     }
 

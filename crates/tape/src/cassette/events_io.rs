@@ -8,7 +8,7 @@ use tapdeck_core::check;
 
 use super::{Cassette, CassetteEvent, Closing, EventKind, Exit, Input, Recording};
 use crate::Result;
-use crate::event::{Event, EventReader, Header, Item, Kind};
+use crate::event::{Event, EventReader, Field, Header, Item, Kind, Losses};
 
 /// Reads a cassette as a recording.
 #[derive(Debug)]
@@ -113,6 +113,13 @@ impl Taken {
             }
         }
     }
+}
+
+/// What of a recording's header has no place in a cassette.
+pub fn header_losses(header: &Header) -> Losses {
+    let mut losses = Losses::default();
+    losses.drop_fields(header, &[Field::Command, Field::Title, Field::Term, Field::Pipes]);
+    losses
 }
 
 /// Fills in what a recording's header tells.

@@ -25,7 +25,7 @@ pub(crate) mod tests;
 
 pub use check::{digest_hex, is_uuid};
 pub use events::{CassetteEvent, EventKind, Input, Paste};
-pub use events_io::{CassetteReader, Taken, from_header, signal_name, signal_number};
+pub use events_io::{CassetteReader, Taken, from_header, header_losses, signal_name, signal_number};
 pub use files::{Files, is_cassette};
 pub use frame::{Cursor, Frame, FrameModes, FrameSize, Model, StyledRun};
 pub use manifest::{

@@ -58,6 +58,19 @@ struct Term {
     extra: Map<String, Value>,
 }
 
+impl HeadLine {
+    /// What the version asks for, if it is not there.
+    fn lacks(&self) -> Option<&'static str> {
+        let there = match (self.version, &self.term) {
+            (3, Some(term)) => term.cols.zip(term.rows),
+            (3, None) => None,
+            _ => self.width.zip(self.height),
+        };
+        let needed = if self.version == 3 { "term.cols and term.rows" } else { "width and height" };
+        there.is_none().then_some(needed)
+    }
+}
+
 /// The usual event; strings without escapes are not copied.
 #[derive(Deserialize)]
 struct Line<'a>(f64, #[serde(borrow)] Cow<'a, str>, #[serde(borrow)] Cow<'a, str>);
@@ -95,6 +108,10 @@ impl<R: Read> CastReader<R> {
                 return Err(Error::Version { at, format, found: head.version, known: NEWEST });
             }
             Ok(head) if head.version >= 2 => {
+                if let Some(needed) = head.lacks() {
+                    let what = format!("not an asciicast: version {} needs {needed}", head.version);
+                    return Err(Error::malformed(Place::Line(at), what));
+                }
                 reader.relative = head.version == 3;
                 reader.header = head.into();
             }
@@ -237,6 +254,7 @@ impl From<HeadLine> for Header {
                 (ns < u64::MAX as f64).then_some(ns as u64)
             }),
             command: head.command,
+            folder: None,
             title: head.title,
             term: kind.or_else(|| env.get("TERM").cloned()),
             env,

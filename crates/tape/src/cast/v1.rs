@@ -11,15 +11,12 @@ use crate::{Error, Place, Result};
 #[derive(Deserialize)]
 struct File {
     version: u64,
-    #[serde(default)]
     width: u64,
-    #[serde(default)]
     height: u64,
     command: Option<String>,
     title: Option<String>,
     #[serde(default)]
     env: Option<BTreeMap<String, Option<String>>>,
-    #[serde(default)]
     stdout: Vec<(f64, String)>,
 }
 

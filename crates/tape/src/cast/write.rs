@@ -5,7 +5,7 @@ use std::io::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::CastVersion;
-use crate::event::{Event, EventWriter, Header, Kind, Loss, Losses, Parts};
+use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
 use crate::utf8::Utf8;
 
 /// Writes an asciicast.
@@ -71,6 +71,9 @@ impl CastWriter {
 
 impl EventWriter for CastWriter {
     fn begin(&mut self, header: &Header, out: &mut Parts) {
+        use Field::{Command, Env, Extra, IdleLimit, Pipes, Term, Theme, Title};
+        let carried = [Command, Title, Term, Env, IdleLimit, Theme, Pipes, Extra];
+        self.losses.drop_fields(header, &carried);
         let mut head = Map::new();
         let (cols, rows) = header.size.unwrap_or((80, 24));
         let mut extra = header.extra.clone();

@@ -8,6 +8,7 @@ use tapdeck_term::{CursorShape, Size};
 
 use super::raw::{self, At};
 use super::{ScenarioError, Stored};
+use crate::event::MAX_SIDE;
 
 /// What holds for all conditions of a scenario.
 #[derive(Debug, Clone, Default)]
@@ -24,9 +25,6 @@ impl Common {
 
 /// What is wrong, as yet without a line.
 pub(super) type Said<T> = Result<T, String>;
-
-/// The most rows or columns of a screen.
-const MAX_SIDE: u16 = 1000;
 
 /// A size such as `80x24`.
 pub(super) fn size(text: &str) -> Said<Size> {

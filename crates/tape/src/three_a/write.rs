@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use tapdeck_term::{Attrs, Colour, Style, Term};
 
-use crate::event::{Event, EventWriter, Header, Kind, Loss, Losses, Parts};
+use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
 use crate::replay::Replay;
 
 /// Changes within this time are one frame.
@@ -31,6 +31,8 @@ pub struct ThreeAWriter {
     end_ns: u64,
     /// When the screen began to change since the last frame.
     due: Option<u64>,
+    /// Rows that had left the screen by then.
+    gone: u64,
     losses: Losses,
 }
 
@@ -39,6 +41,11 @@ impl ThreeAWriter {
         self.due = None;
         let Some(replay) = &self.replay else { return };
         let (frame, changed, cut) = draw(replay.term());
+        // What was on the screen when it was drawn last, or is now, was seen.
+        let gone = replay.term().evicted();
+        let by = (gone - self.gone).saturating_sub(u64::from(replay.term().size().rows));
+        self.losses.add_many(Loss::Scrolled, by);
+        self.gone = gone;
         if frame == self.last {
             return;
         }
@@ -67,6 +74,7 @@ impl EventWriter for ThreeAWriter {
     fn begin(&mut self, header: &Header, _: &mut Parts) {
         let title = header.title.as_deref().unwrap_or_default();
         self.title = title.chars().filter(|c| !c.is_control()).collect();
+        self.losses.drop_fields(header, &[Field::Title, Field::Pipes]);
         self.replay = Some(Replay::new(header, 0));
     }
 
@@ -174,6 +182,25 @@ mod tests {
     use super::*;
     use crate::testing::{output_of, read_all, sample_events, write_all};
     use crate::three_a::ThreeAReader;
+
+    /// What scrolled by between two frames was left out without a word.
+    #[test]
+    fn rows_that_no_frame_shows_are_counted() {
+        let header = Header {
+            size: Some((10, 2)),
+            command: Some("seq 6".into()),
+            title: Some("t".into()),
+            ..Header::default()
+        };
+        let output = |ms: u64, text: &'static [u8]| Event::new(ms * 1_000_000, Kind::Output(text.into()));
+        let mut writer = ThreeAWriter::default();
+        write_all(&mut writer, &header, &[output(0, b"1\r\n2"), output(500, b"\r\n3\r\n4")]);
+        assert_eq!(writer.losses().of(Loss::Scrolled).events, 0);
+        let mut writer = ThreeAWriter::default();
+        write_all(&mut writer, &header, &[output(0, b"1\r\n2"), output(500, b"\r\n3\r\n4\r\n5\r\n6")]);
+        assert_eq!(writer.losses().of(Loss::Scrolled).events, 2);
+        assert_eq!(writer.losses().of(Loss::Header).events, 1, "the command; the title has a place");
+    }
 
     #[test]
     fn the_screens_come_back_at_their_times() {

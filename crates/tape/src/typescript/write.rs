@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::event::{Event, EventWriter, Header, Kind, Loss, Losses, Parts};
+use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
 
 /// The form of the timing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +69,10 @@ impl EventWriter for TypescriptWriter {
         if let Some(command) = &header.command {
             field("COMMAND", command);
         }
-        if header.title.is_some() {
-            self.losses.add(Loss::Header, 0);
-        }
+        let carried = [Field::Command, Field::Term, Field::Pipes, Field::Env];
+        // Of the environment it names the shell alone.
+        let shell_only = header.env.keys().all(|name| name == "SHELL");
+        self.losses.drop_fields(header, if shell_only { &carried } else { &carried[..3] });
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {

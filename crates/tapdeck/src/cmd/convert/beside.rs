@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tapdeck_host::{Source, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
@@ -54,9 +54,29 @@ pub(super) fn timing_path(args: &ConvertArgs, from: Container) -> Result<PathBuf
     // Only one of the two is a typescript, so there is no doubt whose timing it is.
     let spare = args.timing.clone().filter(|_| from.format != Format::Typescript);
     let beside = || timing_names(&args.output).into_iter().next().filter(|_| !args.to_stdout());
-    args.out_timing.clone().or(spare).or_else(beside).ok_or_else(|| {
+    let path = args.out_timing.clone().or(spare).or_else(beside).ok_or_else(|| {
         Fail::usage("a typescript has a timing file: say where it goes with --out-timing".into())
-    })
+    })?;
+    if is_same(&path, &args.output) {
+        let path = path.display();
+        return Err(Fail::usage(format!(
+            "{path} cannot be both the typescript and its timing file: give another name with --out-timing"
+        )));
+    }
+    Ok(path)
+}
+
+/// Whether two names would be one file, which need not be there yet.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        let folder = path.parent()?;
+        Some((
+            std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned()),
+            path.file_name()?.to_owned(),
+        ))
+    };
+    place(a).is_some_and(|a| place(b) == Some(a))
 }
 
 /// The sidecar of a new native recording: what the old one said, where there was one, and how it ended.

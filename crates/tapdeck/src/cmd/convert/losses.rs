@@ -45,6 +45,7 @@ pub(super) fn losses_json(losses: &[(Loss, Count)]) -> Vec<Value> {
         Loss::Beside => "beside",
         Loss::Labels => "labels",
         Loss::Colours => "colours",
+        Loss::Scrolled => "scrolled",
         Loss::Frames => "frames",
         _ => "other",
     };
