@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tapdeck_core::{Exit, Fence, Refused, Role, Seq, StickError, WinSize};
 use tapdeck_host::signals;
 
-use super::asked::{asked, well_formed};
-use super::auth::{parse_role, role_name};
+use super::asked::asked;
+use super::auth::role_name;
 use super::capture::Capture;
-use super::client::{BusState, Client, Frames, Kind, MAX_AGREED, MAX_FRAME, Sub};
+use super::client::{BusState, Client, Frames, Kind, MAX_FRAME, Sub};
 use super::frame;
+use super::greeting::drop_with;
 use super::hub::Hub;
 use super::send::exit_json;
-use crate::wire::fields;
 
 const MS: u64 = 1_000_000;
 /// Frames a second, unless a client asks for less or more.
@@ -21,8 +21,6 @@ const FPS: u64 = 30;
 const MAX_FPS: u64 = 240;
 /// How long a command may take, unless the client says.
 const CMD_LIMIT_NS: u64 = 30_000 * MS;
-/// Names are cut to this many characters.
-const NAME: usize = 64;
 
 /// What is said of a name that cannot be a request's.
 const NO_ID: &str = "behind the # of a verb stands an id of 1 to 32 letters, digits, - and _";
@@ -134,67 +132,6 @@ impl Hub {
                 client.say("DENIED", &json!({"error": format!("no verb is called {verb:.20}")}));
             }
             _ => {}
-        }
-    }
-
-    fn hello(&mut self, client: &mut Client, payload: &str) {
-        let request = match payload.trim() {
-            "" => json!({}),
-            text => match serde_json::from_str(text) {
-                Ok(value @ Value::Object(_)) => value,
-                _ => return drop_with(client, "HELLO takes a JSON object"),
-            },
-        };
-        if let Err(why) = well_formed(&request) {
-            return drop_with(client, &why);
-        }
-        let asked = match request.get("role") {
-            None | Some(Value::Null) => Role::Observer,
-            Some(role) => match role.as_str().and_then(parse_role) {
-                Some(role) => role,
-                None => {
-                    let role = fields::short(role);
-                    return drop_with(client, &format!("a role is human, bot or observer, and not {role}"));
-                }
-            },
-        };
-        let token = match request.get("token") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(token)) => Some(token.as_str()),
-            Some(_) => return drop_with(client, "the token is wrong"),
-        };
-        let role = match client.grants.role(asked, token) {
-            Ok(role) => role,
-            Err(why) => return drop_with(client, why),
-        };
-        if let Some(max) = request.get("max_frame").and_then(Value::as_u64)
-            && let Kind::Bus(bus) = &mut client.kind
-        {
-            bus.max_frame = usize::try_from(max).unwrap_or(MAX_AGREED).clamp(1024, MAX_AGREED);
-        }
-        client.known = true;
-        if let Some(party) = client.party.take() {
-            self.handle.leave(party);
-        }
-        client.role = role;
-        self.join(client, request.get("name").and_then(Value::as_str).unwrap_or("anonymous"));
-        let watches = request.get("watch").and_then(Value::as_bool).unwrap_or(false);
-        if let Some(party) = client.party.filter(|_| role != Role::Observer && !watches) {
-            // The first to come drives; later ones wait.
-            let _ = self.handle.claim(party);
-        }
-        let driver = self.handle.driver().ok().flatten();
-        let role = role_name(role);
-        client
-            .say("OK", &json!({"name": client.name, "driver": driver.as_deref(), "role": role, "ids": true}));
-    }
-
-    /// Puts a client at the session's table, under a name that nobody else has.
-    pub(super) fn join(&mut self, client: &mut Client, name: &str) {
-        let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
-        match self.handle.join_named(&name, client.role) {
-            Ok((party, name)) => (client.party, client.name) = (Some(party), name.to_string()),
-            Err(_) => client.name = name,
         }
     }
 
@@ -590,11 +527,6 @@ fn is_id(id: &str) -> bool {
 fn too_long(client: &mut Client) {
     let error = format!("the frame is too long: at most {} bytes", max_frame(client));
     drop_with(client, &error);
-}
-
-fn drop_with(client: &mut Client, why: &str) {
-    client.say("DENIED", &json!({"error": why}));
-    client.closing = true;
 }
 
 fn max_frame(client: &Client) -> usize {

@@ -23,6 +23,7 @@ mod bus;
 mod capture;
 mod client;
 mod frame;
+mod greeting;
 mod hub;
 mod pass;
 mod paste;
