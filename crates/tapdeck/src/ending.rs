@@ -17,6 +17,8 @@ pub(crate) mod code {
     pub(crate) const NOT_FOUND: i32 = 3;
     /// Connection or I/O.
     pub(crate) const IO: i32 = 4;
+    /// A program could not be started, for another reason than that it is not there or not executable.
+    pub(crate) const NOT_STARTED: i32 = 125;
     /// A fault of ours.
     pub(crate) const INTERNAL: i32 = 5;
 }

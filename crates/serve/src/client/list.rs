@@ -2,6 +2,8 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -118,18 +120,46 @@ fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindErr
     Err(FindError::Unknown { which: which.to_owned(), sessions: found.iter().map(shown).collect() })
 }
 
+/// How long it may take where it is only to be listed.
+const LISTED: Duration = Duration::from_secs(3);
+
 /// A connection to a session's bus as the session's owner, under this name and role.
 pub fn connect_to(listing: &Listing, name: &str, role: &str) -> Result<Bus, ClientError> {
+    connect_within(listing, name, role, ANSWER)
+}
+
+fn connect_within(listing: &Listing, name: &str, role: &str, within: Duration) -> Result<Bus, ClientError> {
     let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-    bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, ANSWER)?;
+    bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, within)?;
     Ok(bus)
+}
+
+/// So many sessions are asked at a time.
+const AT_ONCE: usize = 16;
+
+/// What these sessions say of themselves, in their order; see [`describe`]. One that does not answer holds up no other.
+pub fn describe_all(listings: &[Listing], asker: &str) -> Vec<Value> {
+    let next = AtomicUsize::new(0);
+    let answers: Vec<Mutex<Value>> = listings.iter().map(|_| Mutex::default()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..listings.len().min(AT_ONCE) {
+            scope.spawn(|| {
+                while let Some(n) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < listings.len())
+                {
+                    *answers[n].lock().unwrap_or_else(PoisonError::into_inner) =
+                        describe(&listings[n], asker);
+                }
+            });
+        }
+    });
+    answers.into_iter().map(|a| a.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// What a session says of itself; one that does not answer is described by what is known of it. The one who asks goes by
 /// this name, and is not counted.
 pub fn describe(listing: &Listing, asker: &str) -> Value {
-    let mut info = connect_to(listing, asker, "observer")
-        .and_then(|mut bus| bus.ask("INFO", "brief", ANSWER))
+    let mut info = connect_within(listing, asker, "observer", LISTED)
+        .and_then(|mut bus| bus.ask("INFO", "brief", LISTED))
         .map_or_else(|e| json!({"state": "silent", "error": e.to_string()}), |frame| frame.json());
     if let Some(clients) = info.get_mut("clients").and_then(Value::as_array_mut)
         && let Some(own) =

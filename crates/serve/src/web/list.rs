@@ -14,7 +14,7 @@ use super::Site;
 use super::guard::{Pass, no_credential};
 use super::recordings;
 use super::relay::{Asked, bye, meet, say};
-use crate::client::{alive, describe};
+use crate::client::{alive, describe_all};
 
 /// How often it is looked, whoever asks.
 const LOOK: Duration = Duration::from_millis(1000);
@@ -74,7 +74,7 @@ impl Site {
 
 fn look(root: Option<&Path>) -> String {
     let sessions: Vec<Value> = match alive() {
-        Ok((_, listings)) => listings.iter().map(|l| brief(&describe(l, "web-list"))).collect(),
+        Ok((_, listings)) => describe_all(&listings, "web-list").iter().map(brief).collect(),
         Err(_) => Vec::new(),
     };
     let recordings = root.map(recordings::list).unwrap_or_default();

@@ -106,7 +106,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Ending {
     match (&args.attach, args.detach) {
         (Some(session), _) => join(args, session).unwrap_or_else(Failed::end),
         (None, true) => detach(args).unwrap_or_else(Failed::end),
-        (None, false) => drive(args).unwrap_or_else(Failed::end),
+        (None, false) => drive(args).unwrap_or_else(|failed| not_started(failed).end()),
     }
 }
 
@@ -240,6 +240,12 @@ fn join(args: &ConnectArgs, session: &str) -> Result<Ending, Failed> {
     attach::bring(keys, &from, &wish, |wish| Ok(Attachment::over(args.dial(wish.token, &mut Nobody)?, wish)?))
 }
 
+/// A program that was not started must not be taken for one that ended with 1.
+fn not_started(Failed(why, was): Failed) -> Failed {
+    let ours = [code::FAILED, code::NOT_FOUND, code::IO].contains(&was);
+    Failed(why, if ours { code::NOT_STARTED } else { was })
+}
+
 /// Runs it as if it were here.
 fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
     let token = args.token()?;
@@ -253,7 +259,10 @@ fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
     let finished = launch.run_on(
         &|_, outer, size, front| match start(outer, size, front) {
             Ok(program) => Ok(Box::new(program) as Box<dyn Backend>),
-            Err(Failed(why, code)) => Err(LaunchError::Place { why, code }),
+            Err(failed) => {
+                let Failed(why, code) = not_started(failed);
+                Err(LaunchError::Place { why, code })
+            }
         },
         None,
         |_| (),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Launch, registry};
-use tapdeck_serve::client::describe;
+use tapdeck_serve::client::describe_all;
 use tapdeck_serve::door::Door;
 
 use super::sessions::alive;
@@ -303,11 +303,9 @@ fn sessions() -> (Verdict, String) {
         Ok((_, listings)) => listings,
         Err(failed) => return (Verdict::Fails, failed.0),
     };
-    let mute: Vec<&str> = listings
-        .iter()
-        .filter(|l| describe(l, "doctor")["state"] == "silent")
-        .map(|l| l.id.as_str())
-        .collect();
+    let said = describe_all(&listings, "doctor");
+    let mute = said.iter().filter(|s| s["state"] == "silent").filter_map(|s| s["id"].as_str());
+    let mute: Vec<&str> = mute.collect();
     match (listings.len(), mute.len()) {
         (0, _) => (Verdict::Fine, "none".into()),
         (n, 0) => (Verdict::Fine, format!("{n}, all of which answer")),

@@ -139,10 +139,15 @@ impl DoorArgs {
             ),
             e => e.to_string(),
         };
-        self.bus
+        let buses: Vec<Address> = self
+            .bus
             .iter()
             .map(|text| parse(text).map_err(clear).map_err(|why| format!("--bus: {why}")))
-            .collect()
+            .collect::<Result<_, _>>()?;
+        match buses.iter().find(|at| matches!(at, Address::Tcp(_)) && self.token_file.is_none()) {
+            Some(at) => Err(format!("--bus: every user of this machine can reach {at}: give --token-file")),
+            None => Ok(buses),
+        }
     }
 
     fn try_open(
@@ -168,10 +173,7 @@ impl DoorArgs {
         for address in &asked {
             let grants = match (&self.token_file, address) {
                 (Some(file), _) => Grants::from_file(file).map_err(|e| format!("{}: {e}", file.display()))?,
-                (None, Address::Unix(_)) => Grants::own(&token),
-                (None, Address::Tcp(_)) => {
-                    return Err(format!("every user of this machine can reach {address}: give --token-file"));
-                }
+                (None, _) => Grants::own(&token),
             };
             let bound = match address {
                 Address::Tcp(tcp) if self.allow_remote => Door::tcp_anywhere(*tcp),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
-use tapdeck_serve::client::describe;
+use tapdeck_serve::client::describe_all;
 
 use super::sessions::{Failed, alive};
 use crate::ending::{Ending, print};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &LsArgs) -> Ending {
 
 fn list(args: &LsArgs) -> Result<Ending, Failed> {
     let (_, listings) = alive()?;
-    let sessions: Vec<Value> = listings.iter().map(|l| describe(l, "ls")).collect();
+    let sessions: Vec<Value> = describe_all(&listings, "ls");
     if args.json {
         print(format_args!("{}\n", human::json(&Value::from(sessions))));
         return Ok(Ending::Code(0));

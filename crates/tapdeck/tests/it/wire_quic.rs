@@ -178,6 +178,6 @@ fn a_server_that_is_killed_is_missed() {
     assert!(seat.screen().contains("the other side has ended the connection"), "{}", seat.screen());
     // And nobody is waited for at a port that is nobody's.
     let out = server.run(&server.addresses[1], &["--", "true"]);
-    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
+    assert_eq!(out.status.code(), Some(125), "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains("nobody listens there"), "{}", text(&out.stderr));
 }
