@@ -118,6 +118,33 @@ pub fn terminals_above(pid: u32) -> Vec<u32> {
     found
 }
 
+/// Whether what this process shows, the terminals of process `host` show too: it runs on one that `host` gave, or on one
+/// of a program that is itself in the foreground of such a terminal. A window that was opened from there shows nothing
+/// there.
+pub fn shows_on_terminal_of(host: u32) -> bool {
+    let own = std::process::id();
+    let Some(below) = Process::find(own).map(|p| p.terminal).filter(|t| *t != 0) else { return false };
+    // One that was left behind by its parents is still on their terminal.
+    let given = |pid: u32| Process::find(pid).is_some_and(|p| p.parent == host && p.terminal == below);
+    if Process::find(host).is_some_and(|p| p.terminal != below) && all().into_iter().any(given) {
+        return true;
+    }
+    let mut below = below;
+    for parent in parents(own) {
+        let Some(process) = Process::find(parent) else { return false };
+        if process.terminal != below {
+            if parent == host {
+                return true;
+            }
+            if process.terminal == 0 || process.foreground != process.group {
+                return false;
+            }
+            below = process.terminal;
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

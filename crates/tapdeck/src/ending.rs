@@ -81,6 +81,17 @@ pub(crate) fn say(message: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));
 }
 
+/// Says why a command fails: as data on standard output where that was asked for, beside what it is about (an object),
+/// else as a sentence on standard error.
+pub(crate) fn complain(as_json: bool, mut about: serde_json::Value, message: impl std::fmt::Display) {
+    if as_json {
+        about["error"] = message.to_string().into();
+        print(format_args!("{}\n", crate::human::json(&about)));
+    } else {
+        say(message);
+    }
+}
+
 /// Prints an answer on standard output. A reader that has had enough ends the process quietly.
 pub(crate) fn print(text: std::fmt::Arguments<'_>) {
     if let Err(e) = std::io::stdout().write_fmt(text) {

@@ -19,7 +19,7 @@ mod scrubbing;
 mod service_events;
 
 use cmd::Command;
-use ending::{Ending, code};
+use ending::{Ending, code, complain};
 use tapdeck::human;
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
@@ -49,7 +49,16 @@ fn main() {
         // The message has been printed, with the terminal given back, by the time this returns.
         Ok(cli) => std::panic::catch_unwind(|| cmd::run(cli.command)).unwrap_or(Ending::Code(code::INTERNAL)),
         Err(e) => {
-            let _ = e.print();
+            // With --json what is wrong is data; help and version are what they are.
+            let as_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+            if as_json && e.use_stderr() {
+                let text = e.render().to_string();
+                let first = text.split("\n\n").next().unwrap_or_default().trim();
+                let why = first.strip_prefix("error: ").unwrap_or(first);
+                complain(true, serde_json::json!({}), why);
+            } else {
+                let _ = e.print();
+            }
             Ending::Code(e.exit_code())
         }
     };

@@ -13,7 +13,7 @@ use tapdeck_host::{Keyboard, signals};
 use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
 
-use super::sessions::{Failed, Which, find};
+use super::sessions::{Failed, Which, find, not_within};
 use crate::config::Config;
 use crate::ending::{Ending, code, say};
 use crate::screen::detach_keys::DetachKeys;
@@ -68,12 +68,7 @@ pub(crate) fn run(args: &AttachArgs) -> Ending {
 fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
     let keys = keys_to_leave_with(args.detach_keys.as_deref())?;
     let listing = find(args.which.session.as_deref())?;
-    if std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id) {
-        return Err(Failed(
-            "this is that session: attaching it to itself would never end".into(),
-            code::USAGE,
-        ));
-    }
+    not_within(&listing)?;
     let wish = Attach {
         name: "attach",
         token: Some(&listing.human_token),

@@ -5,9 +5,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use tapdeck_tape::{Moment, Replay, export};
 
-use crate::ending::{Ending, code, output_failed, say};
+use crate::ending::{Ending, code, complain, output_failed, say};
 use crate::input::{InputArgs, refused};
 use crate::out_file::OutFile;
 
@@ -75,7 +76,9 @@ pub(crate) fn run(args: &BranchPointsArgs) -> Ending {
     match result {
         Ok(()) => Ending::Code(0),
         Err((message, code)) => {
-            say(message);
+            // To a file goes the list or nothing.
+            let as_json = args.format == Form::Json && args.output.is_none();
+            complain(as_json, json!({"file": args.file.to_string_lossy()}), message);
             Ending::Code(code)
         }
     }

@@ -163,7 +163,7 @@ pub(crate) fn run(args: &BrokerArgs) -> Ending {
 }
 
 pub(crate) fn run_capture(args: &CaptureArgs) -> Ending {
-    capture(args).unwrap_or_else(Failed::end)
+    capture(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 pub(crate) fn run_deliver(args: &DeliverArgs) -> Ending {
@@ -171,7 +171,7 @@ pub(crate) fn run_deliver(args: &DeliverArgs) -> Ending {
 }
 
 pub(crate) fn run_relay(args: &RelayArgs) -> Ending {
-    relay(args).unwrap_or_else(Failed::end)
+    relay(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 /// The id under which the broker knows a session: sessions of others are known by theirs.

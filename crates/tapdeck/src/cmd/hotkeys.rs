@@ -60,7 +60,7 @@ impl From<DesktopError> for Failed {
 }
 
 pub(crate) fn run(args: &HotkeysArgs) -> Ending {
-    listen(args).unwrap_or_else(Failed::end)
+    listen(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 fn listen(args: &HotkeysArgs) -> Result<Ending, Failed> {

@@ -12,7 +12,7 @@ use tapdeck_tape::meta::Meta;
 use tapdeck_tape::{Format, Item, Kind};
 
 use super::verify::{summarise, summary_json};
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, code, complain, print};
 use crate::formats::container_name;
 use crate::human;
 use crate::input::InputArgs;
@@ -60,14 +60,7 @@ pub(crate) fn show(path: &Path, input: &InputArgs, as_json: bool) -> i32 {
             0
         }
         Err((message, code)) => {
-            if as_json {
-                print(format_args!(
-                    "{}\n",
-                    human::json(&json!({"file": path.to_string_lossy(), "error": message}))
-                ));
-            } else {
-                say(message);
-            }
+            complain(as_json, json!({"file": path.to_string_lossy()}), message);
             code
         }
     }
@@ -78,7 +71,7 @@ fn show_other(source: &Source, as_json: bool) -> i32 {
     let mut reader = match source.open() {
         Ok(reader) => reader,
         Err(e) => {
-            say(e);
+            complain(as_json, json!({"file": source.path().to_string_lossy()}), e);
             return code::IO;
         }
     };

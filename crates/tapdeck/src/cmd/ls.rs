@@ -23,7 +23,7 @@ pub(crate) struct LsArgs {
 }
 
 pub(crate) fn run(args: &LsArgs) -> Ending {
-    list(args).unwrap_or_else(Failed::end)
+    list(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 fn list(args: &LsArgs) -> Result<Ending, Failed> {

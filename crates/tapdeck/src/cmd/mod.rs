@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::ending::{Ending, code, output_failed, say};
+use crate::ending::{Ending, code, complain, output_failed};
 
 mod attach;
 mod branch_points;
@@ -152,21 +152,21 @@ pub(crate) fn run(command: Command) -> Ending {
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
-        Command::Render(args) => outcome(render::run(&args)),
+        Command::Render(args) => outcome(render::run(&args), args.json),
     }
 }
 
 /// The ending of a command that reports its errors as a chain of causes.
-fn outcome(result: anyhow::Result<()>) -> Ending {
+fn outcome(result: anyhow::Result<()>, as_json: bool) -> Ending {
     let Err(e) = result else { return Ending::Code(0) };
     match e.root_cause().downcast_ref::<std::io::Error>() {
         Some(io) if io.kind() == std::io::ErrorKind::BrokenPipe => output_failed(io),
         Some(io) if io.kind() == std::io::ErrorKind::NotFound => {
-            say(format_args!("{e:#}"));
+            complain(as_json, serde_json::json!({}), format_args!("{e:#}"));
             Ending::Code(code::NOT_FOUND)
         }
         _ => {
-            say(format_args!("{e:#}"));
+            complain(as_json, serde_json::json!({}), format_args!("{e:#}"));
             Ending::Code(code::IO)
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct PasteArgs {
 }
 
 pub(crate) fn run(args: &PasteArgs) -> Ending {
-    paste(args).unwrap_or_else(Failed::end)
+    paste(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 fn paste(args: &PasteArgs) -> Result<Ending, Failed> {

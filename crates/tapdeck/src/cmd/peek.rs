@@ -36,7 +36,7 @@ pub(crate) struct PeekArgs {
 }
 
 pub(crate) fn run(args: &PeekArgs) -> Ending {
-    peek(args).unwrap_or_else(Failed::end)
+    peek(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 fn peek(args: &PeekArgs) -> Result<Ending, Failed> {

@@ -19,7 +19,7 @@ pub(crate) struct RenderArgs {
     size: Size,
     /// Print a JSON document with text, styled runs, cursor, modes, replies and title
     #[arg(long, conflicts_with = "jsonl")]
-    json: bool,
+    pub(crate) json: bool,
     /// Serve requests, one JSON object a line, from standard input
     #[arg(long)]
     jsonl: bool,

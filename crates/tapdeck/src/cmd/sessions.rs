@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tapdeck_host::processes;
 use tapdeck_host::registry::Listing;
 pub(crate) use tapdeck_serve::client::ANSWER;
 use tapdeck_serve::client::{self, Bus, ClientError, FindError};
 
-use crate::ending::{Ending, code, say};
+use crate::ending::{Ending, code, complain};
 
 /// Which session is meant.
 #[derive(Args)]
@@ -24,7 +25,12 @@ pub(crate) struct Failed(pub(crate) String, pub(crate) i32);
 impl Failed {
     /// Says it and ends.
     pub(crate) fn end(self) -> Ending {
-        say(&self.0);
+        self.end_as(false)
+    }
+
+    /// The same, as data where that was asked for.
+    pub(crate) fn end_as(self, as_json: bool) -> Ending {
+        complain(as_json, json!({}), &self.0);
         Ending::Code(self.1)
     }
 }
@@ -65,6 +71,21 @@ pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
         FindError::Unknown { .. } => Failed(e.to_string(), code::NOT_FOUND),
         _ => Failed(e.to_string(), code::IO),
     })
+}
+
+/// Refuses a session that this command runs in: what it shows would be in the session, and be shown again.
+pub(crate) fn not_within(listing: &Listing) -> Result<(), Failed> {
+    let exported = std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id);
+    if exported || processes::shows_on_terminal_of(listing.pid) {
+        let id = &listing.id;
+        return Err(Failed(
+            format!(
+                "this runs in session {id}, which would show itself without end: run it in another terminal"
+            ),
+            code::USAGE,
+        ));
+    }
+    Ok(())
 }
 
 /// A connection to a session's bus, under this name and role.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tapdeck_serve::snapshot::{Address, AskError, Snapshot, ask, find};
 
 use super::ipc::{SESSION_VAR, SOCKET_VAR};
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, code, complain, print};
 
 /// Longer than the recorder takes to say that its disk does not answer.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -47,11 +47,7 @@ pub(crate) fn run(args: &SnapshotArgs) -> Ending {
             Ending::Code(0)
         }
         Err((message, code)) => {
-            if args.json {
-                print(format_args!("{}\n", json!({"id": args.id, "error": message})));
-            } else {
-                say(message);
-            }
+            complain(args.json, json!({"id": args.id}), message);
             Ending::Code(code)
         }
     }

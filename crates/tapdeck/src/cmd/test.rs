@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Report, find, run_on};
 use tapdeck_host::{Clock, Keyboard, Pressed};
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, code, complain, print, say};
 use crate::human;
 use crate::out_file::OutFile;
 use crate::place::PlaceArgs;
@@ -67,23 +67,28 @@ pub(crate) struct TestArgs {
 }
 
 pub(crate) fn run(args: &TestArgs) -> Ending {
+    let refuse = |message: &dyn std::fmt::Display, code: i32| {
+        complain(args.json, json!({}), message);
+        Ending::Code(code)
+    };
     let place = match args.place.wanted() {
         Ok(Some(_)) if !args.live && !args.record => {
-            say("--on is for --live and --record: a cassette was recorded where it was recorded");
-            return Ending::Code(code::USAGE);
+            return refuse(
+                &"--on is for --live and --record: a cassette was recorded where it was recorded",
+                code::USAGE,
+            );
         }
         Ok(place) => place,
         Err(why) => {
-            say(why);
-            return Ending::Code(code::USAGE);
+            return refuse(&why, code::USAGE);
         }
     };
     let files = match find(&args.paths) {
         Ok(files) => files,
         Err((path, e)) => {
-            say(format_args!("{}: {e}", path.display()));
             let missing = e.kind() == std::io::ErrorKind::NotFound;
-            return Ending::Code(if missing { code::NOT_FOUND } else { code::IO });
+            let code = if missing { code::NOT_FOUND } else { code::IO };
+            return refuse(&format_args!("{}: {e}", path.display()), code);
         }
     };
     let wanted = |path: &PathBuf| {
@@ -91,15 +96,19 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
         args.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
     };
     if files.is_empty() {
-        say("there are no scenarios here: they are files called NAME.scenario.yaml");
-        return Ending::Code(code::NOT_FOUND);
+        return refuse(
+            &"there are no scenarios here: they are files called NAME.scenario.yaml",
+            code::NOT_FOUND,
+        );
     }
     let all = files.len();
     let files: Vec<PathBuf> = files.into_iter().filter(wanted).collect();
     if files.is_empty() {
         let part = args.only.as_deref().unwrap_or_default();
-        say(format_args!("none of the {all} scenarios here has {part:?} in its name"));
-        return Ending::Code(code::NOT_FOUND);
+        return refuse(
+            &format_args!("none of the {all} scenarios here has {part:?} in its name"),
+            code::NOT_FOUND,
+        );
     }
     let how = match (args.live, args.record) {
         (true, _) => How::Live,

@@ -78,15 +78,15 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) fn run(args: &TurnsArgs) -> Ending {
-    let done = match &args.show {
-        Some(Show::Show(args)) => show(args),
-        None => list(args),
+    let (done, as_json) = match &args.show {
+        Some(Show::Show(args)) => (show(args), args.json),
+        None => (list(args), args.json),
     };
-    done.unwrap_or_else(Failed::end)
+    done.unwrap_or_else(|failed| failed.end_as(as_json))
 }
 
 pub(crate) fn run_explain(args: &ExplainArgs) -> Ending {
-    explain(args).unwrap_or_else(Failed::end)
+    explain(args).unwrap_or_else(|failed| failed.end_as(args.json))
 }
 
 fn list(args: &TurnsArgs) -> Result<Ending, Failed> {

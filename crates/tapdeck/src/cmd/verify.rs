@@ -12,7 +12,7 @@ use tapdeck_tape::meta::Meta;
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
 use tapdeck_tape::{Format, Item, Kind};
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, code, complain, print};
 use crate::human;
 use crate::input::InputArgs;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Ending {
     let key = match args.key.as_deref().map(read_key).transpose() {
         Ok(key) => key,
         Err((message, code)) => {
-            say(message);
+            complain(args.json, json!({}), message);
             return Ending::Code(code);
         }
     };
@@ -66,14 +66,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Ending {
                 }
             }
             Err((message, code)) => {
-                if args.json {
-                    print(format_args!(
-                        "{}\n",
-                        human::json(&json!({"file": path.to_string_lossy(), "error": message}))
-                    ));
-                } else {
-                    say(message);
-                }
+                complain(args.json, json!({"file": path.to_string_lossy()}), message);
                 code
             }
         };

@@ -115,9 +115,7 @@ fn watch(
     mouse: bool,
     begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
 ) -> Result<(Ending, Option<Exit>), (String, i32)> {
-    if std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id) {
-        return Err(("this is that session: it would show itself without end".into(), code::USAGE));
-    }
+    sessions::not_within(listing).map_err(|Failed(message, code)| (message, code))?;
     let live = session::watch(listing, "view", config.view.scrollback, true).map_err(|e| {
         let Failed(message, code) = e.into();
         (message, code)

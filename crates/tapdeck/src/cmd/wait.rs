@@ -10,23 +10,27 @@ use tapdeck_host::Clock;
 
 use super::sessions::{Failed, Which, ask, connect, find};
 use crate::ending::{Ending, code, print};
-use crate::parse;
+use crate::{human, parse};
 
 /// Wait for a session.
 #[derive(Args)]
 #[command(after_help = "\
 Ends with 0 when it is so, with 1 when the time is over or the program ends first, and with 3 when
-there is no such session. --exit ends with 0 whatever the program's own code, which it prints.
+there is no such session. --exit ends with 0 whatever the program's own code, and prints how it
+ended as JSON. --json says how long it took, or what went wrong, as JSON too.
 
 Examples:
   tapdeck wait build --text 'tests? passed' --timeout 5m
   tapdeck wait build --idle 500
-  tapdeck wait build --exit")]
+  tapdeck wait build --exit | jq .code")]
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
     what: What,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
     /// Give up after this long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse::duration)]
     timeout: Duration,
@@ -57,11 +61,21 @@ struct What {
 const SETTLED: Duration = Duration::from_millis(150);
 
 pub(crate) fn run(args: &WaitArgs) -> Ending {
-    wait(args).unwrap_or_else(Failed::end)
+    let clock = Clock::start();
+    match wait(args, &clock) {
+        Ok(exit) if args.what.exit => print(format_args!("{exit}\n")),
+        Ok(exit) if args.json => {
+            let waited_ms = clock.now().mono_ns / 1_000_000;
+            print(format_args!("{}\n", human::json(&json!({"waited_ms": waited_ms, "exit": exit}))));
+        }
+        Ok(_) => {}
+        Err(failed) => return failed.end_as(args.json),
+    }
+    Ending::Code(0)
 }
 
-fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
-    let clock = Clock::start();
+/// Waits until it is so; says how the program has ended, if it has.
+fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value, Failed> {
     let now = || Duration::from_nanos(clock.now().mono_ns);
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "wait", "observer")?;
@@ -84,7 +98,7 @@ fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
         if args.what.state.is_some_and(|s| state == s.name())
             || args.what.holds(&frame, now().saturating_sub(idle_since) + idle_before)
         {
-            return Ok(Ending::Code(0));
+            return Ok(Value::Null);
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
             return Err(Failed(format!("not so within {:?}", args.timeout), code::FAILED));
@@ -105,7 +119,8 @@ fn wait(args: &WaitArgs) -> Result<Ending, Failed> {
                     state = event["state"].as_str().unwrap_or("unknown").to_owned();
                 }
                 if event["name"] == "CLOSED" {
-                    return args.what.ended(&frame, &event["exit"]);
+                    args.what.ended(&frame)?;
+                    return Ok(event["exit"].clone());
                 }
             }
             Some(_) => {}
@@ -126,18 +141,13 @@ impl What {
         quiet && (!self.prompt || at_prompt(frame))
     }
 
-    fn ended(&self, frame: &Value, exit: &Value) -> Result<Ending, Failed> {
-        if self.state == Some(AgentState::Done) {
-            return Ok(Ending::Code(0));
-        }
-        if self.exit {
-            print(format_args!("{exit}\n"));
-            return Ok(Ending::Code(0));
-        }
-        if self.text.as_ref().is_some_and(|text| matches(text, frame)) || self.idle.is_some() {
-            return Ok(Ending::Code(0));
-        }
-        Err(Failed("the program has ended".into(), code::FAILED))
+    /// Whether that is what was waited for, now that the program has ended.
+    fn ended(&self, frame: &Value) -> Result<(), Failed> {
+        let is_so = self.exit
+            || self.state == Some(AgentState::Done)
+            || self.idle.is_some()
+            || self.text.as_ref().is_some_and(|text| matches(text, frame));
+        if is_so { Ok(()) } else { Err(Failed("the program has ended".into(), code::FAILED)) }
     }
 }
 

@@ -143,3 +143,44 @@ fn the_title_is_given_back() {
     assert!(seat.end().success());
     assert_eq!(seat.term.title(), "mine");
 }
+
+/// A session that was brought to itself showed itself showing itself, without end.
+#[test]
+fn a_session_is_not_brought_to_itself() {
+    let home = Home::new();
+    let mut seat = Seat::with_size(home.tapdeck(["run", "--name", "outermost", "--", "sh"]), 200, 24);
+    seat.wait_text("$");
+    let tapdeck = crate::support::TAPDECK;
+    let refused = |seat: &mut Seat, command: &str, times: usize| {
+        seat.send(format!("{tapdeck} {command}; echo code $?\r"));
+        seat.wait("the refusal", |s| s.screen().matches("code 2").count() == times);
+        assert_eq!(seat.screen().matches("without end").count(), times, "{}", seat.screen());
+    };
+    refused(&mut seat, "attach outermost", 1);
+    refused(&mut seat, "attach --read-only outermost", 2);
+    if cfg!(feature = "tui") {
+        refused(&mut seat, "view outermost", 3);
+    } else {
+        refused(&mut seat, "attach outermost", 3);
+    }
+    // What is shown within a session is shown in all that it is within; but others can be had.
+    let session = Detached::start(&home, &["--name", "other"], &["sh", "-c", "echo elsewhere; read x"]);
+    session.wait_text("elsewhere");
+    seat.send(format!("clear; {tapdeck} run --name inner -- sh\r"));
+    eventually("the inner one", || {
+        let out = home.run(["wait", "inner", "--prompt", "--timeout", "5s"]);
+        out.status.success()
+    });
+    refused(&mut seat, "attach outermost", 1);
+    refused(&mut seat, "attach inner", 2);
+    seat.send(format!("{tapdeck} attach other\r"));
+    seat.wait_text("elsewhere");
+    seat.send("\x1cd");
+    seat.wait_text("detached from");
+    seat.wait("the inner shell", |s| s.screen().ends_with('$'));
+    seat.send("exit\r");
+    eventually("its end", || home.run(["peek", "inner"]).status.code() == Some(3));
+    seat.wait("the outer shell", |s| s.screen().ends_with('$'));
+    seat.send("exit\r");
+    seat.end();
+}

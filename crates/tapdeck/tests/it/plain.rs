@@ -293,3 +293,38 @@ fn completions_and_manual_pages_know_every_command() {
     }
     assert_eq!(home.run(["man", "nothing"]).status.code(), Some(2));
 }
+
+/// With `--json`, what went wrong is data too, whichever command it is.
+#[test]
+fn errors_are_data_where_answers_are() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("scenarios")).expect("a folder");
+    std::fs::write(home.path("scenarios/a.scenario.yaml"), "name: a\n").expect("written");
+    for (args, code) in [
+        (&["peek", "none", "--json"][..], 3),
+        (&["turns", "none", "--json"], 3),
+        (&["turns", "show", "none:1", "--json"], 3),
+        (&["explain", "none", "--json"], 3),
+        (&["wait", "none", "--exit", "--json"], 3),
+        (&["paste", "none", "text", "--json"], 3),
+        (&["snapshot", "--id", "x", "--json"], 2),
+        (&["snapshot", "--id", "1", "--socket", "none.sock", "--json"], 3),
+        (&["test", "--json", "none"], 3),
+        (&["test", "--json", "--only", "zz", "scenarios"], 3),
+        (&["branch-points", "--format", "json", "none"], 3),
+        (&["render", "--json", "none"], 3),
+        (&["info", "--json", "none"], 3),
+        (&["verify", "--json", "none"], 3),
+    ] {
+        let out = home.run(args);
+        assert_eq!(out.status.code(), Some(code), "{args:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&out.stdout)
+            .unwrap_or_else(|e| panic!("{args:?}: {e}: {}", String::from_utf8_lossy(&out.stdout)));
+        assert!(answer["error"].as_str().is_some_and(|why| !why.is_empty()), "{args:?}: {answer}");
+        assert!(out.stderr.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+    let session = crate::live::Detached::start(&home, &[], &["sh", "-c", "echo here; read x"]);
+    let waited: serde_json::Value =
+        serde_json::from_str(&session.ok(&["wait", "--text", "here", "--json"])).expect("JSON");
+    assert!(waited["waited_ms"].is_u64() && waited["exit"].is_null(), "{waited}");
+}
