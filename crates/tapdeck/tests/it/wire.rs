@@ -327,6 +327,15 @@ fn whoever_joins_a_session_at_a_server_ends_as_its_program_ends() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let address = &server.addresses[0];
+    // What was there before somebody came who is no terminal is told as text.
+    let long = "x".repeat(200);
+    let script = format!("echo early; echo {long}; printf last; exit 3");
+    assert!(
+        server.run(address, &["-d", "--no-pty", "--name", "job", "--", "sh", "-c", &script]).status.success()
+    );
+    assert!(home.run(["wait", "job", "--exit", "--timeout", "20s"]).status.success());
+    let told = server.run(address, &["--attach", "job"]);
+    assert_eq!((text(&told.stdout), told.status.code()), (format!("early\n{long}\nlast"), Some(3)));
     for (name, end) in [("code", "exit 7"), ("signal", "kill -TERM $$")] {
         let script = format!("read x; {end}");
         assert!(

@@ -200,6 +200,9 @@ impl View {
     fn go_live(&mut self) {
         self.restoring = false;
         if self.keyboard.screen_size().is_none() {
+            if std::mem::replace(&mut self.first, false) {
+                self.tell_so_far();
+            }
             return;
         }
         self.choose(&[]);
@@ -207,6 +210,20 @@ impl View {
             self.repaint();
         } else {
             self.out.extend_from_slice(&self.term.dump_to_terminal());
+        }
+    }
+
+    /// What the session has shown so far, as text, for whoever is no terminal; the stream goes on behind it.
+    fn tell_so_far(&mut self) {
+        let cursor = self.term.cursor();
+        let here = self.term.scrollback().count() + usize::from(cursor.row);
+        let mut goes_on = false;
+        for (n, line) in self.term.lines().enumerate().take(here + 1) {
+            if n > 0 && !goes_on {
+                self.out.push(b'\n');
+            }
+            goes_on = line.wrapped();
+            self.out.extend_from_slice(line.text().as_bytes());
         }
     }
 
