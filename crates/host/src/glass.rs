@@ -279,7 +279,7 @@ impl Glass {
         };
         let inner = Inner { picture: Mutex::new(picture), wanted: AtomicBool::new(false) };
         let cap = log.limits().cap;
-        let far_behind = if cap < NARROW { 0 } else { FAR_BEHIND.min(cap / 4) };
+        let far_behind = if cap < NARROW { 0 } else { FAR_BEHIND.min(cap / 2) };
         Self { inner: Arc::new(inner), log: log.clone(), reader, known, far_behind }
     }
 
