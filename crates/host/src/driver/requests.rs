@@ -1,0 +1,77 @@
+//! What other threads ask of a session: the driver's inbox, served in the order in which it came.
+
+use std::io;
+
+use tapdeck_core::{Event, Stamp};
+
+use super::snapshot::Wanted;
+use super::{Driver, Ended};
+use crate::backend::{Backend, Stop};
+use crate::inbox::Request;
+
+impl<B: Backend> Driver<B> {
+    /// Does what other threads have asked for.
+    pub(super) fn serve_inbox(&mut self, now: Stamp) -> io::Result<()> {
+        let mut snapshots = Vec::new();
+        for request in self.handle.drain() {
+            // A receiver that is gone no longer wants the answer.
+            match request {
+                Request::Cancel => {
+                    self.told_to_end = true;
+                    self.ended = Ended::Cancelled;
+                    self.begin_stop(now, Stop::Terminate);
+                }
+                Request::Signal(signal) => self.forward(signal, now),
+                Request::Service(payload) => {
+                    self.log.append(Event::Service(payload), now);
+                }
+                Request::Found(event) => {
+                    self.log.append(event, now);
+                }
+                Request::Nudge => self.answer(now)?,
+                Request::Resize(size, reply) => {
+                    self.resize(size, now)?;
+                    self.sized_elsewhere = true;
+                    let _ = reply.map(|reply| reply.send(()));
+                }
+                Request::Driver(reply) => {
+                    let stick = self.gate.stick();
+                    let driver = stick.driver().and_then(|id| Some((id, stick.party(id)?.name.clone())));
+                    let _ = reply.send(driver);
+                }
+                Request::Join(name, role, reply) => {
+                    let id = self.gate.join(&name, role);
+                    let name = self.gate.stick().party(id).map_or_else(|| name.into(), |p| p.name.clone());
+                    // Nobody would ever leave in the place of one who waited no longer.
+                    if reply.send((id, name)).is_err() {
+                        self.gate.leave(id);
+                    }
+                }
+                Request::Leave(id) => self.gate.leave(id),
+                Request::Claim(id, reply) => {
+                    let _ = reply.send(self.gate.claim(id, now));
+                }
+                Request::Take(id, reply) => {
+                    let _ = reply.send(self.gate.take(id, now));
+                }
+                Request::Release(id, reply) => {
+                    let _ = reply.send(self.gate.release(id));
+                }
+                Request::Input(id, fence, bytes, reply) => {
+                    let _ = reply.send(self.gate.offer(id, fence, bytes, now));
+                    self.deliver(now)?;
+                }
+                Request::LongestLine(reply) => {
+                    // Whoever asked may have gone.
+                    let _ = reply.send(self.backend.longest_line());
+                }
+                Request::Waiting(reply) => {
+                    let _ = reply.send(self.gate.waiting());
+                }
+                Request::Snapshot(id, label, reply) => snapshots.push(Wanted { id, label, reply }),
+            }
+            self.log_changes(now);
+        }
+        self.take_snapshots(snapshots, now)
+    }
+}
