@@ -22,8 +22,9 @@ use crate::shared::SharedLog;
 const PIECE: usize = 8 << 20;
 /// With this much unread, the driver waits for the model; with less where the log holds less.
 const FAR_BEHIND: usize = 12 << 20;
-/// A log that holds less than this back for its readers has the model read after every piece of output.
-const NARROW: usize = 4 << 20;
+/// A log that holds less than this back for its readers has the model read after every piece of output: one turn of the
+/// driver, which may read 2 MiB, must fit into what is left of it.
+const NARROW: usize = 8 << 20;
 /// Signals kept for whoever wants to hear of bells and titles.
 const SIGNALS: usize = 256;
 

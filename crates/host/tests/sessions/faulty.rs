@@ -193,10 +193,10 @@ fn the_thread_that_drives_is_told_that_it_cannot_ask() {
 /// With a log that holds less than the model may lag behind, output was missing on the screen.
 #[test]
 fn the_model_sees_everything_however_little_the_log_holds() {
-    for cap in [10, 100_000, 5 << 20] {
+    for cap in [10, 100_000, 4 << 20, 8 << 20] {
         let limits = LogLimits { keep: 0, cap };
         let mut reads = VecDeque::from([Read::Gives(b"\x1b]2;first\x07")]);
-        reads.extend((0..100).map(|_| Read::Gives(&[b'x'; 60_000])));
+        reads.extend((0..150).map(|_| Read::Gives(&[b'x'; 60_000])));
         reads.push_back(Read::Gives(b"\x1b[2J\x1b[Hlast"));
         let config = Config { log: limits, ..Config::default() };
         let backend = Faulty { reads, ..Faulty::default() };
