@@ -117,7 +117,7 @@ fn names_tell_what_content_cannot() {
     let named = Container::detect(Some("x.ahr"), b"{\"version\": 2, \"width\": 80}\n", false);
     assert_eq!(named.map(|c| c.format), Some(Format::CastV2), "the content is believed, not the name");
     assert_eq!(Container::detect(None, b"", false), None);
-    let mut packed = b"{\"version\": 3, \"term\": {}}\n".repeat(50);
+    let mut packed = b"{\"version\": 3, \"term\": {\"cols\": 80, \"rows\": 24}}\n".repeat(50);
     let mut zst = tapdeck_tape::zst::ZstWriter::new(3).unwrap();
     zst.step(&mut packed).unwrap();
     packed.extend(zst.finish().unwrap());

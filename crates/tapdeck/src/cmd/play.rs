@@ -216,6 +216,8 @@ struct Screening<'a> {
     /// Whether the progress line is on the screen, and whether it covers a row of the picture.
     drawn: bool,
     covered: bool,
+    /// The length that it tells.
+    told_ns: u64,
     /// When it was begun anew.
     begun_ns: u64,
     /// Show the progress until then even where it covers something.
@@ -245,6 +247,7 @@ impl<'a> Screening<'a> {
             paused: false,
             due_ns: 0,
             drawn: false,
+            told_ns: 0,
             covered: false,
             begun_ns: 0,
             announce_until_ns: 0,
@@ -345,8 +348,10 @@ impl<'a> Screening<'a> {
         }
         if keyboard.is_there() && !self.paused {
             limit = limit.map(|l| l.min(TICK));
-        } else if keyboard.is_there() && self.player.is_looking_ahead() {
-            // The progress line does not know the length yet, and keys may wait for moments.
+        } else if keyboard.is_there()
+            && (self.player.is_looking_ahead() || self.player.duration_ns() != self.told_ns)
+        {
+            // The progress line does not tell the length yet, and keys may wait for moments.
             limit = Some(TICK);
         }
         match keyboard.wait(limit)? {
@@ -527,8 +532,9 @@ impl<'a> Screening<'a> {
 
     /// Draws the progress line: always where the picture leaves a row free, else while paused and after a key.
     fn progress(&mut self, keyboard: &Keyboard) {
-        let Some(screen) = keyboard.screen_size().filter(|_| keyboard.is_there()) else { return };
         let end_ns = self.player.duration_ns();
+        self.told_ns = end_ns;
+        let Some(screen) = keyboard.screen_size().filter(|_| keyboard.is_there()) else { return };
         let term = self.player.term();
         let free = screen.rows > term.size().rows;
         let announced = self.paused || self.clock.now().mono_ns < self.announce_until_ns;
