@@ -38,6 +38,11 @@ impl Peer {
                     s("tapdeck-bench"),
                     s("new-session"),
                     &quoted,
+                    // Its server would outlive the client that is killed in the end.
+                    s(";"),
+                    s("set-option"),
+                    s("destroy-unattached"),
+                    s("on"),
                 ]);
             }
             _ => return own(&[s("rec"), s("-q"), s("--overwrite"), s("-c"), &quoted, out.as_os_str()]),
