@@ -147,8 +147,8 @@ impl Capture {
         let at_prompt = if self.prompt.trim().is_empty() {
             // A command that was still running has not let this one begin.
             let waits =
-                picture.detector().is_some_and(|d| d.is_changing()) && self.text(false).trim().is_empty();
-            quiet >= QUIET_NS && !waits
+                || picture.detector().is_some_and(|d| d.is_changing()) && self.text(false).trim().is_empty();
+            quiet >= QUIET_NS && !waits()
         } else {
             quiet >= SETTLED_NS && before_cursor(picture).ends_with(self.prompt.as_str())
         };

@@ -328,8 +328,8 @@ fn whoever_joins_a_session_at_a_server_ends_as_its_program_ends() {
     let server = Server::start(&home, &[]);
     let address = &server.addresses[0];
     // What was there before somebody came who is no terminal is told as text.
-    let long = "x".repeat(200);
-    let script = format!("echo early; echo {long}; printf last; exit 3");
+    let long = format!("{} {}", "x".repeat(79), "y".repeat(120));
+    let script = format!("echo early; echo '{long}'; printf last; exit 3");
     assert!(
         server.run(address, &["-d", "--no-pty", "--name", "job", "--", "sh", "-c", &script]).status.success()
     );

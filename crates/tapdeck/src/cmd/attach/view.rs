@@ -216,7 +216,7 @@ impl View {
     /// What the session has shown so far, as text, for whoever is no terminal; the stream goes on behind it.
     fn tell_so_far(&mut self) {
         let cursor = self.term.cursor();
-        let here = self.term.scrollback().count() + usize::from(cursor.row);
+        let here = self.term.scrollback_len() + usize::from(cursor.row);
         let mut goes_on = false;
         for (n, line) in self.term.lines().enumerate().take(here + 1) {
             if n > 0 && !goes_on {
@@ -224,6 +224,9 @@ impl View {
             }
             goes_on = line.wrapped();
             self.out.extend_from_slice(line.text().as_bytes());
+            // Where a line goes on in the next row, they stand between words.
+            let blanks = line.written_blanks().map_or(0, |(_, n)| usize::from(n));
+            self.out.extend(std::iter::repeat_n(b' ', blanks));
         }
     }
 
