@@ -18,7 +18,7 @@ const FORMATS: [Format; 8] = [
     Format::Ahr,
 ];
 
-fn reader(format: Format, zst: bool, data: &[u8]) -> Option<Box<dyn EventReader + '_>> {
+fn reader(format: Format, zst: bool, data: &[u8]) -> Option<Box<dyn EventReader + Send + '_>> {
     // For a typescript, the first half is the timing file.
     let (timing, data) = match format {
         Format::Typescript => data.split_at(data.len() / 2),
