@@ -15,7 +15,7 @@ mod relay;
 mod sharing;
 mod tapes;
 #[allow(dead_code, reason = "tests use all of it")]
-#[path = "../../crates/tapdeck/tests/it/webdriver.rs"]
+#[path = "../../crates/cli/tests/it/webdriver.rs"]
 mod webdriver;
 mod wire;
 mod workload;

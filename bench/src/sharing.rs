@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck::serve::client::{Attach, Attachment, Bus, Hello, Incoming};
-use tapdeck::serve::door::Address;
+use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
+use tapdeck_serve::door::Address;
 
 use crate::{Options, Row, median, peers};
 

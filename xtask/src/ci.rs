@@ -101,7 +101,7 @@ pub(crate) fn talk_to_agents(prompts: &str) -> Result<()> {
 /// Runs the tests of servers with this many sessions at once, instead of the few of every day.
 pub(crate) fn gather_a_crowd(sessions: &str) -> Result<()> {
     println!("== {sessions} sessions at a server");
-    let args = ["test", "-p", "tapdeck", "--test", "it", "--", "--test-threads", "1", "--nocapture"];
+    let args = ["test", "-p", "tapdeck-cli", "--test", "it", "--", "--test-threads", "1", "--nocapture"];
     let status = Command::new("cargo")
         .args(args)
         .arg("wire_crowd::")
@@ -121,7 +121,7 @@ const FIGHTS: &str = "10000";
 pub(crate) fn soak(rounds: &str) -> Result<()> {
     println!("== {FIGHTS} fights for the stick; attaching under tmux, {rounds} times to each program");
     let status = Command::new("cargo")
-        .args(["test", "-p", "tapdeck", "--test", "it", "--", "under_tmux::", "the_stick_is_never"])
+        .args(["test", "-p", "tapdeck-cli", "--test", "it", "--", "under_tmux::", "the_stick_is_never"])
         .env("TAPDECK_ROUNDS", rounds)
         .env("TAPDECK_FIGHTS", FIGHTS)
         .current_dir(crate::root()?)
@@ -135,7 +135,7 @@ pub(crate) fn soak(rounds: &str) -> Result<()> {
 fn talk(path: &OsStr, prompts: &str) -> Result<()> {
     println!("== talking to coding agents, {prompts} prompts each");
     let args =
-        ["test", "-p", "tapdeck", "--test", "it", "--", "--ignored", "--test-threads", "1", "--nocapture"];
+        ["test", "-p", "tapdeck-cli", "--test", "it", "--", "--ignored", "--test-threads", "1", "--nocapture"];
     let status = Command::new("cargo")
         .args(args)
         .arg("agents::")

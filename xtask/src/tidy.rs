@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// The crates in their one order: each may use only those before it.
-const ORDER: [&str; 7] = ["term", "core", "tape", "raster", "host", "serve", "tapdeck"];
+const ORDER: [&str; 7] = ["term", "core", "tape", "host", "serve", "tapdeck", "cli"];
 
 /// What must not appear in a crate's sources, with the reason.
 const FORBIDDEN: [(&str, &[&str], &str); 5] = [
@@ -26,7 +26,7 @@ const FORBIDDEN: [(&str, &[&str], &str); 5] = [
         "tape turns events into bytes and back, nothing more",
     ),
     ("host", &["encoding_rs"], "text is decoded at the edges, by core"),
-    ("tapdeck", &["libc::"], "the binary reaches the system through host"),
+    ("cli", &["libc::"], "the command reaches the system through host"),
 ];
 
 /// Files past this are reported; past the second they need a reason in their head.

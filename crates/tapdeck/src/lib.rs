@@ -28,9 +28,3 @@ pub use tapdeck_host as host;
 pub use tapdeck_serve as serve;
 pub use tapdeck_tape as tape;
 pub use tapdeck_term as term;
-
-#[doc(hidden)]
-pub mod human;
-#[cfg(feature = "tui")]
-#[doc(hidden)]
-pub mod ui;

@@ -1,9 +1,9 @@
 //! `tapdeck dash`: all live sessions in one terminal.
 
 use clap::Args;
-use tapdeck::ui::dash::{Dash, run::run as show};
-use tapdeck::ui::session::Sessions;
-use tapdeck::ui::theme::Theme;
+use tapdeck_cli::ui::dash::{Dash, run::run as show};
+use tapdeck_cli::ui::session::Sessions;
+use tapdeck_cli::ui::theme::Theme;
 
 use super::view::failed;
 use crate::config::Config;

@@ -20,7 +20,7 @@ mod service_events;
 
 use cmd::Command;
 use ending::{Ending, code, complain};
-use tapdeck::human;
+use tapdeck_cli::human;
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
 #[derive(Parser)]

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::io::IsTerminal;
 
 use clap::Args;
-use tapdeck::ui::session;
-use tapdeck::ui::theme::Theme;
-use tapdeck::ui::view::run::{ViewError, run as show};
-use tapdeck::ui::view::{App, Options, Origin, Tape};
+use tapdeck_cli::ui::session;
+use tapdeck_cli::ui::theme::Theme;
+use tapdeck_cli::ui::view::run::{ViewError, run as show};
+use tapdeck_cli::ui::view::{App, Options, Origin, Tape};
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_host::registry::Listing;
 use tapdeck_host::{Goal, PlayError, Source, SourceError};

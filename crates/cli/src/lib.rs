@@ -1,0 +1,6 @@
+//! The terminal views of the `tapdeck` command, as a library for the command itself and for its benchmarks.
+//! Programs of others use the crate `tapdeck`.
+
+pub mod human;
+#[cfg(feature = "tui")]
+pub mod ui;
