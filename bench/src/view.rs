@@ -17,10 +17,10 @@ use anyhow::{Context, Result, bail};
 use ratatui::backend::{Backend, CrosstermBackend, TestBackend};
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use tapdeck_term::Size;
 use tapdeck_cli::ui::live::{Link, Live, News};
 use tapdeck_cli::ui::theme::Theme;
 use tapdeck_cli::ui::view::{App, Options, Origin};
+use tapdeck_term::Size;
 
 const COLS: u16 = 200;
 const ROWS: u16 = 50;

@@ -134,8 +134,18 @@ pub(crate) fn soak(rounds: &str) -> Result<()> {
 
 fn talk(path: &OsStr, prompts: &str) -> Result<()> {
     println!("== talking to coding agents, {prompts} prompts each");
-    let args =
-        ["test", "-p", "tapdeck-cli", "--test", "it", "--", "--ignored", "--test-threads", "1", "--nocapture"];
+    let args = [
+        "test",
+        "-p",
+        "tapdeck-cli",
+        "--test",
+        "it",
+        "--",
+        "--ignored",
+        "--test-threads",
+        "1",
+        "--nocapture",
+    ];
     let status = Command::new("cargo")
         .args(args)
         .arg("agents::")
