@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 /// The crates in their one order: each may use only those before it.
-const ORDER: [&str; 7] = ["term", "core", "tape", "host", "serve", "tapdeck", "cli"];
+const ORDER: [&str; 8] = ["term", "core", "proto", "tape", "host", "serve", "tapdeck", "cli"];
 
 /// What must not appear in a crate's sources, with the reason.
-const FORBIDDEN: [(&str, &[&str], &str); 5] = [
+const FORBIDDEN: [(&str, &[&str], &str); 6] = [
     (
         "term",
         &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde"],
@@ -19,6 +19,11 @@ const FORBIDDEN: [(&str, &[&str], &str); 5] = [
         "core",
         &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde", "mpsc"],
         "core has no I/O, no clock, no threads",
+    ),
+    (
+        "proto",
+        &["std::fs", "std::net", "std::thread", "std::process"],
+        "proto turns messages into bytes and back, without I/O",
     ),
     (
         "tape",

@@ -1,0 +1,1 @@
+//! The attach wire: a terminal that shows and drives a live session.

@@ -1,0 +1,1 @@
+//! The broker: turns across sessions, in frames of MessagePack.

@@ -1,0 +1,18 @@
+//! Every message that crosses a process boundary, as a type.
+//!
+//! This crate turns messages into bytes and back. It does no I/O and makes no decisions: servers and
+//! clients of a session share these types, so that they cannot disagree on a field.
+//!
+//! | module | protocol | format |
+//! | --- | --- | --- |
+//! | [`bus`] | the text bus of a live session | lines of `VERB[#id] payload`, JSON |
+//! | [`attach`] | the attach wire's control messages | JSON in chunks |
+//! | [`tty`] | the tty wire over a network: negotiation and control messages | JSON in chunks |
+//! | [`broker`] | turns across sessions | MessagePack in frames |
+//! | [`snapshot`] | announcements of file system snapshots to the recorder | SSZ in frames |
+
+pub mod attach;
+pub mod broker;
+pub mod bus;
+pub mod snapshot;
+pub mod tty;

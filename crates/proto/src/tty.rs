@@ -1,0 +1,1 @@
+//! The tty wire over a network: negotiation and control messages.
