@@ -6,6 +6,7 @@ mod agents;
 mod cmd;
 #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "so far only the views are configured"))]
 mod config;
+mod detached_host;
 mod ending;
 mod formats;
 mod hooks;
@@ -17,6 +18,9 @@ mod progress;
 mod screen;
 mod scrubbing;
 mod service_events;
+mod session_args;
+mod sessions;
+mod snapshot_door;
 
 use cmd::Command;
 use ending::{Ending, code, complain};

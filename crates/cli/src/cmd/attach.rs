@@ -13,10 +13,10 @@ use tapdeck_host::{Keyboard, signals};
 use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
 
-use super::sessions::{Failed, Which, find, not_within};
 use crate::config::Config;
 use crate::ending::{Ending, code, say};
 use crate::screen::detach_keys::DetachKeys;
+use crate::sessions::{Failed, Which, find, not_within};
 use view::View;
 
 /// Bring a live session to this terminal.

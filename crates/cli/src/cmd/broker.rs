@@ -15,9 +15,9 @@ use tapdeck_serve::broker::msgpack::Value;
 use tapdeck_serve::broker::{Asked, Broker, BrokerError, Limits, Sink};
 
 use super::paste::{How, deliver as paste, is_fine};
-use super::sessions::{Failed, alive, ask, connect, find};
 use crate::ending::{Ending, code, print, say};
 use crate::human;
+use crate::sessions::{Failed, alive, ask, connect, find};
 
 /// How long a tool of the desktop's may take.
 const TOOL: Duration = Duration::from_secs(10);

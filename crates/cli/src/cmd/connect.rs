@@ -13,9 +13,9 @@ use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
 
 use super::attach;
-use super::sessions::Failed;
 use crate::ending::{Ending, code, print, say};
 use crate::parse;
+use crate::sessions::Failed;
 
 /// The variable that holds a token.
 const TOKEN_VAR: &str = "TAPDECK_TOKEN";
@@ -219,7 +219,7 @@ fn detach(args: &ConnectArgs) -> Result<Ending, Failed> {
     let conn = args.dial(token.as_deref(), &mut Nobody)?;
     let (_, opened) = FarProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
-    super::detach::warn_of_input();
+    crate::detached_host::warn_of_input();
     Ok(Ending::Code(0))
 }
 

@@ -14,9 +14,9 @@ use tapdeck_host::{Launch, registry};
 use tapdeck_serve::client::describe_all;
 use tapdeck_serve::door::Door;
 
-use super::sessions::alive;
 use crate::config::Config;
 use crate::ending::{Ending, code, print};
+use crate::sessions::alive;
 use crate::{agents, human};
 
 /// Look for what is wrong with this machine, this terminal and your settings.

@@ -290,7 +290,7 @@ impl Doors {
         match opened {
             Ok((live, registered)) => {
                 if self.alone {
-                    super::detach::announce(&listing.id);
+                    crate::detached_host::announce(&listing.id);
                 }
                 Served { late, live: Some(live), _registered: Some(registered), alone: self.alone }
             }

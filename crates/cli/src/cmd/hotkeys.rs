@@ -9,11 +9,11 @@ use tapdeck_serve::broker::Asked;
 use tapdeck_serve::broker::msgpack::Value;
 use tapdeck_term::keys::KeyPress;
 
-use super::sessions::{Failed, alive, ask, connect};
 use crate::config::Config;
 use crate::ending::{Ending, code, print, say};
 use crate::hooks::notify;
 use crate::human;
+use crate::sessions::{Failed, alive, ask, connect};
 
 /// Capture and paste turns with keys that work in every window (X11).
 #[derive(Args)]

@@ -6,9 +6,9 @@ use tapdeck_core::WinSize;
 use tapdeck_host::registry::Listing;
 use tapdeck_serve::client::{ClientError, connect_to};
 
-use super::sessions::{ANSWER, Failed, ask, connect, find};
 use crate::ending::{Ending, code};
 use crate::parse;
+use crate::sessions::{ANSWER, Failed, ask, connect, find};
 
 /// End a session, or send it a signal.
 #[derive(Args)]

@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::Value;
 use tapdeck_serve::client::describe_all;
 
-use super::sessions::{Failed, alive};
 use crate::ending::{Ending, print};
 use crate::human;
+use crate::sessions::{Failed, alive};
 
 /// List live sessions.
 #[derive(Args)]

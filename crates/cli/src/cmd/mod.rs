@@ -14,16 +14,13 @@ mod connect;
 mod convert;
 #[cfg(feature = "tui")]
 mod dash;
-mod detach;
 mod doctor;
 mod doors;
 #[cfg(feature = "hotkeys")]
 mod hotkeys;
 mod index;
 mod info;
-mod ipc;
 mod kill;
-mod late;
 mod ls;
 mod man;
 mod paste;
@@ -38,7 +35,6 @@ mod scrub;
 mod send;
 #[cfg(feature = "net")]
 mod serve;
-mod sessions;
 mod snapshot;
 mod tail;
 mod test;
@@ -49,6 +45,8 @@ mod view;
 mod wait;
 #[cfg(feature = "web")]
 mod web;
+
+pub(crate) use doors::DoorArgs;
 
 /// What to do.
 #[derive(Subcommand)]

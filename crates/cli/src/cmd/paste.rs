@@ -7,9 +7,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_serve::client::Bus;
 
-use super::sessions::{Failed, ask, connect, find};
 use crate::ending::{Ending, code, print, say};
 use crate::human;
+use crate::sessions::{Failed, ask, connect, find};
 
 /// The longest text.
 const MAX: u64 = 8 << 20;

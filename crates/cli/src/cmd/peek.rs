@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::sessions::{Failed, Which, ask, connect, find};
 use crate::ending::{Ending, print};
 use crate::human;
+use crate::sessions::{Failed, Which, ask, connect, find};
 
 /// Print a session's screen.
 #[derive(Args)]

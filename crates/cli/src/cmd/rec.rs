@@ -15,15 +15,16 @@ use tapdeck_tape::{Container, Format};
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
 use super::doors::{DoorArgs, Doors};
-use super::ipc::{self, Ipc};
-use super::run::{SessionArgs, VariableArgs, hold_signals};
 use super::verify::{meta, read_key};
-use super::{detach, late};
 use crate::ending::{Ending, code, say};
 use crate::formats::{self, container_name};
 use crate::input::InputArgs;
 use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
-use crate::{human, parse};
+use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
+use crate::snapshot_door::{self, Ipc};
+use crate::{detached_host, human, parse};
+
+mod late;
 
 /// What is settled, or has to be, where the session was started.
 const NOT_LATE: [&str; 23] = [
@@ -188,10 +189,10 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         return super::view::run_viewed(args.session.detached_size());
     }
     if args.doors.detach && !args.doors.detached_host {
-        return detach::detach(args.session.detached_size());
+        return detached_host::detach(args.session.detached_size());
     }
     if args.doors.detached_host {
-        detach::prepare(&mut launch, &args.doors);
+        detached_host::prepare(&mut launch, &args.doors);
     }
     let seal = match args.seal.as_deref().map(read_key).transpose() {
         Ok(seal) => seal,
@@ -236,7 +237,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         Err(ending) => return ending,
     };
     if args.export_session {
-        launch.command.env.extend(ipc::exports(doors.as_ref().map(Doors::id), ipc.as_deref()));
+        launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(Doors::id), ipc.as_deref()));
     }
     let options = RecordOptions {
         quality: args.brotli_q,
@@ -253,7 +254,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         scrub,
     };
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
-        let snapshots = ipc::answer(door, session.handle.clone());
+        let snapshots = snapshot_door::answer(door, session.handle.clone());
         (snapshots, doors.map(|d| d.serve(session)))
     });
     let mut ending = match &finished.outcome {

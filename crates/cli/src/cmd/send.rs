@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 use tapdeck_term::keys::KeyPress;
 
-use super::sessions::{Failed, ask, connect, find};
 use crate::ending::{Ending, code};
+use crate::sessions::{Failed, ask, connect, find};
 
 /// Send keys to a session.
 #[derive(Args)]

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::json;
 use tapdeck_serve::snapshot::{Address, AskError, Snapshot, ask, find};
 
-use super::ipc::{SESSION_VAR, SOCKET_VAR};
 use crate::ending::{Ending, code, complain, print};
+use crate::snapshot_door::{SESSION_VAR, SOCKET_VAR};
 
 /// Longer than the recorder takes to say that its disk does not answer.
 const PATIENCE: Duration = Duration::from_secs(40);

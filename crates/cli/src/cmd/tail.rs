@@ -5,8 +5,8 @@ use std::io::Write;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::sessions::{Failed, Which, ask, connect, find};
 use crate::ending::{Ending, output_failed, print, say};
+use crate::sessions::{Failed, Which, ask, connect, find};
 
 /// Print what a session has written lately, byte for byte.
 #[derive(Args)]

@@ -10,10 +10,10 @@ use tapdeck_core::base64;
 use tapdeck_host::Source;
 use tapdeck_tape::{Container, Format, Item, Kind};
 
-use super::sessions::{Failed, Which, ask, connect, find};
 use crate::ending::{Ending, code, print};
 use crate::formats::container_name;
 use crate::human;
+use crate::sessions::{Failed, Which, ask, connect, find};
 
 /// List the turns of a session, or show one.
 #[derive(Args)]
@@ -187,7 +187,7 @@ fn show(args: &ShowArgs) -> Result<Ending, Failed> {
         if let Some(number) = number {
             request["number"] = json!(number);
         }
-        match bus.ask("TURN", &request.to_string(), super::sessions::ANSWER) {
+        match bus.ask("TURN", &request.to_string(), crate::sessions::ANSWER) {
             Ok(frame) => frame.json(),
             Err(tapdeck_serve::client::ClientError::Denied(why)) => {
                 return Err(Failed(why, code::NOT_FOUND));

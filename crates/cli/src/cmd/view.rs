@@ -16,10 +16,10 @@ use tapdeck_host::registry::Listing;
 use tapdeck_host::{Goal, PlayError, Source, SourceError};
 use tapdeck_tape::Container;
 
-use super::detach;
-use super::sessions::{self, Failed};
 use crate::config::Config;
+use crate::detached_host;
 use crate::ending::{Ending, code, say};
+use crate::sessions::{self, Failed};
 use crate::{formats, parse};
 
 /// Read, search and move through a recording or a live session.
@@ -147,7 +147,7 @@ pub(crate) fn run_viewed(own: Option<WinSize>) -> Ending {
     // As large as fits into the viewer's frame, unless another size was asked for.
     let fitting =
         |own: WinSize| WinSize::cells(own.cols.saturating_sub(2).max(20), own.rows.saturating_sub(3).max(5));
-    let id = match detach::start_host(own.map(fitting)) {
+    let id = match detached_host::start_host(own.map(fitting)) {
         Ok(id) => id,
         Err(ending) => return ending,
     };

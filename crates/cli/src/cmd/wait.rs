@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 
-use super::sessions::{Failed, Which, ask, connect, find};
 use crate::ending::{Ending, code, print};
+use crate::sessions::{Failed, Which, ask, connect, find};
 use crate::{human, parse};
 
 /// Wait for a session.

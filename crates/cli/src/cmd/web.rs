@@ -8,10 +8,10 @@ use clap::Args;
 use tapdeck_host::registry;
 use tapdeck_serve::web::{Scope, Site, SiteOptions, Start, serve};
 
-use super::detach;
-use super::sessions::{Failed, find};
+use crate::detached_host;
 use crate::ending::{Ending, code, print, say};
 use crate::parse;
+use crate::sessions::{Failed, find};
 
 /// Show sessions and recordings in a browser.
 #[derive(Args)]
@@ -102,12 +102,12 @@ fn open(args: &WebArgs) -> Result<Ending, Failed> {
 
 /// Starts the program as a detached session.
 fn start(command: &[OsString]) -> Result<String, Ending> {
-    detach::start(host_args(command.iter().cloned()))
+    detached_host::start(host_args(command.iter().cloned()))
 }
 
 /// The same for somebody at the page: what is wrong is said there.
 fn start_quietly(command: Vec<String>) -> Result<String, String> {
-    detach::start_quietly(host_args(command.into_iter().map(OsString::from)))
+    detached_host::start_quietly(host_args(command.into_iter().map(OsString::from)))
 }
 
 fn host_args(command: impl Iterator<Item = OsString>) -> Vec<OsString> {

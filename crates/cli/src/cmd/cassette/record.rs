@@ -18,9 +18,9 @@ use tapdeck_host::cassette::{
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
 use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
 
-use super::super::run::SessionArgs;
 use super::manifest;
 use crate::ending::{Ending, code, say};
+use crate::session_args::SessionArgs;
 use crate::{human, parse, service_events};
 
 /// Record a run as a cassette: evidence that tests can be made of.

@@ -20,10 +20,10 @@ use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
 
 use super::super::doors::{Doors, id_at_server};
-use super::super::sessions::{Failed, find};
 use crate::agents;
 use crate::ending::{code, say};
 use crate::parse;
+use crate::sessions::{Failed, find};
 
 /// Bytes of the past that a session keeps for those who join it.
 const RING: usize = 1 << 20;

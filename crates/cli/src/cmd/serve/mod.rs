@@ -10,9 +10,9 @@ use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{Endpoint, Identity, Limits, Running, Server};
 use tapdeck_serve::tokens::Tokens;
 
-use super::sessions::Failed;
 use crate::ending::{Ending, code, print, say};
 use crate::parse;
+use crate::sessions::Failed;
 
 mod desk;
 #[cfg(feature = "ssh")]

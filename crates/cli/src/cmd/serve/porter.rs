@@ -8,9 +8,9 @@ use tapdeck_host::{InheritedSignals, state_folder};
 use tapdeck_serve::net::Running;
 use tapdeck_serve::ssh_door::{self, Request, SshDoor};
 
-use super::super::ipc::SESSION_VAR;
-use super::super::sessions::{Failed, find};
 use crate::ending::{code, say};
+use crate::sessions::{Failed, find};
+use crate::snapshot_door::SESSION_VAR;
 
 /// Opens the door at an address; says where it is, and by which key it is known.
 pub(super) fn open(

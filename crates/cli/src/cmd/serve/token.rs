@@ -8,8 +8,8 @@ use tapdeck_host::Clock;
 use tapdeck_host::cassette::rfc3339;
 use tapdeck_serve::tokens::{Scope, Token, Tokens};
 
-use super::super::sessions::Failed;
 use crate::ending::{Ending, code, print};
+use crate::sessions::Failed;
 use crate::{human, parse};
 
 /// Tokens: what lets others in over the network.

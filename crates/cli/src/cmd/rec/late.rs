@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_serve::client::Bus;
 
-use super::rec::RecArgs;
-use super::sessions::{Failed, ask, connect, find};
-use super::verify::meta;
+use super::super::verify::meta;
+use super::RecArgs;
 use crate::ending::{Ending, code, say};
 use crate::scrubbing::packs;
+use crate::sessions::{Failed, ask, connect, find};
 
 /// How long the host may take to finish the file after the program's end.
 const FINISH: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
     let mut keyboard = Keyboard::signals_only().map_err(io)?;
     let mut bus = connect(&listing, "recorder", "human")?;
     // Somebody who only records does not drive.
-    let _ = bus.ask("RELEASE", "", super::sessions::ANSWER);
+    let _ = bus.ask("RELEASE", "", crate::sessions::ANSWER);
     let request = json!({
         "path": text,
         "input": args.input,

@@ -10,7 +10,7 @@ use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
 
-use super::doors::DoorArgs;
+use crate::cmd::DoorArgs;
 use crate::ending::{Ending, code, print, say};
 
 /// Starts a detached host and prints its session's id. Fails as the program would have failed.

@@ -75,7 +75,7 @@ pub(crate) fn find(which: Option<&str>) -> Result<Listing, Failed> {
 
 /// Refuses a session that this command runs in: what it shows would be in the session, and be shown again.
 pub(crate) fn not_within(listing: &Listing) -> Result<(), Failed> {
-    let exported = std::env::var_os(super::ipc::SESSION_VAR).is_some_and(|own| *own == *listing.id);
+    let exported = std::env::var_os(crate::snapshot_door::SESSION_VAR).is_some_and(|own| *own == *listing.id);
     if exported || processes::shows_on_terminal_of(listing.pid) {
         let id = &listing.id;
         return Err(Failed(

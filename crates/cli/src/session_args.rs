@@ -1,0 +1,108 @@
+//! The arguments that describe a session to be started, for every command that starts one.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tapdeck_core::WinSize;
+use tapdeck_host::backend::CommandSpec;
+use tapdeck_host::{Ended, HeldSignals, Launch, LaunchError, Outcome};
+
+use crate::ending::{Ending, code, say};
+use crate::parse;
+use crate::place::PlaceArgs;
+
+/// The program's environment.
+#[derive(Args)]
+pub(crate) struct VariableArgs {
+    /// Set a variable for the program: NAME=VALUE, or NAME for yours where it runs elsewhere
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
+    env: Vec<(String, Option<OsString>)>,
+}
+
+impl VariableArgs {
+    pub(crate) fn apply(&self, launch: &mut Launch) {
+        for (name, value) in &self.env {
+            let value = value.clone().or_else(|| std::env::var_os(name));
+            launch.command.env.extend(value.map(|value| (name.into(), Some(value))));
+        }
+    }
+}
+
+/// What `run` and `rec` have in common.
+#[derive(Args)]
+pub(crate) struct SessionArgs {
+    /// Run in this folder
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+    /// Run on pipes instead of a terminal; standard output and error stay apart
+    #[arg(long)]
+    no_pty: bool,
+    /// Leave this terminal alone: nothing is shown, nothing is typed
+    #[arg(long)]
+    headless: bool,
+    /// Size of the program's terminal, if not yours
+    #[arg(long, value_name = "COLSxROWS", value_parser = parse::size)]
+    window_size: Option<WinSize>,
+    /// End the program after this long
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    timeout: Option<Duration>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl SessionArgs {
+    /// The session that these arguments describe.
+    pub(crate) fn launch(&self, command: &[OsString]) -> Result<Launch, Ending> {
+        let place = self.place.place().map_err(|why| {
+            say(why);
+            Ending::Code(code::USAGE)
+        })?;
+        let argv = if command.is_empty() && place.is_local() {
+            let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());
+            vec![shell.unwrap_or_else(|| "/bin/sh".into())]
+        } else {
+            command.to_vec()
+        };
+        let mut spec = CommandSpec::new(argv);
+        spec.cwd.clone_from(&self.cwd);
+        let mut launch = Launch::new(spec);
+        launch.place = place;
+        launch.no_pty = self.no_pty;
+        launch.headless = self.headless;
+        launch.size = self.window_size;
+        launch.timeout = self.timeout;
+        Ok(launch)
+    }
+
+    /// The size of a detached session's terminal: as asked for, or this terminal's.
+    pub(crate) fn detached_size(&self) -> Option<WinSize> {
+        if self.window_size.is_some() {
+            return None;
+        }
+        tapdeck_host::terminal_size()
+    }
+
+    /// Says what the exit status alone would not.
+    pub(crate) fn comment_on(&self, outcome: &Outcome) {
+        if outcome.left_raw {
+            say("the terminal's settings could not be put back: type `stty sane`");
+        }
+        if let Ended::OutputFailed(error) = outcome.ended {
+            let why = std::io::Error::from_raw_os_error(error);
+            say(format_args!("cannot write the output: {why}; the program was hung up on"));
+        }
+        if outcome.ended == Ended::TimedOut {
+            say(format_args!("ended after {:?}, the time limit", self.timeout.unwrap_or_default()));
+        }
+    }
+}
+
+/// Has a signal to end wait for the session, so that it leaves none of the files and sockets behind that are made for it.
+pub(crate) fn hold_signals() -> Result<HeldSignals, Ending> {
+    HeldSignals::hold().map_err(|e| {
+        say(LaunchError::Setup(e));
+        Ending::Code(code::IO)
+    })
+}
