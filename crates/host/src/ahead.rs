@@ -168,7 +168,7 @@ enum Slot {
     Ready(Found),
 }
 
-struct Desk {
+struct Window {
     slots: VecDeque<Slot>,
     /// Number of the first slot.
     first: u64,
@@ -180,7 +180,7 @@ struct Desk {
 
 /// What the threads share with whoever takes the blocks.
 struct Shared {
-    desk: Mutex<Desk>,
+    window: Mutex<Window>,
     changed: Condvar,
 }
 
@@ -194,8 +194,8 @@ impl Team {
     fn start(mut file: At, offset: u64) -> Self {
         file.pos = offset;
         let frames = Some(Frames::new(file, offset));
-        let desk = Desk { slots: VecDeque::new(), first: 0, frames, reading: false, quit: false };
-        let shared = Arc::new(Shared { desk: Mutex::new(desk), changed: Condvar::new() });
+        let window = Window { slots: VecDeque::new(), first: 0, frames, reading: false, quit: false };
+        let shared = Arc::new(Shared { window: Mutex::new(window), changed: Condvar::new() });
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get() - 1).clamp(1, MAX_THREADS);
         // The signals of the process are for the thread that has set them up, or will.
         let masked = SignalSet::asynchronous().block();
@@ -217,16 +217,16 @@ impl Team {
     /// The next part, with a hand in the work while it is not there.
     fn next(&mut self) -> Found {
         loop {
-            let mut desk = self.shared.lock();
-            if matches!(desk.slots.front(), Some(Slot::Ready(_)))
-                && let Some(Slot::Ready(found)) = desk.slots.pop_front()
+            let mut window = self.shared.lock();
+            if matches!(window.slots.front(), Some(Slot::Ready(_)))
+                && let Some(Slot::Ready(found)) = window.slots.pop_front()
             {
-                desk.first += 1;
-                drop(desk);
+                window.first += 1;
+                drop(window);
                 self.shared.changed.notify_one();
                 return found;
             }
-            drop(desk);
+            drop(window);
             self.shared.work(&mut self.pool, false);
         }
     }
@@ -240,57 +240,57 @@ impl Drop for Team {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does one piece of work, or waits for some; says whether to go on.
     fn work(&self, pool: &mut BytesMut, helper: bool) -> bool {
-        let mut desk = self.lock();
-        if desk.quit {
+        let mut window = self.lock();
+        if window.quit {
             return false;
         }
-        if let Some(i) = desk.slots.iter().position(|slot| matches!(slot, Slot::Packed { .. }))
-            && let Slot::Packed { offset, frame } = std::mem::replace(&mut desk.slots[i], Slot::InWork)
+        if let Some(i) = window.slots.iter().position(|slot| matches!(slot, Slot::Packed { .. }))
+            && let Slot::Packed { offset, frame } = std::mem::replace(&mut window.slots[i], Slot::InWork)
         {
-            let number = desk.first + i as u64;
-            drop(desk);
+            let number = window.first + i as u64;
+            drop(window);
             let block = unless_it_panics(|| Block::open(offset, &frame, pool)).flatten();
-            let mut desk = self.lock();
-            let place = (number - desk.first) as usize;
-            desk.slots[place] = Slot::Ready(block.map_or(Found::Odd, Found::Block));
-            drop(desk);
+            let mut window = self.lock();
+            let place = (number - window.first) as usize;
+            window.slots[place] = Slot::Ready(block.map_or(Found::Odd, Found::Block));
+            drop(window);
             self.changed.notify_all();
             return true;
         }
-        if desk.slots.len() < WAITING
-            && let Some(mut frames) = desk.frames.take()
+        if window.slots.len() < WAITING
+            && let Some(mut frames) = window.frames.take()
         {
-            desk.reading = true;
-            drop(desk);
+            window.reading = true;
+            drop(window);
             let next = unless_it_panics(|| frames.next_frame());
-            let mut desk = self.lock();
-            desk.reading = false;
+            let mut window = self.lock();
+            window.reading = false;
             let slot = match next {
                 Some(Ok(Some((offset, frame)))) => {
-                    desk.frames = Some(frames);
+                    window.frames = Some(frames);
                     Slot::Packed { offset, frame }
                 }
                 Some(Ok(None)) if !frames.is_odd() => Slot::Ready(Found::End),
                 Some(Ok(None)) | None => Slot::Ready(Found::Odd),
                 Some(Err(e)) => Slot::Ready(Found::Error(e)),
             };
-            desk.slots.push_back(slot);
-            drop(desk);
+            window.slots.push_back(slot);
+            drop(window);
             self.changed.notify_all();
             return true;
         }
-        if helper && desk.frames.is_none() && !desk.reading {
+        if helper && window.frames.is_none() && !window.reading {
             // All is read, and somebody works on the rest.
             return false;
         }
-        if helper || !matches!(desk.slots.front(), Some(Slot::Ready(_))) {
-            drop(self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner));
+        if helper || !matches!(window.slots.front(), Some(Slot::Ready(_))) {
+            drop(self.changed.wait(window).unwrap_or_else(PoisonError::into_inner));
         }
         true
     }

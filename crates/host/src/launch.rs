@@ -40,9 +40,9 @@ pub struct Launch {
     pub clock: Option<Clock>,
     /// Bytes of the past to keep for whoever comes late.
     pub ring: usize,
-    /// Settings of the program's terminal, by the names of [`crate::modes`], where it has none to take them from. Another name
-    /// is an error: see [`crate::modes::is_known`].
-    pub modes: Vec<(String, u8)>,
+    /// Settings of the program's terminal, by the names of [`crate::tty_settings`], where it has none to take them from. Another name
+    /// is an error: see [`crate::tty_settings::is_known`].
+    pub tty_settings: Vec<(String, u8)>,
     /// How long a program whose user has gone may take to end before it is killed.
     pub kill_after: Duration,
 }
@@ -123,7 +123,7 @@ impl Launch {
             timeout: None,
             clock: None,
             ring: RING,
-            modes: Vec::new(),
+            tty_settings: Vec::new(),
             kill_after: Config::default().kill_after,
         }
     }
@@ -273,7 +273,7 @@ impl Launch {
         let setup = (!self.no_pty).then(|| TerminalSetup {
             size,
             termios: outer.and_then(Outer::termios),
-            modes: self.modes.clone(),
+            tty_settings: self.tty_settings.clone(),
             no_echo: outer.is_some_and(|o| !o.is_interactive()),
         });
         Ok(self.place.start(&self.command, setup.as_ref(), signals, front)?)

@@ -44,8 +44,8 @@ mod driver;
 mod glass;
 mod inbox;
 mod launch;
-mod looks;
-pub mod modes;
+mod process_table;
+pub mod tty_settings;
 mod outer;
 mod player;
 pub mod probe;
@@ -64,7 +64,7 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
-pub use looks::{Sessions, by_session};
+pub use process_table::{Sessions, by_session};
 pub use outer::{
     Far, FarInput, HeldSignals, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Sink, Whose,
     restore_terminal_on_panic, terminal_size,

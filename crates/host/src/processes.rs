@@ -86,7 +86,7 @@ pub fn is_orphaned() -> bool {
     let is_minded = |process: &Process| {
         Process::find(process.parent).is_some_and(|p| p.session == own.session && p.group != own.group)
     };
-    let all = crate::looks::by_session();
+    let all = crate::process_table::by_session();
     let mut members = all.get(&own.session).into_iter().flatten().filter(|(_, p)| p.group == own.group);
     !is_minded(&own) && !members.any(|(_, p)| !p.is_dead() && is_minded(p))
 }

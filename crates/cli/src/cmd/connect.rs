@@ -7,7 +7,7 @@ use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::{Backend, CommandSpec, Front, Nobody};
-use tapdeck_host::{Launch, LaunchError, Outer, modes, terminal_size};
+use tapdeck_host::{Launch, LaunchError, Outer, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
@@ -178,7 +178,7 @@ impl ConnectArgs {
     /// What is asked of the server; the settings of the terminal there are those of `outer`, if it is one.
     fn wanted(&self, size: WinSize, outer: Option<&Outer>, token: Option<String>) -> Wanted {
         let tty = self.has_terminal().then(|| {
-            let settings = outer.and_then(Outer::termios).map(|t| modes::of(&t)).unwrap_or_default();
+            let settings = outer.and_then(Outer::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
             let mut modes: Vec<(String, u8)> = settings.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
             if outer.is_some_and(|o| !o.is_interactive()) {
                 // Where nobody types, piped input would be shown twice.

@@ -34,8 +34,8 @@ pub struct TerminalSetup {
     pub size: WinSize,
     /// Its settings; the system's own when there is no terminal to take them from.
     pub termios: Option<Termios>,
-    /// Single settings, by the names of [`crate::modes`], on top of those.
-    pub modes: Vec<(String, u8)>,
+    /// Single settings, by the names of [`crate::tty_settings`], on top of those.
+    pub tty_settings: Vec<(String, u8)>,
     /// Whether to echo input. Off where nobody types, or piped input would be shown twice.
     pub no_echo: bool,
 }
@@ -93,8 +93,8 @@ fn open_pair(setup: &TerminalSetup) -> io::Result<(OwnedFd, OwnedFd)> {
             own
         }
     };
-    for (name, value) in &setup.modes {
-        if !crate::modes::set(&mut termios, name, *value) {
+    for (name, value) in &setup.tty_settings {
+        if !crate::tty_settings::set(&mut termios, name, *value) {
             let why = format!("no setting of a terminal is called {name:?}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }

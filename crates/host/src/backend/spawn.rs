@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tapdeck_core::Exit;
 
 use super::Stop;
-use crate::looks::by_session;
+use crate::process_table::by_session;
 use crate::sys::{ChildSetup, InheritedSignals, LastWill, kill, prepare_child};
 
 /// What to run. The environment is this process's own, byte for byte, unless changed here.

@@ -4,7 +4,7 @@ use std::io;
 
 use tapdeck_core::{Event, Stamp};
 
-use super::snapshot::Wanted;
+use super::snapshot::SnapshotRequest;
 use super::{Driver, Ended};
 use crate::backend::{Backend, Stop};
 use crate::inbox::Request;
@@ -68,7 +68,7 @@ impl<B: Backend> Driver<B> {
                 Request::Waiting(reply) => {
                     let _ = reply.send(self.gate.waiting());
                 }
-                Request::Snapshot(id, label, reply) => snapshots.push(Wanted { id, label, reply }),
+                Request::Snapshot(id, label, reply) => snapshots.push(SnapshotRequest { id, label, reply }),
             }
             self.log_changes(now);
         }

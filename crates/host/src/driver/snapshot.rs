@@ -19,7 +19,7 @@ const DRAIN_BYTES: usize = 1 << 20;
 const BACKLOG_LIMIT: usize = 8 << 20;
 
 /// A notice, with the way back.
-pub(super) struct Wanted {
+pub(super) struct SnapshotRequest {
     pub(super) id: u64,
     pub(super) label: Arc<str>,
     pub(super) reply: Sender<Result<Anchor, SnapshotError>>,
@@ -27,12 +27,12 @@ pub(super) struct Wanted {
 
 impl<B: Backend> Driver<B> {
     /// Anchors those that came together at one place: one look at the output does for all.
-    pub(super) fn take_snapshots(&mut self, wanted: Vec<Wanted>, now: Stamp) -> io::Result<()> {
-        if wanted.is_empty() {
+    pub(super) fn take_snapshots(&mut self, requests: Vec<SnapshotRequest>, now: Stamp) -> io::Result<()> {
+        if requests.is_empty() {
             return Ok(());
         }
         let drained = self.drain_output(now)?;
-        for Wanted { id, label, reply } in wanted {
+        for SnapshotRequest { id, label, reply } in requests {
             if drained {
                 self.log.append_awaited(Event::Snapshot { id, label }, now, reply);
             } else {

@@ -14,7 +14,7 @@ use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
     Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, Outer, RecordOptions, Recording,
-    RecordingFile, calendar, modes,
+    RecordingFile, calendar, tty_settings,
 };
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
@@ -83,9 +83,9 @@ impl SessionDesk {
         launch.place = place;
         launch.no_pty = wanted.tty.is_none() || wanted.backend == "pipe";
         launch.size = wanted.tty.as_ref().map(|t| t.size);
-        launch.modes = wanted.tty.as_ref().map(|t| t.modes.clone()).unwrap_or_default();
+        launch.tty_settings = wanted.tty.as_ref().map(|t| t.modes.clone()).unwrap_or_default();
         // A client on another system has settings that no terminal has here.
-        launch.modes.retain(|(name, _)| modes::is_known(name));
+        launch.tty_settings.retain(|(name, _)| tty_settings::is_known(name));
         launch.ring = RING;
         launch.kill_after = KILL_AFTER;
         Ok(launch)

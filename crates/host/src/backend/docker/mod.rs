@@ -4,14 +4,14 @@
 //! The connection that carries the program's input and output is a plain socket, which the driver waits at as it
 //! does at a terminal. Everything else is asked of the engine at a [`Desk`], by another thread.
 
-mod desk;
+mod worker;
 mod engine;
 mod frames;
 mod http;
 mod order;
 mod secure;
 mod start;
-mod whereabouts;
+mod locate;
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -23,7 +23,7 @@ use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, EndOfInput, Got, Stop, Watch};
-use desk::Desk;
+use worker::EngineWorker;
 use frames::{Frames, Took};
 use http::Socket;
 
@@ -32,7 +32,7 @@ use http::Socket;
 /// # Errors
 /// Why there is none to be had, in a sentence.
 pub fn container_engine() -> Result<String, String> {
-    let endpoint = whereabouts::endpoint(|var| std::env::var(var).ok())?;
+    let endpoint = locate::endpoint(|var| std::env::var(var).ok())?;
     Ok(engine::Engine::greet(endpoint, None).map_err(|e| e.to_string())?.describe())
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Docker {
     drain: Drain,
     input_ended: bool,
     /// Dropped first: whatever still runs is stopped then.
-    desk: Desk,
+    worker: EngineWorker,
     verdict: Arc<Verdict>,
     /// Dropped last: what is to be done if this process is killed.
     _will: Option<crate::sys::LastWill>,
@@ -123,7 +123,7 @@ impl Backend for Docker {
             (_, Took::Nothing) if !self.drain.over(now) => Ok(Got::Nothing),
             _ => {
                 if self.tube.stream.take().is_some() {
-                    self.desk.want(|w| w.ended = true);
+                    self.worker.order(|w| w.ended = true);
                 }
                 Ok(Got::Closed)
             }
@@ -167,7 +167,7 @@ impl Backend for Docker {
 
     fn resize(&mut self, size: WinSize) -> io::Result<()> {
         if self.has_terminal() {
-            self.desk.want(|w| w.resize = Some(size));
+            self.worker.order(|w| w.resize = Some(size));
         }
         Ok(())
     }
@@ -179,17 +179,17 @@ impl Backend for Docker {
         {
             return self.write(&[key]).map(drop);
         }
-        self.desk.want(|w| w.signal(signal_name(signal), false));
+        self.worker.order(|w| w.signal(signal_name(signal), false));
         Ok(())
     }
 
     fn stop(&mut self, how: Stop) -> io::Result<()> {
-        self.desk.want(|w| w.signal(signal_name(how.signal()), true));
+        self.worker.order(|w| w.signal(signal_name(how.signal()), true));
         Ok(())
     }
 
     fn freeze(&mut self, frozen: bool) -> io::Result<()> {
-        self.desk.want(|w| w.freeze = Some(frozen));
+        self.worker.order(|w| w.freeze = Some(frozen));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tapdeck_core::{Exit, WinSize};
 
 use super::super::remote::Verdict;
-use super::desk::Wanted;
+use super::worker::Orders;
 use super::engine::{Engine, EngineError, escape};
 use crate::sys::LastWill;
 
@@ -69,20 +69,20 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Does what is wanted, and says whether a size was refused. What else the engine refuses now concerns a program that is
+    /// Does what is orders, and says whether a size was refused. What else the engine refuses now concerns a program that is
     /// gone; an engine that is away is noticed by whoever waits for the program's end.
-    pub(super) fn serve(&self, wanted: &Wanted) -> bool {
-        let refused = wanted.resize.is_some_and(|size| self.resize(size).is_err());
-        if let Some(frozen) = wanted.freeze {
+    pub(super) fn serve(&self, orders: &Orders) -> bool {
+        let refused = orders.resize.is_some_and(|size| self.resize(size).is_err());
+        if let Some(frozen) = orders.freeze {
             let _ = self.freeze(frozen);
         }
-        for (name, everybody) in &wanted.signals {
+        for (name, everybody) in &orders.signals {
             let _ = self.signal(name, *everybody);
         }
-        if wanted.ended {
+        if orders.ended {
             self.find_out();
         }
-        if wanted.over {
+        if orders.over {
             self.clear();
         }
         refused

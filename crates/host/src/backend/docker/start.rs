@@ -11,12 +11,12 @@ use serde_json::json;
 use super::super::place::{Container, DockerPlace, Front, Place};
 use super::super::remote::{Drain, Keys, Verdict};
 use super::super::{CommandSpec, SpawnError, TerminalSetup};
-use super::desk::Desk;
+use super::worker::EngineWorker;
 use super::engine::{Engine, EngineError, EngineResult, Watched, escape};
 use super::frames::{Frames, Took};
 use super::http::{HttpError, Socket};
 use super::order::{Held, Hold, exit_of, last_will, remove};
-use super::whereabouts::endpoint;
+use super::locate::endpoint;
 use super::{Docker, Tube};
 use crate::clock::Clock;
 
@@ -270,14 +270,14 @@ impl Job<'_> {
             };
             std::thread::Builder::new().name("tapdeck-docker-wait".into()).spawn(wait).map_err(system)?;
         }
-        let desk = Desk::open(move |wanted| hold.serve(wanted)).map_err(system)?;
+        let worker = EngineWorker::start(move |orders| hold.serve(orders)).map_err(system)?;
         Ok(Docker {
             tube,
             // The far terminal has the engine's settings, whatever ours are.
             keys: Keys::of(None),
             drain: Drain::default(),
             input_ended: false,
-            desk,
+            worker,
             verdict,
             _will: will,
         })

@@ -6,7 +6,7 @@
 mod config;
 mod connect;
 mod hosts;
-mod modes;
+mod pty_modes;
 mod session;
 
 use std::io::{self, Read, Write};
@@ -70,7 +70,7 @@ impl Ssh {
             terminal: terminal.map(|setup| Terminal {
                 term: term(command),
                 size: setup.size,
-                modes: modes::modes(setup),
+                modes: pty_modes::pty_modes(setup),
             }),
         };
         let verdict = Arc::new(Verdict::new().map_err(|e| fail(&e))?);

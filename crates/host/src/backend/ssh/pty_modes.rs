@@ -6,7 +6,7 @@ use rustix::termios::{ControlModes, InputModes, LocalModes, OutputModes, Special
 use super::super::TerminalSetup;
 
 /// The settings to ask for. Without a terminal to take them from, the far side's own are good.
-pub(super) fn modes(setup: &TerminalSetup) -> Vec<(Pty, u32)> {
+pub(super) fn pty_modes(setup: &TerminalSetup) -> Vec<(Pty, u32)> {
     let mut modes = setup.termios.as_ref().map(of_termios).unwrap_or_default();
     if setup.termios.is_none() {
         modes.push((Pty::IUTF8, 1));

@@ -18,64 +18,64 @@ const OFFERS: u32 = 100;
 /// A terminal that has the size already does not even notice.
 const SAY_AGAIN: Duration = Duration::from_millis(250);
 
-/// What is wanted of the engine.
+/// What is orders of the engine.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Orders {
     pub(super) resize: Option<WinSize>,
     /// Names of signals, and whether each is for everybody.
     pub(super) signals: Vec<(String, bool)>,
     pub(super) freeze: Option<bool>,
     /// The output has ended: find out how the program did.
     pub(super) ended: bool,
-    /// Nothing more will be wanted; whatever still runs is to go.
+    /// Nothing more will be orders; whatever still runs is to go.
     pub(super) over: bool,
 }
 
-impl Wanted {
+impl Orders {
     fn anything(&self) -> bool {
         self.resize.is_some() || !self.signals.is_empty() || self.freeze.is_some() || self.ended || self.over
     }
 
     pub(super) fn signal(&mut self, name: String, everybody: bool) {
-        let order = (name, everybody);
-        if !self.signals.contains(&order) && self.signals.len() < SIGNALS {
-            self.signals.push(order);
+        let signal = (name, everybody);
+        if !self.signals.contains(&signal) && self.signals.len() < SIGNALS {
+            self.signals.push(signal);
         }
     }
 }
 
 /// The desk where wishes are left.
-pub(super) struct Desk {
-    wanted: Arc<(Mutex<Wanted>, Condvar)>,
+pub(super) struct EngineWorker {
+    orders: Arc<(Mutex<Orders>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Desk {
-    /// Opens a desk; `serve` is called for what is wanted, until it is over, and says whether a size was refused.
-    pub(super) fn open(mut serve: impl FnMut(&Wanted) -> bool + Send + 'static) -> io::Result<Self> {
-        let wanted = Arc::new((Mutex::new(Wanted::default()), Condvar::new()));
-        let theirs = wanted.clone();
+impl EngineWorker {
+    /// Opens a desk; `serve` is called for what is orders, until it is over, and says whether a size was refused.
+    pub(super) fn start(mut serve: impl FnMut(&Orders) -> bool + Send + 'static) -> io::Result<Self> {
+        let orders = Arc::new((Mutex::new(Orders::default()), Condvar::new()));
+        let theirs = orders.clone();
         let work = move || {
             let (lock, bell) = &*theirs;
             // A size to be said again, after how long, and how often.
             let mut again: Option<(WinSize, Duration, u32)> = None;
             loop {
-                let mut wanted = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut orders = lock.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut repeated = None;
-                while !wanted.anything() {
+                while !orders.anything() {
                     if let Some((size, after, left)) = again {
                         let (woken, waited) =
-                            bell.wait_timeout(wanted, after).unwrap_or_else(PoisonError::into_inner);
-                        wanted = woken;
-                        if waited.timed_out() && !wanted.anything() {
-                            (wanted.resize, repeated) = (Some(size), Some(left));
+                            bell.wait_timeout(orders, after).unwrap_or_else(PoisonError::into_inner);
+                        orders = woken;
+                        if waited.timed_out() && !orders.anything() {
+                            (orders.resize, repeated) = (Some(size), Some(left));
                         }
                     } else {
-                        wanted = bell.wait(wanted).unwrap_or_else(PoisonError::into_inner);
+                        orders = bell.wait(orders).unwrap_or_else(PoisonError::into_inner);
                     }
                 }
-                let now = std::mem::take(&mut *wanted);
-                drop(wanted);
+                let now = std::mem::take(&mut *orders);
+                drop(orders);
                 let refused = serve(&now);
                 if let Some(size) = now.resize {
                     again = match (refused, repeated) {
@@ -93,21 +93,21 @@ impl Desk {
             }
         };
         let thread = std::thread::Builder::new().name("tapdeck-docker".into()).spawn(work)?;
-        Ok(Self { wanted, thread: Some(thread) })
+        Ok(Self { orders, thread: Some(thread) })
     }
 
     /// Leaves a wish.
-    pub(super) fn want(&self, change: impl FnOnce(&mut Wanted)) {
-        let (lock, bell) = &*self.wanted;
-        let mut wanted: MutexGuard<'_, Wanted> = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut wanted);
+    pub(super) fn order(&self, change: impl FnOnce(&mut Orders)) {
+        let (lock, bell) = &*self.orders;
+        let mut orders: MutexGuard<'_, Orders> = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut orders);
         bell.notify_one();
     }
 }
 
-impl Drop for Desk {
+impl Drop for EngineWorker {
     fn drop(&mut self) {
-        self.want(|w| w.over = true);
+        self.order(|w| w.over = true);
         if let Some(thread) = self.thread.take() {
             // Each call to the engine has a limit, so this ends.
             let _ = thread.join();

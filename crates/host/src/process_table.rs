@@ -1,4 +1,4 @@
-//! Looks at all processes of this machine that whoever needs one at the same time shares.
+//! Table at all processes of this machine that whoever needs one at the same time shares.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -8,22 +8,22 @@ use crate::processes::{Process, all};
 /// All processes by the session that they belong to.
 pub type Sessions = BTreeMap<i32, Vec<(u32, Process)>>;
 
-/// The looks at all processes that were begun and done, and what the last one saw.
-struct Looks {
+/// The table at all processes that were begun and done, and what the last one saw.
+struct Table {
     begun: u64,
     done: u64,
     under_way: bool,
     seen: Option<Arc<Sessions>>,
 }
 
-static LOOKS: (Mutex<Looks>, Condvar) =
-    (Mutex::new(Looks { begun: 0, done: 0, under_way: false, seen: None }), Condvar::new());
+static TABLE: (Mutex<Table>, Condvar) =
+    (Mutex::new(Table { begun: 0, done: 0, under_way: false, seen: None }), Condvar::new());
 
 /// The processes of all sessions, as they were at some moment after this was called. Whoever asks while others do shares
 /// one look with them: a thousand sessions that end together would otherwise look a thousand times at thousands.
 pub fn by_session() -> Arc<Sessions> {
-    let (looks, done) = &LOOKS;
-    let mut state = looks.lock().unwrap_or_else(PoisonError::into_inner);
+    let (table, done) = &TABLE;
+    let mut state = table.lock().unwrap_or_else(PoisonError::into_inner);
     // What is under way may have passed by already what the caller has to see.
     let wanted = state.begun + 1;
     while state.done < wanted {
@@ -40,7 +40,7 @@ pub fn by_session() -> Arc<Sessions> {
                 seen.entry(process.session).or_default().push((pid, process));
             }
         }
-        state = looks.lock().unwrap_or_else(PoisonError::into_inner);
+        state = table.lock().unwrap_or_else(PoisonError::into_inner);
         state.under_way = false;
         state.done = state.begun;
         state.seen = Some(Arc::new(seen));
