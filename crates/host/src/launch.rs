@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tapdeck_core::{Event, Exit, LogLimits, WinSize};
 
-use crate::backend::{Backend, CommandSpec, Front, Nobody, Place, SpawnError, TerminalSetup};
+use crate::backend::{Backend, CommandSpec, NonInteractive, Place, Prompter, SpawnError, TerminalSetup};
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
 use crate::glass::Glass;
 use crate::inbox::Handle;
-use crate::outer::{Outer, Reception, Signals};
+use crate::outer::{Outer, Signals, TerminalPrompter};
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
 use crate::sys::InheritedSignals;
@@ -49,7 +49,7 @@ pub struct Launch {
 
 /// What starts a session's program, given the signals that it is to have, the user's side, the size, and whoever can be
 /// told of it meanwhile.
-pub type Start<'a> = dyn Fn(InheritedSignals, Option<&Outer>, WinSize, &mut dyn Front) -> Result<Box<dyn Backend>, LaunchError>
+pub type Start<'a> = dyn Fn(InheritedSignals, Option<&Outer>, WinSize, &mut dyn Prompter) -> Result<Box<dyn Backend>, LaunchError>
     + 'a;
 
 /// A session that runs, for those who open doors to it.
@@ -144,7 +144,7 @@ impl Launch {
     /// whatever waits for the session's answers belongs on a thread that it starts (see [`Handle`]).
     pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Session) -> D) -> Finished {
         self.run_on(
-            &|signals, outer, size, front| self.start_backend(signals, outer, size, front),
+            &|signals, outer, size, prompter| self.start_backend(signals, outer, size, prompter),
             recording,
             open,
         )
@@ -172,8 +172,8 @@ impl Launch {
         recording: Option<Recording>,
         open: impl FnOnce(Session) -> D,
     ) -> Finished {
-        let backend = |signals, outer: Option<&Outer>, size, front: &mut dyn Front| {
-            self.start_backend(signals, outer, size, front)
+        let backend = |signals, outer: Option<&Outer>, size, prompter: &mut dyn Prompter| {
+            self.start_backend(signals, outer, size, prompter)
         };
         finished(self.drive(&backend, (signals, None), Some(outer), starter(recording), finish, open))
     }
@@ -190,8 +190,8 @@ impl Launch {
         open: impl FnOnce(Session) -> D,
     ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
         let (signals, outer) = self.with_signals()?;
-        let backend = |signals, outer: Option<&Outer>, size, front: &mut dyn Front| {
-            self.start_backend(signals, outer, size, front)
+        let backend = |signals, outer: Option<&Outer>, size, prompter: &mut dyn Prompter| {
+            self.start_backend(signals, outer, size, prompter)
         };
         self.drive(&backend, (signals.inherited(), Some(signals)), outer, start, finish, open)
     }
@@ -218,8 +218,8 @@ impl Launch {
         let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
         let log = SharedLog::new(limits);
         let mut backend = match &signals {
-            Some(signals) => backend(inherited, outer.as_ref(), size, &mut Reception::new(signals)),
-            None => backend(inherited, outer.as_ref(), size, &mut Nobody),
+            Some(signals) => backend(inherited, outer.as_ref(), size, &mut TerminalPrompter::new(signals)),
+            None => backend(inherited, outer.as_ref(), size, &mut NonInteractive),
         };
         // A far place takes its time, in which the user's terminal may have changed.
         let now = self.size.or_else(|| outer.as_ref().and_then(Outer::size)).unwrap_or(size);
@@ -268,7 +268,7 @@ impl Launch {
         signals: InheritedSignals,
         outer: Option<&Outer>,
         size: WinSize,
-        front: &mut dyn Front,
+        prompter: &mut dyn Prompter,
     ) -> Result<Box<dyn Backend>, LaunchError> {
         let setup = (!self.no_pty).then(|| TerminalSetup {
             size,
@@ -276,7 +276,7 @@ impl Launch {
             tty_settings: self.tty_settings.clone(),
             no_echo: outer.is_some_and(|o| !o.is_interactive()),
         });
-        Ok(self.place.start(&self.command, setup.as_ref(), signals, front)?)
+        Ok(self.place.start(&self.command, setup.as_ref(), signals, prompter)?)
     }
 }
 

@@ -44,11 +44,10 @@ mod driver;
 mod glass;
 mod inbox;
 mod launch;
-mod process_table;
-pub mod tty_settings;
 mod outer;
 mod player;
 pub mod probe;
+mod process_table;
 pub mod processes;
 mod recorder;
 pub mod registry;
@@ -57,6 +56,7 @@ pub mod signals;
 mod source;
 mod spool;
 mod sys;
+pub mod tty_settings;
 
 pub use ahead::Blocks;
 pub use clock::Clock;
@@ -64,12 +64,12 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
-pub use process_table::{Sessions, by_session};
 pub use outer::{
     Far, FarInput, HeldSignals, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Sink, Whose,
     restore_terminal_on_panic, terminal_size,
 };
 pub use player::{Goal, PlayError, Played, Player};
+pub use process_table::{Sessions, by_session};
 pub use recorder::{
     CreateError, IfExists, KeepInput, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
     SEALED_SIDECARS, append_lines, calendar, can_record, default_path, digest_of, file_digest,

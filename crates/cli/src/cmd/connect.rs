@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
-use tapdeck_host::backend::{Backend, CommandSpec, Front, Nobody};
+use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter};
 use tapdeck_host::{Launch, LaunchError, Outer, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
@@ -201,10 +201,10 @@ impl ConnectArgs {
         }
     }
 
-    fn dial(&self, token: Option<&str>, front: &mut dyn Front) -> Result<Conn, Failed> {
+    fn dial(&self, token: Option<&str>, prompter: &mut dyn Prompter) -> Result<Conn, Failed> {
         let trust =
             Trust { fingerprint: self.fingerprint.clone(), ca: self.ca.clone(), ..Trust::by_acquaintance() };
-        let dialled = dial(&self.address, &trust, token, || front.called_off().is_some())?;
+        let dialled = dial(&self.address, &trust, token, || prompter.cancelled().is_some())?;
         if let Some(note) = dialled.note {
             say(note);
         }
@@ -216,7 +216,7 @@ impl ConnectArgs {
 fn detach(args: &ConnectArgs) -> Result<Ending, Failed> {
     let size = args.window_size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
-    let conn = args.dial(token.as_deref(), &mut Nobody)?;
+    let conn = args.dial(token.as_deref(), &mut NonInteractive)?;
     let (_, opened) = FarProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
     crate::detached_host::warn_of_input();
@@ -237,7 +237,9 @@ fn join(args: &ConnectArgs, session: &str) -> Result<Ending, Failed> {
     };
     let again = format!("tapdeck connect {} --attach {session}", args.address);
     let from = attach::Origin { id: session, again: &again, far: true };
-    attach::bring(keys, &from, &wish, |wish| Ok(Attachment::over(args.dial(wish.token, &mut Nobody)?, wish)?))
+    attach::bring(keys, &from, &wish, |wish| {
+        Ok(Attachment::over(args.dial(wish.token, &mut NonInteractive)?, wish)?)
+    })
 }
 
 /// A program that was not started must not be taken for one that ended with 1.
@@ -252,12 +254,12 @@ fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
     launch.size = args.window_size;
-    let start = |outer: Option<&Outer>, size, front: &mut dyn Front| -> Result<FarProgram, Failed> {
-        let conn = args.dial(token.as_deref(), front)?;
+    let start = |outer: Option<&Outer>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failed> {
+        let conn = args.dial(token.as_deref(), prompter)?;
         Ok(FarProgram::open(conn, &args.wanted(size, outer, token.clone()))?.0)
     };
     let finished = launch.run_on(
-        &|_, outer, size, front| match start(outer, size, front) {
+        &|_, outer, size, prompter| match start(outer, size, prompter) {
             Ok(program) => Ok(Box::new(program) as Box<dyn Backend>),
             Err(failed) => {
                 let Failed(why, code) = not_started(failed);

@@ -28,7 +28,7 @@ pub use docker::container_engine;
 pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;
-pub use place::{Container, DockerPlace, Front, Nobody, Place, PlaceError, SshPlace};
+pub use place::{Container, DockerPlace, NonInteractive, Place, PlaceError, Prompter, SshPlace};
 pub use replay::{Pace, Recorded, RecordedEvent, Replay};
 pub use spawn::{CommandSpec, SpawnError};
 

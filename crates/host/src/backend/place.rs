@@ -61,33 +61,33 @@ pub struct SshPlace {
 #[error("{0}")]
 pub struct PlaceError(String);
 
-/// Who stands in front of a session while its place is being reached: can be told and asked, and may call it off.
-pub trait Front {
-    /// Tells what is going on.
+/// Informs and asks the user while a session's place is being reached; the user may cancel by a signal.
+pub trait Prompter {
+    /// Shows a line of progress.
     fn note(&mut self, text: &str);
 
-    /// Asks; `secret` answers are not shown as they are typed. `None` when there is nobody to ask.
+    /// Asks; `secret` answers are not shown as they are typed. Returns `None` without a user.
     ///
     /// # Errors
     /// When the terminal cannot be used.
     fn ask(&mut self, question: &str, secret: bool) -> io::Result<Option<String>>;
 
-    /// The signal by which somebody called it off.
-    fn called_off(&mut self) -> Option<i32>;
+    /// The signal by which the user cancelled.
+    fn cancelled(&mut self) -> Option<i32>;
 }
 
-/// Nobody in front: nothing is told, and every question stays without an answer.
+/// A prompter without a user: drops every note and answers no question.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NonInteractive;
 
-impl Front for Nobody {
+impl Prompter for NonInteractive {
     fn note(&mut self, _text: &str) {}
 
     fn ask(&mut self, _question: &str, _secret: bool) -> io::Result<Option<String>> {
         Ok(None)
     }
 
-    fn called_off(&mut self) -> Option<i32> {
+    fn cancelled(&mut self) -> Option<i32> {
         None
     }
 }
@@ -116,7 +116,7 @@ impl Place {
         command: &CommandSpec,
         terminal: Option<&TerminalSetup>,
         signals: InheritedSignals,
-        front: &mut dyn Front,
+        prompter: &mut dyn Prompter,
     ) -> Result<Box<dyn Backend>, SpawnError> {
         match self {
             Place::Local => Ok(match terminal {
@@ -125,13 +125,13 @@ impl Place {
             }),
             #[cfg(feature = "docker")]
             Place::Docker(place) => {
-                Ok(Box::new(super::docker::Docker::start(place, command, terminal, front)?))
+                Ok(Box::new(super::docker::Docker::start(place, command, terminal, prompter)?))
             }
             #[cfg(feature = "ssh")]
-            Place::Ssh(place) => Ok(Box::new(super::ssh::Ssh::start(place, command, terminal, front)?)),
+            Place::Ssh(place) => Ok(Box::new(super::ssh::Ssh::start(place, command, terminal, prompter)?)),
             #[cfg(not(all(feature = "docker", feature = "ssh")))]
             other => {
-                let _ = front;
+                let _ = prompter;
                 Err(SpawnError::unreachable(other, "this tapdeck was built without it"))
             }
         }

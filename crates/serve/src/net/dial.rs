@@ -41,12 +41,12 @@ pub struct Dialled {
     pub note: Option<String>,
 }
 
-/// Reaches a server. `called_off` is asked now and then.
+/// Reaches a server. `cancelled` is asked now and then.
 pub fn dial(
     to: &Endpoint,
     trust: &Trust,
     token: Option<&str>,
-    mut called_off: impl FnMut() -> bool,
+    mut cancelled: impl FnMut() -> bool,
 ) -> Result<Dialled, ClientError> {
     let (transport, host, port) = match to {
         Endpoint::Unix(path) => return Ok(Dialled { conn: Conn::unix(path)?, note: None }),
@@ -82,7 +82,7 @@ pub fn dial(
                     None => ClientError::Io(io::Error::new(e.kind(), format!("{to}: {e}"))),
                 });
             }
-            Err(RecvTimeoutError::Timeout) if called_off() => {
+            Err(RecvTimeoutError::Timeout) if cancelled() => {
                 return Err(ClientError::Io(io::ErrorKind::Interrupted.into()));
             }
             Err(RecvTimeoutError::Timeout) => {}

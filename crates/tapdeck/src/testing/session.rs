@@ -11,7 +11,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::check::{Condition, Fact, Frame, Screen, View, What, seconds, signal_number};
 use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
-use tapdeck_host::backend::{Backend, CommandSpec, LocalPty, Nobody, Place, SpawnError, TerminalSetup};
+use tapdeck_host::backend::{
+    Backend, CommandSpec, LocalPty, NonInteractive, Place, SpawnError, TerminalSetup,
+};
 use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, Unanswered, Woken};
 use tapdeck_term::Size;
 use tapdeck_term::keys::{self, KeyPress};
@@ -135,7 +137,12 @@ impl Program {
             let leftovers = Leftovers::new(backend.pid(), self.home.clone());
             (Box::new(backend), Some(leftovers))
         } else {
-            (self.place.start(&self.command, Some(&setup), signals, &mut Nobody).map_err(failed)?, None)
+            (
+                self.place
+                    .start(&self.command, Some(&setup), signals, &mut NonInteractive)
+                    .map_err(failed)?,
+                None,
+            )
         };
         let log = SharedLog::new(LOG);
         log.append(Event::Resize(win), clock.now());

@@ -38,8 +38,8 @@ impl EngineError {
 pub(super) type EngineResult<T> = Result<T, EngineError>;
 
 /// The same for one more call.
-fn again<'a>(called_off: &'a mut Option<CallOff<'_>>) -> Option<CallOff<'a>> {
-    called_off.as_mut().map(|f| &mut **f as CallOff<'a>)
+fn again<'a>(cancelled: &'a mut Option<CallOff<'_>>) -> Option<CallOff<'a>> {
+    cancelled.as_mut().map(|f| &mut **f as CallOff<'a>)
 }
 
 /// An engine that has answered.
@@ -51,10 +51,10 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Finds out what the engine speaks.
-    pub(super) fn greet(endpoint: Endpoint, mut called_off: Option<CallOff<'_>>) -> EngineResult<Self> {
+    pub(super) fn greet(endpoint: Endpoint, mut cancelled: Option<CallOff<'_>>) -> EngineResult<Self> {
         // Every engine answers this, whatever its version.
         let engine = Self { endpoint, version: (0, 0) };
-        let answer = engine.send("GET", "/_ping", None, false, LIMIT.into(), again(&mut called_off))?;
+        let answer = engine.send("GET", "/_ping", None, false, LIMIT.into(), again(&mut cancelled))?;
         let version = answer.header("api-version").and_then(parse_version);
         let nonsense = HttpError::Nonsense("it does not say which version it is");
         let version =
@@ -85,11 +85,11 @@ impl Engine {
         path: &str,
         body: Option<&Value>,
         limit: Option<Duration>,
-        mut called_off: Option<CallOff<'_>>,
+        mut cancelled: Option<CallOff<'_>>,
     ) -> EngineResult<Value> {
-        let mut answer = self.send(method, path, body, false, limit, again(&mut called_off))?;
+        let mut answer = self.send(method, path, body, false, limit, again(&mut cancelled))?;
         let text = answer
-            .body(&mut Patience { limit, called_off: again(&mut called_off) })
+            .body(&mut Patience { limit, cancelled: again(&mut cancelled) })
             .map_err(|why| self.away(why))?;
         Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))
     }
@@ -99,29 +99,29 @@ impl Engine {
         &self,
         path: &str,
         body: Option<&Value>,
-        mut called_off: Option<CallOff<'_>>,
+        mut cancelled: Option<CallOff<'_>>,
     ) -> EngineResult<(Socket, Vec<u8>)> {
-        Ok(self.send("POST", path, body, true, LIMIT.into(), again(&mut called_off))?.into_stream())
+        Ok(self.send("POST", path, body, true, LIMIT.into(), again(&mut cancelled))?.into_stream())
     }
 
     /// A call whose answer begins now and ends when something has happened.
-    pub(super) fn watch(&self, path: &str, mut called_off: Option<CallOff<'_>>) -> EngineResult<Watched> {
-        let answer = self.send("POST", path, None, false, LIMIT.into(), again(&mut called_off))?;
+    pub(super) fn watch(&self, path: &str, mut cancelled: Option<CallOff<'_>>) -> EngineResult<Watched> {
+        let answer = self.send("POST", path, None, false, LIMIT.into(), again(&mut cancelled))?;
         Ok(Watched { answer, endpoint: self.endpoint.clone() })
     }
 
     /// Fetches an image, and tells now and then how it gets on.
-    pub(super) fn pull(&self, image: &str, mut called_off: Option<CallOff<'_>>) -> EngineResult<()> {
+    pub(super) fn pull(&self, image: &str, mut cancelled: Option<CallOff<'_>>) -> EngineResult<()> {
         // Without a tag all of them would come.
         let name = image.rsplit('/').next().unwrap_or(image);
         let tag = if name.contains([':', '@']) { "" } else { ":latest" };
         let path = format!("/images/create?fromImage={}", escape(&format!("{image}{tag}")));
         let limit = Some(PULL_LIMIT);
-        let mut answer = self.send("POST", &path, None, false, limit, again(&mut called_off))?;
+        let mut answer = self.send("POST", &path, None, false, limit, again(&mut cancelled))?;
         let mut line = Vec::new();
         let mut failed = None;
         while let Some(piece) = answer
-            .piece(&mut Patience { limit, called_off: again(&mut called_off) })
+            .piece(&mut Patience { limit, cancelled: again(&mut cancelled) })
             .map_err(|why| self.away(why))?
         {
             // One object a line; a line that is too long to be one is not kept.
@@ -148,18 +148,18 @@ impl Engine {
         body: Option<&Value>,
         upgrade: bool,
         limit: Option<Duration>,
-        mut called_off: Option<CallOff<'_>>,
+        mut cancelled: Option<CallOff<'_>>,
     ) -> EngineResult<Answer> {
         let bytes = request(method, &self.versioned(path), body, upgrade);
         let mut answer =
-            Answer::to(&self.endpoint, &bytes, &mut Patience { limit, called_off: again(&mut called_off) })
+            Answer::to(&self.endpoint, &bytes, &mut Patience { limit, cancelled: again(&mut cancelled) })
                 .map_err(|why| self.away(why))?;
         if (200..400).contains(&answer.status) || answer.status == 101 {
             return Ok(answer);
         }
         let status = answer.status;
         let text = answer
-            .body(&mut Patience { limit, called_off: again(&mut called_off) })
+            .body(&mut Patience { limit, cancelled: again(&mut cancelled) })
             .map_err(|why| self.away(why))?;
         let said: Value = serde_json::from_slice(&text).unwrap_or(Value::Null);
         let message = match said["message"].as_str() {
@@ -201,7 +201,7 @@ pub(super) struct Watched {
 impl Watched {
     /// Waits for it, for as long as it takes.
     pub(super) fn wait(mut self) -> EngineResult<Value> {
-        let mut patience = Patience { limit: None, called_off: None };
+        let mut patience = Patience { limit: None, cancelled: None };
         let text = self.answer.body(&mut patience);
         let text = text.map_err(|why| EngineError::Away { endpoint: self.endpoint, why })?;
         Ok(serde_json::from_slice(&text).unwrap_or(Value::Null))

@@ -144,7 +144,7 @@ pub(super) struct Patience<'a> {
     /// The limit for each piece of the answer; none for those that come when they come.
     pub(super) limit: Option<Duration>,
     /// Asked now and then, where there is somebody.
-    pub(super) called_off: Option<CallOff<'a>>,
+    pub(super) cancelled: Option<CallOff<'a>>,
 }
 
 /// What went wrong on the way.
@@ -316,11 +316,11 @@ fn fill(socket: &mut Socket, inbox: &mut Vec<u8>, patience: &mut Patience<'_>) -
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) => return Err(e.into()),
         }
-        if let Some(signal) = patience.called_off.as_mut().and_then(|f| f()) {
+        if let Some(signal) = patience.cancelled.as_mut().and_then(|f| f()) {
             return Err(HttpError::CalledOff(signal));
         }
         let gone = Duration::from_nanos(clock.now().mono_ns);
-        let mut wait = patience.called_off.is_some().then_some(LOOK);
+        let mut wait = patience.cancelled.is_some().then_some(LOOK);
         if let Some(limit) = patience.limit {
             let left = limit.checked_sub(gone).ok_or(HttpError::Late(limit))?;
             wait = Some(wait.map_or(left, |w| w.min(left)));
@@ -384,7 +384,7 @@ mod tests {
             }
             Ok(())
         });
-        let mut patience = Patience { limit: Some(Duration::from_secs(10)), called_off: None };
+        let mut patience = Patience { limit: Some(Duration::from_secs(10)), cancelled: None };
         let result = Answer::to(&endpoint, &request("GET", "/", None, false), &mut patience)
             .and_then(|mut answer| Ok((answer.status, answer.body(&mut patience)?)));
         // It may have been cut off: what it met then is not the matter here.

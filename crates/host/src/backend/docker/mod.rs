@@ -4,14 +4,14 @@
 //! The connection that carries the program's input and output is a plain socket, which the driver waits at as it
 //! does at a terminal. Everything else is asked of the engine at a [`Desk`], by another thread.
 
-mod worker;
 mod engine;
 mod frames;
 mod http;
+mod locate;
 mod order;
 mod secure;
 mod start;
-mod locate;
+mod worker;
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -23,9 +23,9 @@ use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, EndOfInput, Got, Stop, Watch};
-use worker::EngineWorker;
 use frames::{Frames, Took};
 use http::Socket;
+use worker::EngineWorker;
 
 /// The engine that containers would run on: where it is, and what it speaks.
 ///

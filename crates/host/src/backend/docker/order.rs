@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tapdeck_core::{Exit, WinSize};
 
 use super::super::remote::Verdict;
-use super::worker::Orders;
 use super::engine::{Engine, EngineError, escape};
+use super::worker::Orders;
 use crate::sys::LastWill;
 
 /// How often, and how many times, an engine is asked how a program ended whose output has.

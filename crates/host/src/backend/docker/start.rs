@@ -8,15 +8,15 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
-use super::super::place::{Container, DockerPlace, Front, Place};
+use super::super::place::{Container, DockerPlace, Place, Prompter};
 use super::super::remote::{Drain, Keys, Verdict};
 use super::super::{CommandSpec, SpawnError, TerminalSetup};
-use super::worker::EngineWorker;
 use super::engine::{Engine, EngineError, EngineResult, Watched, escape};
 use super::frames::{Frames, Took};
 use super::http::{HttpError, Socket};
-use super::order::{Held, Hold, exit_of, last_will, remove};
 use super::locate::endpoint;
+use super::order::{Held, Hold, exit_of, last_will, remove};
+use super::worker::EngineWorker;
 use super::{Docker, Tube};
 use crate::clock::Clock;
 
@@ -41,13 +41,13 @@ impl Docker {
         place: &DockerPlace,
         command: &CommandSpec,
         terminal: Option<&TerminalSetup>,
-        front: &mut dyn Front,
+        prompter: &mut dyn Prompter,
     ) -> Result<Self, SpawnError> {
         let name = Place::Docker(place.clone()).to_string();
         let fail = |why: String| SpawnError::unreachable(&name, why);
         let endpoint = endpoint(|var| std::env::var(var).ok()).map_err(fail)?;
         let engine =
-            Engine::greet(endpoint, Some(&mut || front.called_off())).map_err(|e| explain(e, &name, ""))?;
+            Engine::greet(endpoint, Some(&mut || prompter.cancelled())).map_err(|e| explain(e, &name, ""))?;
         let text = |what: &std::ffi::OsStr| {
             let text = std::str::from_utf8(what.as_bytes()).map(str::to_owned);
             text.map_err(|_| {
@@ -70,8 +70,8 @@ impl Docker {
         let job = Job { engine, place, argv, env, cwd, terminal };
         let program = job.argv.first().cloned().unwrap_or_default();
         let started = match &place.container {
-            Container::New(image) => job.run(image, front),
-            Container::Running(container) => job.exec(container, front),
+            Container::New(image) => job.run(image, prompter),
+            Container::Running(container) => job.exec(container, prompter),
         };
         started.map_err(|e| explain(e, &name, &program))
     }
@@ -113,20 +113,20 @@ impl Drop for Created<'_> {
 
 impl Job<'_> {
     /// A new container for the program alone.
-    fn run(&self, image: &str, front: &mut dyn Front) -> EngineResult<Docker> {
+    fn run(&self, image: &str, prompter: &mut dyn Prompter) -> EngineResult<Docker> {
         // With a first process of its own the program can be signalled like any other, and nobody is left unreaped. Not
         // every engine has one to give.
-        match self.run_with(image, true, front) {
+        match self.run_with(image, true, prompter) {
             Err(EngineError::Refused { message, .. })
                 if message.contains("docker-init") || message.contains("init binary") =>
             {
-                self.run_with(image, false, front)
+                self.run_with(image, false, prompter)
             }
             other => other,
         }
     }
 
-    fn run_with(&self, image: &str, init: bool, front: &mut dyn Front) -> EngineResult<Docker> {
+    fn run_with(&self, image: &str, init: bool, prompter: &mut dyn Prompter) -> EngineResult<Docker> {
         let mut body = json!({
             "Image": image,
             "Env": self.env,
@@ -158,12 +158,12 @@ impl Job<'_> {
             "/containers/create",
             Some(&body),
             limit,
-            Some(&mut || front.called_off()),
+            Some(&mut || prompter.cancelled()),
         );
         let created = match created {
             Err(e) if e.status() == Some(404) => {
-                front.note(&format!("pulling {image}"));
-                self.engine.pull(image, Some(&mut || front.called_off()))?;
+                prompter.note(&format!("pulling {image}"));
+                self.engine.pull(image, Some(&mut || prompter.cancelled()))?;
                 self.engine.call("POST", "/containers/create", Some(&body))?
             }
             other => other?,
@@ -171,30 +171,30 @@ impl Job<'_> {
         let id = created["Id"].as_str().filter(|id| !id.is_empty() && escape(id) == *id);
         let id = id.ok_or_else(|| refused("the engine made a container without a name"))?.to_owned();
         let mut created = Created { engine: &self.engine, id: id.clone(), kept: false };
-        let mut called_off = || front.called_off();
+        let mut cancelled = || prompter.cancelled();
         // Before it starts, so that nothing that it writes and no end of it is missed.
         let path = format!("/containers/{id}/attach?stream=1&stdin=1&stdout=1&stderr=1");
-        let (stream, early) = self.engine.hijack(&path, None, Some(&mut called_off))?;
+        let (stream, early) = self.engine.hijack(&path, None, Some(&mut cancelled))?;
         let path = format!("/containers/{id}/wait?condition=next-exit");
-        let watched = self.engine.watch(&path, Some(&mut called_off))?;
+        let watched = self.engine.watch(&path, Some(&mut cancelled))?;
         self.engine.call_while(
             "POST",
             &format!("/containers/{id}/start"),
             None,
             limit,
-            Some(&mut called_off),
+            Some(&mut cancelled),
         )?;
         created.kept = true;
         self.session(Held::Container(id), self.tube(stream, early), Some(watched), sized.is_some())
     }
 
     /// One more program in a running container.
-    fn exec(&self, container: &str, front: &mut dyn Front) -> EngineResult<Docker> {
+    fn exec(&self, container: &str, prompter: &mut dyn Prompter) -> EngineResult<Docker> {
         let own = if self.argv.is_empty() { &["sh".to_owned()][..] } else { &self.argv };
         let herald = ["sh", "-c", HERALD, "sh"].map(str::to_owned);
         let heralded: Vec<String> = herald.into_iter().chain(own.iter().cloned()).collect();
-        let told = self.exec_as(container, &heralded, front).and_then(|(exec, mut tube)| {
-            let pid = read_herald(&mut tube, front)?;
+        let told = self.exec_as(container, &heralded, prompter).and_then(|(exec, mut tube)| {
+            let pid = read_herald(&mut tube, prompter)?;
             Ok((exec, tube, pid))
         });
         let (exec, tube, pid) = match told {
@@ -204,7 +204,7 @@ impl Job<'_> {
             }
             // No shell within: the program has to do without signals, but for the terminal's own keys.
             _ => {
-                let (exec, tube) = self.exec_as(container, own, front)?;
+                let (exec, tube) = self.exec_as(container, own, prompter)?;
                 (exec, tube, None)
             }
         };
@@ -216,7 +216,7 @@ impl Job<'_> {
         &self,
         container: &str,
         argv: &[String],
-        front: &mut dyn Front,
+        prompter: &mut dyn Prompter,
     ) -> EngineResult<(String, Tube)> {
         let mut body = json!({
             "Cmd": argv,
@@ -242,7 +242,7 @@ impl Job<'_> {
         let exec = created["Id"].as_str().filter(|id| !id.is_empty() && escape(id) == *id);
         let exec = exec.ok_or_else(|| refused("the engine started a program without a name"))?.to_owned();
         let path = format!("/exec/{exec}/start");
-        let (stream, early) = self.engine.hijack(&path, Some(&begin), Some(&mut || front.called_off()))?;
+        let (stream, early) = self.engine.hijack(&path, Some(&begin), Some(&mut || prompter.cancelled()))?;
         Ok((exec, self.tube(stream, early)))
     }
 
@@ -285,7 +285,7 @@ impl Job<'_> {
 }
 
 /// The number that the herald tells; `None` when it was no herald who spoke.
-fn read_herald(tube: &mut Tube, front: &mut dyn Front) -> EngineResult<Option<u32>> {
+fn read_herald(tube: &mut Tube, prompter: &mut dyn Prompter) -> EngineResult<Option<u32>> {
     let clock = Clock::start();
     let mut line = Vec::new();
     while line.len() < 40 && !line.ends_with(b"\n") {
@@ -295,7 +295,7 @@ fn read_herald(tube: &mut Tube, front: &mut dyn Front) -> EngineResult<Option<u3
             (_, Took::Bytes(_)) => line.push(byte[0]),
             (_, Took::End) => break,
             (_, Took::Nothing) => {
-                if let Some(signal) = front.called_off() {
+                if let Some(signal) = prompter.cancelled() {
                     return Err(refused(&format!("called off by signal {signal}")));
                 }
                 if Duration::from_nanos(clock.now().mono_ns) > HERALD_LIMIT {

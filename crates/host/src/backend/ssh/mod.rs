@@ -20,7 +20,7 @@ use std::time::Duration;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::place::{Front, Place, SshPlace};
+use super::place::{Place, Prompter, SshPlace};
 use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, TerminalSetup, Watch};
 use config::Proxy;
@@ -51,7 +51,7 @@ impl Ssh {
         place: &SshPlace,
         command: &CommandSpec,
         terminal: Option<&TerminalSetup>,
-        front: &mut dyn Front,
+        prompter: &mut dyn Prompter,
     ) -> Result<Self, SpawnError> {
         let name = Place::Ssh(place.clone()).to_string();
         let fail = |why: &dyn std::fmt::Display| SpawnError::unreachable(&name, why);
@@ -100,7 +100,7 @@ impl Ssh {
             thread: Some(thread),
         };
         // Dropped on every way out but one, which ends the thread.
-        wait_for(&heard, front, &name)?;
+        wait_for(&heard, prompter, &name)?;
         Ok(this)
     }
 
@@ -113,15 +113,15 @@ impl Ssh {
 }
 
 /// Waits until the program runs, and passes questions on to whoever can answer.
-fn wait_for(heard: &Receiver<Said>, front: &mut dyn Front, name: &str) -> Result<(), SpawnError> {
+fn wait_for(heard: &Receiver<Said>, prompter: &mut dyn Prompter, name: &str) -> Result<(), SpawnError> {
     loop {
         match heard.recv_timeout(LOOK) {
             Ok(Said::Ready) => return Ok(()),
             Ok(Said::Failed(why)) => return Err(SpawnError::unreachable(name, why)),
-            Ok(Said::Note(text)) => front.note(&text),
+            Ok(Said::Note(text)) => prompter.note(&text),
             Ok(Said::Ask { question, secret, answer }) => {
-                let said = front.ask(&question, secret);
-                if let Some(signal) = front.called_off() {
+                let said = prompter.ask(&question, secret);
+                if let Some(signal) = prompter.cancelled() {
                     return Err(SpawnError::CalledOff(signal));
                 }
                 let said = said.map_err(|e| SpawnError::unreachable(name, format!("cannot ask: {e}")))?;
@@ -129,7 +129,7 @@ fn wait_for(heard: &Receiver<Said>, front: &mut dyn Front, name: &str) -> Result
                 let _ = answer.send(said);
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Some(signal) = front.called_off() {
+                if let Some(signal) = prompter.cancelled() {
                     return Err(SpawnError::CalledOff(signal));
                 }
             }

@@ -1,5 +1,6 @@
-//! The person at the terminal while a far place is being reached, before the session has begun: told on standard
-//! error, asked on the terminal itself, and free to call it off.
+//! Prompts on the user's terminal while a remote place is being reached, before the session begins.
+//!
+//! Notes go to standard error, questions to `/dev/tty`; SIGINT and the like cancel.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,20 +9,20 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::Signals;
-use crate::backend::Front;
+use crate::backend::Prompter;
 
 /// An answer may be this long.
 const ANSWER_LIMIT: usize = 4096;
 
-/// Whoever is there.
-pub(crate) struct Reception<'a> {
+/// Prompts on the terminal of this process.
+pub(crate) struct TerminalPrompter<'a> {
     signals: &'a Signals,
-    called_off: Option<i32>,
+    cancelled: Option<i32>,
 }
 
-impl<'a> Reception<'a> {
+impl<'a> TerminalPrompter<'a> {
     pub(crate) fn new(signals: &'a Signals) -> Self {
-        Self { signals, called_off: None }
+        Self { signals, cancelled: None }
     }
 }
 
@@ -34,14 +35,14 @@ impl Drop for Quiet<'_> {
     }
 }
 
-impl Front for Reception<'_> {
+impl Prompter for TerminalPrompter<'_> {
     fn note(&mut self, text: &str) {
-        // With standard error gone, there is nobody to tell.
+        // A closed standard error must not stop the session.
         let _ = writeln!(io::stderr(), "tapdeck: {text}");
     }
 
     fn ask(&mut self, question: &str, secret: bool) -> io::Result<Option<String>> {
-        // A process without a terminal has nobody to ask.
+        // Without a controlling terminal there is no user to ask.
         let Ok(mut tty) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
         let shown = tty.try_clone()?;
         let settings = tcgetattr(&shown)?;
@@ -65,7 +66,7 @@ impl Front for Reception<'_> {
                 Err(e) => return Err(e.into()),
             }
             let typed = !fds[0].revents().is_empty();
-            if self.called_off().is_some() {
+            if self.cancelled().is_some() {
                 drop(quiet);
                 let _ = writeln!(tty);
                 return Err(io::ErrorKind::Interrupted.into());
@@ -83,13 +84,13 @@ impl Front for Reception<'_> {
         Ok(Some(answer.trim_end_matches(['\r', '\n']).to_owned()))
     }
 
-    fn called_off(&mut self) -> Option<i32> {
+    fn cancelled(&mut self) -> Option<i32> {
         while let Some(signal) = self.signals.next() {
             // Other signals mean nothing before there is a session; a new size is looked at when it begins.
             if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) {
-                self.called_off.get_or_insert(signal);
+                self.cancelled.get_or_insert(signal);
             }
         }
-        self.called_off
+        self.cancelled
     }
 }
