@@ -11,10 +11,10 @@ use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
 use crate::glass::Glass;
 use crate::inbox::Handle;
-use crate::outer::{Outer, Signals, TerminalPrompter};
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
 use crate::sys::InheritedSignals;
+use crate::user_side::{Signals, TerminalPrompter, UserSide};
 
 /// Bytes of the past that a session keeps: minutes of what an agent writes.
 const RING: usize = 8 << 20;
@@ -49,7 +49,12 @@ pub struct Launch {
 
 /// What starts a session's program, given the signals that it is to have, the user's side, the size, and whoever can be
 /// told of it meanwhile.
-pub type Start<'a> = dyn Fn(InheritedSignals, Option<&Outer>, WinSize, &mut dyn Prompter) -> Result<Box<dyn Backend>, LaunchError>
+pub type Start<'a> = dyn Fn(
+        InheritedSignals,
+        Option<&UserSide>,
+        WinSize,
+        &mut dyn Prompter,
+    ) -> Result<Box<dyn Backend>, LaunchError>
     + 'a;
 
 /// A session that runs, for those who open doors to it.
@@ -144,7 +149,7 @@ impl Launch {
     /// whatever waits for the session's answers belongs on a thread that it starts (see [`Handle`]).
     pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Session) -> D) -> Finished {
         self.run_on(
-            &|signals, outer, size, prompter| self.start_backend(signals, outer, size, prompter),
+            &|signals, user, size, prompter| self.start_backend(signals, user, size, prompter),
             recording,
             open,
         )
@@ -157,25 +162,25 @@ impl Launch {
         recording: Option<Recording>,
         open: impl FnOnce(Session) -> D,
     ) -> Finished {
-        finished(self.with_signals().and_then(|(signals, outer)| {
+        finished(self.with_signals().and_then(|(signals, user)| {
             let inherited = signals.inherited();
-            self.drive(backend, (inherited, Some(signals)), outer, starter(recording), finish, open)
+            self.drive(backend, (inherited, Some(signals)), user, starter(recording), finish, open)
         }))
     }
 
-    /// Runs the session to its end on the calling thread for somebody elsewhere, who is at the other end of `outer`. The
+    /// Runs the session to its end on the calling thread for somebody elsewhere, who is at the other end of `user`. The
     /// signals of this process are not the session's; the program gets the given ones.
     pub fn run_served<D>(
         &self,
         signals: InheritedSignals,
-        outer: Outer,
+        user: UserSide,
         recording: Option<Recording>,
         open: impl FnOnce(Session) -> D,
     ) -> Finished {
-        let backend = |signals, outer: Option<&Outer>, size, prompter: &mut dyn Prompter| {
-            self.start_backend(signals, outer, size, prompter)
+        let backend = |signals, user: Option<&UserSide>, size, prompter: &mut dyn Prompter| {
+            self.start_backend(signals, user, size, prompter)
         };
-        finished(self.drive(&backend, (signals, None), Some(outer), starter(recording), finish, open))
+        finished(self.drive(&backend, (signals, None), Some(user), starter(recording), finish, open))
     }
 
     /// The same with a recorder of any kind: `start` is given the log before the program's first byte is in it,
@@ -189,40 +194,40 @@ impl Launch {
         finish: impl FnOnce(R) -> T,
         open: impl FnOnce(Session) -> D,
     ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
-        let (signals, outer) = self.with_signals()?;
-        let backend = |signals, outer: Option<&Outer>, size, prompter: &mut dyn Prompter| {
-            self.start_backend(signals, outer, size, prompter)
+        let (signals, user) = self.with_signals()?;
+        let backend = |signals, user: Option<&UserSide>, size, prompter: &mut dyn Prompter| {
+            self.start_backend(signals, user, size, prompter)
         };
-        self.drive(&backend, (signals.inherited(), Some(signals)), outer, start, finish, open)
+        self.drive(&backend, (signals.inherited(), Some(signals)), user, start, finish, open)
     }
 
     /// Takes over the signals and, unless told to leave it alone, the terminal of this process.
-    fn with_signals(&self) -> Result<(Signals, Option<Outer>), LaunchError> {
+    fn with_signals(&self) -> Result<(Signals, Option<UserSide>), LaunchError> {
         let signals = Signals::install().map_err(LaunchError::Setup)?;
-        let outer = (!self.headless).then(|| Outer::from_stdio(!self.no_pty)).transpose();
-        Ok((signals, outer.map_err(LaunchError::Setup)?))
+        let user = (!self.headless).then(|| UserSide::from_stdio(!self.no_pty)).transpose();
+        Ok((signals, user.map_err(LaunchError::Setup)?))
     }
 
     fn drive<R, T, D>(
         &self,
         backend: &Start<'_>,
         (inherited, signals): (InheritedSignals, Option<Signals>),
-        outer: Option<Outer>,
+        user: Option<UserSide>,
         start: impl FnOnce(&SharedLog, Clock, WinSize) -> io::Result<R>,
         finish: impl FnOnce(R) -> T,
         open: impl FnOnce(Session) -> D,
     ) -> Result<(Result<Outcome, LaunchError>, T), LaunchError> {
         let clock = self.clock.unwrap_or_else(Clock::start);
-        let outer_size = outer.as_ref().and_then(Outer::size);
-        let mut size = self.size.or(outer_size).unwrap_or(WinSize::cells(80, 24));
+        let user_size = user.as_ref().and_then(UserSide::size);
+        let mut size = self.size.or(user_size).unwrap_or(WinSize::cells(80, 24));
         let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
         let log = SharedLog::new(limits);
         let mut backend = match &signals {
-            Some(signals) => backend(inherited, outer.as_ref(), size, &mut TerminalPrompter::new(signals)),
-            None => backend(inherited, outer.as_ref(), size, &mut NonInteractive),
+            Some(signals) => backend(inherited, user.as_ref(), size, &mut TerminalPrompter::new(signals)),
+            None => backend(inherited, user.as_ref(), size, &mut NonInteractive),
         };
         // A far place takes its time, in which the user's terminal may have changed.
-        let now = self.size.or_else(|| outer.as_ref().and_then(Outer::size)).unwrap_or(size);
+        let now = self.size.or_else(|| user.as_ref().and_then(UserSide::size)).unwrap_or(size);
         if let Ok(backend) = &mut backend
             && now != size
         {
@@ -247,7 +252,7 @@ impl Launch {
         let outcome = backend.and_then(|backend| {
             let (has_terminal, pid) = (backend.has_terminal(), backend.pid());
             let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
-            let driver = driver.with(outer, signals);
+            let driver = driver.with(user, signals);
             let (handle, glass) = (driver.handle(), driver.glass());
             handle.driven_here();
             doors = Some(open(Session { handle, log: log.clone(), glass, clock, size, has_terminal, pid }));
@@ -266,15 +271,15 @@ impl Launch {
     fn start_backend(
         &self,
         signals: InheritedSignals,
-        outer: Option<&Outer>,
+        user: Option<&UserSide>,
         size: WinSize,
         prompter: &mut dyn Prompter,
     ) -> Result<Box<dyn Backend>, LaunchError> {
         let setup = (!self.no_pty).then(|| TerminalSetup {
             size,
-            termios: outer.and_then(Outer::termios),
+            termios: user.and_then(UserSide::termios),
             tty_settings: self.tty_settings.clone(),
-            no_echo: outer.is_some_and(|o| !o.is_interactive()),
+            no_echo: user.is_some_and(|o| !o.is_interactive()),
         });
         Ok(self.place.start(&self.command, setup.as_ref(), signals, prompter)?)
     }

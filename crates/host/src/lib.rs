@@ -44,7 +44,6 @@ mod driver;
 mod glass;
 mod inbox;
 mod launch;
-mod outer;
 mod player;
 pub mod probe;
 mod process_table;
@@ -57,6 +56,7 @@ mod source;
 mod spool;
 mod sys;
 pub mod tty_settings;
+mod user_side;
 
 pub use ahead::Blocks;
 pub use clock::Clock;
@@ -64,10 +64,6 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
-pub use outer::{
-    Far, FarInput, HeldSignals, Keyboard, Outer, Port, PortClosed, Pressed, Signals, Sink, Whose,
-    restore_terminal_on_panic, terminal_size,
-};
 pub use player::{Goal, PlayError, Played, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
@@ -79,3 +75,7 @@ pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
 pub use spool::is_stream;
 pub use sys::{InheritedSignals, die_by, raise_file_limit};
+pub use user_side::{
+    HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, UserProfile, UserQueues,
+    UserSide, UserSocket, restore_terminal_on_panic, terminal_size,
+};

@@ -13,7 +13,9 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 use tapdeck_core::{Exit, LogLimits, Stamp, Stream, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
-use tapdeck_host::{Clock, Config, Driver, Keyboard, Outer, SharedLog, Signals, restore_terminal_on_panic};
+use tapdeck_host::{
+    Clock, Config, Driver, Keyboard, SharedLog, Signals, UserSide, restore_terminal_on_panic,
+};
 
 const ROLE: &str = "TAPDECK_TEST_PANICS";
 
@@ -89,11 +91,11 @@ fn the_half_that_panics() {
         panic!("a panic on purpose");
     }
     let signals = Signals::install().expect("signals");
-    let outer = Outer::from_stdio(true).expect("a terminal");
+    let user = UserSide::from_stdio(true).expect("a terminal");
     let log = SharedLog::new(LogLimits::default());
     let driver =
         Driver::new(Bomb { shown: false }, Clock::start(), Config::default(), log).expect("a driver");
-    let _ = driver.with_outer(outer, signals).run();
+    let _ = driver.with_user(user, signals).run();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter};
-use tapdeck_host::{Launch, LaunchError, Outer, terminal_size, tty_settings};
+use tapdeck_host::{Launch, LaunchError, UserSide, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
@@ -175,12 +175,12 @@ impl ConnectArgs {
         self.env.iter().filter_map(value).collect()
     }
 
-    /// What is asked of the server; the settings of the terminal there are those of `outer`, if it is one.
-    fn wanted(&self, size: WinSize, outer: Option<&Outer>, token: Option<String>) -> Wanted {
+    /// What is asked of the server; the settings of the terminal there are those of `user`, if it is one.
+    fn wanted(&self, size: WinSize, user: Option<&UserSide>, token: Option<String>) -> Wanted {
         let tty = self.has_terminal().then(|| {
-            let settings = outer.and_then(Outer::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
+            let settings = user.and_then(UserSide::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
             let mut modes: Vec<(String, u8)> = settings.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
-            if outer.is_some_and(|o| !o.is_interactive()) {
+            if user.is_some_and(|o| !o.is_interactive()) {
                 // Where nobody types, piped input would be shown twice.
                 modes.retain(|(name, _)| name != "ECHO");
                 modes.push(("ECHO".to_owned(), 0));
@@ -254,12 +254,12 @@ fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
     launch.size = args.window_size;
-    let start = |outer: Option<&Outer>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failed> {
+    let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failed> {
         let conn = args.dial(token.as_deref(), prompter)?;
-        Ok(FarProgram::open(conn, &args.wanted(size, outer, token.clone()))?.0)
+        Ok(FarProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)
     };
     let finished = launch.run_on(
-        &|_, outer, size, prompter| match start(outer, size, prompter) {
+        &|_, user, size, prompter| match start(user, size, prompter) {
             Ok(program) => Ok(Box::new(program) as Box<dyn Backend>),
             Err(failed) => {
                 let Failed(why, code) = not_started(failed);

@@ -16,9 +16,9 @@ use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, WinSize};
 use crate::backend::{CommandSpec, Pipes, SpawnError};
 use crate::clock::Clock;
 use crate::driver::{Config, Driver, Ended};
-use crate::outer::Signals;
 use crate::recorder::calendar;
 use crate::shared::SharedLog;
+use crate::user_side::Signals;
 
 /// Variables that a recorded program is given unless told otherwise: enough to find programs and a home, and
 /// to speak UTF-8.

@@ -8,7 +8,7 @@ use tapdeck_core::{Author, Event, Stamp};
 
 use super::{Driver, Ended, MS};
 use crate::backend::{Backend, EndOfInput};
-use crate::outer::Typed;
+use crate::user_side::Typed;
 
 /// How often the end of input is offered again, at first and at most.
 const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
@@ -27,8 +27,8 @@ pub(super) enum InputEnd {
 impl<B: Backend> Driver<B> {
     /// The user's input: to the program first, then to the log.
     pub(super) fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
-        let Some(outer) = &mut self.outer else { return Ok(()) };
-        let typed = outer.read()?;
+        let Some(user) = &mut self.user else { return Ok(()) };
+        let typed = user.read()?;
         self.take_typed(typed, now)
     }
 
@@ -49,12 +49,12 @@ impl<B: Backend> Driver<B> {
                 self.log_changes(now);
             }
             Typed::Nothing => {}
-            Typed::Resized(size) => self.outer_resized(size, now)?,
+            Typed::Resized(size) => self.user_resized(size, now)?,
             Typed::Signal(signal) => self.forward(signal, now),
             Typed::HungUp => self.hang_up(now),
-            Typed::Gone => self.outer_is_gone(Ended::OutputClosed),
+            Typed::Gone => self.user_is_gone(Ended::OutputClosed),
             Typed::Left => {
-                self.outer = None;
+                self.user = None;
                 self.let_model_answer();
                 if !self.backend.has_terminal() && self.input_end == InputEnd::Open {
                     // Whoever held the other end of its pipe has gone. A terminal stays, for others to type at.

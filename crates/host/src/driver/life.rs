@@ -9,7 +9,7 @@ use tapdeck_core::{Event, Exit, Stamp};
 
 use super::{Driver, Ended, MS, Stopping};
 use crate::backend::{Backend, Stop};
-use crate::outer::{Outer, Signals};
+use crate::user_side::{Signals, UserSide};
 use crate::{processes, sys};
 
 /// After the program's end: how long its terminal must be quiet before it counts as drained when somebody
@@ -25,8 +25,8 @@ impl<B: Backend> Driver<B> {
         while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
             match signal {
                 libc::SIGWINCH => {
-                    if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
-                        self.outer_resized(size, now)?;
+                    if let Some(size) = self.user.as_ref().and_then(UserSide::size) {
+                        self.user_resized(size, now)?;
                     }
                 }
                 libc::SIGTSTP => {
@@ -39,7 +39,7 @@ impl<B: Backend> Driver<B> {
                         sys::reap_adopted(self.backend.pid());
                     }
                     self.notice_exit(now)?;
-                    if self.exit.is_none() && self.outer.is_some() && self.backend.stopped() {
+                    if self.exit.is_none() && self.user.is_some() && self.backend.stopped() {
                         self.suspend()?;
                     }
                 }
@@ -82,7 +82,7 @@ impl<B: Backend> Driver<B> {
         loop {
             let now = self.clock.now();
             self.pump_output(now)?;
-            if quiet_or_late(self, now.mono_ns) || self.outer.as_ref().is_some_and(Outer::is_blocked) {
+            if quiet_or_late(self, now.mono_ns) || self.user.as_ref().is_some_and(UserSide::is_blocked) {
                 break;
             }
             let watch = self.backend.watch();
@@ -95,8 +95,8 @@ impl<B: Backend> Driver<B> {
         self.log.flush(Duration::from_millis(500));
         let undo = Bytes::from(self.modes.undo());
         self.show_now(undo);
-        if let Some(outer) = &mut self.outer {
-            outer.give_back()?;
+        if let Some(user) = &mut self.user {
+            user.give_back()?;
         }
         sys::stop_self()?;
         self.continued(self.clock.now())
@@ -104,11 +104,11 @@ impl<B: Backend> Driver<B> {
 
     /// Takes the terminal again and lets the program go on, after this process was stopped.
     fn continued(&mut self, now: Stamp) -> io::Result<()> {
-        if let Some(outer) = &mut self.outer {
-            outer.take()?;
+        if let Some(user) = &mut self.user {
+            user.take()?;
         }
         // Continued in the background, the program goes on, but its picture and its keyboard stay away.
-        if !self.outer.as_ref().is_some_and(Outer::waits_for_foreground) {
+        if !self.user.as_ref().is_some_and(UserSide::waits_for_foreground) {
             self.come_to_front(now)?;
         }
         self.log.append(Event::Resumed, now);
@@ -117,15 +117,15 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// Whether output is to be kept from the outer terminal because that is another program's for the moment. A program
+    /// Whether output is to be kept from the user's terminal because that is another program's for the moment. A program
     /// of lines writes among the other's, as it would without us; one that has the screen to itself would have been
     /// stopped, and is only not shown.
     pub(super) fn withholds(&self) -> bool {
-        self.outer.as_ref().is_some_and(Outer::waits_for_foreground)
+        self.user.as_ref().is_some_and(UserSide::waits_for_foreground)
             && (self.modes.alternate() || self.backend.reads_keys())
     }
 
-    /// The outer terminal is ours again, after it was another program's: brings the session's picture back.
+    /// The user's terminal is ours again, after it was another program's: brings the session's picture back.
     pub(super) fn come_to_front(&mut self, now: Stamp) -> io::Result<()> {
         if std::mem::take(&mut self.withheld) || self.modes.alternate() {
             // What was not shown, and what was on the other screen, only the model knows. What the other program has
@@ -138,8 +138,8 @@ impl<B: Backend> Driver<B> {
             let redo = Bytes::from(self.modes.redo());
             self.show_now(redo);
         }
-        if let Some(size) = self.outer.as_ref().and_then(Outer::size) {
-            self.outer_resized(size, now)?;
+        if let Some(size) = self.user.as_ref().and_then(UserSide::size) {
+            self.user_resized(size, now)?;
         }
         // Whatever was on the screen has scrolled or been painted over: ask for a new picture.
         if self.modes.alternate() {
@@ -165,15 +165,15 @@ impl<B: Backend> Driver<B> {
     pub(super) fn finished(&mut self, now: Stamp) -> io::Result<Option<Exit>> {
         let Some(exit) = self.exit else { return Ok(None) };
         let late = self.stopping.is_some_and(|s| now.mono_ns >= s.at_ns);
-        if let Some(outer) = &mut self.outer
-            && outer.is_blocked()
+        if let Some(user) = &mut self.user
+            && user.is_blocked()
         {
             // A user's terminal that takes nothing is waited for, as the program itself would have waited; but
             // not by somebody who was told to go.
             if !(late && self.told_to_end) {
                 return Ok(None);
             }
-            outer.abandon();
+            user.abandon();
         }
         if self.waits_for_recorder(now) {
             return Ok(None);

@@ -23,8 +23,8 @@ use crate::backend::{Backend, Got, Stop};
 use crate::clock::Clock;
 use crate::glass::Glass;
 use crate::inbox::Handle;
-use crate::outer::{Outer, Signals};
 use crate::shared::SharedLog;
+use crate::user_side::{Signals, UserSide};
 use input::InputEnd;
 use wait::Ready;
 
@@ -122,20 +122,20 @@ pub struct Driver<B> {
     log: SharedLog,
     gate: Gate,
     handle: Handle,
-    outer: Option<Outer>,
+    user: Option<UserSide>,
     signals: Option<Signals>,
     modes: ModeWatch,
     /// The session's model, which answers the program's questions where no terminal of the user's does.
     glass: Glass,
     answers: bool,
-    /// The person at the outer terminal.
+    /// The person at the user's terminal.
     local: PartyId,
     buf: BytesMut,
     size: WinSize,
-    /// The size that the outer terminal would have the session in, and whether somebody else has set another.
+    /// The size that the user's terminal would have the session in, and whether somebody else has set another.
     own_size: WinSize,
     sized_elsewhere: bool,
-    /// Output was kept from the outer terminal, which is another program's for the moment.
+    /// Output was kept from the user's terminal, which is another program's for the moment.
     withheld: bool,
     input_end: InputEnd,
     stopping: Option<Stopping>,
@@ -170,7 +170,7 @@ impl<B: Backend> Driver<B> {
             log,
             gate,
             handle: Handle::new()?,
-            outer: None,
+            user: None,
             signals: None,
             modes: ModeWatch::default(),
             glass,
@@ -191,17 +191,17 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Puts the user's terminal, and the process's signals, in front of the session.
-    pub fn with_outer(self, outer: Outer, signals: Signals) -> Self {
-        self.with(Some(outer), Some(signals))
+    pub fn with_user(self, user: UserSide, signals: Signals) -> Self {
+        self.with(Some(user), Some(signals))
     }
 
     /// Puts a user's side, if there is one, in front of the session, and passes the process's signals on, if they are
     /// the session's.
-    pub(crate) fn with(mut self, mut outer: Option<Outer>, signals: Option<Signals>) -> Self {
-        if let Some(outer) = &mut outer {
-            outer.wake_by(&self.handle);
+    pub(crate) fn with(mut self, mut user: Option<UserSide>, signals: Option<Signals>) -> Self {
+        if let Some(user) = &mut user {
+            user.wake_by(&self.handle);
         }
-        self.outer = outer;
+        self.user = user;
         self.signals = signals;
         self
     }
@@ -230,7 +230,7 @@ impl<B: Backend> Driver<B> {
         if result.is_err() {
             let _ = self.backend.stop(Stop::Kill);
         }
-        let restored = self.outer.as_mut().map_or(Ok(()), Outer::give_back);
+        let restored = self.user.as_mut().map_or(Ok(()), UserSide::give_back);
         // A terminal that has hung up needs nothing back.
         let left_raw = restored.is_err_and(|e| e.raw_os_error() != Some(libc::EIO));
         Ok(Outcome { exit: result?, ended: self.ended, left_raw, survivors, eof: self.closed })
@@ -241,11 +241,11 @@ impl<B: Backend> Driver<B> {
             self.end_typed(self.clock.now());
         }
         // Exactly one party answers: the terminal that shows the session, or the model when there is none.
-        if !self.outer.as_ref().is_some_and(Outer::answers) {
+        if !self.user.as_ref().is_some_and(UserSide::answers) {
             self.let_model_answer();
         }
-        if let Some(outer) = &mut self.outer {
-            outer.take()?;
+        if let Some(user) = &mut self.user {
+            user.take()?;
         }
         let started = self.clock.now();
         if let Some(timeout) = self.config.timeout {
@@ -265,7 +265,7 @@ impl<B: Backend> Driver<B> {
 
     fn serve(&mut self, ready: Ready, now: Stamp) -> io::Result<()> {
         if ready.unblocked {
-            self.serve_user(|outer| outer.flush());
+            self.serve_user(|user| user.flush());
         }
         if ready.output {
             self.pump_output(now)?;
@@ -279,12 +279,12 @@ impl<B: Backend> Driver<B> {
             self.pump_typed(now)?;
         }
         if ready.probe
-            && let Some(outer) = &mut self.outer
+            && let Some(user) = &mut self.user
         {
-            outer.probe();
+            user.probe();
         }
         if ready.lost
-            && let Some(typed) = self.outer.as_mut().map(Outer::lost)
+            && let Some(typed) = self.user.as_mut().map(UserSide::lost)
         {
             self.take_typed(typed, now)?;
         }
@@ -322,7 +322,7 @@ impl<B: Backend> Driver<B> {
             return Ok(());
         }
         for _ in 0..BURST {
-            if self.outer.as_ref().is_some_and(Outer::is_blocked) {
+            if self.user.as_ref().is_some_and(UserSide::is_blocked) {
                 break;
             }
             match self.read_output(now)? {
@@ -331,8 +331,8 @@ impl<B: Backend> Driver<B> {
                 _ => {}
             }
         }
-        if let Some(outer) = &mut self.outer {
-            outer.settle();
+        if let Some(user) = &mut self.user {
+            user.settle();
         }
         Ok(())
     }
@@ -356,7 +356,7 @@ impl<B: Backend> Driver<B> {
                 if self.withholds() {
                     self.withheld = true;
                 } else {
-                    self.serve_user(|outer| outer.write(stream, &bytes));
+                    self.serve_user(|user| user.write(stream, &bytes));
                 }
                 if n < BURST_GOES_ON {
                     self.modes.feed(&bytes);
@@ -393,16 +393,16 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Writes to the user's terminal, and takes note when it is gone.
-    fn serve_user(&mut self, write: impl FnOnce(&mut Outer) -> io::Result<()>) {
-        let Some(outer) = &mut self.outer else { return };
-        if let Err(e) = write(outer) {
-            outer.abandon();
+    fn serve_user(&mut self, write: impl FnOnce(&mut UserSide) -> io::Result<()>) {
+        let Some(user) = &mut self.user else { return };
+        if let Err(e) = write(user) {
+            user.abandon();
             // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours, and
             // leave nobody to tell.
             match e.raw_os_error() {
                 Some(libc::EIO) => self.hang_up(self.clock.now()),
-                Some(error) if error != libc::EPIPE => self.outer_is_gone(Ended::OutputFailed(error)),
-                _ => self.outer_is_gone(Ended::OutputClosed),
+                Some(error) if error != libc::EPIPE => self.user_is_gone(Ended::OutputFailed(error)),
+                _ => self.user_is_gone(Ended::OutputClosed),
             }
         }
     }
@@ -414,8 +414,8 @@ impl<B: Backend> Driver<B> {
         }
     }
 
-    fn outer_is_gone(&mut self, ended: Ended) {
-        self.outer = None;
+    fn user_is_gone(&mut self, ended: Ended) {
+        self.user = None;
         if self.exit.is_none() && self.ended == Ended::Program {
             self.ended = ended;
             self.stopping = Some(Stopping { next: Stop::HangUp, at_ns: 0, limit: false });
@@ -445,9 +445,9 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// The outer terminal has this size from here on, and with it the session, unless somebody else drives it in a size
+    /// The user's terminal has this size from here on, and with it the session, unless somebody else drives it in a size
     /// of theirs.
-    fn outer_resized(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
+    fn user_resized(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
         self.own_size = size;
         let driver = self.gate.stick().driver();
         if self.sized_elsewhere && driver.is_some_and(|driver| driver != self.local) {
@@ -464,9 +464,9 @@ impl<B: Backend> Driver<B> {
 
     /// Writes bytes of our own to a terminal that shows the session.
     fn show_now(&mut self, bytes: Bytes) {
-        let shown = self.outer.as_ref().is_some_and(|o| o.shows_on_terminal() && !o.is_blocked());
+        let shown = self.user.as_ref().is_some_and(|o| o.shows_on_terminal() && !o.is_blocked());
         if shown && !bytes.is_empty() {
-            self.serve_user(|outer| outer.write(Stream::Out, &bytes));
+            self.serve_user(|user| user.write(Stream::Out, &bytes));
         }
     }
 
@@ -514,11 +514,11 @@ impl<B: Backend> Driver<B> {
         {
             self.offer_end(now, again_ns)?;
         }
-        if let Some(outer) = &mut self.outer
-            && outer.waits_for_foreground()
+        if let Some(user) = &mut self.user
+            && user.waits_for_foreground()
         {
-            outer.take()?;
-            if !outer.waits_for_foreground() {
+            user.take()?;
+            if !user.waits_for_foreground() {
                 self.come_to_front(now)?;
             }
         }
@@ -531,11 +531,11 @@ impl<B> Drop for Driver<B> {
         self.log.close();
         self.handle.close();
         if std::thread::panicking()
-            && let Some(outer) = &mut self.outer
-            && outer.shows_on_terminal()
+            && let Some(user) = &mut self.user
+            && user.shows_on_terminal()
         {
-            outer.abandon();
-            let _ = outer.write(Stream::Out, &Bytes::from(self.modes.undo()));
+            user.abandon();
+            let _ = user.write(Stream::Out, &Bytes::from(self.modes.undo()));
         }
     }
 }

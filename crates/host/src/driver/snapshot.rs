@@ -10,7 +10,7 @@ use tapdeck_core::{Event, Stamp};
 use super::Driver;
 use crate::backend::{Backend, Got};
 use crate::inbox::{Anchor, SnapshotError};
-use crate::outer::Outer;
+use crate::user_side::UserSide;
 
 /// What a terminal or two pipes can hold is less than this, so a program that never stops writing cannot keep
 /// us: everything from before the notice has been read by then.
@@ -47,7 +47,7 @@ impl<B: Backend> Driver<B> {
     fn drain_output(&mut self, now: Stamp) -> io::Result<bool> {
         let mut left = DRAIN_BYTES;
         while left > 0 {
-            if self.outer.as_ref().map_or(0, Outer::backlog) > BACKLOG_LIMIT {
+            if self.user.as_ref().map_or(0, UserSide::backlog) > BACKLOG_LIMIT {
                 return Ok(false);
             }
             match self.read_output(now)? {

@@ -9,7 +9,7 @@ use tapdeck_core::Stamp;
 use super::life::DRAIN_QUIET_NS;
 use super::{Driver, InputEnd, MS};
 use crate::backend::Backend;
-use crate::outer::Outer;
+use crate::user_side::UserSide;
 
 /// How often to look whether a background process has come to the foreground.
 const FOREGROUND_CHECK_NS: u64 = 250 * MS;
@@ -42,13 +42,13 @@ impl<B: Backend> Driver<B> {
     pub(super) fn wait(&mut self) -> io::Result<Ready> {
         let now = self.clock.now();
         let behind = self.waits_for_recorder(now);
-        let outer_blocked = behind || self.outer.as_ref().is_some_and(Outer::is_blocked);
+        let user_blocked = behind || self.user.as_ref().is_some_and(UserSide::is_blocked);
         let watch = self.backend.watch();
         let mut deadline = self.next_deadline(now);
         if behind {
             deadline = earlier(deadline, Some(now.mono_ns + RECORDER_CHECK_NS));
         }
-        if !outer_blocked {
+        if !user_blocked {
             deadline = earlier(deadline, watch.read_at_ns);
         }
         let wants_write = self.gate.waiting() > 0 || watch.unsent;
@@ -61,29 +61,29 @@ impl<B: Backend> Driver<B> {
         let mut reads = [None; 2];
         for (slot, fd) in reads.iter_mut().zip(watch.readable) {
             if let Some(fd) = fd
-                && !outer_blocked
+                && !user_blocked
             {
                 *slot = Some(add(fd, PollFlags::IN));
             }
         }
         let write = watch.writable.filter(|_| wants_write).map(|fd| add(fd, PollFlags::OUT));
         // Whoever reads keeps the backend's connection up; only when nobody does, it has to be seen to apart.
-        let upkeep = watch.upkeep.filter(|_| outer_blocked).map(|fd| add(fd, PollFlags::IN));
+        let upkeep = watch.upkeep.filter(|_| user_blocked).map(|fd| add(fd, PollFlags::IN));
         let exit = watch.exit.filter(|_| self.exit.is_none()).map(|fd| add(fd, PollFlags::IN));
         let inbox = add(self.handle.fd(), PollFlags::IN);
         let signals = self.signals.as_ref().map(|s| add(s.fd(), PollFlags::IN));
-        let outer = self.outer.as_ref();
+        let user = self.user.as_ref();
         let room = self.gate.has_room() && self.exit.is_none();
-        let typed = outer.is_some_and(|o| o.has_typed(room));
+        let typed = user.is_some_and(|o| o.has_typed(room));
         if typed {
             deadline = Some(now.mono_ns);
         }
-        let stdin = outer.filter(|_| room).and_then(Outer::stdin_fd).map(|fd| add(fd, PollFlags::IN));
-        let stdout = outer.and_then(Outer::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
+        let stdin = user.filter(|_| room).and_then(UserSide::stdin_fd).map(|fd| add(fd, PollFlags::IN));
+        let stdout = user.and_then(UserSide::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
         // That the far side has gone matters even while nothing is wanted of it; but that it has said everything, for a
         // program that goes on without it, only when that can be taken.
-        let waits = !room && outer.is_some_and(Outer::goes_on_alone);
-        let far = outer.and_then(Outer::far_fd).map(|(fd, unsent)| {
+        let waits = !room && user.is_some_and(UserSide::goes_on_alone);
+        let far = user.and_then(UserSide::socket_fd).map(|(fd, unsent)| {
             let mut flags = if waits { PollFlags::empty() } else { PollFlags::RDHUP };
             flags.set(PollFlags::IN, room);
             flags.set(PollFlags::OUT, unsent);
@@ -106,7 +106,7 @@ impl<B: Backend> Driver<B> {
         let is_ready = |slot: Option<usize>| slot.is_some_and(|i| !fds[i].revents().is_empty());
         let far = far.map_or(PollFlags::empty(), |i| fds[i].revents());
         let hung_up = far.intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
-        let due = !outer_blocked && watch.read_at_ns.is_some();
+        let due = !user_blocked && watch.read_at_ns.is_some();
         Ok(Ready {
             output: reads.into_iter().any(is_ready) || due,
             input: is_ready(write),
@@ -128,7 +128,7 @@ impl<B: Backend> Driver<B> {
         if let InputEnd::Offer { at_ns, .. } = self.input_end {
             at = earlier(at, Some(at_ns));
         }
-        if self.outer.as_ref().is_some_and(Outer::waits_for_foreground) {
+        if self.user.as_ref().is_some_and(UserSide::waits_for_foreground) {
             at = earlier(at, Some(now.mono_ns + FOREGROUND_CHECK_NS));
         }
         if self.exit.is_some() {

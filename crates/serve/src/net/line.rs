@@ -10,14 +10,14 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 use tapdeck_core::Stream;
-use tapdeck_host::{Far, FarInput, Outer, Whose};
+use tapdeck_host::{SocketInput, UserProfile, UserSide, UserSocket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
 use super::lobby::Visitor;
-use super::session::{REVOKED, Teller, Wish, complaint, kind_of, negotiate, ping, refuse, start, whose};
+use super::session::{REVOKED, Teller, Wish, complaint, kind_of, negotiate, ping, profile, refuse, start};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
 use crate::conn::Conn;
 use crate::live::Queue;
@@ -76,8 +76,8 @@ pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, pe
 /// Leaves the client to a session of its own, and waits until that has done with it.
 async fn hand_over(server: &Arc<Server>, conn: Conn, wanted: Wanted, pass: &Pass) {
     let (tell_done, done) = oneshot::channel();
-    let Ok((line, outer)) = Line::new(conn, whose(&wanted), tell_done) else { return };
-    if let Err(refusal) = start(server, wanted, outer, Teller::Line(Some(line.clone()))) {
+    let Ok((line, user)) = Line::new(conn, profile(&wanted), tell_done) else { return };
+    if let Err(refusal) = start(server, wanted, user, Teller::Line(Some(line.clone()))) {
         return line.refuse(&refusal);
     }
     tokio::select! {
@@ -102,7 +102,7 @@ struct State {
 pub(super) struct Line(Arc<Mutex<Option<State>>>);
 
 impl Line {
-    fn new(conn: Conn, whose: Whose, done: oneshot::Sender<()>) -> io::Result<(Self, Outer)> {
+    fn new(conn: Conn, profile: UserProfile, done: oneshot::Sender<()>) -> io::Result<(Self, UserSide)> {
         let fd = conn.as_fd().try_clone_to_owned()?;
         // Something may have come behind the negotiation.
         let more = conn.has_more();
@@ -115,7 +115,7 @@ impl Line {
         };
         let line = Self(Arc::new(Mutex::new(Some(state))));
         let served = Served { line: line.clone(), fd, more, backlog: 0, gone: false };
-        Ok((line, Outer::far(whose, served)))
+        Ok((line, UserSide::socket(profile, served)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
@@ -195,7 +195,7 @@ impl State {
     }
 
     /// What comes next; with an error when they have gone, or make no sense.
-    fn next(&mut self) -> Result<Option<FarInput>, Option<String>> {
+    fn next(&mut self) -> Result<Option<SocketInput>, Option<String>> {
         loop {
             match self.decoder.next() {
                 Ok(None) => match self.fill() {
@@ -203,12 +203,14 @@ impl State {
                     Ok(Some(0)) | Err(_) => return Err(None),
                     Ok(Some(_)) => {}
                 },
-                Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => return Ok(Some(FarInput::Bytes(bytes))),
+                Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => {
+                    return Ok(Some(SocketInput::Bytes(bytes)));
+                }
                 Ok(Some(Piece::Bytes(..))) => return Err(Some("output comes from the program".into())),
                 Ok(Some(Piece::Control(control))) => match Wish::of(&control) {
-                    Ok(Wish::Resize(size)) => return Ok(Some(FarInput::Resized(size))),
-                    Ok(Wish::Signal(signal)) => return Ok(Some(FarInput::Signal(signal))),
-                    Ok(Wish::End) => return Ok(Some(FarInput::End)),
+                    Ok(Wish::Resize(size)) => return Ok(Some(SocketInput::Resized(size))),
+                    Ok(Wish::Signal(signal)) => return Ok(Some(SocketInput::Signal(signal))),
+                    Ok(Wish::End) => return Ok(Some(SocketInput::End)),
                     Ok(Wish::Unknown) => {}
                     Err(message) => self.say(&complaint(control["type"].as_str(), &message)),
                 },
@@ -238,7 +240,7 @@ impl Served {
     }
 }
 
-impl Far for Served {
+impl UserSocket for Served {
     fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -247,7 +249,7 @@ impl Far for Served {
         self.more
     }
 
-    fn read(&mut self) -> FarInput {
+    fn read(&mut self) -> SocketInput {
         let mut got = Err(None);
         let mut more = false;
         self.with(|state| {
@@ -260,10 +262,10 @@ impl Far for Served {
         });
         self.more = more;
         match got {
-            Ok(input) => input.unwrap_or(FarInput::Nothing),
+            Ok(input) => input.unwrap_or(SocketInput::Nothing),
             Err(_) => {
                 self.gone = true;
-                FarInput::Gone
+                SocketInput::Gone
             }
         }
     }

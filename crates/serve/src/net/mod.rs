@@ -3,7 +3,7 @@
 //! A session that is opened here is an ordinary one: a driver on a thread of its own, a log, a model, doors; it is on
 //! the list of live sessions and can be attached and recorded. Where a transport is a descriptor (Unix socket, TLS), the
 //! async runtime only negotiates, and the session's own thread serves its client; otherwise it carries bytes between a
-//! stream and that session's [`Port`](tapdeck_host::Port). [`serve_stream`] serves one session over any stream; each
+//! stream and that session's [`UserQueues`](tapdeck_host::UserQueues). [`serve_stream`] serves one session over any stream; each
 //! transport is a file that makes streams and nothing else.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tapdeck_host::registry::Listing;
-use tapdeck_host::{Clock, Handle, Outer};
+use tapdeck_host::{Clock, Handle, UserSide};
 use tokio::sync::{Semaphore, watch};
 
 use crate::tokens::{Scope, Token, Tokens};
@@ -50,9 +50,9 @@ pub use trust::Trust;
 
 /// What the server does for its clients, which only the command knows how to do.
 pub trait Desk: Send + Sync + 'static {
-    /// Runs a session to its end on the calling thread, with `outer` as its user's side, and tells the client what
+    /// Runs a session to its end on the calling thread, with `user` as its user's side, and tells the client what
     /// becomes of it. May return long after the program's end, while others still look at it.
-    fn run(&self, wanted: &Wanted, outer: Outer, client: &mut Client);
+    fn run(&self, wanted: &Wanted, user: UserSide, client: &mut Client);
 
     /// The server ends: nothing is to be left behind of sessions that have ended and were kept to be looked at.
     fn close(&self);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::{Exit, Stream, WinSize};
-use tapdeck_host::{Handle, Outer, Port, Whose, signals};
+use tapdeck_host::{Handle, UserProfile, UserQueues, UserSide, signals};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
@@ -130,22 +130,26 @@ async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::R
 
 /// A session that was opened for a stream.
 struct Session {
-    port: Port,
+    queues: UserQueues,
     opened: Opened,
     over: oneshot::Receiver<Result<Exit, Refusal>>,
 }
 
 /// Who is at the other side of a session.
-pub(super) fn whose(wanted: &Wanted) -> Whose {
+pub(super) fn profile(wanted: &Wanted) -> UserProfile {
     let tty = wanted.tty.as_ref();
-    Whose { types: tty.is_some(), answers: tty.is_some_and(|t: &Tty| t.answers), stays: wanted.detached }
+    UserProfile {
+        types: tty.is_some(),
+        answers: tty.is_some_and(|t: &Tty| t.answers),
+        stays: wanted.detached,
+    }
 }
 
 /// Starts a session on a thread of its own, which tells the client what becomes of it.
 pub(super) fn start(
     server: &Arc<Server>,
     wanted: Wanted,
-    outer: Outer,
+    user: UserSide,
     teller: Teller,
 ) -> Result<(), Refusal> {
     let full = |_| Refusal::new("too_many_sessions", "the server has as many sessions as it may have");
@@ -154,20 +158,20 @@ pub(super) fn start(
         Client { teller, running: Arc::clone(&server.running), number: None, permit: Some(permit) };
     let own = Arc::clone(server);
     let thread = std::thread::Builder::new().name("tapdeck-session".into());
-    let run = move || own.desk.run(&wanted, outer, &mut client);
+    let run = move || own.desk.run(&wanted, user, &mut client);
     let failed = |e| Refusal::new("allocate_failed", format!("no thread for another session: {e}"));
     thread.spawn(run).map(drop).map_err(failed)
 }
 
 /// Opens a session for a stream.
 async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> {
-    let (outer, port) = Outer::port(whose(&wanted));
+    let (user, queues) = UserSide::queues(profile(&wanted));
     let (tell_opened, opened) = oneshot::channel();
     let (tell_over, over) = oneshot::channel();
     let teller = Teller::Task { opened: Some(tell_opened), over: Some(tell_over) };
-    start(server, wanted, outer, teller)?;
+    start(server, wanted, user, teller)?;
     match opened.await {
-        Ok(opened) => Ok(Session { port, opened, over }),
+        Ok(opened) => Ok(Session { queues, opened, over }),
         // The way to say so was dropped unused.
         Err(_) => match over.await {
             Ok(Err(refusal)) => Err(refusal),
@@ -267,7 +271,7 @@ impl Session {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let Session { port, opened, over } = self;
+        let Session { queues, opened, over } = self;
         if writer.write_all(&wire::control(&hello(&opened.id))).await.is_err()
             || writer.flush().await.is_err()
         {
@@ -278,7 +282,7 @@ impl Session {
         let sent_away = complain.clone();
         let input = async {
             tokio::select! {
-                () = take_input(reader, &port, &opened.handle, complain) => {}
+                () = take_input(reader, &queues, &opened.handle, complain) => {}
                 () = revoked => {
                     // Whoever takes nothing is not waited for.
                     let _ = sent_away.try_send(complaint(None, REVOKED));
@@ -288,7 +292,7 @@ impl Session {
         };
         tokio::select! {
             () = input => {}
-            sent = send_output(&mut writer, &port, complaints) => if sent.is_ok() {
+            sent = send_output(&mut writer, &queues, complaints) => if sent.is_ok() {
                 let broken = |_| Err(Refusal::new("internal", "the session broke down"));
                 let last = last_word(over.await.unwrap_or_else(broken));
                 let _ = timeout(LAST_WORDS, async {
@@ -302,7 +306,7 @@ impl Session {
 }
 
 /// Passes on what the owner sends, until they have gone: the end of their stream is that.
-async fn take_input<R>(mut reader: R, port: &Port, handle: &Handle, complain: mpsc::Sender<Value>)
+async fn take_input<R>(mut reader: R, queues: &UserQueues, handle: &Handle, complain: mpsc::Sender<Value>)
 where
     R: AsyncRead + Unpin,
 {
@@ -318,7 +322,7 @@ where
             Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => {
                 let room = async {
                     loop {
-                        match timeout(PROBE, poll_fn(|cx| port.poll_room(cx))).await {
+                        match timeout(PROBE, poll_fn(|cx| queues.poll_room(cx))).await {
                             Ok(room) => return room,
                             // Behind input that is not read, it cannot be seen that they have gone.
                             Err(_) => drop(complain.try_send(ping())),
@@ -329,12 +333,12 @@ where
                     // The session is over; how it ended is being said.
                     return std::future::pending().await;
                 }
-                port.push(bytes);
+                queues.push(bytes);
             }
             Ok(Some(Piece::Control(control))) => match Wish::of(&control) {
-                Ok(Wish::Resize(size)) => port.resize(size),
+                Ok(Wish::Resize(size)) => queues.resize(size),
                 Ok(Wish::Signal(signal)) => handle.signal(signal),
-                Ok(Wish::End) => port.end_input(),
+                Ok(Wish::End) => queues.end_input(),
                 Ok(Wish::Unknown) => {}
                 Err(message) => {
                     let _ = complain.send(complaint(control["type"].as_str(), &message)).await;
@@ -390,7 +394,11 @@ impl Wish {
 }
 
 /// Sends what the program writes, as it writes it.
-async fn send_output<W>(writer: &mut W, port: &Port, mut complaints: mpsc::Receiver<Value>) -> io::Result<()>
+async fn send_output<W>(
+    writer: &mut W,
+    queues: &UserQueues,
+    mut complaints: mpsc::Receiver<Value>,
+) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,
 {
@@ -399,7 +407,7 @@ where
         tokio::select! {
             biased;
             Some(complaint) = complaints.recv() => writer.write_all(&wire::control(&complaint)).await?,
-            more = poll_fn(|cx| port.poll_output(cx, &mut taken)) => {
+            more = poll_fn(|cx| queues.poll_output(cx, &mut taken)) => {
                 if more.is_err() {
                     return Ok(());
                 }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
-    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, Outer, RecordOptions, Recording,
-    RecordingFile, calendar, tty_settings,
+    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, RecordOptions, Recording,
+    RecordingFile, UserSide, calendar, tty_settings,
 };
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
@@ -110,7 +110,7 @@ impl SessionDesk {
         Ok(Some(Recording { file, options }))
     }
 
-    fn try_run(&self, wanted: &Wanted, outer: Outer, client: &mut Client) -> Result<(), Refusal> {
+    fn try_run(&self, wanted: &Wanted, user: UserSide, client: &mut Client) -> Result<(), Refusal> {
         let launch = self.launch(wanted)?;
         let n = self.next.fetch_add(1, Ordering::Relaxed);
         let id = id_at_server(n);
@@ -128,7 +128,7 @@ impl SessionDesk {
             self.lingering().insert(n, doors.listing());
         }
         let mut served = None;
-        let finished = launch.run_served(self.signals, outer, recording, |session| {
+        let finished = launch.run_served(self.signals, user, recording, |session| {
             let opened = Opened { id: doors.id().to_owned(), handle: session.handle.clone() };
             served = Some(doors.serve(session));
             client.opened(opened);
@@ -200,8 +200,8 @@ fn failed(e: &LaunchError) -> Refusal {
 }
 
 impl Desk for SessionDesk {
-    fn run(&self, wanted: &Wanted, outer: Outer, client: &mut Client) {
-        if let Err(refusal) = self.try_run(wanted, outer, client) {
+    fn run(&self, wanted: &Wanted, user: UserSide, client: &mut Client) {
+        if let Err(refusal) = self.try_run(wanted, user, client) {
             client.over(Err(refusal));
         }
     }

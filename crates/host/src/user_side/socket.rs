@@ -1,8 +1,8 @@
-//! A user's side that is elsewhere and is served on the session's own thread.
+//! A user's side behind a descriptor, served on the session's own thread.
 //!
-//! Between a key and its echo every hand-over from one thread to another costs as much as everything else that is done
-//! with it. Where the far side is a descriptor, the driver waits at it like at the program's terminal, and no other thread
-//! has to wake; where it is not, there is [`Port`](super::Port).
+//! Between a key and its echo every hand-over between threads costs as much as all other work.
+//! Where the client is a descriptor, the driver waits at it as at the program's terminal, and no
+//! other thread has to wake. Where it is not, there are [`UserQueues`](super::UserQueues).
 
 use std::os::fd::BorrowedFd;
 
@@ -16,7 +16,7 @@ const LIMIT: usize = 256 * 1024;
 
 /// What came from the far side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FarInput {
+pub enum SocketInput {
     /// Bytes for the program.
     Bytes(Bytes),
     /// Nothing yet.
@@ -32,20 +32,20 @@ pub enum FarInput {
 }
 
 /// Somebody elsewhere, at the other end of a descriptor. Nothing here waits.
-pub trait Far: Send {
+pub trait UserSocket: Send {
     /// What tells that something has come, or that more can be sent.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Whether [`Far::read`] has something of which the descriptor no longer tells.
+    /// Whether [`UserSocket::read`] has something of which the descriptor no longer tells.
     fn has_more(&self) -> bool;
 
     /// What has come.
-    fn read(&mut self) -> FarInput;
+    fn read(&mut self) -> SocketInput;
 
-    /// Takes output to be sent; all of it, whatever its length. The driver asks for [`Far::backlog`] first.
+    /// Takes output to be sent; all of it, whatever its length. The driver asks for [`UserSocket::backlog`] first.
     fn write(&mut self, stream: Stream, bytes: &Bytes);
 
-    /// Sends what can be sent. That nobody is there any more is said by [`Far::read`].
+    /// Sends what can be sent. That nobody is there any more is said by [`UserSocket::read`].
     fn flush(&mut self);
 
     /// Bytes that could not be sent yet.
@@ -63,34 +63,34 @@ pub trait Far: Send {
 }
 
 /// The driver's end.
-pub(super) struct FarSide {
-    pub(super) far: Box<dyn Far>,
-    pub(super) whose: super::Whose,
+pub struct SocketSide {
+    pub(super) socket: Box<dyn UserSocket>,
+    pub(super) profile: super::UserProfile,
 }
 
-impl FarSide {
+impl SocketSide {
     pub(super) fn is_blocked(&self) -> bool {
-        self.far.backlog() >= LIMIT
+        self.socket.backlog() >= LIMIT
     }
 
     pub(super) fn read(&mut self) -> Typed {
-        match self.far.read() {
-            FarInput::Bytes(bytes) => Typed::Bytes(bytes),
-            FarInput::Nothing => Typed::Nothing,
-            FarInput::Resized(size) => Typed::Resized(size),
-            FarInput::Signal(signal) => Typed::Signal(signal),
-            FarInput::End => Typed::End,
-            FarInput::Gone => self.gone(),
+        match self.socket.read() {
+            SocketInput::Bytes(bytes) => Typed::Bytes(bytes),
+            SocketInput::Nothing => Typed::Nothing,
+            SocketInput::Resized(size) => Typed::Resized(size),
+            SocketInput::Signal(signal) => Typed::Signal(signal),
+            SocketInput::End => Typed::End,
+            SocketInput::Gone => self.gone(),
         }
     }
 
     /// The descriptor says that nobody is there any more.
     pub(super) fn lost(&mut self) -> Typed {
-        self.far.hang_up();
+        self.socket.hang_up();
         self.gone()
     }
 
     fn gone(&self) -> Typed {
-        if self.whose.stays { Typed::Left } else { Typed::Gone }
+        if self.profile.stays { Typed::Left } else { Typed::Gone }
     }
 }

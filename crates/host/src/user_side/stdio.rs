@@ -16,7 +16,7 @@ use super::tty::{Take, Tty};
 use super::{Typed, terminal_size};
 
 /// Standard input, output and error.
-pub(super) struct Stdio {
+pub struct Stdio {
     stdin: Option<Channel>,
     stdout: Sink,
     stderr: Sink,

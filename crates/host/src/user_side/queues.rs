@@ -1,8 +1,9 @@
-//! A user's side that is elsewhere: two bounded queues between a session's driver and whoever carries its bytes on.
+//! A user's side elsewhere: two bounded queues between a session's driver and the thread that
+//! carries its bytes on.
 //!
-//! The driver stops reading the program when the far side does not take its output, exactly as for a slow terminal, so a
-//! slow reader slows its own session and nothing is lost. The far side waits by [`std::task::Waker`], so that any
-//! runtime can carry the bytes and this crate needs none.
+//! The driver stops reading the program when the client does not take its output, exactly as for a
+//! slow terminal, so a slow client slows its own session and loses nothing. The client's end waits
+//! by [`std::task::Waker`]: any runtime can carry the bytes, and this crate needs none.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,21 +20,21 @@ const OUTPUT_LIMIT: usize = 256 * 1024;
 /// Input that may wait for the driver before the far side is made to wait.
 const INPUT_LIMIT: usize = 64 * 1024;
 
-/// Who is at the far side.
+/// What is known of the user at a client's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whose {
-    /// Somebody types there, so that the program's terminal echoes.
+pub struct UserProfile {
+    /// The user types, so the program's terminal echoes.
     pub types: bool,
-    /// A terminal is there that answers the program's questions.
+    /// A terminal there answers the program's queries.
     pub answers: bool,
-    /// The session goes on when they have gone.
+    /// The session goes on when the client is gone.
     pub stays: bool,
 }
 
 /// The session has ended, and everything it wrote has been taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the session is over")]
-pub struct PortClosed;
+pub struct QueuesClosed;
 
 /// What came from the far side, in its order.
 enum Given {
@@ -67,31 +68,31 @@ fn lock(shared: &Shared) -> MutexGuard<'_, State> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The far side's end.
-pub struct Port(Shared);
+/// The client's end.
+pub struct UserQueues(Shared);
 
 /// The driver's end.
-pub(super) struct Inside {
+pub struct QueueSide {
     shared: Shared,
-    whose: Whose,
+    profile: UserProfile,
 }
 
-pub(super) fn pair(whose: Whose) -> (Inside, Port) {
+pub(super) fn pair(profile: UserProfile) -> (QueueSide, UserQueues) {
     let shared = Shared::default();
-    (Inside { shared: Arc::clone(&shared), whose }, Port(shared))
+    (QueueSide { shared: Arc::clone(&shared), profile }, UserQueues(shared))
 }
 
-impl Port {
+impl UserQueues {
     /// Takes the output that waits, in order; waits for some if there is none.
     pub fn poll_output(
         &self,
         cx: &mut Context<'_>,
         into: &mut Vec<(Stream, Bytes)>,
-    ) -> Poll<Result<(), PortClosed>> {
+    ) -> Poll<Result<(), QueuesClosed>> {
         let mut state = lock(&self.0);
         if state.output.is_empty() {
             if state.closed {
-                return Poll::Ready(Err(PortClosed));
+                return Poll::Ready(Err(QueuesClosed));
             }
             state.wants_output = Some(cx.waker().clone());
             return Poll::Pending;
@@ -105,10 +106,10 @@ impl Port {
     }
 
     /// Waits for room for input.
-    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), PortClosed>> {
+    pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<(), QueuesClosed>> {
         let mut state = lock(&self.0);
         if state.closed {
-            return Poll::Ready(Err(PortClosed));
+            return Poll::Ready(Err(QueuesClosed));
         }
         if state.input_len < INPUT_LIMIT {
             return Poll::Ready(Ok(()));
@@ -147,7 +148,7 @@ impl Port {
     }
 }
 
-impl Drop for Port {
+impl Drop for UserQueues {
     /// Whoever drops the port has gone: what waits for them is let go.
     fn drop(&mut self) {
         let mut state = lock(&self.0);
@@ -166,9 +167,9 @@ fn wake_driver(state: MutexGuard<'_, State>) {
     }
 }
 
-impl Inside {
-    pub(super) fn whose(&self) -> Whose {
-        self.whose
+impl QueueSide {
+    pub(super) fn profile(&self) -> UserProfile {
+        self.profile
     }
 
     pub(super) fn wake_by(&mut self, handle: &Handle) {
@@ -178,7 +179,7 @@ impl Inside {
     pub(super) fn has_typed(&self, room: bool) -> bool {
         let state = lock(&self.shared);
         let input = !state.input.is_empty();
-        (state.gone && !state.told && !(input && self.whose.stays))
+        (state.gone && !state.told && !(input && self.profile.stays))
             || (room && (!state.input.is_empty() || state.input_ended))
     }
 
@@ -196,11 +197,11 @@ impl Inside {
     pub(super) fn read(&mut self) -> Typed {
         let mut state = lock(&self.shared);
         // What somebody left behind for a program that goes on without them is still theirs to give.
-        if state.gone && (state.input.is_empty() || !self.whose.stays) {
+        if state.gone && (state.input.is_empty() || !self.profile.stays) {
             if std::mem::replace(&mut state.told, true) {
                 return Typed::Nothing;
             }
-            return if self.whose.stays { Typed::Left } else { Typed::Gone };
+            return if self.profile.stays { Typed::Left } else { Typed::Gone };
         }
         match state.input.pop_front() {
             Some(Given::Bytes(bytes)) => {
@@ -240,7 +241,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for QueueSide {
     fn drop(&mut self) {
         let mut state = lock(&self.shared);
         state.closed = true;
@@ -258,38 +259,38 @@ impl Drop for Inside {
 mod tests {
     use super::*;
 
-    const OWNER: Whose = Whose { types: true, answers: true, stays: false };
+    const OWNER: UserProfile = UserProfile { types: true, answers: true, stays: false };
 
-    fn output(port: &Port) -> Poll<Result<Vec<(Stream, Bytes)>, PortClosed>> {
+    fn output(queues: &UserQueues) -> Poll<Result<Vec<(Stream, Bytes)>, QueuesClosed>> {
         let mut got = Vec::new();
-        port.poll_output(&mut Context::from_waker(Waker::noop()), &mut got).map_ok(|()| got)
+        queues.poll_output(&mut Context::from_waker(Waker::noop()), &mut got).map_ok(|()| got)
     }
 
     #[test]
     fn output_is_bounded_by_the_driver_and_survives_its_end() {
-        let (mut inside, port) = pair(OWNER);
-        assert!(output(&port).is_pending());
+        let (mut inside, queues) = pair(OWNER);
+        assert!(output(&queues).is_pending());
         let piece = Bytes::from(vec![b'x'; OUTPUT_LIMIT]);
         inside.write(Stream::Out, &piece);
         assert!(inside.is_blocked());
         drop(inside);
-        assert_eq!(output(&port), Poll::Ready(Ok(vec![(Stream::Out, piece)])));
-        assert_eq!(output(&port), Poll::Ready(Err(PortClosed)));
+        assert_eq!(output(&queues), Poll::Ready(Ok(vec![(Stream::Out, piece)])));
+        assert_eq!(output(&queues), Poll::Ready(Err(QueuesClosed)));
     }
 
     #[test]
     fn input_comes_in_order_with_its_end_last_and_said_once() {
-        let (mut inside, port) = pair(OWNER);
+        let (mut inside, queues) = pair(OWNER);
         let mut cx = Context::from_waker(Waker::noop());
-        port.resize(WinSize::cells(1, 1));
-        port.resize(WinSize::cells(2, 2));
-        port.push(Bytes::from(vec![b'i'; INPUT_LIMIT]));
-        assert!(port.poll_room(&mut cx).is_pending());
-        port.end_input();
+        queues.resize(WinSize::cells(1, 1));
+        queues.resize(WinSize::cells(2, 2));
+        queues.push(Bytes::from(vec![b'i'; INPUT_LIMIT]));
+        assert!(queues.poll_room(&mut cx).is_pending());
+        queues.end_input();
         assert!(inside.has_typed(true) && !inside.has_typed(false));
         assert!(matches!(inside.read(), Typed::Resized(size) if size == WinSize::cells(2, 2)));
         assert!(matches!(inside.read(), Typed::Bytes(b) if b.len() == INPUT_LIMIT));
-        assert_eq!(port.poll_room(&mut cx), Poll::Ready(Ok(())));
+        assert_eq!(queues.poll_room(&mut cx), Poll::Ready(Ok(())));
         assert!(matches!(inside.read(), Typed::End));
         assert!(matches!(inside.read(), Typed::Nothing) && !inside.has_typed(true));
     }
@@ -297,9 +298,9 @@ mod tests {
     #[test]
     fn what_was_typed_before_leaving_still_comes() {
         for stays in [false, true] {
-            let (mut inside, port) = pair(Whose { stays, ..OWNER });
-            port.push(Bytes::from_static(b"do it"));
-            drop(port);
+            let (mut inside, queues) = pair(UserProfile { stays, ..OWNER });
+            queues.push(Bytes::from_static(b"do it"));
+            drop(queues);
             assert_eq!(inside.has_typed(false), !stays);
             assert!(inside.has_typed(true));
             assert_eq!(matches!(inside.read(), Typed::Bytes(b) if b == "do it"), stays);
@@ -312,9 +313,9 @@ mod tests {
     #[test]
     fn whoever_goes_is_noticed_even_while_nothing_is_read() {
         for (stays, left) in [(false, false), (true, true)] {
-            let (mut inside, port) = pair(Whose { stays, ..OWNER });
+            let (mut inside, queues) = pair(UserProfile { stays, ..OWNER });
             inside.write(Stream::Out, &Bytes::from(vec![0; OUTPUT_LIMIT]));
-            drop(port);
+            drop(queues);
             assert!(inside.has_typed(false) && !inside.is_blocked());
             assert_eq!(matches!(inside.read(), Typed::Left), left);
             assert!(!inside.has_typed(true), "said once");
