@@ -105,7 +105,7 @@ pub enum Event {
     /// The terminal's size was set.
     Resize(WinSize),
     /// The talking stick changed hands.
-    Driver(Change),
+    Holder(Change),
     /// The program waits for a line ("your turn"). Only in-process programs can say so.
     Wait,
     /// Somebody took a snapshot of the file system: everything that the program wrote before is in it.

@@ -1,8 +1,8 @@
 //! The gate: the one way in.
 //!
 //! Every writer offers its bytes here. The stick admits or refuses them, and what is admitted stands in one
-//! bounded queue until the program takes it. When the stick changes hands, what the former driver had not yet
-//! delivered is dropped: no key reaches the program under a driver who no longer holds the stick. What was
+//! bounded queue until the program takes it. When the stick changes hands, what the former holder had not yet
+//! delivered is dropped: no key reaches the program under a party that no longer holds the stick. What was
 //! really delivered comes back out, for the log.
 
 use std::collections::VecDeque;
@@ -89,14 +89,14 @@ impl Gate {
 
     /// Claims the stick politely.
     pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Fence, StickError> {
-        let before = self.stick.driver();
+        let before = self.stick.holder();
         let change = self.stick.claim(id, now)?;
         Ok(self.note(before, change))
     }
 
     /// Takes the stick, where the rules allow it.
     pub fn take(&mut self, id: PartyId, now: Stamp) -> Result<Fence, StickError> {
-        let before = self.stick.driver();
+        let before = self.stick.holder();
         let change = self.stick.take(id, now)?;
         Ok(self.note(before, change))
     }
@@ -109,7 +109,7 @@ impl Gate {
 
     /// Ends a lease that has run out.
     pub fn expire(&mut self, now: Stamp) {
-        let before = self.stick.driver();
+        let before = self.stick.holder();
         let change = self.stick.expire(now);
         self.note(before, change);
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_over_drops_what_the_former_driver_had_not_delivered() {
+    fn a_hand_over_drops_what_the_former_holder_had_not_delivered() {
         let mut gate = Gate::new(1_000, 1 << 20);
         let (b, h) = (gate.join("bot", Role::Bot), gate.join("me", Role::Human));
         gate.take(b, at(0)).expect("free");
@@ -293,6 +293,6 @@ mod tests {
         gate.take(b, at(0)).expect("free");
         gate.offer(b, None, Bytes::from_static(b"late"), at(0)).expect("drives");
         gate.expire(at(100));
-        assert_eq!((gate.poll_write(), gate.stick().driver()), (None, None));
+        assert_eq!((gate.poll_write(), gate.stick().holder()), (None, None));
     }
 }

@@ -45,11 +45,11 @@ pub enum Why {
     Claimed,
     /// Somebody who may took it.
     Taken,
-    /// The driver gave it up.
+    /// The holder gave it up.
     Released,
-    /// The driver left.
+    /// The holder left.
     Left,
-    /// The driver's lease ran out.
+    /// The holder's lease ran out.
     Expired,
 }
 
@@ -71,14 +71,14 @@ pub struct Change {
 #[non_exhaustive]
 pub enum StickError {
     /// Somebody else drives.
-    #[error("{driver} drives")]
-    Driven {
+    #[error("{holder} drives")]
+    Held {
         /// Who.
-        driver: Arc<str>,
+        holder: Arc<str>,
     },
     /// Nobody drives; the party must claim the stick first.
     #[error("nobody drives: claim the stick first")]
-    NotDriving,
+    NotHeld,
     /// The write was prepared under an older hold.
     #[error("stale: the stick has changed hands since")]
     Stale,
@@ -141,7 +141,7 @@ impl Stick {
     }
 
     /// Who drives.
-    pub fn driver(&self) -> Option<PartyId> {
+    pub fn holder(&self) -> Option<PartyId> {
         self.hold.as_ref().map(|h| h.party)
     }
 
@@ -153,7 +153,7 @@ impl Stick {
     /// Asks politely: granted when nobody drives, or to who drives already.
     pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
         self.check_may_drive(id)?;
-        match self.driver() {
+        match self.holder() {
             Some(d) if d == id => {
                 self.renew(now);
                 Ok(None)
@@ -166,7 +166,7 @@ impl Stick {
     /// Takes the stick, where the rules allow it.
     pub fn take(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
         let role = self.check_may_drive(id)?;
-        match self.driver() {
+        match self.holder() {
             Some(d) if d == id => {
                 self.renew(now);
                 Ok(None)
@@ -179,16 +179,16 @@ impl Stick {
 
     /// Gives the stick up.
     pub fn release(&mut self, id: PartyId) -> Result<Change, StickError> {
-        match self.driver() {
+        match self.holder() {
             Some(d) if d == id => Ok(self.hand_over(None, Why::Released)),
             Some(d) => Err(self.driven_by(d)),
-            None => Err(StickError::NotDriving),
+            None => Err(StickError::NotHeld),
         }
     }
 
     /// Whether `id` may write now. With a fencing number, only if nothing has changed hands since.
     pub fn admit(&mut self, id: PartyId, fence: Option<Fence>, now: Stamp) -> Result<(), StickError> {
-        match self.driver() {
+        match self.holder() {
             Some(d) if d == id => {
                 if fence.is_some_and(|f| f != self.fence) {
                     return Err(StickError::Stale);
@@ -199,7 +199,7 @@ impl Stick {
             Some(d) => Err(self.driven_by(d)),
             None => {
                 self.check_may_drive(id)?;
-                Err(StickError::NotDriving)
+                Err(StickError::NotHeld)
             }
         }
     }
@@ -216,7 +216,7 @@ impl Stick {
     }
 
     fn drives(&self, id: PartyId) -> bool {
-        self.driver() == Some(id)
+        self.holder() == Some(id)
     }
 
     fn role(&self, id: PartyId) -> Option<Role> {
@@ -232,9 +232,7 @@ impl Stick {
     }
 
     fn driven_by(&self, id: PartyId) -> StickError {
-        self.parties
-            .get(&id)
-            .map_or(StickError::NotDriving, |p| StickError::Driven { driver: p.name.clone() })
+        self.parties.get(&id).map_or(StickError::NotHeld, |p| StickError::Held { holder: p.name.clone() })
     }
 
     fn hand_to(&mut self, id: PartyId, why: Why, now: Stamp) -> Change {
@@ -246,14 +244,14 @@ impl Stick {
     fn hand_over(&mut self, to: Option<PartyId>, why: Why) -> Change {
         let name =
             |stick: &Self, id: Option<PartyId>| id.and_then(|i| stick.party(i)).map(|p| p.name.clone());
-        let from = name(self, self.driver());
+        let from = name(self, self.holder());
         self.fence = Fence(self.fence.0 + 1);
         self.hold = to.map(|party| Hold { party, until_ns: None });
         Change { from, to: name(self, to), why, fence: self.fence }
     }
 
     fn renew(&mut self, now: Stamp) {
-        let Some(party) = self.driver() else { return };
+        let Some(party) = self.holder() else { return };
         let bot = self.role(party) == Some(Role::Bot);
         let until_ns = bot.then(|| now.mono_ns.saturating_add(self.lease_ns));
         self.hold = Some(Hold { party, until_ns });
@@ -270,8 +268,8 @@ mod tests {
         Stamp { mono_ns: ns, wall_ns: ns }
     }
 
-    fn name_of_driver(s: &Stick) -> Option<String> {
-        s.driver().and_then(|d| s.party(d)).map(|p| p.name.to_string())
+    fn name_of_holder(s: &Stick) -> Option<String> {
+        s.holder().and_then(|d| s.party(d)).map(|p| p.name.to_string())
     }
 
     #[test]
@@ -279,8 +277,8 @@ mod tests {
         let mut s = Stick::new(100);
         let (a, b) = (s.join("a", Role::Bot), s.join("b", Role::Human));
         assert!(s.claim(a, at(0)).is_ok_and(|c| c.is_some()));
-        assert_eq!(s.claim(b, at(0)), Err(StickError::Driven { driver: "a".into() }));
-        assert_eq!(s.admit(b, None, at(0)), Err(StickError::Driven { driver: "a".into() }));
+        assert_eq!(s.claim(b, at(0)), Err(StickError::Held { holder: "a".into() }));
+        assert_eq!(s.admit(b, None, at(0)), Err(StickError::Held { holder: "a".into() }));
         assert_eq!(s.admit(a, None, at(0)), Ok(()));
     }
 
@@ -294,7 +292,7 @@ mod tests {
         assert!(s.take(h, at(0)).is_ok());
         assert!(s.take(b, at(0)).is_err());
         assert!(s.take(h2, at(0)).is_ok(), "human from human");
-        assert_eq!(name_of_driver(&s).as_deref(), Some("h2"));
+        assert_eq!(name_of_holder(&s).as_deref(), Some("h2"));
     }
 
     #[test]
@@ -306,7 +304,7 @@ mod tests {
         assert_eq!(s.expire(at(150)), None);
         let change = s.expire(at(190)).expect("lease is over");
         assert_eq!((change.why, change.to), (Why::Expired, None));
-        assert_eq!(s.admit(b, None, at(191)), Err(StickError::NotDriving));
+        assert_eq!(s.admit(b, None, at(191)), Err(StickError::NotHeld));
         s.take(h, at(200)).expect("free");
         assert_eq!(s.lease_ends_ns(), None);
     }
@@ -332,7 +330,7 @@ mod tests {
         assert_eq!((name(&s, a), name(&s, b)), (Some("x".into()), Some("x-2".into())));
         s.take(a, at(0)).expect("free");
         assert_eq!(s.leave(a).map(|c| c.why), Some(Why::Left));
-        assert_eq!((s.driver(), s.party(a)), (None, None));
+        assert_eq!((s.holder(), s.party(a)), (None, None));
         let o = s.join("eye", Role::Observer);
         assert_eq!(s.take(o, at(0)), Err(StickError::Observer));
     }
@@ -348,14 +346,14 @@ mod tests {
             let mut now = 0;
             for (who, op) in ops {
                 now += 7;
-                let (id, before, fence) = (ids[who], s.driver(), s.fence());
+                let (id, before, fence) = (ids[who], s.holder(), s.fence());
                 let changed = match op {
                     0 => s.claim(id, at(now)).is_ok_and(|c| c.is_some()),
                     1 => {
                         let took = s.take(id, at(now));
                         let allowed = is_human(&s, id) || before.is_none_or(|d| d == id || !is_human(&s, d));
                         prop_assert_eq!(took.is_ok(), allowed);
-                        prop_assert_eq!(s.driver(), if allowed { Some(id) } else { before });
+                        prop_assert_eq!(s.holder(), if allowed { Some(id) } else { before });
                         took.is_ok_and(|c| c.is_some())
                     }
                     2 => s.release(id).is_ok(),
@@ -363,7 +361,7 @@ mod tests {
                     _ => { prop_assert_eq!(s.admit(id, None, at(now)).is_ok(), before == Some(id)); false }
                 };
                 prop_assert_eq!(s.fence().0 - fence.0, u64::from(changed));
-                prop_assert_eq!(changed, before != s.driver());
+                prop_assert_eq!(changed, before != s.holder());
             }
         }
     }

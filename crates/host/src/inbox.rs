@@ -23,7 +23,7 @@ pub(crate) enum Request {
     Nudge,
     Resize(WinSize, Option<Sender<()>>),
     /// Who drives, by name and number.
-    Driver(Sender<Option<(PartyId, Arc<str>)>>),
+    Holder(Sender<Option<(PartyId, Arc<str>)>>),
     Join(String, Role, Sender<(PartyId, Arc<str>)>),
     Leave(PartyId),
     Claim(PartyId, Sender<Result<Fence, StickError>>),
@@ -47,7 +47,7 @@ struct Inner {
     /// Somebody told the session's host to end.
     dismissed: AtomicBool,
     /// The thread that runs the session, or is about to.
-    driver: OnceLock<ThreadId>,
+    thread: OnceLock<ThreadId>,
 }
 
 /// A handle to a running session; any thread may hold one.
@@ -115,13 +115,13 @@ impl Handle {
             queue: Mutex::new(Some(VecDeque::new())),
             wake: Bell::new()?,
             dismissed: AtomicBool::new(false),
-            driver: OnceLock::new(),
+            thread: OnceLock::new(),
         })))
     }
 
     /// The calling thread is the one that drives.
     pub(crate) fn driven_here(&self) {
-        let _ = self.0.driver.set(std::thread::current().id());
+        let _ = self.0.thread.set(std::thread::current().id());
     }
 
     /// Ends the program: asks first, then insists, over its whole session of processes.
@@ -188,17 +188,17 @@ impl Handle {
     }
 
     /// Who drives, by name.
-    pub fn driver(&self) -> Result<Option<Arc<str>>, Unanswered> {
-        Ok(self.driver_party()?.map(|(_, name)| name))
+    pub fn holder(&self) -> Result<Option<Arc<str>>, Unanswered> {
+        Ok(self.holding_party()?.map(|(_, name)| name))
     }
 
     /// Whether this party drives.
-    pub fn drives(&self, id: PartyId) -> bool {
-        self.driver_party().is_ok_and(|driver| driver.is_some_and(|(party, _)| party == id))
+    pub fn holds(&self, id: PartyId) -> bool {
+        self.holding_party().is_ok_and(|holder| holder.is_some_and(|(party, _)| party == id))
     }
 
-    fn driver_party(&self) -> Result<Option<(PartyId, Arc<str>)>, Unanswered> {
-        self.ask(Request::Driver)
+    fn holding_party(&self) -> Result<Option<(PartyId, Arc<str>)>, Unanswered> {
+        self.ask(Request::Holder)
     }
 
     /// Leaves it; the stick is released.
@@ -264,11 +264,11 @@ impl Handle {
         self.refuse_own_thread()?;
         let (tx, rx) = channel();
         self.post(request(tx));
-        if self.0.driver.get().is_none() {
+        if self.0.thread.get().is_none() {
             match rx.recv_timeout(START) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(Unanswered::SessionOver),
-                Err(RecvTimeoutError::Timeout) if self.0.driver.get().is_none() => {
+                Err(RecvTimeoutError::Timeout) if self.0.thread.get().is_none() => {
                     return Err(Unanswered::NotDriven);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -278,7 +278,7 @@ impl Handle {
     }
 
     fn refuse_own_thread(&self) -> Result<(), Unanswered> {
-        let own = self.0.driver.get().is_some_and(|driver| *driver == std::thread::current().id());
+        let own = self.0.thread.get().is_some_and(|thread| *thread == std::thread::current().id());
         // Once it is over, that thread is like any other.
         if own && self.queue().is_some() { Err(Unanswered::OwnThread) } else { Ok(()) }
     }

@@ -157,7 +157,7 @@ impl Work {
                     json!({"type": "tapdeck.snapshot", "id": id, "anchor_byte": anchor, "label": label}),
                 );
             }
-            Event::Driver(change) => {
+            Event::Holder(change) => {
                 let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
                 let body =
                     json!({"type": "tapdeck.driver", "from": name(&change.from), "to": name(&change.to)});

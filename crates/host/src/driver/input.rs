@@ -35,7 +35,7 @@ impl<B: Backend> Driver<B> {
     pub(super) fn take_typed(&mut self, typed: Typed, now: Stamp) -> io::Result<()> {
         match typed {
             Typed::Bytes(bytes) => {
-                if self.gate.stick().driver() != Some(self.local) {
+                if self.gate.stick().holder() != Some(self.local) {
                     // Whoever sits at the terminal may always take over, and does so by typing.
                     let _ = self.gate.take(self.local, now);
                     if std::mem::take(&mut self.sized_elsewhere) {

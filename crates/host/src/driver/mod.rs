@@ -424,7 +424,7 @@ impl<B: Backend> Driver<B> {
 
     fn log_changes(&mut self, now: Stamp) {
         while let Some(change) = self.gate.poll_change() {
-            self.log.append(Event::Driver(change), now);
+            self.log.append(Event::Holder(change), now);
         }
     }
 
@@ -449,7 +449,7 @@ impl<B: Backend> Driver<B> {
     /// of theirs.
     fn user_resized(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
         self.own_size = size;
-        let driver = self.gate.stick().driver();
+        let driver = self.gate.stick().holder();
         if self.sized_elsewhere && driver.is_some_and(|driver| driver != self.local) {
             return Ok(());
         }

@@ -34,10 +34,10 @@ impl<B: Backend> Driver<B> {
                     self.sized_elsewhere = true;
                     let _ = reply.map(|reply| reply.send(()));
                 }
-                Request::Driver(reply) => {
+                Request::Holder(reply) => {
                     let stick = self.gate.stick();
-                    let driver = stick.driver().and_then(|id| Some((id, stick.party(id)?.name.clone())));
-                    let _ = reply.send(driver);
+                    let holder = stick.holder().and_then(|id| Some((id, stick.party(id)?.name.clone())));
+                    let _ = reply.send(holder);
                 }
                 Request::Join(name, role, reply) => {
                     let id = self.gate.join(&name, role);

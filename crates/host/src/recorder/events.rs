@@ -9,7 +9,7 @@ use tapdeck_core::{Change, Why};
 /// Of an answer as it was shown, this much is written; its bytes are in the recording.
 const TEXT: usize = 1 << 20;
 
-pub(super) fn driver(ts: u64, change: &Change) -> String {
+pub(super) fn holder(ts: u64, change: &Change) -> String {
     let why = match change.why {
         Why::Claimed => "claimed",
         Why::Taken => "taken",

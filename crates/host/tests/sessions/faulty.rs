@@ -157,7 +157,7 @@ fn short_writes_deliver_every_byte_once() {
         .flatten()
         .collect();
     assert_eq!(logged, b"hello world");
-    assert!(entries.iter().any(|e| matches!(&e.event, Event::Driver(c) if c.to.as_deref() == Some("me"))));
+    assert!(entries.iter().any(|e| matches!(&e.event, Event::Holder(c) if c.to.as_deref() == Some("me"))));
     assert!(handle.join("late", Role::Bot).is_err(), "nobody joins a session that is over");
 }
 

@@ -168,7 +168,7 @@ impl Hub {
             return;
         };
         let mut offered = self.handle.input(party, None, bytes.clone());
-        if let Ok(Err(Refused::Stick(StickError::NotDriving))) = offered
+        if let Ok(Err(Refused::Stick(StickError::NotHeld))) = offered
             && matches!(self.handle.claim(party), Ok(Ok(_)))
         {
             offered = self.handle.input(party, None, bytes.clone());
@@ -181,7 +181,7 @@ impl Hub {
                 }
             }
             Ok(Err(e)) => {
-                let driver = self.handle.driver().ok().flatten();
+                let driver = self.handle.holder().ok().flatten();
                 let denied = json!({"type": "denied", "driver": driver.as_deref(), "error": e.to_string()});
                 client.control(&denied);
             }
@@ -229,7 +229,7 @@ impl Hub {
             }
             ("resize", Some(party)) => match size_of(control) {
                 // Only who drives has a say in the size: a viewer scales.
-                Some(size) if self.handle.drives(party) => {
+                Some(size) if self.handle.holds(party) => {
                     let _ = self.handle.resize_now(size);
                 }
                 Some(_) => {}
@@ -238,7 +238,7 @@ impl Hub {
             ("signal", Some(party)) => {
                 let name = control.get("name").and_then(Value::as_str).unwrap_or("");
                 match signals::number(name) {
-                    Some(signal) if self.handle.drives(party) => self.handle.signal(signal),
+                    Some(signal) if self.handle.holds(party) => self.handle.signal(signal),
                     Some(_) => error(client, "only who drives can send signals"),
                     None => error(client, &format!("no signal is called {name:?}")),
                 }

@@ -179,7 +179,7 @@ impl Hub {
     fn info(&mut self, client: &mut Client, payload: &str, now: u64) {
         let brief = payload.trim() == "brief";
         // Before the model is held: the driver, which answers this, may be waiting for the model.
-        let driver = self.handle.driver().ok().flatten().or_else(|| self.driver.clone());
+        let driver = self.handle.holder().ok().flatten().or_else(|| self.driver.clone());
         let glass = self.glass.clone();
         let look = glass.look(&self.handle);
         let mut value = if brief { json!({}) } else { frame::full(&look, true) };
@@ -395,7 +395,7 @@ impl Hub {
     /// Offers input for a bus client, and tells it when that is refused.
     pub(super) fn offer_bus(&mut self, client: &mut Client, bytes: Vec<u8>, fence: Option<Fence>) -> bool {
         let deny = |hub: &Self, client: &mut Client, error: &str| {
-            let driver = hub.handle.driver().ok().flatten();
+            let driver = hub.handle.holder().ok().flatten();
             client.say("DENIED", &json!({"driver": driver.as_deref(), "error": error}));
             false
         };
@@ -407,7 +407,7 @@ impl Hub {
         };
         let bytes = bytes::Bytes::from(bytes);
         let mut offered = self.handle.input(party, fence, bytes.clone());
-        if let Ok(Err(Refused::Stick(StickError::NotDriving))) = offered
+        if let Ok(Err(Refused::Stick(StickError::NotHeld))) = offered
             && fence.is_none()
             && matches!(self.handle.claim(party), Ok(Ok(_)))
         {
@@ -426,7 +426,7 @@ impl Hub {
             Some(party) => self.handle.take(party).map_err(|e| e.to_string()),
             None => Err(self.ended().unwrap_or_else(|| "an observer cannot drive".into())),
         };
-        let driver = self.handle.driver().ok().flatten();
+        let driver = self.handle.holder().ok().flatten();
         match result {
             Ok(Ok(fence)) => client.say("OK", &json!({"driver": driver.as_deref(), "fence": fence.0})),
             Ok(Err(e)) => {
@@ -438,7 +438,7 @@ impl Hub {
 
     fn release(&mut self, client: &mut Client) {
         let released = client.party.map(|party| self.handle.release(party));
-        let driver = self.handle.driver().ok().flatten();
+        let driver = self.handle.holder().ok().flatten();
         match released {
             Some(Ok(Ok(_))) => client.say("OK", &json!({"driver": driver.as_deref()})),
             Some(Ok(Err(e))) => {
@@ -450,7 +450,7 @@ impl Hub {
 
     /// Whether a client may decide about the session as a whole: a person, or who drives.
     fn may_command(&self, client: &Client) -> bool {
-        client.role == Role::Human || client.party.is_some_and(|p| self.handle.drives(p))
+        client.role == Role::Human || client.party.is_some_and(|p| self.handle.holds(p))
     }
 
     fn resize(&mut self, client: &mut Client, payload: &str) {

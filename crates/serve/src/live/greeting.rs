@@ -60,7 +60,7 @@ impl Hub {
             // The first to come drives; later ones wait.
             let _ = self.handle.claim(party);
         }
-        let driver = self.handle.driver().ok().flatten();
+        let driver = self.handle.holder().ok().flatten();
         let role = role_name(role);
         client
             .say("OK", &json!({"name": client.name, "driver": driver.as_deref(), "role": role, "ids": true}));

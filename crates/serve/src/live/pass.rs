@@ -33,7 +33,7 @@ impl Hub {
                     }
                 }
             }
-            Event::Driver(change) => self.pass_change(change),
+            Event::Holder(change) => self.pass_change(change),
             Event::Wait => {
                 self.waiting = true;
                 self.announce(&json!({"name": "WAIT"}));

@@ -313,7 +313,7 @@ impl Hub {
         while !paste.bytes.is_empty() {
             let piece = paste.bytes.slice(..paste.bytes.len().min(PIECE));
             let mut offered = self.handle.input(party, None, piece.clone());
-            if let Ok(Err(Refused::Stick(StickError::NotDriving))) = offered
+            if let Ok(Err(Refused::Stick(StickError::NotHeld))) = offered
                 && matches!(self.handle.claim(party), Ok(Ok(_)))
             {
                 offered = self.handle.input(party, None, piece.clone());

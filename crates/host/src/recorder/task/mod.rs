@@ -213,9 +213,9 @@ impl Task {
                 let size = size.or_default();
                 self.push(Record::resize(ts, size.cols, size.rows));
             }
-            Event::Driver(change) => {
+            Event::Holder(change) => {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
-                self.write_event(&events::driver(ts, &change));
+                self.write_event(&events::holder(ts, &change));
             }
             Event::Snapshot { id, label } => {
                 if !self.snapshots.waiting() {
