@@ -32,7 +32,7 @@ fn what_is_opened_asks_from_a_thread_of_its_own_and_what_cannot_start_says_why()
     assert!(matches!(other.join().expect("no panic"), Ok(()) | Err(Unanswered::SessionOver)));
 
     let mut unknown = headless(&["true"]);
-    unknown.modes = vec![("ECHO".into(), 0), ("NOSUCH".into(), 1)];
+    unknown.tty_settings = vec![("ECHO".into(), 0), ("NOSUCH".into(), 1)];
     for (launch, why) in [
         (headless(&[]), "no command was given to run"),
         (headless(&[""]), "\"\": command not found"),
