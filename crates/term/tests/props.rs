@@ -178,6 +178,27 @@ fn state(t: &Term) -> Vec<String> {
     out
 }
 
+/// Drops each REP that comes before the first character: a dump does not carry what it would repeat.
+fn without_early_rep(bytes: &[u8]) -> Vec<u8> {
+    let (mut out, mut printed) = (Vec::new(), false);
+    let mut scanner = Scanner::new();
+    let mut take = |_: &Scanner, token: Token<'_>| match token {
+        Token::Text(text) => {
+            printed |= text.iter().any(u8::is_ascii_graphic);
+            out.extend_from_slice(text);
+        }
+        Token::Control { bytes, .. } | Token::Part { bytes, .. } => {
+            let is_rep = bytes.starts_with(b"\x1b[") && bytes.ends_with(b"b");
+            if printed || !is_rep {
+                out.extend_from_slice(bytes);
+            }
+        }
+    };
+    scanner.feed(bytes, &mut take);
+    scanner.finish(&mut take);
+    out
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -225,15 +246,14 @@ proptest! {
         first.feed(&bytes, 0);
         let mut second = Term::new(first.size(), settings());
         second.feed(&first.dump(), 0);
-        // What REP repeats is not kept, and RIS brings back what was never lost.
+        // RIS brings back what was never lost.
         let b = b"\x1b[m\x1b[?45l\x1b[?1045l";
         first.feed(b, 0);
         second.feed(b, 0);
-        if !more.windows(1).any(|w| w == b"b") {
-            first.feed(&more, 0);
-            second.feed(&more, 0);
-            prop_assert_eq!(state(&first), state(&second));
-        }
+        let more = without_early_rep(&more);
+        first.feed(&more, 0);
+        second.feed(&more, 0);
+        prop_assert_eq!(state(&first), state(&second));
     }
 
     /// No bytes and no sizes make it panic, and it stays within its bounds.
