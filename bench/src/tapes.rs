@@ -143,14 +143,12 @@ impl Tape {
         let mut term = Term::new(Size::new(SIZE.0, SIZE.1), settings);
         let mut file = File::open(&self.raw)?;
         let mut buffer = vec![0; 64 << 10];
-        let mut off = 0;
         loop {
             let n = file.read(&mut buffer)?;
             if n == 0 {
                 return Ok(());
             }
-            let _ = term.feed(&buffer[..n], off);
-            off += n as u64;
+            term.feed(&buffer[..n]);
         }
     }
 

@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     }
     filter.finish(&mut out);
     let mut t = Term::new(Size::new(20, 6), Settings::default());
-    assert!(t.feed(&out, 0).replies.is_empty(), "{out:?}");
+    assert!(t.feed(&out).replies.is_empty(), "{out:?}");
     let mut watch = ModeWatch::new();
     watch.feed(data);
     watch.undo();

@@ -51,7 +51,7 @@ fn program(regions: bool) -> impl Strategy<Value = String> {
 /// The rows of our screen.
 fn ours(bytes: &[u8]) -> (Term, Vec<String>) {
     let mut t = Term::new(Size::new(COLS, ROWS), Settings::default());
-    t.feed(bytes, 0);
+    t.feed(bytes);
     let rows = t.screen().map(|l| l.text()).collect();
     (t, rows)
 }

@@ -127,7 +127,7 @@ fn run(path: &str) -> Result<bool> {
         match step[0].as_str() {
             Some("feed") => {
                 let to = number(&step[1]).max(at);
-                term.feed(&data[at..to], at as u64);
+                term.feed(&data[at..to]);
                 at = to;
             }
             Some("resize") => {

@@ -97,7 +97,7 @@ impl Picture {
         let changes = match entry.event {
             Event::Output { bytes, .. } => {
                 self.offset = entry.offset + bytes.len() as u64;
-                let changes = if text { Changes::default() } else { self.term.feed(&bytes, entry.offset) };
+                let changes = if text { Changes::default() } else { self.term.feed_at(&bytes, entry.offset) };
                 if let Some(detector) = &mut self.detector {
                     detector.output(&bytes, entry.offset, &changes.signals, entry.at);
                 }
@@ -120,7 +120,7 @@ impl Picture {
         let skipped = self.term.skip_text(self.text.iter().map(|(_, bytes)| &bytes[..]));
         for (offset, bytes) in self.text.drain(..).skip(skipped) {
             // Plain text asks nothing and rings no bell.
-            self.term.feed(&bytes, offset);
+            self.term.feed_at(&bytes, offset);
         }
     }
 
@@ -184,7 +184,7 @@ impl Picture {
 
     /// Shows text that the program did not write, to watchers alone: it is in no log and no recording.
     pub fn show_echo(&mut self, text: &[u8]) {
-        let changes = self.term.feed(text, self.offset);
+        let changes = self.term.feed_at(text, self.offset);
         self.note(changes);
         self.publish();
     }

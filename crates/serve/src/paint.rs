@@ -358,7 +358,7 @@ mod tests {
 
     fn screen(cols: u16, rows: u16, bytes: &[u8]) -> Term {
         let mut term = Term::new(Size::new(cols, rows), Settings::default());
-        term.feed(bytes, 0);
+        term.feed(bytes);
         term
     }
 
@@ -392,9 +392,9 @@ mod tests {
     fn rows_keep_their_numbers_and_are_found_where_they_wrap() {
         let mut term = screen(10, 3, b"");
         for n in 0..50 {
-            term.feed(format!("line {n}\r\n").as_bytes(), 0);
+            term.feed(format!("line {n}\r\n").as_bytes());
         }
-        term.feed(b"abcdefgHello", 0);
+        term.feed(b"abcdefgHello");
         let got = parsed(&rows(&term, &json!({"from": 10, "to": 12})).expect("rows"));
         assert_eq!(got["changed"][0][0], 10);
         assert_eq!(got["changed"][0][2][0][2], "line 10");
@@ -412,13 +412,13 @@ mod tests {
     fn deltas_hold_the_rows_that_changed() {
         let mut term = screen(10, 3, b"one\r\ntwo");
         let drawn = Drawn::of(&term);
-        term.feed(b"!", 0);
+        term.feed(b"!");
         let got = parsed(&frame(&term, 0, Some(drawn)));
         assert_eq!(got["changed"], json!([[1, 0, [[0, 4, "two!", 0]]]]));
         assert_eq!(got["full"], false);
         // A row that changed and then left the screen is told as it left.
         let drawn = Drawn::of(&term);
-        term.feed(b"\x1b[HONE\x1b[3;1H\r\n", 0);
+        term.feed(b"\x1b[HONE\x1b[3;1H\r\n");
         let got = parsed(&frame(&term, 0, Some(drawn)));
         assert_eq!(got["changed"][0], json!([0, 0, [[0, 3, "ONE", 0]]]));
         assert_eq!(got["top"], 1);

@@ -16,7 +16,7 @@
 //! use tapdeck::term::{Settings, Size, Term};
 //!
 //! let mut term = Term::new(Size::new(20, 3), Settings::default());
-//! term.feed(b"one\r\n\x1b[1mtwo\x1b[m", 0);
+//! term.feed(b"one\r\n\x1b[1mtwo\x1b[m");
 //! let rows: Vec<String> = term.screen().map(|line| line.text()).collect();
 //! assert_eq!(rows, ["one", "two", ""]);
 //! ```

@@ -106,7 +106,7 @@ impl Replay {
         self.time_ns = event.time_ns;
         match &event.kind {
             Kind::Output(bytes) => {
-                let _ = self.term.feed(bytes, self.byte_off);
+                let _ = self.term.feed_at(bytes, self.byte_off);
                 self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
             }
             Kind::Lost(bytes) => self.byte_off = self.byte_off.saturating_add(*bytes).min(MAX_OFFSET),

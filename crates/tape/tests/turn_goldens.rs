@@ -90,7 +90,7 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
                 while !rest.is_empty() {
                     let (piece, more) = rest.split_at(cut.next(rest.len()));
                     detector.advance(&term, at);
-                    let changes = term.feed(piece, offset);
+                    let changes = term.feed_at(piece, offset);
                     detector.output(piece, offset, &changes.signals, at);
                     offset += piece.len() as u64;
                     rest = more;

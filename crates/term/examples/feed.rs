@@ -9,7 +9,7 @@ fn main() {
     for _ in 0..rounds {
         let mut t = Term::new(Size::new(120, 40), Settings::default());
         for piece in data.chunks(64 << 10) {
-            std::hint::black_box(t.feed(piece, 0));
+            std::hint::black_box(t.feed(piece));
         }
     }
 }

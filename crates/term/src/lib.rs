@@ -12,12 +12,12 @@
 //! use tapdeck_term::{Settings, Size, Term};
 //!
 //! let mut term = Term::new(Size::new(20, 3), Settings::default());
-//! term.feed(b"plain \x1b[1mbold\x1b[m\r\n> ", 0);
+//! term.feed(b"plain \x1b[1mbold\x1b[m\r\n> ");
 //! let rows: Vec<String> = term.screen().map(|row| row.text()).collect();
 //! assert_eq!(rows, ["plain bold", ">", ""]);
 //! assert_eq!((term.cursor().row, term.cursor().col), (1, 2));
 //! // A question of the program comes back as what the terminal answers.
-//! assert_eq!(term.feed(b"\x1b[6n", 20).replies, b"\x1b[2;3R");
+//! assert_eq!(term.feed(b"\x1b[6n").replies, b"\x1b[2;3R");
 //! ```
 
 mod cell;
@@ -51,7 +51,7 @@ mod watch;
 pub use changes::{Changes, Graphics, Mark, Progress, RowSet, Signal};
 pub use filter::{FilterOptions, ReplayFilter};
 pub use grid::LineSize;
-pub use lines::{Line, Run};
+pub use lines::{Line, Run, StyledCell};
 pub use links::Link;
 pub use machine::CursorShape;
 pub use modes::{Modes, MouseEncoding, MouseTracking};

@@ -35,6 +35,18 @@ pub struct Run {
     pub style: Style,
 }
 
+/// One column of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StyledCell {
+    /// The character, with its combining marks. Empty where nothing was written, and in the second
+    /// half of a wide character.
+    pub text: String,
+    /// Columns that the character takes: 1, 2 for a wide one, 0 for the second half of it.
+    pub width: u8,
+    /// How it looks.
+    pub style: Style,
+}
+
 impl<'a> Line<'a> {
     pub(crate) fn live(m: &'a Machine, y: usize) -> Self {
         Self { m, meta: *m.grid.meta(y), body: Body::Live(m.grid.row(y)) }
@@ -114,6 +126,24 @@ impl<'a> Line<'a> {
             }
         });
         out
+    }
+
+    /// The cell in a column, counted from 0. `None` right of the last column.
+    pub fn cell(&self, col: u16) -> Option<StyledCell> {
+        if usize::from(col) >= self.m.cols() {
+            return None;
+        }
+        let (mut at, mut found) = (0, None);
+        self.each(|text, width, style| {
+            if at == usize::from(col) {
+                found = Some(StyledCell { text: text.to_owned(), width: width as u8, style });
+            } else if width == 2 && at + 1 == usize::from(col) {
+                found = Some(StyledCell { text: String::new(), width: 0, style });
+            }
+            at += width;
+        });
+        // Rows in scrollback end with their last column that is not blank.
+        Some(found.unwrap_or(StyledCell { text: String::new(), width: 1, style: Style::default() }))
     }
 
     /// Offset of the last byte that wrote to the row; 0 when none did (see [`Self::written`]).

@@ -59,7 +59,7 @@ impl Count {
 
 impl Term {
     /// Of pieces of plain text (see [`is_plain_text`]) that come next, tells how many at the front need not be fed: the
-    /// terminal will end up the same without them. They count as fed; go on with the next at its own offset.
+    /// terminal will end up the same without them. They count as fed: [`Term::offset`] moves on past them.
     pub fn skip_text<'a>(&mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> usize {
         let m = &self.m;
         let Some(keep) = m.scrollback.rows_kept(m.cols()) else { return 0 };
@@ -73,18 +73,20 @@ impl Term {
             cols: m.cols(),
             returns: m.modes.has(Mode::Newline),
         };
-        let mut before = Vec::new();
+        let (mut before, mut offset) = (Vec::new(), self.offset);
         for piece in pieces {
-            before.push(count);
+            before.push((count, offset));
             count.text(piece);
+            offset += piece.len() as u64;
         }
         // Everything that is there now, and the first row, which may be half there, is gone before the end.
         let needed = keep + m.rows() + 1;
         let Some(enough) = count.rows.checked_sub(needed) else { return 0 };
-        let skipped = before.partition_point(|c| c.rows <= enough).saturating_sub(1);
-        let Some(at) = before.get(skipped).filter(|_| skipped > 0) else { return 0 };
+        let skipped = before.partition_point(|(c, _)| c.rows <= enough).saturating_sub(1);
+        let Some((at, offset)) = before.get(skipped).filter(|_| skipped > 0) else { return 0 };
         self.m.scrollback.count_evicted(at.rows as u64);
         self.m.jump_along(at.x, at.pending);
+        self.offset = *offset;
         skipped
     }
 }
@@ -133,20 +135,18 @@ mod tests {
         ) {
             let settings = Settings { scrollback, ..Settings::default() };
             let mut whole = Term::new(Size { cols: 8, rows: 4 }, settings);
-            whole.feed(before.as_bytes(), 0);
+            whole.feed(before.as_bytes());
             let mut short = whole.clone();
             let skipped = short.skip_text(pieces.iter().map(Vec::as_slice));
-            let mut offset = before.len() as u64;
             for (i, piece) in pieces.iter().enumerate() {
                 prop_assert!(is_plain_text(piece));
-                whole.feed(piece, offset);
+                whole.feed(piece);
                 if i >= skipped {
-                    short.feed(piece, offset);
+                    short.feed(piece);
                 }
-                offset += piece.len() as u64;
             }
-            whole.feed(after.as_bytes(), offset);
-            short.feed(after.as_bytes(), offset);
+            whole.feed(after.as_bytes());
+            short.feed(after.as_bytes());
             short.check_invariants();
             prop_assert_eq!(short.cursor(), whole.cursor());
             prop_assert_eq!(short.evicted(), whole.evicted());
@@ -160,7 +160,7 @@ mod tests {
     fn most_of_a_flood_is_left_out() {
         let mut term =
             Term::new(Size { cols: 80, rows: 24 }, Settings { scrollback: 100, ..Settings::default() });
-        term.feed(&b"\r\n".repeat(24), 0);
+        term.feed(&b"\r\n".repeat(24));
         let piece = b"a line of a log\r\n".repeat(50);
         assert_eq!(term.skip_text(std::iter::repeat_n(&piece[..], 100)), 97);
         assert_eq!(term.evicted(), 97 * 50, "what was left out is counted");

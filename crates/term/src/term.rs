@@ -1,7 +1,9 @@
 //! The terminal as its users see it.
 
+use std::io;
+
 use crate::changes::Changes;
-use crate::lines::{Line, Run};
+use crate::lines::{Line, Run, StyledCell};
 use crate::links::Link;
 use crate::machine::{CursorShape, Machine};
 use crate::modes::Modes;
@@ -60,6 +62,8 @@ pub struct Term {
     generation: u64,
     /// For each screen row the generation that last changed it.
     stamps: Vec<u64>,
+    /// Place of the next byte in the whole stream.
+    pub(crate) offset: u64,
 }
 
 impl Term {
@@ -69,13 +73,25 @@ impl Term {
         parser.vt52 = settings.vt52;
         let m = Machine::new(size, settings);
         let stamps = vec![0; m.rows()];
-        Self { parser, m, generation: 1, stamps }
+        Self { parser, m, generation: 1, stamps, offset: 0 }
     }
 
-    /// Takes bytes of the program's output. `offset` is the place of the first of them in the whole stream, as near to the end
-    /// of all numbers as leaves room for them.
-    pub fn feed(&mut self, bytes: &[u8], offset: u64) -> Changes {
+    /// Takes the next bytes of the program's output.
+    ///
+    /// The bytes may be cut anywhere, even inside a character or a sequence. The terminal counts
+    /// them, so that each row knows the offset of the last byte that wrote to it.
+    pub fn feed(&mut self, bytes: &[u8]) -> Changes {
+        self.feed_at(bytes, self.offset)
+    }
+
+    /// Takes bytes of the program's output whose first byte has this offset in the whole stream.
+    ///
+    /// For streams with gaps, such as a recording that is read from its middle. Later calls of
+    /// [`Self::feed`] count on from the end of `bytes`.
+    pub fn feed_at(&mut self, bytes: &[u8], offset: u64) -> Changes {
+        // Leaves headroom below `u64::MAX`.
         let offset = offset.min(u64::MAX - bytes.len() as u64);
+        self.offset = offset + bytes.len() as u64;
         let mut done = 0;
         while done < bytes.len() {
             done += self.parser.advance(&bytes[done..], offset + done as u64, &mut self.m);
@@ -106,6 +122,12 @@ impl Term {
     pub fn resize(&mut self, size: Size) -> Changes {
         self.m.resize(size);
         self.take_changes()
+    }
+
+    /// Offset of the next byte in the whole stream: the number of bytes fed, unless
+    /// [`Self::feed_at`] moved it.
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Columns and rows.
@@ -208,6 +230,23 @@ impl Term {
         (usize::from(y) < self.m.rows()).then(|| Line::live(&self.m, usize::from(y)))
     }
 
+    /// The text of the screen: a line for each row, without the blanks at their ends and without
+    /// the blank rows at the bottom.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for line in self.screen() {
+            out.push_str(&line.text_ref());
+            out.push('\n');
+        }
+        out.truncate(out.trim_end_matches('\n').len());
+        out
+    }
+
+    /// One cell of the screen, counted from 0 at the top left. `None` outside of the screen.
+    pub fn cell(&self, row: u16, col: u16) -> Option<StyledCell> {
+        self.row(row)?.cell(col)
+    }
+
     /// One row of scrollback, counted from the oldest.
     pub fn scrollback_row(&self, i: usize) -> Option<Line<'_>> {
         self.m.scrollback.get(i).map(|p| Line::packed(&self.m, p))
@@ -245,5 +284,18 @@ impl Term {
             cursor: self.cursor(),
             scrolled: self.evicted() + self.scrollback_len() as u64,
         }
+    }
+}
+
+/// Feeds what is written, so that `write!(term, …)` and [`io::copy`] work. Never fails. Replies and
+/// signals are dropped: use [`Term::feed`] where the program may ask the terminal something.
+impl io::Write for Term {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.feed(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! The model's promises, each on a small example.
 
-use tapdeck_term::{FilterOptions, ModeWatch, ReplayFilter, Settings, Signal, Size, Term};
+use std::io::Write as _;
+
+use tapdeck_term::{Attrs, FilterOptions, ModeWatch, ReplayFilter, Settings, Signal, Size, Term};
 
 fn term(cols: u16, rows: u16) -> Term {
     Term::new(Size::new(cols, rows), Settings::default())
@@ -13,18 +15,18 @@ fn rows(t: &Term) -> Vec<String> {
 #[test]
 fn provenance_is_exact_to_the_byte() {
     let mut t = term(10, 3);
-    t.feed(b"ab\r\ncd\x1b[1;5Hx", 100);
+    t.feed_at(b"ab\r\ncd\x1b[1;5Hx", 100);
     let written: Vec<_> = t.screen().map(|l| l.written()).collect();
     // `x` is byte 112; `d` is byte 105.
     assert_eq!(written, [Some(112), Some(105), None]);
-    t.feed(b"\x1b[2K", 113);
+    t.feed(b"\x1b[2K");
     assert_eq!(t.row(0).map(|l| l.last_write_byte()), Some(116));
 }
 
 #[test]
 fn provenance_survives_scrolling_and_reflow() {
     let mut t = term(4, 2);
-    t.feed(b"abcdef\r\nxy\r\nz", 0);
+    t.feed(b"abcdef\r\nxy\r\nz");
     let all: Vec<_> = t.lines().map(|l| (l.text(), l.written())).collect();
     let want = [("abcd", 3), ("ef", 5), ("xy", 9), ("z", 12)];
     assert_eq!(all, want.map(|(s, n)| (s.to_owned(), Some(n))));
@@ -46,7 +48,7 @@ fn sizes_are_clamped() {
 fn scrollback_has_a_limit_and_counts_what_went() {
     let mut t = Term::new(Size::new(20, 2), Settings { scrollback: 5, ..Settings::default() });
     for i in 0..20 {
-        t.feed(format!("line {i}\r\n").as_bytes(), 0);
+        t.feed(format!("line {i}\r\n").as_bytes());
     }
     assert_eq!(t.scrollback_len(), 5);
     assert_eq!(t.evicted(), 14);
@@ -56,7 +58,7 @@ fn scrollback_has_a_limit_and_counts_what_went() {
 #[test]
 fn undo_is_empty_when_nothing_is_set() {
     let mut t = term(80, 24);
-    t.feed(b"hello\r\n", 0);
+    t.feed(b"hello\r\n");
     assert!(t.undo_modes().is_empty());
     let mut w = ModeWatch::new();
     w.feed(b"hello\r\n\x1b[1mx\x1b[0m");
@@ -67,14 +69,14 @@ fn undo_is_empty_when_nothing_is_set() {
 fn model_and_watch_undo_the_same() {
     let program = b"\x1b[?1049h\x1b[?25l\x1b[?1003h\x1b[?1006h\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[?2026h\x1b[31m\x1b[5 q\x1b=\x1b[?1h";
     let mut t = term(80, 24);
-    t.feed(program, 0);
+    t.feed(program);
     let mut w = ModeWatch::new();
     for b in program {
         w.feed(&[*b]);
     }
     assert_eq!(t.undo_modes(), w.undo());
     let undo = t.undo_modes();
-    t.feed(&undo, 0);
+    t.feed(&undo);
     assert!(t.undo_modes().is_empty(), "{:?}", String::from_utf8_lossy(&t.undo_modes()));
     w.feed(&undo);
     assert!(w.undo().is_empty(), "{:?}", String::from_utf8_lossy(&w.undo()));
@@ -96,7 +98,7 @@ fn filtered(input: &[u8]) -> Vec<u8> {
 fn a_bare_byte_hides_nothing_that_comes_after_it() {
     for b in 0x80..=0x9fu8 {
         let mut t = term(20, 4);
-        t.feed(&filtered(&[b"A", [b].as_slice(), b"B\r\nsecond"].concat()), 0);
+        t.feed(&filtered(&[b"A", [b].as_slice(), b"B\r\nsecond"].concat()));
         let rows: Vec<String> = t.screen().map(|l| l.text()).collect();
         assert_eq!(&rows[..2], ["A\u{fffd}B", "second"], "{b:02x}");
     }
@@ -115,7 +117,7 @@ fn replay_filter_takes_out_questions_that_hide_in_others() {
     ];
     for bytes in hidden {
         let left = filtered(bytes);
-        assert!(term(20, 6).feed(&left, 0).replies.is_empty(), "{bytes:?} leaves {left:?}");
+        assert!(term(20, 6).feed(&left).replies.is_empty(), "{bytes:?} leaves {left:?}");
     }
 }
 
@@ -197,11 +199,11 @@ fn a_row_written_over_comes_back_and_nothing_else_changes() {
     ];
     for program in programs {
         let (mut model, mut real) = (term(20, 4), term(20, 4));
-        model.feed(program, 0);
-        real.feed(program, 0);
-        real.feed(&model.over_row(3, "\x1b[7m a notice of ours \x1b[m"), 0);
+        model.feed(program);
+        real.feed(program);
+        real.feed(&model.over_row(3, "\x1b[7m a notice of ours \x1b[m"));
         assert!(real.row(3).is_some_and(|l| l.text().starts_with(" a notice of ours")));
-        real.feed(&model.repaint_row(3), 0);
+        real.feed(&model.repaint_row(3));
         let dump = |t: &Term| String::from_utf8_lossy(&t.dump()).into_owned();
         assert_eq!(dump(&real), dump(&model), "{:?}", String::from_utf8_lossy(program));
     }
@@ -219,7 +221,7 @@ fn replay_filter_does_not_join_what_it_leaves() {
 #[test]
 fn signals_are_told_and_nothing_is_echoed() {
     let mut t = term(80, 24);
-    let c = t.feed(b"\x1b]0;evil\ntitle\x07\x07\x1b[21t\x1b]52;c;aGk=\x07\x1b]9;4;1;50\x07\x1b]133;A\x07", 0);
+    let c = t.feed(b"\x1b]0;evil\ntitle\x07\x07\x1b[21t\x1b]52;c;aGk=\x07\x1b]9;4;1;50\x07\x1b]133;A\x07");
     assert!(c.replies.is_empty());
     assert_eq!(t.title(), "eviltitle");
     assert!(c.signals.contains(&Signal::Bell));
@@ -230,7 +232,7 @@ fn signals_are_told_and_nothing_is_echoed() {
 #[test]
 fn agents_questions_are_answered() {
     let mut t = term(80, 24);
-    let mut ask = |q: &str| String::from_utf8_lossy(&t.feed(q.as_bytes(), 0).replies).into_owned();
+    let mut ask = |q: &str| String::from_utf8_lossy(&t.feed(q.as_bytes()).replies).into_owned();
     assert!(ask("\x1b[>0q").starts_with("\x1bP>|tapdeck "));
     assert_eq!(ask("\x1b[?u"), "\x1b[?0u");
     assert!(ask("\x1b[c").starts_with("\x1b[?64;"));
@@ -258,7 +260,7 @@ fn a_number_cut_by_controls_stays_bounded() {
         bytes.extend_from_slice(b"9\n9\r");
     }
     bytes.push(b'C');
-    t.feed(&bytes, 0);
+    t.feed(&bytes);
     assert_eq!(t.cursor().col, 9);
 }
 
@@ -278,7 +280,7 @@ fn rows_of_scrollback_by_number_are_those_in_order() {
     let settings = Settings { scrollback: 3_000, ..Settings::default() };
     let mut term = Term::new(Size::new(40, 5), settings);
     for i in 0..10_000 {
-        term.feed(format!("row {i} {}\r\n", "x".repeat(i % 30)).as_bytes(), 0);
+        term.feed(format!("row {i} {}\r\n", "x".repeat(i % 30)).as_bytes());
     }
     let in_order: Vec<String> = term.scrollback().map(|line| line.text()).collect();
     let by_number: Vec<String> = (0..).map_while(|i| Some(term.scrollback_row(i)?.text())).collect();
@@ -290,17 +292,17 @@ fn rows_of_scrollback_by_number_are_those_in_order() {
 #[test]
 fn painters_are_told_when_a_row_turns_out_to_go_on() {
     let mut term = Term::new(Size::new(5, 3), Settings::default());
-    term.feed(b"abcd ", 0);
+    term.feed(b"abcd ");
     let drawn = term.generation();
     assert_eq!(term.row(0).and_then(|line| line.written_blanks()), None);
-    term.feed(b"e", 5);
+    term.feed(b"e");
     let rows: Vec<u16> = term.diff(drawn).rows.iter().map(|row| row.row).collect();
     assert_eq!(rows, [0, 1]);
     let line = term.row(0).expect("a row");
     assert!(line.wrapped());
     assert_eq!(line.written_blanks(), Some((4, 1)), "it was written, and stands between words");
     // A cell that was left because a wide character did not fit was not.
-    term.feed("\r\n\u{1b}[2J\u{1b}[Habcd日".as_bytes(), 6);
+    term.feed("\r\n\u{1b}[2J\u{1b}[Habcd日".as_bytes());
     let line = term.row(0).expect("a row");
     assert_eq!((line.wrapped(), line.written_blanks()), (true, None));
 }
@@ -311,8 +313,39 @@ fn offsets_at_the_end_of_all_numbers_are_no_trouble() {
     for bytes in
         [&b"plain \x1b[1;31mred\x1b[0m"[..], b"\x1b]2;title\x07\r\n", "\u{4e2d}\x1b[5".as_bytes(), b"C."]
     {
-        term.feed(bytes, u64::MAX);
+        term.feed_at(bytes, u64::MAX);
     }
     let rows: Vec<_> = term.screen().map(|row| row.text()).collect();
     assert_eq!(rows, ["plain red", "\u{4e2d}     .", ""]);
+}
+
+#[test]
+fn offsets_are_counted_and_can_be_set() {
+    let mut t = term(10, 3);
+    t.feed(b"ab\r\n");
+    t.feed(b"cd");
+    assert_eq!(t.offset(), 6);
+    t.feed_at(b"e", 100);
+    t.feed(b"f");
+    assert_eq!(t.offset(), 102);
+    let written: Vec<_> = t.screen().map(|l| l.written()).collect();
+    assert_eq!(written, [Some(1), Some(101), None]);
+}
+
+#[test]
+fn the_screen_can_be_read_as_text_and_by_cell() {
+    let mut t = term(6, 4);
+    write!(t, "one\r\n\x1b[1mt\u{65e5}o\r\n").expect("writing to a terminal never fails");
+    assert_eq!(t.text(), "one\nt日o");
+    let cell = |row, col| t.cell(row, col).map(|c| (c.text, c.width, c.style.attrs.contains(Attrs::BOLD)));
+    assert_eq!(cell(1, 0), Some(("t".into(), 1, true)));
+    assert_eq!(cell(1, 1), Some(("日".into(), 2, true)));
+    assert_eq!(cell(1, 2), Some((String::new(), 0, true)));
+    assert_eq!(cell(1, 3), Some(("o".into(), 1, true)));
+    assert_eq!(cell(1, 5), Some((String::new(), 1, false)));
+    assert_eq!((cell(1, 6), cell(4, 0)), (None, None));
+    // A row in scrollback keeps only what stands in it.
+    write!(t, "\r\n\r\n\r\n").expect("writing to a terminal never fails");
+    let cell = |col| t.scrollback_row(0).and_then(|line| line.cell(col)).map(|c| c.text);
+    assert_eq!((cell(2), cell(5), cell(6)), (Some("e".into()), Some(String::new()), None));
 }

@@ -5,7 +5,7 @@ use tapdeck_term::{Modes, Settings, Size, Term};
 
 fn modes(setup: &str) -> Modes {
     let mut t = Term::new(Size::new(80, 24), Settings::default());
-    t.feed(setup.as_bytes(), 0);
+    t.feed(setup.as_bytes());
     t.modes()
 }
 

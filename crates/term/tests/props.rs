@@ -206,14 +206,14 @@ proptest! {
     #[test]
     fn any_split_gives_the_same(bytes in program(), size in size(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
         let mut whole = Term::new(size, settings());
-        let a = whole.feed(&bytes, 0);
+        let a = whole.feed(&bytes);
         let mut cuts: Vec<usize> = cuts.iter().map(|i| i.index(bytes.len() + 1)).collect();
         cuts.push(bytes.len());
         cuts.sort_unstable();
         let mut split = Term::new(size, settings());
         let (mut at, mut replies, mut signals) = (0, Vec::new(), Vec::new());
         for cut in cuts {
-            let c = split.feed(&bytes[at..cut], at as u64);
+            let c = split.feed(&bytes[at..cut]);
             replies.extend(c.replies);
             signals.extend(c.signals);
             at = cut;
@@ -230,10 +230,10 @@ proptest! {
     #[test]
     fn dump_and_feed_are_inverse(bytes in program(), size in size()) {
         let mut first = Term::new(size, settings());
-        first.feed(&bytes, 0);
+        first.feed(&bytes);
         let dump = first.dump();
         let mut second = Term::new(first.size(), settings());
-        second.feed(&dump, 0);
+        second.feed(&dump);
         prop_assert_eq!(state(&first), state(&second), "dump {:?}", String::from_utf8_lossy(&dump));
         let again = second.dump();
         prop_assert_eq!(String::from_utf8_lossy(&dump), String::from_utf8_lossy(&again));
@@ -243,16 +243,16 @@ proptest! {
     #[test]
     fn dump_can_be_gone_on_from(bytes in program(), more in program(), size in size()) {
         let mut first = Term::new(size, settings());
-        first.feed(&bytes, 0);
+        first.feed(&bytes);
         let mut second = Term::new(first.size(), settings());
-        second.feed(&first.dump(), 0);
+        second.feed(&first.dump());
         // RIS brings back what was never lost.
         let b = b"\x1b[m\x1b[?45l\x1b[?1045l";
-        first.feed(b, 0);
-        second.feed(b, 0);
+        first.feed(b);
+        second.feed(b);
         let more = without_early_rep(&more);
-        first.feed(&more, 0);
-        second.feed(&more, 0);
+        first.feed(&more);
+        second.feed(&more);
         prop_assert_eq!(state(&first), state(&second));
     }
 
@@ -261,7 +261,7 @@ proptest! {
     fn arbitrary_bytes_and_sizes(parts in prop::collection::vec((prop_oneof![prop::collection::vec(any::<u8>(), 0..60), piece()], any::<Option<(u8, u8)>>()), 0..40)) {
         let mut t = Term::new(Size::new(20, 5), settings());
         for (bytes, resize) in parts {
-            t.feed(&bytes, 0);
+            t.feed(&bytes);
             if let Some((c, r)) = resize {
                 t.resize(Size::new(u16::from(c), u16::from(r)));
             }
@@ -279,7 +279,7 @@ proptest! {
     fn reflow_keeps_the_text(lines in prop::collection::vec("[a-z]{0,40}", 1..6), widths in prop::collection::vec(3u16..50, 1..5)) {
         let mut t = Term::new(Size::new(20, 6), Settings::default());
         let text = lines.join("\r\n");
-        t.feed(text.as_bytes(), 0);
+        t.feed(text.as_bytes());
         for w in widths {
             t.resize(Size::new(w, 6));
             let mut got = vec![String::new()];
@@ -342,7 +342,7 @@ proptest! {
         let mut before = blank;
         let mut changed = vec![None; before.len()];
         for (i, b) in bytes.iter().enumerate() {
-            t.feed(&[*b], i as u64);
+            t.feed(&[*b]);
             let now: Vec<String> = t.screen().map(|l| look(&l)).collect();
             for (y, (a, b)) in before.iter().zip(&now).enumerate() {
                 if a != b {

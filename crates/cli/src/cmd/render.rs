@@ -70,7 +70,6 @@ pub(crate) fn run(args: &RenderArgs) -> Result<()> {
     let mut term = Term::new(args.size, settings);
     let mut replies = Vec::new();
     let mut buffer = vec![0; 64 << 10];
-    let mut offset = 0;
     loop {
         let n = match input.read(&mut buffer) {
             Ok(0) => break,
@@ -78,8 +77,7 @@ pub(crate) fn run(args: &RenderArgs) -> Result<()> {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e).context("cannot read the input"),
         };
-        replies.extend(term.feed(&buffer[..n], offset).replies);
-        offset += n as u64;
+        replies.extend(term.feed(&buffer[..n]).replies);
     }
     if args.json {
         serde_json::to_writer(&mut out, &document(&term, &replies, args.scrollback))?;
@@ -194,7 +192,7 @@ fn style_fields(term: &Term, style: &Style, map: &mut Map<String, Value>) {
 
 /// Answers requests until the input ends. A request that makes no sense gets `{"error": …}`.
 fn serve(settings: &Settings, input: impl BufRead, out: &mut impl Write) -> Result<()> {
-    let mut kept: Option<(Term, u64)> = None;
+    let mut kept: Option<Term> = None;
     for line in input.lines() {
         let line = line.context("cannot read a request")?;
         if line.trim().is_empty() {
@@ -209,13 +207,12 @@ fn serve(settings: &Settings, input: impl BufRead, out: &mut impl Write) -> Resu
     Ok(())
 }
 
-fn answer(settings: &Settings, line: &str, kept: &mut Option<(Term, u64)>) -> Result<Value> {
+fn answer(settings: &Settings, line: &str, kept: &mut Option<Term>) -> Result<Value> {
     let request: Value = serde_json::from_str(line).context("not JSON")?;
     let side = |v: &Value, default: u16| v.as_u64().map_or(default, |n| n.min(u64::from(u16::MAX)) as u16);
     let size = Size::new(side(&request["cols"], 80), side(&request["rows"], 24));
     let keep = request["keep"].as_bool().unwrap_or(false);
-    let (mut term, mut offset) =
-        kept.take().filter(|_| keep).unwrap_or_else(|| (Term::new(size, settings.clone()), 0));
+    let mut term = kept.take().filter(|_| keep).unwrap_or_else(|| Term::new(size, settings.clone()));
     let mut snaps = Vec::new();
     let mut replies = Vec::new();
     let ops = request["ops"].as_array().context("ops must be a list")?;
@@ -223,8 +220,7 @@ fn answer(settings: &Settings, line: &str, kept: &mut Option<(Term, u64)>) -> Re
         match op[0].as_str() {
             Some("feed") => {
                 let bytes = unhex(op[1].as_str().context("feed wants hexadecimal")?)?;
-                let changes = term.feed(&bytes, offset);
-                offset += bytes.len() as u64;
+                let changes = term.feed(&bytes);
                 replies.push(hex(&changes.replies));
             }
             Some("resize") => {
@@ -234,7 +230,7 @@ fn answer(settings: &Settings, line: &str, kept: &mut Option<(Term, u64)>) -> Re
             other => bail!("unknown operation {other:?}"),
         }
     }
-    *kept = Some((term, offset));
+    *kept = Some(term);
     Ok(json!({ "snaps": snaps, "replies": replies }))
 }
 

@@ -128,10 +128,10 @@ mod tests {
             b"\x1b[H",
             b"\xe4\xb8\xad\xe4\xb8\xad",
         ] {
-            term.feed(bytes, 0);
+            term.feed(bytes);
             let mut out = Vec::new();
             crop.paint(&term, 8, 3, None, &mut out);
-            small.feed(&out, 0);
+            small.feed(&out);
             let (y0, x0) = crop.corner;
             for y in 0..3 {
                 let text: String = small.row(y).map(|l| l.text()).unwrap_or_default();
@@ -155,7 +155,7 @@ mod tests {
         for (bytes, left) in
             [(&b"$ "[..], 0), (b"0123456789012345678901234567890123456789", 13), (b"\r\n$ ", 0)]
         {
-            term.feed(bytes, 0);
+            term.feed(bytes);
             crop.paint(&term, 30, 8, None, &mut Vec::new());
             assert_eq!(crop.corner.1, left, "{:?}", String::from_utf8_lossy(bytes));
         }
@@ -167,12 +167,12 @@ mod tests {
         let mut term = Term::new(Size::new(20, 6), Settings::default());
         let mut small = Term::new(Size::new(8, 3), Settings::default());
         let mut crop = Crop::default();
-        term.feed(b"one\r\ntwo\r\nthree\x1b[H", 0);
+        term.feed(b"one\r\ntwo\r\nthree\x1b[H");
         for (notice, last) in [(None, "three"), (Some(&b"notice"[..]), "notice"), (None, "three")] {
             crop.forget();
             let mut out = Vec::new();
             crop.paint(&term, 8, 3, notice, &mut out);
-            small.feed(&out, 0);
+            small.feed(&out);
             assert_eq!(small.row(2).map(|l| l.text()).as_deref(), Some(last));
             assert_eq!((small.cursor().row, small.cursor().col), (0, 0));
         }

@@ -49,7 +49,7 @@ impl FromStr for DetachKeys {
 fn spellings(key: KeyPress) -> Vec<Vec<u8>> {
     let modes = |setup: &[u8]| -> Modes {
         let mut term = Term::new(Size::new(2, 2), Settings::default());
-        term.feed(setup, 0);
+        term.feed(setup);
         term.modes()
     };
     let setups: [&[u8]; 4] = [b"", b"\x1b[>1u", b"\x1b[>31u", b"\x1b[>4;2m"];

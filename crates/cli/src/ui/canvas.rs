@@ -217,7 +217,7 @@ mod tests {
 
     fn painted(bytes: &[u8], cols: u16, left: u16, width: u16) -> Buffer {
         let mut term = Term::new(Size::new(cols, 1), Settings::default());
-        term.feed(bytes, 0);
+        term.feed(bytes);
         let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
         let area = buf.area;
         if let Some(line) = term.row(0) {

@@ -137,7 +137,7 @@ impl Live {
             News::Output(bytes) => {
                 let (picture, stream) = bytes.split_at(self.picture.len().min(bytes.len()));
                 self.draw(picture);
-                let _ = self.term.feed(stream, self.offset);
+                let _ = self.term.feed_at(stream, self.offset);
                 self.offset += stream.len() as u64;
             }
             News::Picture { len, offset } => {
@@ -179,10 +179,10 @@ impl Live {
         let room = usize::try_from(last.saturating_add(1)).unwrap_or(usize::MAX);
         let (early, late) = bytes.split_at(bytes.len().min(left.saturating_sub(room)));
         for byte in early.chunks(1) {
-            let _ = self.term.feed(byte, 0);
+            let _ = self.term.feed_at(byte, 0);
         }
         let left = (left - early.len()) as u64;
-        let _ = self.term.feed(late, last.saturating_add(1).saturating_sub(left));
+        let _ = self.term.feed_at(late, last.saturating_add(1).saturating_sub(left));
     }
 
     /// Its terminal.
@@ -383,8 +383,8 @@ mod tests {
         let mut own = Term::new(Size::new(12, 4), settings());
         let text =
             "one\r\n\x1b[31mtwo\x1b[m is a line that wraps\r\n\r\nthree é\r\nfour\r\nfive\x1b[2A\r!\x1b[3B";
-        own.feed(text.as_bytes(), 0);
-        own.feed(b"\x1b[?1049halternate\x1b[?1049l", 1000);
+        own.feed(text.as_bytes());
+        own.feed_at(b"\x1b[?1049halternate\x1b[?1049l", 1000);
         let (picture, rows) = own.dump_with_rows();
         assert_eq!(picture, own.dump());
         let mut live = Live::new("x", Size::new(12, 4), 100, Box::new(PaperLink::default()));

@@ -277,10 +277,10 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
                     _ => continue,
                 };
                 let (picture, bytes) = bytes.split_at(dump.min(bytes.len()));
-                term.feed(picture, 0);
+                term.feed(picture);
                 dump -= picture.len();
                 let room = usize::try_from(seq.saturating_sub(offset)).expect("small").min(bytes.len());
-                term.feed(&bytes[..room], offset);
+                term.feed_at(&bytes[..room], offset);
                 offset += room as u64;
                 if offset >= seq {
                     break 'feed;

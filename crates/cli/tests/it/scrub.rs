@@ -49,8 +49,8 @@ fn check_frames(before: &[u8], after: &[u8]) {
     let term = || Term::new(Size::new(80, 24), Settings::default());
     let (mut a, mut b) = (term(), term());
     for (i, (x, y)) in before.iter().zip(after).enumerate() {
-        a.feed(&[*x], i as u64);
-        b.feed(&[*y], i as u64);
+        a.feed(&[*x]);
+        b.feed(&[*y]);
         let shape = |t: &Term| -> Vec<Vec<Option<bool>>> {
             let cells =
                 |c: Vec<Option<String>>| c.into_iter().map(|c| c.map(|c| c.trim().is_empty())).collect();

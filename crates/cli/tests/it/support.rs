@@ -201,7 +201,7 @@ impl Seat {
         let mut buf = [0; 65536];
         match rustix::io::read(&self.master, &mut buf) {
             Ok(n) if n > 0 => {
-                let changes = self.term.feed(&buf[..n], self.raw.len() as u64);
+                let changes = self.term.feed(&buf[..n]);
                 self.replies.extend_from_slice(&changes.replies);
                 self.raw.extend_from_slice(&buf[..n]);
                 true

@@ -55,7 +55,7 @@ impl<'a> Tmux<'a> {
         let all = self.run(&[&place[..], &["capture-pane", "-t", "client", "-p", "-e"]].concat());
         let (cursor, rows) = all.split_once('\n')?;
         let mut term = Term::new(Size::new(COLS, ROWS), Settings::default());
-        term.feed(rows.trim_end_matches('\n').replace('\n', "\x1b[m\r\n").as_bytes(), 0);
+        term.feed(rows.trim_end_matches('\n').replace('\n', "\x1b[m\r\n").as_bytes());
         Some((term, cursor.to_owned()))
     }
 }

@@ -161,7 +161,6 @@ impl Frame {
 #[derive(Debug)]
 pub struct Screen {
     term: Term,
-    offset: u64,
     at: Pos,
     dirty: RowSet,
     all_dirty: bool,
@@ -172,15 +171,14 @@ impl Screen {
     /// A blank terminal of this size.
     pub fn new(size: Size) -> Self {
         let term = Term::new(size, Settings::default());
-        Self { term, offset: 0, at: Pos::default(), dirty: RowSet::default(), all_dirty: true, last: None }
+        Self { term, at: Pos::default(), dirty: RowSet::default(), all_dirty: true, last: None }
     }
 
     /// Takes in what happened. `Some` when it is something that a screen can show, with what it gave rise to.
     pub fn advance(&mut self, at: Pos, what: &What) -> Option<Changes> {
         let changes = match what {
             What::Output(bytes) => {
-                let changes = self.term.feed(bytes, self.offset);
-                self.offset += bytes.len() as u64;
+                let changes = self.term.feed(bytes);
                 if self.last.is_none() || self.dirty.is_empty() {
                     self.dirty.clone_from(&changes.rows);
                 } else {
@@ -237,7 +235,7 @@ impl Screen {
         };
         let frame = Arc::new(Frame {
             at: self.at,
-            offset: self.offset,
+            offset: self.term.offset(),
             size: self.term.size(),
             rows,
             cursor: self.term.cursor(),

@@ -201,7 +201,7 @@ pub(super) fn rendered(raw: &[u8], size: Size) -> Written {
     let scrollback = memchr::memchr_iter(b'\n', raw).count() + raw.len() / usize::from(size.cols.max(1)) + 1;
     let settings = Settings { scrollback, scrollback_bytes: RENDERED, ..Settings::default() };
     let mut term = Term::new(size, settings);
-    term.feed(raw, 0);
+    term.feed(raw);
     let cursor = term.cursor();
     let end = (absolute(&term, cursor.row), cursor.col);
     collect(&term, end, |_, _| false)

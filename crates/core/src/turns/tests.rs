@@ -37,7 +37,7 @@ impl Bench {
 
     fn out(&mut self, ms: u64, bytes: &[u8]) {
         self.detector.advance(&self.term, at(ms));
-        let changes = self.term.feed(bytes, self.offset);
+        let changes = self.term.feed(bytes);
         self.detector.output(bytes, self.offset, &changes.signals, at(ms));
         self.offset += bytes.len() as u64;
     }

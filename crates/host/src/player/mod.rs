@@ -289,7 +289,7 @@ impl Player {
         (self.at_ns, self.event_ns) = (at_ns, at_ns);
         match &event {
             Played::Output(bytes) => {
-                self.term.feed(bytes, off);
+                self.term.feed_at(bytes, off);
                 self.offset = off.saturating_add(bytes.len() as u64);
             }
             Played::Resize(size) => {
@@ -392,7 +392,7 @@ impl Player {
         {
             if got.off < to {
                 let before = bytes.split_to((to - got.off) as usize);
-                self.term.feed(&before, got.off);
+                self.term.feed_at(&before, got.off);
                 (got.off, got.spot) = (to, None);
                 (self.at_ns, self.event_ns, self.offset) = (got.at_ns, got.at_ns, to);
             }
@@ -449,7 +449,7 @@ impl Player {
     fn show(&mut self, size: Size, picture: &[u8], offset: u64) {
         self.term = Term::new(size, self.settings.clone());
         // Which byte drew what is not known any more; it was all before this place.
-        self.term.feed(picture, offset.saturating_sub(picture.len() as u64));
+        self.term.feed_at(picture, offset.saturating_sub(picture.len() as u64));
         self.offset = offset;
     }
 

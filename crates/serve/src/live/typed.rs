@@ -149,7 +149,7 @@ mod tests {
     fn what_is_typed_is_spelt_by_the_modes() {
         let modes = |bytes: &[u8]| {
             let mut term = Term::new(Size::default(), Settings::default());
-            term.feed(bytes, 0);
+            term.feed(bytes);
             term.modes()
         };
         type Case<'a> = (&'a [u8], Value, Option<&'a [u8]>);

@@ -100,7 +100,6 @@ pub struct FrameModes {
 #[derive(Debug, Clone)]
 pub struct Model {
     term: Term,
-    fed: u64,
     framed: u64,
 }
 
@@ -109,7 +108,7 @@ impl Model {
     pub fn new(rows: u16, cols: u16) -> Self {
         // Nobody is there to read an answer, and an answer must not depend on who derives the frames.
         let settings = Settings { scrollback: SCROLLBACK, replies: false, ..Settings::default() };
-        Self { term: Term::new(Size::new(cols, rows), settings), fed: 0, framed: 0 }
+        Self { term: Term::new(Size::new(cols, rows), settings), framed: 0 }
     }
 
     /// The terminal at the start of this cassette.
@@ -129,8 +128,7 @@ impl Model {
 
     /// Takes output.
     pub fn output(&mut self, bytes: &[u8]) {
-        let _ = self.term.feed(bytes, self.fed);
-        self.fed += bytes.len() as u64;
+        self.term.feed(bytes);
     }
 
     /// Takes a size.
@@ -145,17 +143,17 @@ impl Model {
 
     /// Bytes of output taken.
     pub fn fed(&self) -> u64 {
-        self.fed
+        self.term.offset()
     }
 
     /// The picture now, as a frame with this number and time.
     pub fn frame(&self, seq: u64, t_ms: u64) -> Frame {
-        picture(&self.term, seq, t_ms, self.framed, self.fed)
+        picture(&self.term, seq, t_ms, self.framed, self.fed())
     }
 
     /// Says that the picture was taken: the next frame begins where this one ends.
     pub fn framed(&mut self) {
-        self.framed = self.fed;
+        self.framed = self.fed();
     }
 }
 

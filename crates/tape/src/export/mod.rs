@@ -4,6 +4,7 @@
 
 mod branch;
 mod html;
+mod html_still;
 mod pieces;
 mod svg;
 mod text;
@@ -16,6 +17,7 @@ pub use branch::{
     BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines, place_moments,
 };
 pub use html::{HtmlOptions, html, leads_to_the_web, row_flags};
+pub use html_still::html_still;
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
 pub use text::{LinesAs, lines, txt};

@@ -38,8 +38,21 @@ impl SvgOptions {
     }
 }
 
-fn hex(c: Rgb) -> String {
+pub(super) fn hex(c: Rgb) -> String {
     format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2)
+}
+
+/// The lines drawn at text of a style, as CSS and SVG name them; empty for none.
+pub(super) fn decoration(style: &Style) -> String {
+    let lines: Vec<&str> = [
+        (style.underline != Underline::None, "underline"),
+        (style.attrs.contains(Attrs::STRIKE), "line-through"),
+        (style.attrs.contains(Attrs::OVERLINE), "overline"),
+    ]
+    .into_iter()
+    .filter_map(|(on, line)| on.then_some(line))
+    .collect();
+    lines.join(" ")
 }
 
 /// The size of the picture.
@@ -92,16 +105,9 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
                 look.push_str(attribute);
             }
         }
-        let lines: Vec<&str> = [
-            (underline != Underline::None, "underline"),
-            (attrs.contains(Attrs::STRIKE), "line-through"),
-            (attrs.contains(Attrs::OVERLINE), "overline"),
-        ]
-        .into_iter()
-        .filter_map(|(on, line)| on.then_some(line))
-        .collect();
+        let lines = decoration(&run.style);
         if !lines.is_empty() {
-            let _ = write!(look, " text-decoration=\"{}\"", lines.join(" "));
+            let _ = write!(look, " text-decoration=\"{lines}\"");
         }
         for piece in pieces(run) {
             // Blanks between pinned pieces show nothing, unless something is drawn through them.

@@ -131,6 +131,8 @@ fn hostile_text_stays_text() {
 
     let picture = text_of(|w| svg_still(replay.term(), SvgOptions::default(), w));
     assert!(!picture.contains("<img") && picture.contains("&lt;img"), "{picture}");
+    let still = text_of(|w| html_still(replay.term(), w));
+    assert!(!still.contains("<img") && still.contains("&lt;img"), "{still}");
     let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w).map(drop));
     assert!(!film.contains("<img") && film.contains("film.begin+"), "{film}");
 
@@ -141,7 +143,7 @@ fn hostile_text_stays_text() {
     let as_lines = |form| text_of(|w| lines(form, &mut session(kinds()), 100, w));
     let transcript = as_lines(LinesAs::Md);
     assert!(transcript.contains("\n`````text\n"), "{transcript}");
-    for export in [page, table, list, transcript, text_of(|w| txt(&replay, w))] {
+    for export in [page, still, table, list, transcript, text_of(|w| txt(&replay, w))] {
         assert!(!export.contains(['\u{202e}', '\u{2028}', '\x1b', '\x07']), "{export}");
     }
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
@@ -208,4 +210,16 @@ fn a_long_session_is_written_as_it_goes() {
         transcript.lines().filter(|l| l.starts_with("```")).count()
     );
     assert!(transcript.ends_with("- Exit code: 7\n"), "{}", &transcript[transcript.len() - 200..]);
+}
+
+#[test]
+fn a_screen_becomes_a_pre_with_inline_styles() {
+    let text = "a \x1b[1;4mb\x1b[m\x1b[5Cc\r\n\x1b]8;;https://x.test/\x1b\\link\x1b]8;;\x1b\\";
+    let replay = Replay::to_end(&mut session(vec![out(text)]), 100).unwrap();
+    let still = text_of(|w| html_still(replay.term(), w));
+    let rows: Vec<&str> = still.lines().collect();
+    let bold = "<span style=\"font-weight:bold;text-decoration:underline\">b</span>";
+    assert!(rows[0].ends_with(&format!(">a {bold}     c")), "{still}");
+    assert_eq!(rows[1], "<a href=\"https://x.test/\">link</a>");
+    assert_eq!((rows.len(), rows[6]), (7, "</pre>"));
 }

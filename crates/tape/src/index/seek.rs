@@ -77,7 +77,7 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
             Some((k, dump)) => {
                 let mut term = Term::new(Size::new(k.size.0, k.size.1), settings);
                 // Provenance of what the dump draws is not known any more; it is all before this point.
-                let _ = term.feed(&dump, k.byte_off.saturating_sub(dump.len() as u64));
+                let _ = term.feed_at(&dump, k.byte_off.saturating_sub(dump.len() as u64));
                 (k.block_offset, k.time_ns, k.byte_off, Some(k.last_ts), term)
             }
             None => (0, 0, 0, None, Term::new(Size::default(), settings)),
@@ -146,7 +146,7 @@ impl<R: Read> Playhead<R> {
         self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
         match record.body {
             Body::Data { off, bytes } => {
-                let _ = self.term.feed(&bytes, off);
+                let _ = self.term.feed_at(&bytes, off);
                 self.byte_off = off.saturating_add(bytes.len() as u64);
             }
             Body::Resize { cols, rows } => {

@@ -62,7 +62,6 @@ pub(super) struct View {
     driver: Option<String>,
     /// What the other side has complained about, not of anything in particular.
     complaint: Option<String>,
-    offset: u64,
     /// What comes is a picture to begin from, not the stream yet.
     restoring: bool,
     /// Nothing has been shown so far.
@@ -100,7 +99,6 @@ impl View {
             active: takeover,
             driver: opened["driver"].as_str().map(str::to_owned),
             complaint: None,
-            offset: 0,
             restoring: true,
             first: true,
         })
@@ -185,8 +183,7 @@ impl View {
     fn output(&mut self, bytes: &[u8]) {
         self.uncover();
         self.output_ns = self.clock.now().mono_ns;
-        self.term.feed(bytes, self.offset);
-        self.offset += bytes.len() as u64;
+        self.term.feed(bytes);
         if self.restoring || self.cropping {
             // A picture is for a terminal that remembers both its screens, which not every one does; ours is painted from
             // the model. The filter has to know where in a sequence the stream goes on.
@@ -464,7 +461,7 @@ impl View {
                 let mut undo = Vec::new();
                 self.filter.finish(&mut undo);
                 undo.extend_from_slice(&self.term.undo_modes());
-                self.term.feed(&undo, self.offset);
+                self.term.feed(&undo);
                 self.out.extend_from_slice(&undo);
                 // Below what is used: the empty part of the screen would push it away.
                 let used = self.term.screen().rposition(|line| !line.is_blank()).map_or(0, |row| row + 1);

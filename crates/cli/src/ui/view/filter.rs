@@ -189,7 +189,7 @@ mod tests {
                 5 if i % 2 == 0 => "\x1b[3J".to_owned(),
                 _ => format!("y{i}"),
             };
-            term.feed(text.as_bytes(), 0);
+            term.feed(text.as_bytes());
             if i == 30 {
                 term.resize(Size::new(11, 4));
             }

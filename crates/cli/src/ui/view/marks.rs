@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn marks_stand_at_the_row_being_written() {
         let mut term = Term::new(Size::new(10, 4), Settings::default());
-        term.feed(b"one\r\ntwo\r\nthree", 0);
+        term.feed(b"one\r\ntwo\r\nthree");
         let snapshot = |id, anchor| Moment {
             kind: MomentKind::Snapshot(id),
             time_ns: 0,

@@ -243,7 +243,7 @@ mod tests {
     fn term(cols: u16, rows: u16, text: &str) -> Term {
         let mut term =
             Term::new(Size::new(cols, rows), Settings { scrollback: 1_000_000, ..Settings::default() });
-        term.feed(text.as_bytes(), 0);
+        term.feed(text.as_bytes());
         term
     }
 
