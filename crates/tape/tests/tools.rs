@@ -1,28 +1,18 @@
-//! Files that this crate writes, read by the programs whose formats they are. A program that is not
-//! installed is passed over, so these tests prove something only where it is.
+//! Files that this crate writes, read by the programs whose formats they are. A test whose program is
+//! not installed reports itself as skipped.
 #![expect(clippy::disallowed_methods, reason = "the point is to run other programs")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
+use tapdeck_needs::has;
 use tapdeck_tape::cast::{CastReader, CastVersion, CastWriter};
 use tapdeck_tape::ttyrec::{TtyrecReader, TtyrecWriter};
 use tapdeck_tape::typescript::{Timing, TypescriptReader, TypescriptWriter};
 use tapdeck_tape::{Event, EventReader, EventWriter, Header, Item, Kind, Parts};
 
 const TEXT: &str = "hello\r\nschön € wörld\r\n";
-
-/// Whether a program is there; a test that needs it says that it was skipped.
-#[expect(clippy::print_stderr, reason = "whoever runs the tests should know what they did not test")]
-fn installed(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", "command -v \"$0\" >/dev/null", program]).status();
-    let there = found.is_ok_and(|s| s.success());
-    if !there {
-        eprintln!("skipped: {program} is not installed");
-    }
-    there
-}
 
 fn written(writer: &mut dyn EventWriter) -> Parts {
     let header = Header {
@@ -56,7 +46,7 @@ fn contains(haystack: &[u8], needle: &str) -> bool {
 
 #[test]
 fn asciinema_plays_our_casts() {
-    if !installed("asciinema") || !installed("script") {
+    if !has("asciinema") || !has("script") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +75,7 @@ fn asciinema_plays_our_casts() {
 
 #[test]
 fn scriptreplay_plays_our_typescripts() {
-    if !installed("scriptreplay") {
+    if !has("scriptreplay") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -102,7 +92,7 @@ fn scriptreplay_plays_our_typescripts() {
 
 #[test]
 fn we_read_what_script_writes() {
-    if !installed("script") {
+    if !has("script") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -138,7 +128,7 @@ fn we_read_what_script_writes() {
 
 #[test]
 fn ttyplay_plays_our_ttyrecs() {
-    if !installed("ttyplay") {
+    if !has("ttyplay") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -151,7 +141,7 @@ fn ttyplay_plays_our_ttyrecs() {
 #[test]
 fn we_read_what_ttyrec_and_asciinema_write() {
     let folder = tempfile::tempdir().unwrap();
-    if installed("ttyrec") {
+    if has("ttyrec") {
         let file = folder.path().join("x.ttyrec");
         let _ = run(Command::new("ttyrec").args(["-e", "printf 'one\\n'"]).arg(&file));
         if std::fs::metadata(&file).is_ok_and(|m| m.len() > 0) {
@@ -166,7 +156,7 @@ fn we_read_what_ttyrec_and_asciinema_write() {
             assert!(contains(&out, "one"), "{}", String::from_utf8_lossy(&out));
         }
     }
-    if installed("asciinema") {
+    if has("asciinema") {
         let file = folder.path().join("x.cast");
         let mut child = Command::new("asciinema")
             .args(["rec", "-q", "-c", "printf 'one\\n'"])

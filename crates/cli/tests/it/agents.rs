@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tapdeck_needs::has;
 
-use crate::support::{Home, has};
+use crate::support::Home;
 
 /// How long an agent on a busy machine may take for anything.
 const SECONDS: &str = "120";

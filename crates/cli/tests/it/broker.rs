@@ -5,9 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use tapdeck_needs::has;
 use tapdeck_serve::broker::msgpack::{Value, map};
 
-use crate::support::{Home, PATIENCE, has, signal};
+use crate::support::{Home, PATIENCE, signal};
 
 struct Broker<'h> {
     home: &'h Home,

@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
+use tapdeck_needs::has;
 
-use crate::support::{Home, PATIENCE, eventually, has};
+use crate::support::{Home, PATIENCE, eventually};
 use crate::webdriver::Driver;
 pub use crate::webdriver::{Kind, http};
 

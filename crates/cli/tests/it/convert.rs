@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use serde_json::Value;
+use tapdeck_needs::has;
 
-use crate::support::{Home, Seat, has, recorded_output};
+use crate::support::{Home, Seat, recorded_output};
 
 /// A recording with colours, a byte that is not UTF-8, input and an exit code.
 fn record(home: &Home, name: &str) {

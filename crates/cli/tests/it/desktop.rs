@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually, has};
+use tapdeck_needs::has;
+
+use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually};
 
 /// A desktop of a test's own.
 struct Desktop<'h> {

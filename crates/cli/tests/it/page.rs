@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tapdeck_needs::{has, skip};
 
 use crate::browser::{Browser, ENTER, Elsewhere, Kind, SHELL, SHIFT, Session, Web, http};
-use crate::support::{Home, eventually, has};
+use crate::support::{Home, eventually};
 use crate::wire::Server;
 
 const ESCAPE: &str = "\u{e00c}";
@@ -181,13 +182,8 @@ fn asciinema_player(home: &Home) -> Option<(String, String)> {
         ["install", "--silent", "--no-audit", "--no-fund", "--prefix", ".", "asciinema-player@3.17.0"];
     let done = Command::new("npm").args(install).current_dir(&folder).output().expect("npm runs");
     if !done.status.success() {
-        #[expect(clippy::print_stderr, reason = "the test log is where it is looked for")]
-        {
-            eprintln!(
-                "skipped: npm could not install asciinema-player: {}",
-                String::from_utf8_lossy(&done.stderr)
-            );
-        }
+        let why = String::from_utf8_lossy(&done.stderr);
+        skip(&format!("npm could not install asciinema-player: {}", why.lines().next().unwrap_or_default()));
         return None;
     }
     let bundle = folder.join("node_modules/asciinema-player/dist/bundle");

@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use crate::support::{Home, PATIENCE, eventually, has, lives};
+use tapdeck_needs::has;
+
+use crate::support::{Home, PATIENCE, eventually, lives};
 
 #[test]
 fn ends_as_the_program_ends() {

@@ -6,10 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use tapdeck_needs::{has, skip};
 use tapdeck_serve::snapshot::{Address, Snapshot, Taken, ask};
 use tapdeck_tape::ahr::{Body, Item, Reader};
 
-use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually, has, recorded_output};
+use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually, recorded_output};
 
 /// The snapshots in a recording: id, anchor, label.
 fn snapshots(path: &Path) -> Vec<(u64, u64, String)> {
@@ -308,7 +309,7 @@ fn a_full_disk_is_a_failed_snapshot_until_there_is_room() {
     let mut mount: Command = home.command("mount");
     mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&disk).stderr(Stdio::null());
     if !mount.status().is_ok_and(|s| s.success()) {
-        has("(a tmpfs that this user may mount)");
+        skip("this user may not mount a tmpfs");
         return;
     }
     let script = format!(
@@ -347,7 +348,7 @@ fn a_killed_recorder_is_no_recorder() {
 fn another_user_is_not_answered_but_root_is() {
     let home = Home::new();
     if !rustix::process::geteuid().is_root() || !has("setpriv") {
-        has("(a second user, which needs root)");
+        skip("a second user needs root");
         return;
     }
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];

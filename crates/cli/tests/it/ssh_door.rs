@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::support::{Home, Seat, eventually, has};
+use tapdeck_needs::has;
+
+use crate::support::{Home, Seat, eventually};
 
 struct Door {
     child: Child,

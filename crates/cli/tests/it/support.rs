@@ -263,19 +263,6 @@ pub fn signal(pid: u32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).expect("it is signalled");
 }
 
-/// Whether a program is installed; a test without it says that it was skipped.
-pub fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    if !there {
-        #[expect(clippy::print_stderr, reason = "the test log is where it is looked for")]
-        {
-            eprintln!("skipped: {program} is not installed");
-        }
-    }
-    there
-}
-
 /// A recording's output, read by the library.
 pub fn recorded_output(path: &Path) -> Vec<u8> {
     use tapdeck_tape::ahr::{Body, Item, Reader};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::{Home, Seat, descends, has};
+use tapdeck_needs::has;
+
+use crate::support::{Home, Seat, descends};
 
 #[test]
 fn the_terminal_is_its_own() {

@@ -1,10 +1,11 @@
 //! Turns and states, live: real programs that read a line at a time, driven over the bus and from the command line.
 
 use serde_json::{Value, json};
+use tapdeck_needs::has;
 use tapdeck_serve::client::{Bus, Hello};
 use tapdeck_serve::door::Address;
 
-use crate::support::{Home, PATIENCE, Seat, eventually, has};
+use crate::support::{Home, PATIENCE, Seat, eventually};
 
 /// A session in the background, ended with the test.
 struct Session<'h> {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tapdeck_needs::has;
 use tapdeck_serve::client::Bus;
 use tapdeck_term::{Settings, Size, Style, Term};
 
 use crate::live::Detached;
-use crate::support::{Home, PATIENCE, TAPDECK, eventually, has};
+use crate::support::{Home, PATIENCE, TAPDECK, eventually};
 
 const COLS: u16 = 110;
 const ROWS: u16 = 32;

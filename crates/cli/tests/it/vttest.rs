@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tapdeck_needs::has;
 use tapdeck_term::{Settings, Size, Term};
 
-use crate::support::{Home, PATIENCE, Seat, has};
+use crate::support::{Home, PATIENCE, Seat};
 
 /// The menus that are walked, by the number to type: those whose screens do not depend on the keyboard, the
 /// clock or the font.

@@ -8,22 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
+use tapdeck_needs::{find, skip};
 
 use crate::support::{PATIENCE, descends, eventually};
 
 /// The image that the tests run.
 pub const IMAGE: &str = "tapdeck-test";
-
-#[expect(clippy::print_stderr, reason = "the test log is where it is looked for")]
-fn skip(what: &str) {
-    eprintln!("skipped: {what}");
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder| folder.join(program)).find(|path| path.is_file())
-}
 
 /// A server that goes when this process does, even by a signal.
 fn serve(mut command: Command, log: &Path) -> Child {
@@ -132,11 +122,11 @@ impl Engine {
         let at = |name: &str| folder.path().join(name);
         let port = free_port();
         let (Some(command), Some(busybox)) = (make.command(&at, port), find("busybox")) else {
-            skip(&format!("sessions in containers ({make:?} or busybox is not installed)"));
+            skip(&format!("{make:?} or busybox is not installed"));
             return None;
         };
         if !getuid().is_root() {
-            skip("sessions in containers (an engine needs root)");
+            skip("a container engine needs root");
             return None;
         }
         let child = serve(command, &at("log"));
@@ -149,7 +139,7 @@ impl Engine {
         if over {
             let log = std::fs::read_to_string(engine.at("log")).unwrap_or_default();
             let last = log.lines().last().unwrap_or_default();
-            skip(&format!("sessions in containers ({make:?} does not start: {last})"));
+            skip(&format!("{make:?} does not start: {last}"));
             return None;
         }
         engine.import(&busybox);
@@ -282,7 +272,7 @@ impl Sshd {
     /// Starts one, where that is possible.
     pub fn start() -> Option<Self> {
         let (Some(sshd), Some(_)) = (find("sshd"), find("ssh-keygen")) else {
-            skip("sessions behind ssh (sshd or ssh-keygen is not installed)");
+            skip("sshd or ssh-keygen is not installed");
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
