@@ -1,244 +1,306 @@
-//! Everything that must hold before a change lands: installs what the tests need, formats, lints, checks the
-//! house, tests. What cannot run here is listed as skipped, by name.
+//! Everything that must hold before a change lands. Prints at the end how long each step took, and
+//! by name what was skipped: a step or a test that could not run here is not green.
 
-use std::ffi::{OsStr, OsString};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
-/// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 29] = [
-    ("vttest", "vttest"),
-    ("tmux", "tmux"),
-    ("vim", "vim"),
-    ("less", "less"),
-    ("top", "procps"),
-    ("htop", "htop"),
-    ("script", "bsdutils"),
-    ("stty", "coreutils"),
-    ("bash", "bash"),
-    ("nano", "nano"),
-    ("dialog", "dialog"),
-    ("ssh", "openssh-client"),
-    ("sshd", "openssh-server"),
-    ("dockerd", "docker.io"),
-    ("podman", "podman"),
-    ("catatonit", "catatonit"),
-    ("busybox", "busybox-static"),
-    ("od", "coreutils"),
-    ("zsh", "zsh"),
-    ("python3", "python3"),
-    ("sqlite3", "sqlite3"),
-    ("node", "nodejs"),
-    ("chromium", "chromium"),
-    ("chromedriver", "chromium-driver"),
-    ("Xvfb", "xvfb"),
-    ("xterm", "xterm"),
-    ("xdotool", "xdotool"),
-    ("xclip", "xclip"),
-    ("xsel", "xsel"),
-];
+use crate::{longer, tidy, tools};
 
-pub(crate) fn run() -> Result<()> {
-    let mut skipped = install();
-    step("format", &["cargo", "fmt", "--all", "--check"])?;
-    step("lint", &["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    println!("== tidy");
-    crate::tidy::run()?;
-    if has("cargo-deny") {
-        step("dependencies", &["cargo", "deny", "check", "licenses", "bans", "sources"])?;
-    } else {
-        skipped.push("dependencies (cargo-deny is not installed)".into());
-    }
-    step("build", &["cargo", "build", "--workspace", "--all-targets", "--quiet"])?;
-    step("test", &["cargo", "test", "--workspace", "--no-fail-fast"])?;
-    outside()?;
-    agents(&mut skipped)?;
-    for name in &skipped {
-        println!("skipped: {name}");
-    }
-    println!("all well");
-    Ok(())
-}
-
-/// The coding agents that the corpus talks to, in the versions that it was recorded with.
-const AGENTS: [&str; 2] = ["@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0"];
-
-/// What is asked of each agent in a run of everything; `cargo xtask agents` asks more.
+/// How many prompts each coding agent gets; `cargo xtask agents` gives more.
 const PROMPTS: &str = "10";
 
-/// The scenarios and tests with real agents, live, against the model that comes with them.
-fn agents(skipped: &mut Vec<String>) -> Result<()> {
-    let path = match install_agents()? {
-        Ok(path) => path,
-        Err(why) => {
-            skipped.push(format!("coding agents ({why})"));
+/// The longest that an example may run.
+const EXAMPLE: &str = "60";
+
+pub(crate) fn run() -> Result<()> {
+    let mut run = Run::new()?;
+    let outcome = run.everything();
+    run.report()?;
+    outcome
+}
+
+/// One run: what it has found out so far.
+struct Run {
+    root: PathBuf,
+    /// The description of the workspace that cargo gives.
+    workspace: Value,
+    times: Vec<(&'static str, Duration)>,
+    skipped: Vec<String>,
+}
+
+impl Run {
+    fn new() -> Result<Self> {
+        let root = crate::root()?;
+        let output = Command::new("cargo")
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .current_dir(&root)
+            .output()?;
+        let workspace = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+        let run = Self { root, workspace, times: Vec::new(), skipped: Vec::new() };
+        match fs::remove_file(run.skips()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(run),
+        }
+    }
+
+    /// The steps, cheapest first.
+    fn everything(&mut self) -> Result<()> {
+        self.step("programs", |_| {
+            tools::install_programs();
+            Ok(())
+        })?;
+        self.step("format", |run| run.cargo(&["fmt", "--all", "--check"]))?;
+        self.step("tidy", |_| tidy::run())?;
+        self.step("minimum Rust", Self::minimum_rust)?;
+        self.step("lint", |run| {
+            run.cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+        })?;
+        self.step("page scripts", Self::page_scripts)?;
+        self.step("dependencies", Self::dependencies)?;
+        self.step("features", Self::features)?;
+        self.step("fuzz targets", Self::fuzz_targets)?;
+        self.step("documentation", |run| {
+            let mut command = run.command("cargo");
+            command.args(["doc", "--workspace", "--no-deps", "--quiet"]);
+            succeed(command.env("RUSTDOCFLAGS", "-D warnings"))
+        })?;
+        self.step("build", |run| run.cargo(&["build", "--workspace", "--all-targets", "--quiet"]))?;
+        self.step("test", Self::tests)?;
+        self.step("doc tests", |run| run.cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
+        self.step("examples", Self::examples)?;
+        self.step("outside crates", Self::outside_crates)?;
+        self.step("coding agents", Self::agents)
+    }
+
+    fn step(&mut self, name: &'static str, check: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        println!("== {name}");
+        let start = Instant::now();
+        let outcome = check(self).with_context(|| format!("step {name:?} failed"));
+        self.times.push((name, start.elapsed()));
+        outcome
+    }
+
+    /// Where tests report that they were skipped.
+    fn skips(&self) -> PathBuf {
+        self.root.join("target/skipped-tests")
+    }
+
+    fn skip(&mut self, what: impl Into<String>) {
+        self.skipped.push(what.into());
+    }
+
+    /// A program that runs in the workspace's folder.
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command
+            .current_dir(&self.root)
+            // The same cases every time: a gate must not depend on luck. `cargo test` and
+            // `cargo xtask fuzz` draw new ones.
+            .env("PROPTEST_RNG_SEED", "20261")
+            .env(tapdeck_needs::REPORT, self.skips());
+        command
+    }
+
+    fn cargo(&self, args: &[&str]) -> Result<()> {
+        succeed(self.command("cargo").args(args))
+    }
+
+    /// The crates of the workspace.
+    fn packages(&self) -> impl Iterator<Item = &Value> {
+        self.workspace["packages"].as_array().into_iter().flatten()
+    }
+
+    /// Checks that every crate and the README name the same minimum version of Rust, and that the
+    /// code compiles with it. Lints know the version, too (`clippy::incompatible_msrv`).
+    fn minimum_rust(&mut self) -> Result<()> {
+        let mut versions: Vec<&str> =
+            self.packages().map(|p| p["rust_version"].as_str().unwrap_or("none")).collect();
+        versions.dedup();
+        let [minimum] = versions[..] else { bail!("the crates differ in rust-version: {versions:?}") };
+        let stated = format!("Rust {minimum} or later");
+        if !fs::read_to_string(self.root.join("README.md"))?.contains(&stated) {
+            bail!("README.md does not say {stated:?}, which is what rust-version says");
+        }
+        let output = Command::new("rustc").arg("--version").output()?;
+        let running = String::from_utf8(output.stdout)?;
+        let running = running.split_whitespace().nth(1).unwrap_or_default();
+        if running.starts_with(minimum) {
+            println!("   {minimum}, which is what this run uses");
             return Ok(());
         }
-    };
-    let root = crate::root()?;
-    println!("== coding agents");
-    let status = Command::new(root.join("target/debug/tapdeck"))
-        .args(["test", "--live", "--jobs", "2", "cassettes/agents"])
-        .env("PATH", &path)
-        .current_dir(&root)
-        .status()?;
-    if !status.success() {
-        bail!("the scenarios with coding agents failed");
-    }
-    talk(&path, PROMPTS)
-}
-
-/// The longer mode: so many prompts for each agent, on a busy machine, none lost and none submitted twice.
-pub(crate) fn talk_to_agents(prompts: &str) -> Result<()> {
-    match install_agents()? {
-        Ok(path) => talk(&path, prompts),
-        Err(why) => bail!("no coding agents to talk to: {why}"),
-    }
-}
-
-/// Runs the tests of servers with this many sessions at once, instead of the few of every day.
-pub(crate) fn gather_a_crowd(sessions: &str) -> Result<()> {
-    println!("== {sessions} sessions at a server");
-    let args = ["test", "-p", "tapdeck-cli", "--test", "it", "--", "--test-threads", "1", "--nocapture"];
-    let status = Command::new("cargo")
-        .args(args)
-        .arg("wire_crowd::")
-        .env("TAPDECK_CROWD", sessions)
-        .current_dir(crate::root()?)
-        .status()?;
-    if !status.success() {
-        bail!("the tests with a crowd failed");
-    }
-    Ok(())
-}
-
-/// How often the talking stick is fought for in the longer mode.
-const FIGHTS: &str = "10000";
-
-/// The longer mode of what a run of everything does a few times: fighting for the stick, and attaching under tmux so often.
-pub(crate) fn soak(rounds: &str) -> Result<()> {
-    println!("== {FIGHTS} fights for the stick; attaching under tmux, {rounds} times to each program");
-    let status = Command::new("cargo")
-        .args(["test", "-p", "tapdeck-cli", "--test", "it", "--", "under_tmux::", "the_stick_is_never"])
-        .env("TAPDECK_ROUNDS", rounds)
-        .env("TAPDECK_FIGHTS", FIGHTS)
-        .current_dir(crate::root()?)
-        .status()?;
-    if !status.success() {
-        bail!("the longer mode failed");
-    }
-    Ok(())
-}
-
-fn talk(path: &OsStr, prompts: &str) -> Result<()> {
-    println!("== talking to coding agents, {prompts} prompts each");
-    let args = [
-        "test",
-        "-p",
-        "tapdeck-cli",
-        "--test",
-        "it",
-        "--",
-        "--ignored",
-        "--test-threads",
-        "1",
-        "--nocapture",
-    ];
-    let status = Command::new("cargo")
-        .args(args)
-        .arg("agents::")
-        .env("PATH", path)
-        .env("TAPDECK_PROMPTS", prompts)
-        .current_dir(crate::root()?)
-        .status()?;
-    if !status.success() {
-        bail!("the tests with coding agents failed");
-    }
-    Ok(())
-}
-
-/// Installs the agents below `target`; gives a `PATH` with them, or why there are none.
-fn install_agents() -> Result<Result<OsString, String>> {
-    let folder = crate::root()?.join("target/agents");
-    let bin = folder.join("node_modules/.bin");
-    if !has("npm") {
-        return Ok(Err("npm is not installed".into()));
-    }
-    let quiet = |program: &str, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|s| s.success())
-    };
-    std::fs::create_dir_all(&folder)?;
-    if !bin.join("claude").exists() || !bin.join("codex").exists() {
-        println!("== install {}", AGENTS.join(" "));
-        let mut args = vec!["install", "--no-audit", "--no-fund", "--prefix", "."];
-        args.extend(AGENTS);
-        if !quiet("npm", &args) {
-            return Ok(Err("npm could not install them".into()));
+        let minimum = minimum.to_owned();
+        let installed = self.command("rustup").args(["run", &minimum, "rustc", "--version"]).output();
+        if !installed.is_ok_and(|output| output.status.success()) {
+            self.skip(format!("build with Rust {minimum}: only {running} is installed"));
+            return Ok(());
         }
-        // What npm may not run by itself, where that is so.
-        quiet("node", &["node_modules/@anthropic-ai/claude-code/install.cjs"]);
+        let target = self.root.join("target/minimum-rust");
+        let mut command = self.command("rustup");
+        command.args(["run", &minimum, "cargo", "check", "--workspace", "--quiet", "--target-dir"]);
+        succeed(command.arg(target))
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    Ok(Ok(std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?))
-}
 
-/// A crate outside the workspace that uses the library as others do. It gets the workspace's lock file and target
-/// folder, so that what is built already is not built again.
-fn outside() -> Result<()> {
-    let root = crate::root()?;
-    let folder = root.join("examples/less-test");
-    std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    let manifest = folder.join("Cargo.toml").display().to_string();
-    let target = root.join("target").display().to_string();
-    step("outside crate", &["cargo", "test", "--manifest-path", &manifest, "--target-dir", &target])
-}
-
-/// Installs missing programs where that is possible, and returns what is missing still.
-fn install() -> Vec<String> {
-    let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| !has(program)).collect();
-    if missing.is_empty() {
-        return Vec::new();
+    /// Runs the unit tests of the page's scripts.
+    fn page_scripts(&mut self) -> Result<()> {
+        if !tools::has("node") {
+            self.skip("page scripts: node is not installed");
+            return Ok(());
+        }
+        let tests = files(&self.root.join("crates/serve/tests/page"), ".test.mjs")?;
+        succeed(self.command("node").args(["--test", "--test-reporter=spec"]).args(tests))
     }
-    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
-    packages.dedup();
-    println!("== install {}", packages.join(" "));
-    let apt = |args: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
-        command.status().is_ok_and(|s| s.success())
-    };
-    if has("apt-get") {
-        let mut args = vec!["install", "-y", "--no-install-recommends"];
-        args.extend(&packages);
-        let _ = apt(&["update"]) && apt(&args);
+
+    /// Checks licences, sources and known vulnerabilities of what the project depends on.
+    fn dependencies(&mut self) -> Result<()> {
+        let Some(deny) = tools::DENY.get()? else {
+            self.skip("dependencies: cargo-deny could not be installed");
+            return Ok(());
+        };
+        let check = |run: &Self, what: &[&str]| {
+            let mut command = run.command(&deny);
+            command.args(["--log-level", "error", "check", "--hide-inclusion-graph"]).args(what);
+            succeed(&mut command)
+        };
+        check(self, &["licenses", "bans", "sources"])?;
+        if self.command(&deny).args(["fetch", "db"]).output()?.status.success() {
+            return check(self, &["advisories"]);
+        }
+        self.skip("known vulnerabilities of dependencies: their database cannot be reached");
+        Ok(())
     }
-    let still = PROGRAMS.iter().filter(|(program, _)| !has(program));
-    still.map(|(program, _)| format!("tests with {program} (it is not installed and could not be)")).collect()
+
+    /// Lints each crate without features and with each one alone. All of them together are linted
+    /// with the workspace.
+    fn features(&mut self) -> Result<()> {
+        for package in self.packages() {
+            let (Some(name), Some(features)) = (package["name"].as_str(), package["features"].as_object())
+            else {
+                continue;
+            };
+            let alone = features.keys().map(String::as_str).filter(|feature| *feature != "default");
+            let sets: Vec<&str> = std::iter::once("").chain(alone).collect();
+            if sets.len() == 1 {
+                continue;
+            }
+            println!("   {name}: {}", sets[1..].join(" "));
+            for set in sets {
+                let args = ["clippy", "--package", name, "--no-default-features", "--features", set];
+                self.cargo(&[&args[..], &["--quiet", "--", "-D", "warnings"]].concat())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles the fuzz targets. They are a workspace of their own, with the same dependencies, so
+    /// that what is built already is not built again.
+    fn fuzz_targets(&mut self) -> Result<()> {
+        self.cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--quiet", "--target-dir", "target"])
+    }
+
+    /// Runs the tests: with nextest, where it is installed, because it runs those of several crates
+    /// side by side.
+    fn tests(&mut self) -> Result<()> {
+        if tools::has("cargo-nextest") {
+            let args = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"];
+            return self.cargo(&args);
+        }
+        self.cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"])
+    }
+
+    /// Runs the library's examples, each in an empty folder with an empty home.
+    fn examples(&mut self) -> Result<()> {
+        let library = self.packages().find(|package| package["name"] == "tapdeck");
+        let targets = library.and_then(|library| library["targets"].as_array()).into_iter().flatten();
+        let examples = targets.filter(|target| target["kind"][0] == "example");
+        for name in examples.filter_map(|target| target["name"].as_str()) {
+            println!("   {name}");
+            let folder = self.root.join("target/examples").join(name);
+            if folder.exists() {
+                fs::remove_dir_all(&folder)?;
+            }
+            fs::create_dir_all(&folder)?;
+            let mut command = self.command("timeout");
+            command.arg(EXAMPLE).arg(self.root.join("target/debug/examples").join(name));
+            command.current_dir(&folder).env("HOME", &folder).stdin(std::process::Stdio::null());
+            for variable in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
+                command.env(variable, &folder);
+            }
+            let output = command.output()?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+                bail!("example {name}: {}\n{said}", output.status);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tests crates outside the workspace that use the library as others do. They get the lock file
+    /// and the target folder of the workspace, so that what is built already is not built again.
+    fn outside_crates(&mut self) -> Result<()> {
+        for folder in files(&self.root.join("examples"), "")? {
+            fs::copy(self.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+            let mut command = self.command("cargo");
+            command.args(["test", "--quiet", "--target-dir", "target", "--manifest-path"]);
+            succeed(command.arg(folder.join("Cargo.toml")))?;
+        }
+        Ok(())
+    }
+
+    /// Runs the scenarios and tests with real coding agents, against a model that comes with them.
+    fn agents(&mut self) -> Result<()> {
+        let path = match tools::install_agents()? {
+            Ok(path) => path,
+            Err(why) => {
+                self.skip(format!("coding agents: {why}"));
+                return Ok(());
+            }
+        };
+        let mut command = self.command(self.root.join("target/debug/tapdeck"));
+        command.args(["test", "--live", "--jobs", "2", "cassettes/agents"]);
+        succeed(command.env("PATH", &path))?;
+        longer::talk(&path, PROMPTS)
+    }
+
+    /// Prints how long each step took, and what was skipped.
+    fn report(&self) -> Result<()> {
+        println!("== times");
+        for (name, time) in &self.times {
+            println!("{:>6.0} s  {name}", time.as_secs_f64());
+        }
+        let all: Duration = self.times.iter().map(|(_, time)| *time).sum();
+        println!("{:>6.0} s  together", all.as_secs_f64());
+        let tests = fs::read_to_string(self.skips()).unwrap_or_default();
+        let mut tests: Vec<&str> = tests.lines().collect();
+        tests.sort_unstable();
+        tests.dedup();
+        let skipped: Vec<String> =
+            self.skipped.iter().cloned().chain(tests.iter().map(|test| format!("test {test}"))).collect();
+        println!("== skipped: {}", skipped.len());
+        for what in skipped {
+            println!("   {what}");
+        }
+        Ok(())
+    }
 }
 
-fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Servers lie where ordinary users do not look.
-    let folders = std::env::split_paths(&path).chain([std::path::PathBuf::from("/usr/sbin")]);
-    folders.into_iter().any(|folder| folder.join(program).is_file())
-}
-
-fn step(name: &str, command: &[&str]) -> Result<()> {
-    println!("== {name}");
-    let start = Instant::now();
-    let status = Command::new(command[0])
-        .args(&command[1..])
-        // The same cases every time: a gate must not depend on luck. `cargo test` and `cargo xtask fuzz` draw new ones.
-        .env("PROPTEST_RNG_SEED", "20261")
-        .current_dir(crate::root()?)
-        .status()?;
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     if !status.success() {
-        bail!("{name} failed: {}", command.join(" "));
+        bail!("{status}: {command:?}");
     }
-    println!("   {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// The entries of a folder whose names end so, sorted.
+fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.to_string_lossy().ends_with(ending));
+    found.sort();
+    Ok(found)
 }

@@ -1,9 +1,11 @@
-//! The project's own chores. `cargo xtask ci` is the test command of the README; `cargo xtask tidy` checks the
-//! rules of the house that no lint knows.
+//! The project's own chores. `cargo xtask ci` is the test command of the README; `cargo xtask tidy`
+//! checks the rules of the house that no lint knows.
 
 mod ci;
 mod fuzz;
+mod longer;
 mod tidy;
+mod tools;
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -18,12 +20,12 @@ fn main() -> Result<()> {
     match args[..] {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
-        ["agents"] => ci::talk_to_agents("100"),
-        ["agents", prompts] => ci::talk_to_agents(prompts),
-        ["crowd"] => ci::gather_a_crowd("1000"),
-        ["crowd", sessions] => ci::gather_a_crowd(sessions),
-        ["soak"] => ci::soak("200"),
-        ["soak", rounds] => ci::soak(rounds),
+        ["agents"] => longer::talk_to_agents("100"),
+        ["agents", prompts] => longer::talk_to_agents(prompts),
+        ["crowd"] => longer::gather_a_crowd("1000"),
+        ["crowd", sessions] => longer::gather_a_crowd(sessions),
+        ["soak"] => longer::soak("200"),
+        ["soak", rounds] => longer::soak(rounds),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
         _ => bail!(
@@ -35,8 +37,8 @@ fn main() -> Result<()> {
 /// Signals that a shell has its background jobs ignore, and `nohup` what it runs.
 const MUTED: [(&str, u32); 3] = [("HUP", 1), ("INT", 2), ("QUIT", 3)];
 
-/// Begins anew where such signals are ignored: every program that a test starts would inherit that, and could not be
-/// interrupted.
+/// Restarts itself where such signals are ignored: every program that a test starts would inherit
+/// that, and could not be interrupted.
 fn hear_signals() -> Result<()> {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(()) };
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -53,7 +55,7 @@ fn hear_signals() -> Result<()> {
 
 /// The workspace's folder.
 fn root() -> Result<PathBuf> {
-    // Said by cargo as it runs this: a target folder may be shared by several copies of the workspace.
+    // Cargo sets it when it runs this; several copies of the workspace may share a target folder.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let here = PathBuf::from(here);
     Ok(here.parent().context("xtask lies in the workspace")?.to_owned())

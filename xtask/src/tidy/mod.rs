@@ -1,0 +1,239 @@
+//! The rules of the house that no lint knows: which crate may use which, what each must not own, how
+//! long files are, and how comments are written.
+
+mod source;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use source::Line;
+
+/// The crates in their one order: each may use only those before it.
+const ORDER: [&str; 8] = ["term", "core", "proto", "tape", "host", "serve", "tapdeck", "cli"];
+
+/// What must not appear in a crate's sources, with the reason.
+const FORBIDDEN: [(&str, &[&str], &str); 7] = [
+    (
+        "term",
+        &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde"],
+        "term is a pure function of bytes",
+    ),
+    (
+        "core",
+        &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde", "mpsc"],
+        "core has no I/O, no clock, no threads",
+    ),
+    (
+        "proto",
+        &["std::fs", "std::net", "std::thread", "std::process"],
+        "proto turns messages into bytes and back, without I/O",
+    ),
+    (
+        "tape",
+        &["std::net", "std::process", "Instant::now", "SystemTime::now"],
+        "tape turns events into bytes and back, nothing more",
+    ),
+    ("host", &["encoding_rs"], "text is decoded at the edges, by core"),
+    (
+        "serve",
+        &["Term::new", "Gate::new", "Stick::new", "Command::new", "libc::"],
+        "serve reaches a session through host: it has no grid, no gate and no process of its own",
+    ),
+    ("cli", &["libc::"], "the command reaches the system through host"),
+];
+
+/// Files past this are reported; past the second they need a reason in their head.
+const LONG: usize = 600;
+const TOO_LONG: usize = 1000;
+const REASON: &str = "Longer than a thousand lines because";
+
+/// The widest line of comment.
+const WIDTH: usize = 100;
+
+/// Words that hide the actor of a sentence: a comment says user, client, program, recorder.
+const VAGUE: [&str; 3] = ["whoever", "somebody", "nobody"];
+
+pub(crate) fn run() -> Result<()> {
+    let root = crate::root()?;
+    let mut faults = Vec::new();
+    let crates = crates(&root)?;
+    for krate in &crates {
+        check_order(&root, krate, &mut faults)?;
+    }
+    for named in ORDER.into_iter().chain(FORBIDDEN.map(|(krate, ..)| krate)) {
+        if !crates.iter().any(|krate| krate == named) {
+            faults.push(format!("xtask/src/tidy: there is no crate crates/{named}"));
+        }
+    }
+    let mut sizes = Vec::new();
+    let mut prose = BTreeMap::<String, Prose>::new();
+    for folder in ["crates", "bench", "xtask", "fuzz", "examples"] {
+        for file in sources(&root.join(folder))? {
+            let text = fs::read_to_string(&file)?;
+            let name = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
+            let lines = source::lines(&text);
+            check_words(&name, &lines, &mut faults);
+            prose.entry(part(&name)).or_default().read(&lines);
+            let length = text.lines().count();
+            if length > TOO_LONG && !text.contains(REASON) {
+                faults.push(format!("{name}: over {TOO_LONG} lines and no reason given"));
+            }
+            sizes.push((length, name));
+        }
+    }
+    report_sizes(&mut sizes);
+    report_prose(&prose);
+    for fault in &faults {
+        println!("   {fault}");
+    }
+    if !faults.is_empty() {
+        bail!("tidy found {} faults", faults.len());
+    }
+    Ok(())
+}
+
+fn crates(root: &Path) -> Result<Vec<String>> {
+    let folders = fs::read_dir(root.join("crates"))?.flatten();
+    let names = folders.filter(|e| e.path().join("Cargo.toml").exists());
+    names.map(|e| e.file_name().into_string().ok().context("a crate's name is text")).collect()
+}
+
+fn check_order(root: &Path, krate: &str, faults: &mut Vec<String>) -> Result<()> {
+    let Some(place) = ORDER.iter().position(|c| *c == krate) else {
+        faults.push(format!("crates/{krate} has no place in the order of crates"));
+        return Ok(());
+    };
+    let manifest = fs::read_to_string(root.join("crates").join(krate).join("Cargo.toml"))?;
+    for used in uses(&manifest) {
+        if !ORDER[..place].contains(&used) {
+            faults.push(format!("crates/{krate} must not use {used}: it comes later in the order"));
+        }
+    }
+    Ok(())
+}
+
+/// The crates of the workspace among a manifest's dependencies, by folder.
+fn uses(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut within = false;
+    manifest.lines().filter_map(move |line| {
+        if line.starts_with('[') {
+            within = line.ends_with("dependencies]");
+        }
+        let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+        // What tests need of their machine is no part of the product.
+        let ours = within && name != "tapdeck-needs";
+        let folder = if name == "tapdeck" { Some(name) } else { name.strip_prefix("tapdeck-") };
+        folder.filter(|_| ours)
+    })
+}
+
+/// Reports words that a crate must not use. Comments and tests may.
+fn check_words(name: &str, lines: &[Line], faults: &mut Vec<String>) {
+    for (krate, words, reason) in FORBIDDEN {
+        let own = name.strip_prefix(&format!("crates/{krate}/src/"));
+        if own.is_none_or(|path| path.split('/').any(|part| part == "tests" || part == "tests.rs")) {
+            continue;
+        }
+        for (n, line) in lines.iter().enumerate().filter(|(_, line)| !line.test) {
+            for word in words.iter().filter(|word| line.code.contains(*word)) {
+                faults.push(format!("{name}:{}: {word}: {reason}", n + 1));
+            }
+        }
+    }
+}
+
+/// What is wrong with the comments of one part of the project.
+#[derive(Debug, Default)]
+struct Prose {
+    /// Lines of comment wider than [`WIDTH`].
+    wide: usize,
+    /// Lines of comment with one of the [`VAGUE`] words.
+    vague: usize,
+}
+
+impl Prose {
+    fn read(&mut self, lines: &[Line]) {
+        self.wide += lines.iter().filter(|line| line.is_comment() && line.width > WIDTH).count();
+        self.vague += lines.iter().filter(|line| is_vague(&line.comment)).count();
+    }
+}
+
+fn is_vague(comment: &str) -> bool {
+    let mut words = comment.split(|c: char| !c.is_alphabetic());
+    words.any(|word| VAGUE.iter().any(|vague| word.eq_ignore_ascii_case(vague)))
+}
+
+/// The part of the project that a file belongs to: a crate, or a folder beside them.
+fn part(name: &str) -> String {
+    let depth = if name.starts_with("crates/") { 2 } else { 1 };
+    name.split('/').take(depth).collect::<Vec<_>>().join("/")
+}
+
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        if !folder.is_dir() || folder.ends_with("target") {
+            continue;
+        }
+        for entry in fs::read_dir(folder)?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn report_sizes(sizes: &mut [(usize, String)]) {
+    sizes.sort();
+    let total: usize = sizes.iter().map(|(n, _)| n).sum();
+    let median = sizes.get(sizes.len() / 2).map_or(0, |(n, _)| *n);
+    println!("   {} files, {total} lines, median {median}", sizes.len());
+    for (lines, file) in sizes.iter().rev().filter(|(n, _)| *n > LONG) {
+        println!("   {lines:>5} {file}");
+    }
+}
+
+fn report_prose(prose: &BTreeMap<String, Prose>) {
+    println!("   comments: over {WIDTH} columns, with {}", VAGUE.join("/"));
+    for (part, Prose { wide, vague }) in prose {
+        if wide + vague > 0 {
+            println!("   {wide:>5} {vague:>5} {part}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_says_what_it_uses() {
+        let manifest = "[package]\nname = \"tapdeck-x\"\ntapdeck-no = 1\n[dependencies]\ntapdeck.workspace = true\n\
+                        tapdeck-term = { path = \"x\" }\nserde = \"1\"\n[dev-dependencies]\ntapdeck-needs.workspace = true\n";
+        assert_eq!(uses(manifest).collect::<Vec<_>>(), ["tapdeck", "term"]);
+    }
+
+    #[test]
+    fn code_behind_a_test_module_is_checked() {
+        let text = "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\nuse std::net;\n// std::time\n";
+        let mut faults = Vec::new();
+        check_words("crates/term/src/lib.rs", &source::lines(text), &mut faults);
+        assert_eq!(faults, ["crates/term/src/lib.rs:5: std::net: term is a pure function of bytes"]);
+    }
+
+    #[test]
+    fn vague_words_are_whole_words_in_comments() {
+        let mut prose = Prose::default();
+        prose.read(&source::lines("// Whoever reads\nlet nobody = 1;\nf(); // nobody's\n// somebodyelse\n"));
+        assert_eq!((prose.wide, prose.vague), (0, 2));
+    }
+}

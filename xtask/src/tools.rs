@@ -1,0 +1,137 @@
+//! Programs that the checks use: what is installed, and how to install what is not.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+/// Programs that the tests drive, and the Debian package of each.
+const PROGRAMS: [(&str, &str); 33] = [
+    ("vttest", "vttest"),
+    ("tmux", "tmux"),
+    ("vim", "vim"),
+    ("less", "less"),
+    ("top", "procps"),
+    ("htop", "htop"),
+    ("script", "bsdutils"),
+    ("stty", "coreutils"),
+    ("bash", "bash"),
+    ("nano", "nano"),
+    ("dialog", "dialog"),
+    ("ssh", "openssh-client"),
+    ("sshd", "openssh-server"),
+    ("dockerd", "docker.io"),
+    ("podman", "podman"),
+    ("catatonit", "catatonit"),
+    ("busybox", "busybox-static"),
+    ("od", "coreutils"),
+    ("zsh", "zsh"),
+    ("python3", "python3"),
+    ("sqlite3", "sqlite3"),
+    ("node", "nodejs"),
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
+    ("Xvfb", "xvfb"),
+    ("xterm", "xterm"),
+    ("xdotool", "xdotool"),
+    ("xclip", "xclip"),
+    ("xsel", "xsel"),
+    ("asciinema", "asciinema"),
+    ("ttyrec", "ttyrec"),
+    ("scriptreplay", "bsdutils"),
+    ("setpriv", "util-linux"),
+];
+
+/// Installs the missing programs with `apt-get`, where that is possible. A test that needs one that
+/// is missing still reports itself as skipped.
+pub(crate) fn install_programs() {
+    let missing = PROGRAMS.iter().filter(|(program, _)| !has(program));
+    let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    packages.dedup();
+    if packages.is_empty() || !has("apt-get") {
+        return;
+    }
+    println!("   {}", packages.join(" "));
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        command.status().is_ok_and(|s| s.success())
+    };
+    let mut args = vec!["install", "-y", "--no-install-recommends"];
+    args.extend(&packages);
+    if !(apt(&["update"]) && apt(&args)) {
+        println!("   apt-get could not install all of them");
+    }
+}
+
+pub(crate) fn has(program: &str) -> bool {
+    tapdeck_needs::find(program).is_some()
+}
+
+/// A subcommand of cargo that `cargo install` builds.
+pub(crate) struct CargoTool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+}
+
+pub(crate) const DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
+
+impl CargoTool {
+    /// Returns the path of the tool. Builds it below `target/tools` if it is neither installed nor
+    /// built already; returns `None` if that fails, for instance without a network.
+    pub(crate) fn get(&self) -> Result<Option<PathBuf>> {
+        if let Some(path) = tapdeck_needs::find(self.name) {
+            return Ok(Some(path));
+        }
+        let folder = crate::root()?.join("target/tools");
+        let path = folder.join("bin").join(self.name);
+        if path.is_file() {
+            return Ok(Some(path));
+        }
+        println!("   building {} {}", self.name, self.version);
+        let build = folder.join("build");
+        let done = Command::new("cargo")
+            .args(["install", self.name, "--version", self.version, "--locked", "--quiet"])
+            // It runs for a second: a build without optimisations and debug information is enough.
+            .args(["--debug", "--root"])
+            .arg(&folder)
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_TARGET_DIR", &build)
+            .status()?;
+        if build.exists() {
+            std::fs::remove_dir_all(build)?;
+        }
+        Ok(done.success().then_some(path))
+    }
+}
+
+/// The coding agents that the corpus talks to, in the versions that it was recorded with.
+const AGENTS: [&str; 2] = ["@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0"];
+
+/// Installs the coding agents below `target`. Returns a `PATH` with them, or why there are none.
+pub(crate) fn install_agents() -> Result<Result<OsString, String>> {
+    let folder = crate::root()?.join("target/agents");
+    let bin = folder.join("node_modules/.bin");
+    if !has("npm") {
+        return Ok(Err("npm is not installed".into()));
+    }
+    let quiet = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|s| s.success())
+    };
+    std::fs::create_dir_all(&folder)?;
+    if !bin.join("claude").exists() || !bin.join("codex").exists() {
+        println!("   installing {}", AGENTS.join(" "));
+        let mut args = vec!["install", "--no-audit", "--no-fund", "--prefix", "."];
+        args.extend(AGENTS);
+        if !quiet("npm", &args) {
+            return Ok(Err("npm could not install them".into()));
+        }
+        // Some configurations of npm do not run a package's own installer.
+        quiet("node", &["node_modules/@anthropic-ai/claude-code/install.cjs"]);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Ok(Ok(std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?))
+}
