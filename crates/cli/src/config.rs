@@ -4,9 +4,9 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
 
 use serde::Deserialize;
+use tapdeck::paths;
 
 /// No sane configuration is longer.
 const MAX: u64 = 1 << 20;
@@ -95,12 +95,12 @@ impl Default for View {
 impl Config {
     /// Reads the configuration.
     pub(crate) fn load() -> Result<Self, String> {
-        let Some(path) = path() else { return Ok(Self::default()) };
+        let Some(path) = paths::config_file() else { return Ok(Self::default()) };
         let fail = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let file = match File::open(&path) {
             Ok(file) => file,
             // One that is named must be there.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named().is_none() => {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && paths::named_config_file().is_none() => {
                 return Ok(Self::default());
             }
             Err(e) => return Err(fail(&e)),
@@ -122,22 +122,6 @@ impl Config {
             }
         })
     }
-}
-
-fn named() -> Option<PathBuf> {
-    std::env::var_os("TAPDECK_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from)
-}
-
-/// The folder of the configuration, for what stands beside it.
-pub(crate) fn folder() -> Option<PathBuf> {
-    path().and_then(|p| p.parent().map(PathBuf::from))
-}
-
-fn path() -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let base =
-        || folder("XDG_CONFIG_HOME").or_else(|| tapdeck_host::home_folder().map(|home| home.join(".config")));
-    named().or_else(|| base().map(|base| base.join("tapdeck/config.toml")))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use clap::Parser;
 
-mod agents;
 mod cmd;
 #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "so far only the views are configured"))]
 mod config;

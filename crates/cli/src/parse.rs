@@ -65,15 +65,9 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// No session's name is longer, in characters.
-pub(crate) const NAME_LIMIT: usize = 64;
-
 /// A name for a session.
 pub(crate) fn session_name(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        1..=NAME_LIMIT => Ok(text.to_owned()),
-        n => Err(format!("a name has 1 to {NAME_LIMIT} characters, and not {n}")),
-    }
+    tapdeck::live::check_name(text).map(|()| text.to_owned()).map_err(|e| e.to_string())
 }
 
 /// The fingerprint of a server, with or without `sha256:` in front.

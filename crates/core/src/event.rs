@@ -71,6 +71,15 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(number) => write!(f, "killed by signal {number}"),
+        }
+    }
+}
+
 /// Who wrote a piece of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {

@@ -168,19 +168,31 @@ impl Launch {
         }))
     }
 
-    /// Runs the session to its end on the calling thread for somebody elsewhere, who is at the other end of `user`. The
+    /// Runs the session to its end on the calling thread, for a client at the other end of `user` or for none. The
     /// signals of this process are not the session's; the program gets the given ones.
     pub fn run_served<D>(
         &self,
         signals: InheritedSignals,
-        user: UserSide,
+        user: Option<UserSide>,
         recording: Option<Recording>,
         open: impl FnOnce(Session) -> D,
     ) -> Finished {
         let backend = |signals, user: Option<&UserSide>, size, prompter: &mut dyn Prompter| {
             self.start_backend(signals, user, size, prompter)
         };
-        finished(self.drive(&backend, (signals, None), Some(user), starter(recording), finish, open))
+        self.run_served_on(&backend, signals, user, recording, open)
+    }
+
+    /// Does the same as [`Launch::run_served`] with a program that `backend` starts.
+    pub fn run_served_on<D>(
+        &self,
+        backend: &Start<'_>,
+        signals: InheritedSignals,
+        user: Option<UserSide>,
+        recording: Option<Recording>,
+        open: impl FnOnce(Session) -> D,
+    ) -> Finished {
+        finished(self.drive(backend, (signals, None), user, starter(recording), finish, open))
     }
 
     /// The same with a recorder of any kind: `start` is given the log before the program's first byte is in it,

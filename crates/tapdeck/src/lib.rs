@@ -1,30 +1,59 @@
 //! Run, record, replay, share and test terminal programs: the library behind the `tapdeck` command.
 //!
-//! The parts are the crates of the workspace, re-exported under one name: [`term`] is the terminal model,
-//! [`core`] the session without I/O, [`tape`] the formats of recordings, [`host`] the operating system and
-//! [`serve`] the sockets. [`testing`] drives and checks terminal programs in the tests of other projects.
-//!
-//! ```no_run
-//! use tapdeck::host::{Launch, backend::CommandSpec};
-//!
-//! // Runs a program in the foreground of this process, transparently, and says how it ended.
-//! let finished = Launch::new(CommandSpec::new(["vim", "notes.txt"])).run(None);
-//! # let _ = finished;
-//! ```
+//! [`Session`] runs a program on a terminal of its own. [`Recording`] is a session on disk. [`Screen`] is what either
+//! shows, and [`row`], [`text`] and their like say what to wait for:
 //!
 //! ```
-//! use tapdeck::term::{Settings, Size, Term};
+//! use std::time::Duration;
+//! use tapdeck::{Recording, Session, row};
 //!
-//! let mut term = Term::new(Size::new(20, 3), Settings::default());
-//! term.feed(b"one\r\n\x1b[1mtwo\x1b[m");
-//! let rows: Vec<String> = term.screen().map(|line| line.text()).collect();
-//! assert_eq!(rows, ["one", "two", ""]);
+//! # fn main() -> tapdeck::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let file = folder.path().join("demo.ahr");
+//! let session = Session::builder(["sh"])
+//!     .size(80, 24)
+//!     .record(&file)
+//!     .spawn()?; // a thread of its own; listed and attachable
+//! session.type_line("echo answer $((6*7))")?;
+//! session.wait_for(row("^answer 42$"), Duration::from_secs(10))?;
+//! println!("{}", session.screen());
+//! println!("{}", session.stop()?.exit);
+//!
+//! let mut tape = Recording::open(&file)?;
+//! tape.seek(tape.duration()? / 2)?;
+//! println!("{}", tape.screen());
+//! # Ok(())
+//! # }
 //! ```
 
+mod cond;
+mod error;
+#[cfg(feature = "live")]
+pub mod live;
+pub mod paths;
+mod recording;
+mod screen;
+pub mod scrub;
+mod session;
+#[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "live")]
+pub mod turns;
 
-pub use tapdeck_core as core;
-pub use tapdeck_host as host;
+pub use cond::{Cond, cursor, quiet, row, state, text};
+pub use error::{Error, Result};
+pub use recording::Recording;
+pub use screen::Screen;
+pub use session::{Finished, Party, Session, SessionBuilder, Update, Updates};
+
+#[doc(inline)]
+pub use tapdeck_core::{Event, Exit, Role};
+#[doc(inline)]
+pub use tapdeck_host::backend;
+#[cfg(feature = "live")]
+#[doc(inline)]
 pub use tapdeck_serve as serve;
+#[doc(inline)]
 pub use tapdeck_tape as tape;
+#[doc(inline)]
 pub use tapdeck_term as term;

@@ -1,7 +1,7 @@
 //! `tapdeck::testing` as the tests of other projects use it.
 
 use std::time::Duration;
-use tapdeck::core::Exit;
+use tapdeck::Exit;
 use tapdeck::testing::check::{
     BytesTest, Cause, Claim, Condition, Count, Fact, Happening, Point, Trace, Window,
 };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
+use tapdeck::turns;
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Launch, registry};
@@ -16,8 +17,8 @@ use tapdeck_serve::door::Door;
 
 use crate::config::Config;
 use crate::ending::{Ending, code, print};
+use crate::human;
 use crate::sessions::alive;
-use crate::{agents, human};
 
 /// Look for what is wrong with this machine, this terminal and your settings.
 #[derive(Args)]
@@ -268,9 +269,9 @@ fn settings() -> (Verdict, String) {
 }
 
 fn rules() -> (Verdict, String) {
-    let agents = match agents::load() {
+    let agents = match turns::load() {
         Ok(agents) => agents,
-        Err(e) => return (Verdict::Fails, e),
+        Err(e) => return (Verdict::Fails, e.to_string()),
     };
     for name in agents.names() {
         if let Err(e) = agents.rules(name) {
@@ -281,11 +282,11 @@ fn rules() -> (Verdict, String) {
 }
 
 fn agents_here() -> (Verdict, String) {
-    let known = agents::load().map(|a| a.names().into_iter().map(str::to_owned).collect::<Vec<_>>());
+    let known = turns::load().map(|a| a.names().into_iter().map(str::to_owned).collect::<Vec<_>>());
     let here: Vec<String> = known
         .unwrap_or_default()
         .iter()
-        .filter(|name| !agents::PLAIN.contains(&name.as_str()))
+        .filter(|name| !turns::PLAIN.contains(&name.as_str()))
         .filter_map(|name| Some(found(Path::new(name))?.display().to_string()))
         .collect();
     match here.len() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use tapdeck_core::scrub::Rules;
+use tapdeck::scrub::{Owner, Rules, packs};
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, RecordOptions, Recording,
     RecordingFile, Report, can_record, default_path,
@@ -14,12 +14,12 @@ use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
-use super::doors::{DoorArgs, Doors};
+use super::doors::{DoorArgs, OpenDoors};
 use super::verify::{meta, read_key};
 use crate::ending::{Ending, code, say};
 use crate::formats::{self, container_name};
 use crate::input::InputArgs;
-use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
+use crate::scrubbing::{Refused, ScrubArgs};
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
 use crate::snapshot_door::{self, Ipc};
 use crate::{detached_host, human, parse};
@@ -160,9 +160,9 @@ impl RecArgs {
     fn scrub_rules(&self, launch: &Launch) -> Result<Option<Arc<Rules>>, Refused> {
         let Some(list) = &self.scrub else { return Ok(None) };
         let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok());
-        let whose = Whose::ours(cwd.map(|c| c.to_string_lossy().into_owned()));
+        let owner = Owner::of_process(cwd.map(|c| c.to_string_lossy().into_owned()));
         let args = ScrubArgs { secret_env: self.secret_env.clone(), ..ScrubArgs::default() };
-        args.rules(&packs(std::slice::from_ref(list)), &whose).map(Some)
+        args.rules(&packs(std::slice::from_ref(list)), &owner).map(Some)
     }
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
         Err(ending) => return ending,
     };
     if args.export_session {
-        launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(Doors::id), ipc.as_deref()));
+        launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), ipc.as_deref()));
     }
     let options = RecordOptions {
         quality: args.brotli_q,
@@ -255,7 +255,7 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     };
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         let snapshots = snapshot_door::answer(door, session.handle.clone());
-        (snapshots, doors.map(|d| d.serve(session)))
+        (snapshots, doors.and_then(|d| d.serve(session)))
     });
     let mut ending = match &finished.outcome {
         Ok(outcome) => {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::doors::{DoorArgs, Doors};
+use super::doors::{DoorArgs, OpenDoors};
 use crate::ending::{Ending, say};
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
 use crate::{detached_host, snapshot_door};
@@ -60,9 +60,9 @@ pub(crate) fn run(args: &RunArgs) -> Ending {
         Err(ending) => return ending,
     };
     if args.export_session {
-        launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(Doors::id), None));
+        launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), None));
     }
-    match launch.run_with(None, |session| doors.map(|d| d.serve(session))).outcome {
+    match launch.run_with(None, |session| doors.and_then(|d| d.serve(session))).outcome {
         Ok(outcome) => {
             args.session.comment_on(&outcome);
             Ending::of(&outcome)

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tapdeck::scrub::{Owner, packs};
 use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
 use tapdeck_host::{Clock, Source, SourceError, file_digest, sidecar, timing_names};
@@ -21,7 +22,7 @@ use crate::formats::{self, Target, container_name};
 use crate::human;
 use crate::out_file::{OutFile, cannot_write};
 use crate::progress::Progress;
-use crate::scrubbing::{Refused, ScrubArgs, Whose, packs};
+use crate::scrubbing::{Refused, ScrubArgs};
 
 /// Mask secrets, names and identifiers in a recording or a cassette.
 #[derive(Args)]
@@ -179,7 +180,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
     }
     let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
     let cwd = meta.as_ref().and_then(|m| m.cwd.clone());
-    let rules = args.rules.rules(&packs(&args.packs), &Whose::ours(cwd))?;
+    let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(cwd))?;
     // Before the work: where it goes.
     let mut out = args.output.as_deref().map(|o| Out::create(o, &source, args)).transpose()?;
     let count = Arc::<AtomicU64>::default();
@@ -232,7 +233,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
 
 /// A cassette becomes another one, with frames, digests and an id of its own.
 fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report, Refused> {
-    let rules = args.rules.rules(&packs(&args.packs), &Whose::ours(None))?;
+    let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(None))?;
     let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
     let unreadable = |e: tapdeck_tape::Error| source_failed(&source.read_error(e));
     let original = Cassette::open(source.path()).map_err(|e| unreadable(e.into()))?;

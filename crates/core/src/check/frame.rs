@@ -147,6 +147,21 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A picture of this terminal, from the start of no timeline.
+    pub fn of(term: &Term) -> Self {
+        Self {
+            at: Pos::default(),
+            offset: 0,
+            size: term.size(),
+            rows: term.screen().map(|line| Arc::new(Row::of(&line))).collect(),
+            cursor: term.cursor(),
+            modes: term.modes(),
+            title: term.title().into(),
+            scrolled: term.evicted() + term.scrollback_len() as u64,
+            joined: Memo::default(),
+        }
+    }
+
     /// The screen as text, blank rows at the end left off.
     pub fn text(&self) -> String {
         let mut text: Vec<&str> = self.rows.iter().map(|r| r.text()).collect();

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Ending {
 
 fn answer(args: &ProbeArgs) -> Result<Status, Fail> {
     let usage = |e: tapdeck_host::probe::FlowError| (e.to_string(), code::USAGE);
-    let own = crate::agents::own(&args.agent).map_err(|e| (e, code::IO))?;
+    let own = tapdeck::turns::own_file(&args.agent).map_err(|e| (e.to_string(), code::IO))?;
     let agent = agent(&args.agent, own.as_deref()).map_err(usage)?;
     let flow = agent.probe(args.what.name()).map_err(usage)?;
     let shown = Shown { agent: &agent, flow: &flow, max_age: args.max_age, cached: false };

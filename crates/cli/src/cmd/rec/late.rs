@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tapdeck::scrub::packs;
 use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_serve::client::Bus;
 
 use super::super::verify::meta;
 use super::RecArgs;
 use crate::ending::{Ending, code, say};
-use crate::scrubbing::packs;
 use crate::sessions::{Failed, ask, connect, find};
 
 /// How long the host may take to finish the file after the program's end.

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tapdeck::live::{DoorOptions, Doors};
+use tapdeck::turns::RuleBook;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
@@ -19,8 +21,6 @@ use tapdeck_host::{
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
 
-use super::super::doors::{Doors, id_at_server};
-use crate::agents;
 use crate::ending::{code, say};
 use crate::parse;
 use crate::sessions::{Failed, find};
@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_secs(600);
 pub(super) struct SessionDesk {
     signals: InheritedSignals,
     record: Option<PathBuf>,
-    rules: Option<Arc<agents::RuleBook>>,
+    rules: Option<Arc<RuleBook>>,
     next: AtomicU64,
     /// Detached sessions, which stay on the list when they have ended.
     lingering: Mutex<BTreeMap<u64, (PathBuf, Listing)>>,
@@ -51,7 +51,7 @@ impl SessionDesk {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|e| Failed(format!("cannot record in {}: {e}", folder.display()), code::IO))?;
         }
-        let rules = agents::RuleBook::load();
+        let rules = RuleBook::load();
         let rules = rules.inspect_err(|why| say(format_args!("turns and states will not be found: {why}")));
         Ok(Self { signals, record, rules: rules.ok(), next: AtomicU64::new(1), lingering: Mutex::default() })
     }
@@ -113,7 +113,7 @@ impl SessionDesk {
     fn try_run(&self, wanted: &Wanted, user: UserSide, client: &mut Client) -> Result<(), Refusal> {
         let launch = self.launch(wanted)?;
         let n = self.next.fetch_add(1, Ordering::Relaxed);
-        let id = id_at_server(n);
+        let id = format!("{}-{n}", std::process::id());
         let recording = self.recording(&id, wanted, &launch)?;
         let path = recording.as_ref().map(|r| r.file.path().to_owned());
         let linger = wanted.detached.then_some(LINGER);
@@ -121,16 +121,32 @@ impl SessionDesk {
             let chosen = book.choose(&launch.shown_command());
             chosen.inspect_err(|why| say(format_args!("turns and states will not be found: {why}"))).ok()
         });
-        let doors = Doors::of_server(id, wanted.name.as_deref(), &launch, path.as_deref(), linger)
-            .map_err(|e| Refusal::new("allocate_failed", format!("cannot open the session to others: {e}")))?
-            .with_turns(turns.filter(|_| !launch.no_pty));
+        let mut options = DoorOptions::default();
+        options.id = Some(id);
+        options.name.clone_from(&wanted.name);
+        options.recording.clone_from(&path);
+        options.detached = wanted.detached;
+        options.linger = linger;
+        options.turns = turns.filter(|_| !launch.no_pty);
+        options.on_state = crate::hooks::on_state();
+        options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
+        let doors = Doors::open(&launch, options).map_err(|e| {
+            Refusal::new("allocate_failed", format!("cannot open the session to others: {e}"))
+        })?;
         if wanted.detached {
-            self.lingering().insert(n, doors.listing());
+            let (folder, listing) = doors.listing();
+            self.lingering().insert(n, (folder.to_owned(), listing.clone()));
         }
         let mut served = None;
-        let finished = launch.run_served(self.signals, user, recording, |session| {
+        let finished = launch.run_served(self.signals, Some(user), recording, |session| {
             let opened = Opened { id: doors.id().to_owned(), handle: session.handle.clone() };
-            served = Some(doors.serve(session));
+            let handle = session.handle.clone();
+            served = Some(doors.serve(session).inspect_err(|e| {
+                say(format_args!("nobody can join this session: {e}"));
+                if wanted.detached {
+                    handle.cancel();
+                }
+            }));
             client.opened(opened);
         });
         if let Some(report) = &finished.report

@@ -1,0 +1,376 @@
+//! What makes a session live: its socket, its entry in the list of sessions, further buses, and recordings that begin
+//! while it runs.
+//!
+//! [`crate::Session`] does all of this by itself. [`Doors`] is for programs that run a session through
+//! [`Launch`](tapdeck_host::Launch) on their own.
+
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tapdeck_core::scrub::Rules;
+use tapdeck_host::registry::{self, Registered};
+use tapdeck_host::{
+    Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, RecordOptions, Recorder, RecordingFile,
+    Session,
+};
+use tapdeck_serve::door::Door;
+use tapdeck_serve::live::{About, Live, LiveOptions, StartRecording};
+
+pub use tapdeck_host::registry::Listing;
+pub use tapdeck_serve::door::{Address, AddressError};
+pub use tapdeck_serve::live::{Grants, OnState, TurnOptions};
+
+use crate::scrub::{Owner, Selection};
+
+/// The longest name of a session, in characters.
+pub const NAME_LIMIT: usize = 64;
+
+/// Checks a name for a session.
+///
+/// # Errors
+/// When it is empty or too long.
+pub fn check_name(name: &str) -> Result<(), DoorError> {
+    match name.chars().count() {
+        1..=NAME_LIMIT => Ok(()),
+        n => Err(DoorError::Name(n)),
+    }
+}
+
+/// A session that could not be made live.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoorError {
+    /// Its name is empty or too long.
+    #[error("a name has 1 to {NAME_LIMIT} characters, and not {0}")]
+    Name(usize),
+    /// An address could not be bound.
+    #[error("{address}: {source}")]
+    Bind {
+        /// Which.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its own socket or its entry in the list of sessions could not be made.
+    #[error("{0}")]
+    Own(#[source] io::Error),
+}
+
+/// An address at which a session's bus is served beside its own socket.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    /// Where.
+    pub address: Address,
+    /// What its clients may do; `None` for what clients of the session's own socket may.
+    pub grants: Option<Grants>,
+    /// Other machines may reach it. What passes is not encrypted.
+    pub anywhere: bool,
+}
+
+/// Is told of trouble that does not end the session, in one sentence.
+pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How a session is made live.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct DoorOptions {
+    /// Its id; by default the id of this process, with a number behind it where that is taken.
+    pub id: Option<String>,
+    /// A name for people.
+    pub name: Option<String>,
+    /// Further addresses for its bus.
+    pub buses: Vec<Bus>,
+    /// Where it is recorded, for the list of sessions.
+    pub recording: Option<PathBuf>,
+    /// It has no terminal of its own.
+    pub detached: bool,
+    /// Stay reachable after the program's end until a client has looked, but no longer than this.
+    pub linger: Option<Duration>,
+    /// How turns and states are found, if they are.
+    pub turns: Option<TurnOptions>,
+    /// Called when the program's state has changed.
+    pub on_state: Option<OnState>,
+    /// Told of trouble with late recordings.
+    pub warn: Option<Warn>,
+}
+
+impl fmt::Debug for DoorOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorOptions")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("buses", &self.buses)
+            .field("recording", &self.recording)
+            .field("detached", &self.detached)
+            .field("linger", &self.linger)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The doors of a session that is about to start. They are bound before the program runs, so that nothing is missed.
+pub struct Doors {
+    folder: PathBuf,
+    listing: Listing,
+    doors: Vec<(Door, Grants)>,
+    options: DoorOptions,
+}
+
+impl fmt::Debug for Doors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doors").field("id", &self.listing.id).finish_non_exhaustive()
+    }
+}
+
+impl Doors {
+    /// Binds the session's own socket and every further address.
+    ///
+    /// # Errors
+    /// When one cannot be bound, or the name makes no sense.
+    pub fn open(launch: &Launch, options: DoorOptions) -> Result<Self, DoorError> {
+        if let Some(name) = &options.name {
+            check_name(name)?;
+        }
+        let folder = registry::folder().map_err(DoorError::Own)?;
+        let token = registry::new_token().map_err(DoorError::Own)?;
+        let (id, own) = own_door(&folder, options.id.as_deref()).map_err(DoorError::Own)?;
+        let mut doors = vec![(own, Grants::own(&token))];
+        let mut buses = Vec::new();
+        for bus in &options.buses {
+            let grants = bus.grants.clone().unwrap_or_else(|| Grants::own(&token));
+            let bound = match &bus.address {
+                Address::Tcp(tcp) if bus.anywhere => Door::tcp_anywhere(*tcp),
+                address => Door::bind(address),
+            };
+            let door = bound.map_err(|source| DoorError::Bind { address: bus.address.clone(), source })?;
+            buses.push(door.address().to_string());
+            doors.push((door, grants));
+        }
+        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let recording =
+            options.recording.as_ref().map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()));
+        let listing = Listing {
+            socket: registry::socket_path(&folder, &id),
+            id,
+            name: options.name.clone(),
+            pid: std::process::id(),
+            buses,
+            command: launch.shown_command(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            started_ns: Clock::start().wall_start_ns(),
+            detached: options.detached,
+            recording: recording.map(|p| p.to_string_lossy().into_owned()),
+            human_token: token,
+        };
+        Ok(Self { folder, listing, doors, options })
+    }
+
+    /// The folder of the session's entry, and the entry.
+    pub fn listing(&self) -> (&Path, &Listing) {
+        (&self.folder, &self.listing)
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.listing.id
+    }
+
+    /// Serves the session, which runs now, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the thread or the entry in the list of sessions cannot be made.
+    pub fn serve(self, session: Session) -> io::Result<Served> {
+        let listing = &self.listing;
+        let late = LateRecordings::new(&session, listing, self.options.warn);
+        let about = About {
+            id: listing.id.clone(),
+            name: listing.name.clone(),
+            command: listing.command.clone(),
+            cwd: listing.cwd.clone(),
+            detached: listing.detached,
+            recording: listing.recording.clone(),
+        };
+        let options = LiveOptions {
+            about,
+            doors: self.doors,
+            linger: self.options.linger,
+            turns: self.options.turns,
+            on_state: self.options.on_state,
+            record: Some(late.starter()),
+        };
+        let live = Live::start(session, options)?;
+        let registered = Registered::new(&self.folder, listing)?;
+        Ok(Served { late, live, _registered: registered })
+    }
+}
+
+/// Binds a session's own socket: under the id that it is to have, or the first that is free.
+fn own_door(folder: &Path, id: Option<&str>) -> io::Result<(String, Door)> {
+    let bind = |id: &str| Door::unix(&registry::socket_path(folder, id));
+    if let Some(id) = id {
+        return Ok((id.to_owned(), bind(id)?));
+    }
+    // Unique among the processes of this machine; a number behind it where one process serves several.
+    let pid = std::process::id();
+    let mut tries = 1;
+    loop {
+        let id = if tries == 1 { pid.to_string() } else { format!("{pid}-{tries}") };
+        match bind(&id) {
+            Ok(door) => return Ok((id, door)),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && tries < 10_000 => tries += 1,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// What serves a running session. Dropping it finishes late recordings, tells clients that the session is over, and
+/// waits for one to look where the session lingers.
+pub struct Served {
+    // The order of the fields is the order in which they end.
+    late: LateRecordings,
+    live: Live,
+    _registered: Registered,
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("over", &self.is_over()).finish_non_exhaustive()
+    }
+}
+
+impl Served {
+    /// Finishes late recordings and tells clients that the session is over. A session that lingers can still be looked at.
+    pub fn end(&mut self) {
+        self.late.finish();
+        self.live.end();
+    }
+
+    /// Whether clients are no longer served.
+    pub fn is_over(&self) -> bool {
+        self.live.is_over()
+    }
+
+    /// Readable once clients are no longer served, or are about to be.
+    pub fn over(&self) -> BorrowedFd<'_> {
+        self.live.over()
+    }
+
+    /// Ends the lingering.
+    pub fn dismiss(&self) {
+        self.live.dismiss();
+    }
+
+    pub(crate) fn recordings(&self) -> LateRecordings {
+        self.late.clone()
+    }
+}
+
+/// Recordings that were begun while the session ran. Its clones are the same ones.
+#[derive(Clone)]
+pub(crate) struct LateRecordings(Arc<Late>);
+
+struct Late {
+    recorders: Mutex<Vec<Recorder>>,
+    log: tapdeck_host::SharedLog,
+    clock: Clock,
+    argv: Vec<String>,
+    cwd: String,
+    warn: Option<Warn>,
+}
+
+impl LateRecordings {
+    fn new(session: &Session, listing: &Listing, warn: Option<Warn>) -> Self {
+        Self(Arc::new(Late {
+            recorders: Mutex::default(),
+            log: session.log.clone(),
+            clock: session.clock,
+            argv: listing.command.clone(),
+            cwd: listing.cwd.clone(),
+            warn,
+        }))
+    }
+
+    fn recorders(&self) -> MutexGuard<'_, Vec<Recorder>> {
+        self.0.recorders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a recording; returns the byte of the output at which it begins.
+    pub(crate) fn start(&self, file: RecordingFile, options: RecordOptions) -> io::Result<u64> {
+        let options = RecordOptions {
+            argv: self.0.argv.iter().map(Into::into).collect(),
+            cwd: Some(self.0.cwd.clone().into()),
+            index: LiveIndex::Off,
+            ..options
+        };
+        let (recorder, from) = Recorder::start_late(file, self.0.log.clone(), self.0.clock, options)?;
+        self.recorders().push(recorder);
+        Ok(from)
+    }
+
+    /// What the bus starts and stops recordings by.
+    fn starter(&self) -> StartRecording {
+        let late = self.clone();
+        Box::new(move |request| late.answer(request))
+    }
+
+    fn answer(&self, request: &Value) -> Result<u64, String> {
+        let text = |key: &str| request.get(key).and_then(Value::as_str);
+        if let Some(path) = text("stop") {
+            let mut recorders = self.recorders();
+            let at = recorders.iter().position(|r| r.path() == Path::new(path));
+            let at = at.ok_or_else(|| format!("{path} is not being recorded"))?;
+            let report = recorders.swap_remove(at).stop();
+            return report.trouble.map_or(Ok(report.output_bytes), Err);
+        }
+        let path = text("path").filter(|p| p.starts_with('/')).ok_or("a recording needs a whole path")?;
+        let flag = |key: &str| request.get(key).and_then(Value::as_bool).unwrap_or(false);
+        let scrub = match request.get("scrub") {
+            None | Some(Value::Null) => None,
+            Some(list) => Some(scrub_rules(list, &self.0.cwd)?),
+        };
+        let if_exists = if flag("overwrite") { IfExists::Overwrite } else { IfExists::Refuse };
+        let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| match &e {
+            CreateError::Exists(_) | CreateError::Left(_) => {
+                format!("{e}: give another name, or say that it is to be overwritten")
+            }
+            _ => e.to_string(),
+        })?;
+        let quality = request.get("quality").and_then(Value::as_u64).unwrap_or(4).min(11);
+        let options = RecordOptions {
+            quality: u8::try_from(quality).unwrap_or(4),
+            input: KeepInput::asked(flag("input"), flag("hidden_input")),
+            title: text("title").map(str::to_owned),
+            scrub,
+            ..RecordOptions::default()
+        };
+        self.start(file, options).map_err(|e| e.to_string())
+    }
+
+    fn finish(&self) {
+        let recorders = std::mem::take(&mut *self.recorders());
+        for recorder in recorders {
+            let report = recorder.finish();
+            if let (Some(trouble), Some(warn)) = (report.trouble, &self.0.warn) {
+                warn(&format!("recording {}: {trouble}", report.path.display()));
+            }
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.late.finish();
+    }
+}
+
+/// The rules of the packs that a late recording is to be masked by.
+fn scrub_rules(list: &Value, cwd: &str) -> Result<Arc<Rules>, String> {
+    let named = list.as_array().and_then(|l| l.iter().map(|p| p.as_str().map(str::to_owned)).collect());
+    let packs: Vec<String> = named.ok_or("scrub takes a list of packs")?;
+    let selection = Selection { packs, ..Selection::default() };
+    selection.load(&Owner::of_process(Some(cwd.to_owned()))).map_err(|e| e.to_string())
+}

@@ -1,0 +1,79 @@
+//! A recording on disk.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tapdeck_host::{Goal, Player};
+use tapdeck_term::{Settings, Term};
+
+use crate::{Result, Screen};
+
+/// A recording of any format that can be read, at a moment of it.
+///
+/// ```no_run
+/// use tapdeck::Recording;
+///
+/// # fn main() -> tapdeck::Result<()> {
+/// let mut tape = Recording::open("demo.ahr")?;
+/// tape.seek(tape.duration()? / 2)?;
+/// println!("{}", tape.screen());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Recording {
+    path: PathBuf,
+    player: Player,
+    length: Duration,
+}
+
+impl Recording {
+    /// Opens a recording and stands at its start. Its format is found by its content.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no recording.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut player = Player::open(path, Settings::default())?;
+        let length = Duration::from_nanos(player.whole_duration_ns());
+        Ok(Self { path: path.to_owned(), player, length })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Goes to a moment, counted from the start.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn seek(&mut self, to: Duration) -> Result<()> {
+        let to = u64::try_from(to.as_nanos()).unwrap_or(u64::MAX);
+        Ok(self.player.seek(Goal::Time(to))?)
+    }
+
+    /// How long the recording lasts.
+    ///
+    /// # Errors
+    /// None yet; a recording that is still written may need to be read again.
+    pub fn duration(&self) -> Result<Duration> {
+        Ok(self.length)
+    }
+
+    /// The screen at this moment.
+    pub fn screen(&self) -> Screen {
+        Screen::of(self.player.term())
+    }
+
+    /// The terminal model at this moment, with its scrollback.
+    pub fn term(&self) -> &Term {
+        self.player.term()
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("path", &self.path).finish_non_exhaustive()
+    }
+}
