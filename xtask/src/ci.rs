@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{longer, tidy, tools};
+use crate::{longer, succeed, tidy, tools};
 
 /// How many prompts each coding agent gets; `cargo xtask agents` gives more.
 const PROMPTS: &str = "10";
@@ -286,14 +286,6 @@ impl Run {
         }
         Ok(())
     }
-}
-
-fn succeed(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
-    if !status.success() {
-        bail!("{status}: {command:?}");
-    }
-    Ok(())
 }
 
 /// The entries of a folder whose names end so, sorted.

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::succeed;
+
 /// How often sessions contend for the stick in the longer mode.
 const FIGHTS: &str = "10000";
 
@@ -20,21 +22,21 @@ pub(crate) fn talk_to_agents(prompts: &str) -> Result<()> {
 pub(crate) fn talk(path: &OsStr, prompts: &str) -> Result<()> {
     println!("   {prompts} prompts each");
     let mut command = tests(&["--ignored", "--test-threads", "1", "--nocapture", "agents::"]);
-    run(command.env("PATH", path).env("TAPDECK_PROMPTS", prompts))
+    succeed(command.env("PATH", path).env("TAPDECK_PROMPTS", prompts))
 }
 
 /// Runs the tests of servers with this many sessions at once.
 pub(crate) fn gather_a_crowd(sessions: &str) -> Result<()> {
     println!("== {sessions} sessions at a server");
     let mut command = tests(&["--test-threads", "1", "--nocapture", "wire_crowd::"]);
-    run(command.env("TAPDECK_CROWD", sessions))
+    succeed(command.env("TAPDECK_CROWD", sessions))
 }
 
 /// Contends for the stick, and attaches under tmux this many times to each program.
 pub(crate) fn soak(rounds: &str) -> Result<()> {
     println!("== {FIGHTS} fights for the stick; attaching under tmux, {rounds} times to each program");
     let mut command = tests(&["under_tmux::", "the_stick_is_never"]);
-    run(command.env("TAPDECK_ROUNDS", rounds).env("TAPDECK_FIGHTS", FIGHTS))
+    succeed(command.env("TAPDECK_ROUNDS", rounds).env("TAPDECK_FIGHTS", FIGHTS))
 }
 
 /// The command's tests, with these arguments to the test binary.
@@ -42,11 +44,4 @@ fn tests(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(["test", "-p", "tapdeck-cli", "--test", "it", "--"]).args(args);
     command
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    if !command.current_dir(crate::root()?).status()?.success() {
-        bail!("failed: {command:?}");
-    }
-    Ok(())
 }

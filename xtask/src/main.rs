@@ -4,6 +4,7 @@
 mod ci;
 mod fuzz;
 mod longer;
+mod release;
 mod tidy;
 mod tools;
 
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "ci | tidy | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -28,9 +31,9 @@ fn main() -> Result<()> {
         ["soak", rounds] => longer::soak(rounds),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        _ => bail!(
-            "usage: cargo xtask ci | tidy | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]"
-        ),
+        ["release", version] => release::run(version, false),
+        ["release", version, "--dry-run"] | ["release", "--dry-run", version] => release::run(version, true),
+        _ => bail!("usage: cargo xtask {USAGE}"),
     }
 }
 
@@ -59,4 +62,13 @@ fn root() -> Result<PathBuf> {
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let here = PathBuf::from(here);
     Ok(here.parent().context("xtask lies in the workspace")?.to_owned())
+}
+
+/// Runs a command in the foreground; fails if it does.
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{status}: {command:?}");
+    }
+    Ok(())
 }

@@ -76,6 +76,7 @@ pub(crate) struct CargoTool {
 }
 
 pub(crate) const DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2" };
+pub(crate) const DEB: CargoTool = CargoTool { name: "cargo-deb", version: "3.8.0" };
 
 impl CargoTool {
     /// Returns the path of the tool. Builds it below `target/tools` if it is neither installed nor
