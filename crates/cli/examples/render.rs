@@ -1,17 +1,14 @@
 //! `tapdeck render` alone, for runs of conformance suites without the rest of the program.
 
-#[path = "../src/cmd/render.rs"]
-#[allow(unreachable_pub, reason = "the file is written for the binary")]
-mod render;
-
 use clap::Parser;
+use tapdeck_cli::render::{RenderArgs, render};
 
 #[derive(Parser)]
 struct Cli {
     #[command(flatten)]
-    args: render::RenderArgs,
+    args: RenderArgs,
 }
 
 fn main() -> anyhow::Result<()> {
-    render::run(&Cli::parse().args)
+    render(&Cli::parse().args)
 }

@@ -1,4 +1,4 @@
-//! `run -d` and `rec -d`: a host process of its own, in a session of its own, that outlives the terminal.
+//! `run -d` and `rec -d`: a host process in a session of its own, which outlives the terminal.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -11,21 +11,17 @@ use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
 
 use crate::cmd::DoorArgs;
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, Kind, print, say};
+use crate::failure::{Failure, Result};
 
 /// Starts a detached host and prints its session's id. Fails as the program would have failed.
-pub(crate) fn detach(size: Option<WinSize>) -> Ending {
-    match start_host(size) {
-        Ok(id) => {
-            print(format_args!("{id}\n"));
-            warn_of_input();
-            Ending::Code(0)
-        }
-        Err(ending) => ending,
-    }
+pub(crate) fn detach(size: Option<WinSize>) -> Result {
+    print(format_args!("{}\n", start_host(size)?));
+    warn_of_input();
+    Ok(Ending::Done)
 }
 
-/// Says that what somebody has put on standard input goes nowhere: a detached program is on its own.
+/// Warns about data on standard input, which a detached program does not get.
 pub(crate) fn warn_of_input() {
     let stdin = rustix::stdio::stdin();
     if !isatty(stdin) && rustix::io::ioctl_fionread(stdin).is_ok_and(|n| n > 0) {
@@ -35,8 +31,8 @@ pub(crate) fn warn_of_input() {
     }
 }
 
-/// Starts this very command again as a detached host, and waits until its session runs; returns the id.
-pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
+/// Starts this command again as a detached host, waits until its session runs, and returns the id.
+pub(crate) fn start_host(size: Option<WinSize>) -> Result<String> {
     let mut args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Behind the subcommand, so that the program's own arguments stay as they are.
     let mut ours = vec![OsString::from("--detached-host")];
@@ -48,76 +44,77 @@ pub(crate) fn start_host(size: Option<WinSize>) -> Result<String, Ending> {
     start(args)
 }
 
-/// Starts a detached host with these arguments, and waits until its session runs; returns the id.
-pub(crate) fn start(args: Vec<OsString>) -> Result<String, Ending> {
-    match try_start(args, Stdio::inherit()) {
-        Ok(Started { id: Some(id), .. }) => Ok(id),
-        // It has said why on standard error, which it still shared.
-        Ok(started) => Err(Ending::Code(started.code.unwrap_or(code::INTERNAL))),
-        Err(what) => {
-            say(what);
-            Err(Ending::Code(code::IO))
-        }
+/// Starts a detached host with these arguments, waits until its session runs, and returns the id.
+pub(crate) fn start(args: Vec<OsString>) -> Result<String> {
+    match try_start(args, Stdio::inherit())? {
+        Started { id: Some(id), .. } => Ok(id),
+        // The host shares standard error and has printed why.
+        Started { code, .. } => Err(Failure::reported(code.map_or(Kind::Internal, Kind::Launch))),
     }
 }
 
-/// The same for somebody who does not see our standard error: why there is no session is returned.
-pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String, String> {
+/// Starts a detached host for a client that does not see standard error. The failure has the message
+/// that the host printed there.
+#[cfg(feature = "web")]
+pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
     let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
     if id.is_some() {
-        // Somebody has to hear of its end one day, or it stays a zombie for as long as we live.
+        // Reaps the host when it ends. Without the thread it would stay a zombie while this process lives.
         let reaper = std::thread::Builder::new().name("tapdeck-reaper".into()).stack_size(64 * 1024);
         let _ = reaper.spawn(move || host.wait());
     }
     id.ok_or_else(|| {
         let said = said.lines().last().unwrap_or_default();
         let said = said.strip_prefix("tapdeck: ").unwrap_or(said);
-        if said.is_empty() { "the session could not be started".to_owned() } else { said.to_owned() }
+        Failure::io(if said.is_empty() { "the session could not be started" } else { said })
     })
 }
 
-/// What became of a host.
+/// A host that was started.
 struct Started {
+    /// The id of its session, if that runs.
     id: Option<String>,
-    /// What it said on standard error, if that was kept, and how it ended, if it did.
+    /// What the host printed on standard error, if that is a pipe.
     said: String,
+    /// The exit code of a host without a session.
     code: Option<i32>,
     host: Child,
 }
 
-fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started, String> {
+fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started> {
     #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
     let mut command = Command::new("/proc/self/exe");
     command.arg0("tapdeck").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
-    let mut host = command.spawn().map_err(|e| format!("cannot start a host: {e}"))?;
+    let mut host = command.spawn().map_err(|e| Failure::io(format!("cannot start a host: {e}")))?;
     let mut answer = String::new();
     let mut said = String::new();
     // A host that runs lets go of both; one that fails says a line or two, which a pipe holds.
     let out = host.stdout.take().map(|mut out| out.read_to_string(&mut answer));
     let err = host.stderr.take().map(|mut err| err.read_to_string(&mut said));
     for read in [out, err].into_iter().flatten() {
-        read.map_err(|e| format!("the host does not answer: {e}"))?;
+        read.map_err(|e| Failure::io(format!("the host does not answer: {e}")))?;
     }
     let id = Some(answer.trim()).filter(|id| !id.is_empty()).map(str::to_owned);
     let code = if id.is_none() { host.wait().ok().and_then(|s| s.code()) } else { None };
     Ok(Started { id, said, code, host })
 }
 
-/// For the host: leaves the terminal's session, before anything is started. The program has no terminal but its own, and
-/// goes when its host does, even by `kill -9`, and so do its jobs.
+/// Prepares the host: leaves the terminal's session before anything is started. The program and its jobs
+/// end with their host, even if that is killed.
 pub(crate) fn prepare(launch: &mut Launch, doors: &DoorArgs) {
-    // A process that leads a group already has been started by something that did this for it.
+    // Fails for the leader of a process group, which its parent has put into a session already.
     let _ = setsid();
     launch.headless = true;
-    // On a terminal somebody can type later. On pipes nobody could ever say that it was all.
+    // On a terminal a client can type later. On pipes no client could ever end the input.
     launch.no_input = launch.no_pty && !doors.has_bus();
     launch.command.die_with_host = true;
     launch.command.jobs_die_too = true;
 }
 
-/// For the host: the session runs. Says so, and lets go of everything that belongs to the terminal.
+/// Announces that the host's session runs, and lets go of everything that belongs to the terminal.
 pub(crate) fn announce(id: &str) {
     let mut out = std::io::stdout();
+    // The session goes on even if the command that started it is gone.
     let _ = writeln!(out, "{id}");
     let _ = out.flush();
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {

@@ -1,109 +1,194 @@
-//! How the command ends: every exit code is chosen here.
+//! How the command ends. Every exit code is chosen here, and every message is printed here.
 
 use std::io::Write;
-use std::process::exit;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use serde_json::{Map, Value};
 use tapdeck_core::Exit;
-use tapdeck_host::{Ended, LaunchError, Outcome};
+use tapdeck_host::{Ended, Outcome};
 
-/// The codes of commands that are not programs being run.
-pub(crate) mod code {
-    /// A check or a wait failed.
-    pub(crate) const FAILED: i32 = 1;
-    /// The command was not understood.
-    pub(crate) const USAGE: i32 = 2;
+/// Kinds of failure. The kind alone decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A check or a wait failed, or a session refused the request.
+    Check,
+    /// The command line or the configuration is wrong.
+    Usage,
     /// No such session or file.
-    pub(crate) const NOT_FOUND: i32 = 3;
-    /// Connection or I/O.
-    pub(crate) const IO: i32 = 4;
-    /// A program could not be started, for another reason than that it is not there or not executable.
-    pub(crate) const NOT_STARTED: i32 = 125;
-    /// A fault of ours.
-    pub(crate) const INTERNAL: i32 = 5;
+    NotFound,
+    /// A connection, a file or standard output failed.
+    Io,
+    /// A fault of the command itself.
+    Internal,
+    /// A program could not be started.
+    NotStarted,
+    /// A program could not be started, and the exit code of that is known.
+    Launch(i32),
 }
 
-/// How the process is to end.
+impl Kind {
+    pub(crate) fn exit_code(self) -> i32 {
+        match self {
+            Kind::Check => 1,
+            Kind::Usage => 2,
+            Kind::NotFound => 3,
+            Kind::Io => 4,
+            Kind::Internal => 5,
+            Kind::NotStarted => 125,
+            Kind::Launch(code) => code,
+        }
+    }
+
+    /// The kind of an error about a file that the user named.
+    pub(crate) fn of_io(e: &std::io::Error) -> Self {
+        match e.kind() {
+            std::io::ErrorKind::NotFound => Kind::NotFound,
+            _ => Kind::Io,
+        }
+    }
+}
+
+/// The exit codes of kinds, for functions that return a code.
+pub(crate) mod code {
+    pub(crate) const USAGE: i32 = 2;
+    pub(crate) const IO: i32 = 4;
+}
+
+/// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    Code(i32),
-    Signal(i32),
+    /// With success.
+    Done,
+    /// With a failure that has been reported.
+    Failed(Kind),
+    /// As a program ended.
+    As(Exit),
 }
 
 impl Ending {
-    /// As the program ended.
+    /// The ending of a command that checks something.
+    pub(crate) fn of_check(passed: bool) -> Self {
+        if passed { Ending::Done } else { Ending::Failed(Kind::Check) }
+    }
+
+    /// Ends as the program ended.
     pub(crate) fn of(outcome: &Outcome) -> Self {
-        // With nobody reading, the program did not choose its end: say what it would have met itself.
-        if outcome.ended == Ended::OutputClosed {
-            return Ending::Signal(rustix::process::Signal::PIPE.as_raw());
-        }
-        if matches!(outcome.ended, Ended::OutputFailed(_)) {
-            return Ending::Code(code::IO);
-        }
-        Ending::of_exit(outcome.exit)
-    }
-
-    /// The same of one that ended elsewhere.
-    pub(crate) fn of_exit(exit: Exit) -> Self {
-        match exit {
-            Exit::Code(code) => Ending::Code(code),
-            Exit::Signal(signal) => Ending::Signal(signal),
+        match outcome.ended {
+            // The reader is gone: end as the program would have, had it written there itself.
+            Ended::OutputClosed => Ending::by_signal(Signal::PIPE.as_raw()),
+            Ended::OutputFailed(_) => Ending::Failed(Kind::Io),
+            _ => Ending::As(outcome.exit),
         }
     }
 
-    pub(crate) fn of_launch_error(e: &LaunchError) -> Self {
-        Ending::Code(match e {
-            LaunchError::Spawn(e) => e.exit_code(),
-            LaunchError::Place { code, .. } => *code,
-            _ => code::IO,
-        })
+    /// Ends by a signal.
+    pub(crate) fn by_signal(signal: i32) -> Self {
+        Ending::As(Exit::Signal(signal))
+    }
+
+    pub(crate) fn is_success(self) -> bool {
+        matches!(self, Ending::Done | Ending::As(Exit::Code(0)))
+    }
+
+    /// This ending, or a failure of this kind if all went well so far.
+    pub(crate) fn or_failed(self, kind: Kind) -> Self {
+        if self.is_success() { Ending::Failed(kind) } else { self }
+    }
+
+    /// The ending with the higher exit code, for commands that go through several files.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        if other.exit_code() > self.exit_code() { other } else { self }
+    }
+
+    fn exit_code(self) -> i32 {
+        match self {
+            Ending::Done => 0,
+            Ending::Failed(kind) => kind.exit_code(),
+            Ending::As(Exit::Code(code)) => code,
+            Ending::As(Exit::Signal(signal)) => 128 + signal,
+        }
     }
 
     /// Ends the process.
     pub(crate) fn end(self) -> ! {
+        // Nothing can be done about output that cannot be written any more.
         let _ = std::io::stdout().flush();
+        if let Ending::As(Exit::Signal(signal)) = self {
+            // The program's core dump is the interesting one. Without the limit there are two.
+            let limit = getrlimit(Resource::Core);
+            let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
+            tapdeck_host::die_by(signal);
+        }
+        std::process::exit(self.exit_code())
+    }
+}
+
+/// Prints one message on standard error. Messages quote names and recordings, which must not act on the
+/// terminal.
+pub(crate) fn say(message: impl std::fmt::Display) {
+    // With standard error gone as well, there is no place left for the message.
+    let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));
+}
+
+/// How a command reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// Messages on standard error.
+    Text,
+    /// JSON on standard output.
+    Json,
+    /// JSON on standard error, because standard output carries the session or the recording.
+    JsonBeside,
+}
+
+impl Report {
+    /// The report of a command with the option `--json`.
+    pub(crate) fn json(as_json: bool) -> Self {
+        if as_json { Report::Json } else { Report::Text }
+    }
+
+    /// Reports a failure. With JSON, `about` stands beside the error.
+    pub(crate) fn failure(self, mut about: Map<String, Value>, message: &str) {
+        about.insert("error".to_owned(), message.into());
         match self {
-            Ending::Code(code) => exit(code),
-            Ending::Signal(signal) => {
-                // The program's core dump is the interesting one.
-                let limit = getrlimit(Resource::Core);
-                let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
-                tapdeck_host::die_by(signal);
-                exit(128 + signal)
-            }
+            Report::Text => say(message),
+            Report::Json => print_json(&about.into()),
+            Report::JsonBeside => print_json_beside(&about.into()),
         }
     }
 }
 
-/// Prints one sentence on standard error. Messages quote names and recordings, which must not act on the terminal.
-pub(crate) fn say(message: impl std::fmt::Display) {
-    // With standard error gone as well, there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));
-}
-
-/// Says why a command fails: as data on standard output where that was asked for, beside what it is about (an object),
-/// else as a sentence on standard error.
-pub(crate) fn complain(as_json: bool, mut about: serde_json::Value, message: impl std::fmt::Display) {
-    if as_json {
-        about["error"] = message.to_string().into();
-        print(format_args!("{}\n", crate::human::json(&about)));
-    } else {
-        say(message);
-    }
-}
-
-/// Prints an answer on standard output. A reader that has had enough ends the process quietly.
+/// Prints an answer on standard output. The process ends if that is closed.
 pub(crate) fn print(text: std::fmt::Arguments<'_>) {
     if let Err(e) = std::io::stdout().write_fmt(text) {
         output_failed(&e);
     }
 }
 
-/// Ends the process over output that cannot be written.
+/// Prints an answer as one line of JSON.
+pub(crate) fn print_json(value: &Value) {
+    print(format_args!("{}\n", crate::human::json(value)));
+}
+
+/// Prints a report as one line of JSON on standard error.
+pub(crate) fn print_json_beside(value: &Value) {
+    // With standard error gone, there is no place left for the report.
+    let _ = writeln!(std::io::stderr(), "{}", crate::human::json(value));
+}
+
+/// Writes bytes to standard output at once. The process ends if that is closed.
+pub(crate) fn print_bytes(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if let Err(e) = out.write_all(bytes).and_then(|()| out.flush()) {
+        output_failed(&e);
+    }
+}
+
+/// Ends the process over output that cannot be written: quietly if its reader is gone.
 pub(crate) fn output_failed(e: &std::io::Error) -> ! {
     if e.kind() == std::io::ErrorKind::BrokenPipe {
-        Ending::Signal(rustix::process::Signal::PIPE.as_raw()).end()
+        Ending::by_signal(Signal::PIPE.as_raw()).end()
     }
     say(format_args!("cannot write the output: {e}"));
-    exit(code::IO)
+    Ending::Failed(Kind::Io).end()
 }

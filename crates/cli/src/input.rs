@@ -1,16 +1,15 @@
-//! The recording that a command is to read: what it is, and with which exit code it is refused.
+//! The recording that a command reads: its arguments, and how it is found.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tapdeck_host::{Source, SourceError};
 use tapdeck_tape::{Container, Format};
 
-use crate::ending::code;
+use crate::failure::{Failure, Result};
 use crate::formats;
 
-/// What a recording is, where it does not say so itself.
+/// The format of a recording that cannot be told from the file.
 #[derive(Args, Clone, Default)]
 pub(crate) struct InputArgs {
     /// The recording's format, if it cannot be told from its content and name
@@ -22,38 +21,27 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// Finds a recording; an error comes with its exit code.
-    pub(crate) fn find(&self, path: &Path) -> Result<Source, (String, i32)> {
-        Source::find(path, self.from, self.timing.as_deref()).map_err(refused)
+    /// Finds a recording.
+    pub(crate) fn find(&self, path: &Path) -> Result<Source> {
+        Ok(Source::find(path, self.from, self.timing.as_deref())?)
     }
 
-    /// The same for whoever asks about a recording's health: that it is none is an answer.
-    pub(crate) fn judge(&self, path: &Path) -> Result<Source, (String, i32)> {
+    /// Finds a recording to check it: a file that is no recording fails the check.
+    pub(crate) fn judge(&self, path: &Path) -> Result<Source> {
         Source::find(path, self.from, self.timing.as_deref()).map_err(|e| match e {
-            SourceError::Unknown(_) | SourceError::Not { .. } => (e.to_string(), code::FAILED),
-            e => refused(e),
+            SourceError::Unknown(_) | SourceError::Not { .. } => Failure::check(e.to_string()),
+            e => e.into(),
         })
     }
 }
 
-/// A native recording, for what can be done with no other; `done` says what.
-pub(crate) fn native(path: &Path, done: &str) -> Result<Source, (String, i32)> {
+/// Finds a native recording, for a command that works with no other; `done` says what it does.
+pub(crate) fn native(path: &Path, done: &str) -> Result<Source> {
     let source = InputArgs::default().judge(path)?;
     let container = source.container();
     if container.format != Format::Ahr || container.zst {
         let (path, name) = (path.display(), formats::container_name(container));
-        return Err((format!("{path} is {name}: only an .ahr can be {done}"), code::FAILED));
+        return Err(Failure::check(format!("{path} is {name}: only an .ahr can be {done}")));
     }
     Ok(source)
-}
-
-/// Why a recording is not read, with the exit code for it.
-#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
-pub(crate) fn refused(e: SourceError) -> (String, i32) {
-    let code = match &e {
-        SourceError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => code::NOT_FOUND,
-        SourceError::NoTiming(_) => code::USAGE,
-        _ => code::IO,
-    };
-    (e.to_string(), code)
 }

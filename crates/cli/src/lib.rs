@@ -2,5 +2,6 @@
 //! Programs of others use the crate `tapdeck`.
 
 pub mod human;
+pub mod render;
 #[cfg(feature = "tui")]
 pub mod ui;

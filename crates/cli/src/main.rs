@@ -7,22 +7,28 @@ mod cmd;
 mod config;
 mod detached_host;
 mod ending;
+mod failure;
 mod formats;
+mod health;
 mod hooks;
 mod input;
 mod out_file;
 mod parse;
 mod place;
 mod progress;
+mod prompts;
 mod screen;
 mod scrubbing;
+mod seal_key;
+mod sender;
 mod service_events;
 mod session_args;
 mod sessions;
 mod snapshot_door;
 
 use cmd::Command;
-use ending::{Ending, code, complain};
+use ending::{Ending, Kind, Report};
+use failure::Failure;
 use tapdeck_cli::human;
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
@@ -50,20 +56,26 @@ fn main() {
     tapdeck_host::restore_terminal_on_panic();
     let ending = match Cli::try_parse() {
         // The message has been printed, with the terminal given back, by the time this returns.
-        Ok(cli) => std::panic::catch_unwind(|| cmd::run(cli.command)).unwrap_or(Ending::Code(code::INTERNAL)),
-        Err(e) => {
-            // With --json what is wrong is data; help and version are what they are.
-            let as_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
-            if as_json && e.use_stderr() {
-                let text = e.render().to_string();
-                let first = text.split("\n\n").next().unwrap_or_default().trim();
-                let why = first.strip_prefix("error: ").unwrap_or(first);
-                complain(true, serde_json::json!({}), why);
-            } else {
-                let _ = e.print();
-            }
-            Ending::Code(e.exit_code())
+        Ok(cli) => {
+            let run = || cmd::run(&cli.command);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+                .unwrap_or(Ending::Failed(Kind::Internal))
         }
+        Err(e) => usage_error(&e),
     };
     ending.end()
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn usage_error(e: &clap::Error) -> Ending {
+    let as_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    if as_json && e.use_stderr() {
+        let text = e.render().to_string();
+        let first = text.split("\n\n").next().unwrap_or_default().trim();
+        let why = first.strip_prefix("error: ").unwrap_or(first);
+        return Failure::usage(why).report(Report::Json);
+    }
+    // With standard error gone as well, there is no place left for the message.
+    let _ = e.print();
+    if e.use_stderr() { Ending::Failed(Kind::Usage) } else { Ending::Done }
 }

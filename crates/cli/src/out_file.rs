@@ -10,20 +10,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, open};
 use rustix::io::Errno;
 
-use crate::ending::code;
-
-/// Why such a file cannot be written, and the exit code for it.
-pub(crate) fn cannot_write(path: &Path, e: &io::Error) -> (String, i32) {
-    let path = path.display();
-    match e.kind() {
-        io::ErrorKind::AlreadyExists => {
-            (format!("{path} exists: give another name, or --overwrite"), code::USAGE)
-        }
-        io::ErrorKind::ResourceBusy => (format!("cannot write {path}: {e}"), code::USAGE),
-        _ => (format!("cannot write {path}: {e}"), code::IO),
-    }
-}
-
 /// A file in the making.
 pub(crate) struct OutFile {
     file: File,

@@ -1,13 +1,13 @@
-//! What to scrub, as the command line says it: packs, rules in files, values of variables.
+//! The arguments that select scrub rules: packs, rules in files, values of variables.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use tapdeck::scrub::{Owner, Rules, ScrubError, Selection};
 
-use crate::ending::code;
+use crate::ending::Kind;
+use crate::failure::{Failure, Result};
 
 /// Rules beside the packs.
 #[derive(Args, Debug, Clone, Default)]
@@ -26,12 +26,9 @@ pub(crate) struct ScrubArgs {
     pub(crate) secret_file: Vec<PathBuf>,
 }
 
-/// A message, and the exit code that goes with it.
-pub(crate) type Refused = (String, i32);
-
 impl ScrubArgs {
-    /// The rules to use, ready.
-    pub(crate) fn rules(&self, packs: &[String], owner: &Owner) -> Result<Arc<Rules>, Refused> {
+    /// Loads the rules that these arguments and the packs select.
+    pub(crate) fn rules(&self, packs: &[String], owner: &Owner) -> Result<Arc<Rules>> {
         let selection = Selection {
             packs: packs.to_vec(),
             files: self.rules.clone(),
@@ -40,12 +37,9 @@ impl ScrubArgs {
             secret_files: self.secret_file.clone(),
         };
         selection.load(owner).map_err(|e| match &e {
-            ScrubError::NoRule(_) => (format!("{e}: see tapdeck scrub --list-rules"), code::USAGE),
-            ScrubError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                (e.to_string(), code::NOT_FOUND)
-            }
-            ScrubError::Read { .. } => (e.to_string(), code::IO),
-            _ => (e.to_string(), code::USAGE),
+            ScrubError::NoRule(_) => Failure::usage(format!("{e}: see tapdeck scrub --list-rules")),
+            ScrubError::Read { source, .. } => Failure::new(Kind::of_io(source), e.to_string()),
+            _ => Failure::usage(e.to_string()),
         })
     }
 }

@@ -9,7 +9,8 @@ use tapdeck_core::WinSize;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Ended, HeldSignals, Launch, LaunchError, Outcome};
 
-use crate::ending::{Ending, code, say};
+use crate::ending::say;
+use crate::failure::{Failure, Result};
 use crate::parse;
 use crate::place::PlaceArgs;
 
@@ -30,7 +31,7 @@ impl VariableArgs {
     }
 }
 
-/// What `run` and `rec` have in common.
+/// How the program is run.
 #[derive(Args)]
 pub(crate) struct SessionArgs {
     /// Run in this folder
@@ -53,12 +54,9 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// The session that these arguments describe.
-    pub(crate) fn launch(&self, command: &[OsString]) -> Result<Launch, Ending> {
-        let place = self.place.place().map_err(|why| {
-            say(why);
-            Ending::Code(code::USAGE)
-        })?;
+    /// Describes the session that these arguments ask for.
+    pub(crate) fn launch(&self, command: &[OsString]) -> Result<Launch> {
+        let place = self.place.place().map_err(Failure::usage)?;
         let argv = if command.is_empty() && place.is_local() {
             let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());
             vec![shell.unwrap_or_else(|| "/bin/sh".into())]
@@ -76,7 +74,7 @@ impl SessionArgs {
         Ok(launch)
     }
 
-    /// The size of a detached session's terminal: as asked for, or this terminal's.
+    /// The size of this terminal for a detached session, unless another was asked for.
     pub(crate) fn detached_size(&self) -> Option<WinSize> {
         if self.window_size.is_some() {
             return None;
@@ -84,7 +82,7 @@ impl SessionArgs {
         tapdeck_host::terminal_size()
     }
 
-    /// Says what the exit status alone would not.
+    /// Prints what the exit status does not tell.
     pub(crate) fn comment_on(&self, outcome: &Outcome) {
         if outcome.left_raw {
             say("the terminal's settings could not be put back: type `stty sane`");
@@ -99,10 +97,7 @@ impl SessionArgs {
     }
 }
 
-/// Has a signal to end wait for the session, so that it leaves none of the files and sockets behind that are made for it.
-pub(crate) fn hold_signals() -> Result<HeldSignals, Ending> {
-    HeldSignals::hold().map_err(|e| {
-        say(LaunchError::Setup(e));
-        Ending::Code(code::IO)
-    })
+/// Holds signals back until the session handles them, so that its files and sockets are always removed.
+pub(crate) fn hold_signals() -> Result<HeldSignals> {
+    Ok(HeldSignals::hold().map_err(LaunchError::Setup)?)
 }

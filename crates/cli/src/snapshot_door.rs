@@ -1,4 +1,4 @@
-//! The recorder's door for snapshots: which one `rec` opens, and what is said through it.
+//! The recorder's door for snapshots: the socket that `rec` opens, and its answers.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,17 +10,18 @@ use tapdeck_serve::snapshot::{
     Address, Door, Limits, Response, Server, Snapshot, Taken, default_folder, socket_name,
 };
 
-use crate::ending::{Ending, code, say};
+use crate::ending::say;
+use crate::failure::{Failure, Result};
 
-/// Where other programs of the same family look for the recorder's socket.
+/// The variable with the recorder's socket, for other programs of the same family.
 pub(crate) const SOCKET_VAR: &str = "AH_RECORDER_IPC_SOCKET";
-/// The session's id, which begins with its host's process number.
+/// The variable with the session's id, which begins with its host's process id.
 pub(crate) const SESSION_VAR: &str = "TAPDECK_SESSION";
 
 /// How long a disk may take over a snapshot.
 const DISK_LIMIT: Duration = Duration::from_secs(30);
 
-/// Which door to open.
+/// The door to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ipc {
     /// A private Unix socket if there can be one.
@@ -45,9 +46,8 @@ impl Ipc {
         }
     }
 
-    /// Opens it, before the program starts. Where nobody asked for it by name, a recording without one is
-    /// better than none.
-    pub(crate) fn open(&self, recording: &Path, needed: bool) -> Result<Option<Door>, Ending> {
+    /// Opens the door before the program starts. With `auto`, a recording goes on without one.
+    pub(crate) fn open(&self, recording: &Path, needed: bool) -> Result<Option<Door>> {
         let opened = match self {
             Ipc::Off => return Ok(None),
             Ipc::Auto | Ipc::Uds => private_socket(recording),
@@ -59,15 +59,12 @@ impl Ipc {
                 say(format_args!("snapshots cannot be announced to this recording: {why}"));
                 Ok(None)
             }
-            Err(why) => {
-                say(format_args!("cannot open the door for snapshots: {why}"));
-                Err(Ending::Code(code::IO))
-            }
+            Err(why) => Err(Failure::io(format!("cannot open the door for snapshots: {why}"))),
         }
     }
 }
 
-/// A socket in the user's folder for them, or, without one, in a folder of its own beside the recording.
+/// Binds a socket in the user's runtime folder; without one, in a folder beside the recording.
 fn private_socket(recording: &Path) -> Result<Door, String> {
     let name = socket_name(std::process::id());
     let bind = |path: &Path| Door::unix(path).map_err(|e| format!("{}: {e}", path.display()));
@@ -78,14 +75,14 @@ fn private_socket(recording: &Path) -> Result<Door, String> {
     let folder = std::path::absolute(sidecar(recording, "ipc")).map_err(|e| e.to_string())?;
     let beside: PathBuf = folder.join(&name);
     bind(&beside).map(Door::with_own_folder).map_err(|why| {
-        // A folder that was made in vain.
+        // The bind may have created the folder. One that is in use is not empty, and stays.
         let _ = std::fs::remove_dir(&folder);
-        // The first reason is the one that a person can do something about.
+        // The first reason is the one that the user can do something about.
         usual.and_then(Result::err).unwrap_or(why)
     })
 }
 
-/// What a program is told of its recorder.
+/// The variables that tell a program about its recorder.
 pub(crate) fn exports(session: Option<&str>, ipc: Option<&str>) -> Vec<(OsString, Option<OsString>)> {
     let session = session.map_or_else(|| std::process::id().to_string(), str::to_owned);
     let mut vars = vec![(SESSION_VAR.into(), Some(session.into()))];
@@ -95,7 +92,7 @@ pub(crate) fn exports(session: Option<&str>, ipc: Option<&str>) -> Vec<(OsString
     vars
 }
 
-/// Answers at the door for as long as what this returns lives.
+/// Answers at the door until the server is dropped.
 pub(crate) fn answer(door: Option<Door>, handle: Handle) -> Option<Server> {
     let server = Server::start(door?, Limits::default(), move |Snapshot { id, label }| {
         match handle.snapshot(id, &label, DISK_LIMIT) {
@@ -103,6 +100,6 @@ pub(crate) fn answer(door: Option<Door>, handle: Handle) -> Option<Server> {
             Err(e) => Response::Failure(e.to_string()),
         }
     });
-    // Without threads to spare the session matters more; its clients see a closed door.
+    // Without a thread the session goes on; its clients see a closed door.
     server.ok()
 }

@@ -14,9 +14,10 @@ use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
 
 use crate::config::Config;
-use crate::ending::{Ending, code, say};
+use crate::ending::{Ending, say};
+use crate::failure::{Failure, Result};
 use crate::screen::detach_keys::DetachKeys;
-use crate::sessions::{Failed, Which, find, not_within};
+use crate::sessions::{Which, find, not_within};
 use view::View;
 
 /// Bring a live session to this terminal.
@@ -49,23 +50,19 @@ pub(crate) struct AttachArgs {
 pub(crate) type Keys = Option<DetachKeys>;
 
 /// Those that were asked for, or those of the configuration.
-pub(crate) fn keys_to_leave_with(asked: Option<&str>) -> Result<Keys, Failed> {
+pub(crate) fn keys_to_leave_with(asked: Option<&str>) -> Result<Keys> {
     let keys = match asked {
         Some(keys) => keys.to_owned(),
-        None => Config::load().map_err(|e| Failed(e, code::USAGE))?.attach.detach_keys,
+        None => Config::load().map_err(Failure::usage)?.attach.detach_keys,
     };
-    detach_keys(&keys).map_err(|e| Failed(e, code::USAGE))
+    detach_keys(&keys).map_err(Failure::usage)
 }
 
 fn detach_keys(text: &str) -> Result<Keys, String> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
 }
 
-pub(crate) fn run(args: &AttachArgs) -> Ending {
-    attach(args).unwrap_or_else(Failed::end)
-}
-
-fn attach(args: &AttachArgs) -> Result<Ending, Failed> {
+pub(crate) fn run(args: &AttachArgs) -> Result {
     let keys = keys_to_leave_with(args.detach_keys.as_deref())?;
     let listing = find(args.which.session.as_deref())?;
     not_within(&listing)?;
@@ -96,10 +93,9 @@ pub(crate) fn bring(
     keys: Keys,
     from: &Origin<'_>,
     wish: &Attach<'_>,
-    open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Value), Failed>,
-) -> Result<Ending, Failed> {
-    let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
-    let keyboard = Keyboard::take().map_err(io)?;
+    open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Value)>,
+) -> Result {
+    let keyboard = Keyboard::take()?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
     let Origin { id, again, far } = *from;
     let request = Attach { read_only: wish.read_only || !keyboard.is_there(), size, ..wish.clone() };
@@ -127,16 +123,16 @@ pub(crate) fn bring(
             };
             say(format_args!("the program of {id} has ended: {how}"));
             if far {
-                return Ok(Ending::of_exit(exit));
+                return Ok(Ending::As(exit));
             }
         }
         Over::Lost(why) => {
             let why = why.map_or_else(|| format!("session {id} is gone"), |why| format!("{id}: {why}"));
-            return Err(Failed(why, code::IO));
+            return Err(Failure::io(why));
         }
-        Over::Signal(signal) => return Ok(Ending::Signal(signal)),
+        Over::Signal(signal) => return Ok(Ending::by_signal(signal)),
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
 /// How it ended.

@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
 use tapdeck_tape::{Moment, Replay, export};
 
-use crate::ending::{Ending, code, complain, output_failed, say};
-use crate::input::{InputArgs, refused};
+use crate::ending::{Ending, output_failed, say};
+use crate::failure::{Failure, Result};
+use crate::input::InputArgs;
 use crate::out_file::OutFile;
 
 /// Print the final lines of a recording with its snapshots and markers between them.
@@ -62,25 +62,27 @@ impl Form {
 
 const ALL_ROWS: usize = 1_000_000;
 
-pub(crate) fn run(args: &BranchPointsArgs) -> Ending {
-    let result = match args.output.as_deref().filter(|p| p.as_os_str() != "-") {
+impl BranchPointsArgs {
+    /// Whether standard output gets JSON. A file gets the list or nothing.
+    pub(super) fn reports_json(&self) -> bool {
+        self.format == Form::Json && self.output.is_none()
+    }
+}
+
+pub(crate) fn run(args: &BranchPointsArgs) -> Result {
+    match args.output.as_deref().filter(|p| p.as_os_str() != "-") {
         Some(path) => write_file(&args.file, &args.input, args.format, path, args.overwrite),
-        None => list(&args.file, &args.input).and_then(|list| {
-            match list.write(args.format, io::stdout().lock()) {
-                Err(tapdeck_tape::Error::Write { source, .. }) => output_failed(&source),
-                Err(e) => Err((e.to_string(), code::IO)),
-                Ok(()) => Ok(()),
-            }
-        }),
-    };
-    match result {
-        Ok(()) => Ending::Code(0),
-        Err((message, code)) => {
-            // To a file goes the list or nothing.
-            let as_json = args.format == Form::Json && args.output.is_none();
-            complain(as_json, json!({"file": args.file.to_string_lossy()}), message);
-            Ending::Code(code)
-        }
+        None => print_list(args),
+    }
+    .map_err(|failure| failure.about("file", args.file.to_string_lossy()))?;
+    Ok(Ending::Done)
+}
+
+fn print_list(args: &BranchPointsArgs) -> Result<()> {
+    match list(&args.file, &args.input)?.write(args.format, io::stdout().lock()) {
+        Err(tapdeck_tape::Error::Write { source, .. }) => output_failed(&source),
+        Err(e) => Err(Failure::io(e.to_string())),
+        Ok(()) => Ok(()),
     }
 }
 
@@ -91,18 +93,13 @@ pub(crate) fn write_file(
     form: Form,
     path: &Path,
     overwrite: bool,
-) -> Result<(), (String, i32)> {
-    let cannot = |e: io::Error| match e.kind() {
-        io::ErrorKind::AlreadyExists => {
-            (format!("{} exists: give another name, or --overwrite", path.display()), code::USAGE)
-        }
-        _ => (format!("cannot write {}: {e}", path.display()), code::IO),
-    };
+) -> Result<()> {
+    let cannot = |e: io::Error| Failure::write(path, &e);
     let mut out = OutFile::create(path, overwrite).map_err(cannot)?;
     let list = list(recording, input)?;
     match list.write(form, &mut out) {
         Err(tapdeck_tape::Error::Write { source, .. }) => Err(cannot(source)),
-        Err(e) => Err((e.to_string(), code::IO)),
+        Err(e) => Err(Failure::io(e.to_string())),
         Ok(()) => out.commit().map_err(cannot),
     }
 }
@@ -112,13 +109,16 @@ struct List {
     moments: Vec<Moment>,
 }
 
-fn list(path: &Path, input: &InputArgs) -> Result<List, (String, i32)> {
+fn list(path: &Path, input: &InputArgs) -> Result<List> {
     let source = input.find(path)?;
-    let mut reader = source.open().map_err(refused)?;
-    let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| refused(source.read_error(e)))?;
+    let mut reader = source.open()?;
+    let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| source.read_error(e))?;
     let damages = replay.notes().len();
     if damages > 0 && replay.byte_off() == 0 && replay.moments().is_empty() {
-        return Err((format!("{}: nothing in it can be read: see tapdeck verify", path.display()), code::IO));
+        return Err(Failure::io(format!(
+            "{}: nothing in it can be read: see tapdeck verify",
+            path.display()
+        )));
     }
     if damages > 0 {
         say(format_args!("{damages} damaged places were passed over: see tapdeck verify"));

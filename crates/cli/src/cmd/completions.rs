@@ -1,12 +1,11 @@
-//! `tapdeck completions`: what a shell needs to complete its command lines.
-
-use std::io::Write;
+//! `tapdeck completions`: completion scripts for shells.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::Cli;
-use crate::ending::{Ending, output_failed};
+use crate::ending::{Ending, print_bytes};
+use crate::failure::Result;
 
 /// Print completions for a shell.
 #[derive(Args)]
@@ -20,11 +19,9 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Ending {
+pub(crate) fn run(args: &CompletionsArgs) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tapdeck", &mut script);
-    match std::io::stdout().write_all(&script) {
-        Ok(()) => Ending::Code(0),
-        Err(e) => output_failed(&e),
-    }
+    print_bytes(&script);
+    Ok(Ending::Done)
 }

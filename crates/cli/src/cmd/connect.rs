@@ -13,9 +13,9 @@ use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Tty, Wanted};
 
 use super::attach;
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, Kind, Report, print, say};
+use crate::failure::{Failure, Result};
 use crate::parse;
-use crate::sessions::Failed;
 
 /// The variable that holds a token.
 const TOKEN_VAR: &str = "TAPDECK_TOKEN";
@@ -94,19 +94,12 @@ pub(crate) struct ConnectArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn run(args: &ConnectArgs) -> Ending {
-    if let Some(option) = args.of_no_use() {
-        say(format_args!("{option} is of no use at {}: nobody shows a certificate there", args.address));
-        return Ending::Code(code::USAGE);
-    }
-    if let Some(why) = args.out_of_place() {
-        say(why);
-        return Ending::Code(code::USAGE);
-    }
+pub(crate) fn run(args: &ConnectArgs) -> Result {
+    args.check()?;
     match (&args.attach, args.detach) {
-        (Some(session), _) => join(args, session).unwrap_or_else(Failed::end),
-        (None, true) => detach(args).unwrap_or_else(Failed::end),
-        (None, false) => drive(args).unwrap_or_else(|failed| not_started(failed).end()),
+        (Some(session), _) => join(args, session),
+        (None, true) => detach(args),
+        (None, false) => run_there(args).map_err(not_started),
     }
 }
 
@@ -115,15 +108,26 @@ impl ConnectArgs {
         self.pty || (!self.no_pty && isatty(rustix::stdio::stdin()))
     }
 
-    /// What was said about a certificate where there is none. Whoever says it believes to be guarded by it.
-    fn of_no_use(&self) -> Option<&'static str> {
+    /// Refuses options that would have no effect.
+    fn check(&self) -> Result<()> {
+        // The user would believe to be protected by the certificate.
+        if let Some(option) = self.useless_certificate_option() {
+            let message =
+                format!("{option} is of no use at {}: nobody shows a certificate there", self.address);
+            return Err(Failure::usage(message));
+        }
+        self.out_of_place().map_or(Ok(()), |why| Err(Failure::usage(why)))
+    }
+
+    /// An option about a certificate, for a transport without one.
+    fn useless_certificate_option(&self) -> Option<&'static str> {
         let bare = matches!(self.address, Endpoint::Unix(_) | Endpoint::Net { transport: Transport::Ws, .. });
         let said = self.fingerprint.as_ref().map(|_| "--fingerprint").or(self.ca.as_ref().map(|_| "--ca"));
         said.filter(|_| bare)
     }
 
-    /// An option that would be accepted and not do anything: one for joining a session when a program is started, or the
-    /// other way round.
+    /// Why an option has no effect: it is for joining a session when a program is started, or the other way
+    /// round.
     fn out_of_place(&self) -> Option<String> {
         let joining = [
             ("--read-only", self.read_only),
@@ -147,17 +151,13 @@ impl ConnectArgs {
         }
     }
 
-    /// The token, from wherever it is; never from the command line, where everybody can read it.
-    fn token(&self) -> Result<Option<String>, Failed> {
+    /// The token, from a file or the environment. Every user of the machine can read a command line.
+    fn token(&self) -> Result<Option<String>, Failure> {
         let text = match &self.token_file {
             Some(path) => {
-                let failed = |e: std::io::Error| {
-                    let missing = e.kind() == std::io::ErrorKind::NotFound;
-                    let code = if missing { code::NOT_FOUND } else { code::IO };
-                    Failed(format!("{}: {e}", path.display()), code)
-                };
+                let failed = |e: std::io::Error| Failure::file(path, &e);
                 if std::fs::metadata(path).map_err(failed)?.len() > TOKEN_LIMIT {
-                    return Err(Failed(format!("{} is too long to be a token", path.display()), code::USAGE));
+                    return Err(Failure::usage(format!("{} is too long to be a token", path.display())));
                 }
                 Some(std::fs::read_to_string(path).map_err(failed)?)
             }
@@ -166,7 +166,7 @@ impl ConnectArgs {
         Ok(text.map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()))
     }
 
-    /// The variables to set there; those named without a value as they are here.
+    /// The variables to set there. Those without a value have the value from here.
     fn variables(&self) -> Vec<(String, String)> {
         let value = |(name, value): &(String, Option<OsString>)| {
             let value = value.clone().or_else(|| std::env::var_os(name))?;
@@ -175,13 +175,13 @@ impl ConnectArgs {
         self.env.iter().filter_map(value).collect()
     }
 
-    /// What is asked of the server; the settings of the terminal there are those of `user`, if it is one.
+    /// The request to the server. The terminal there gets the settings of `user`, if that is a terminal.
     fn wanted(&self, size: WinSize, user: Option<&UserSide>, token: Option<String>) -> Wanted {
         let tty = self.has_terminal().then(|| {
             let settings = user.and_then(UserSide::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
             let mut modes: Vec<(String, u8)> = settings.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
             if user.is_some_and(|o| !o.is_interactive()) {
-                // Where nobody types, piped input would be shown twice.
+                // Piped input would be shown twice.
                 modes.retain(|(name, _)| name != "ECHO");
                 modes.push(("ECHO".to_owned(), 0));
             }
@@ -201,7 +201,7 @@ impl ConnectArgs {
         }
     }
 
-    fn dial(&self, token: Option<&str>, prompter: &mut dyn Prompter) -> Result<Conn, Failed> {
+    fn dial(&self, token: Option<&str>, prompter: &mut dyn Prompter) -> Result<Conn, Failure> {
         let trust =
             Trust { fingerprint: self.fingerprint.clone(), ca: self.ca.clone(), ..Trust::by_acquaintance() };
         let dialled = dial(&self.address, &trust, token, || prompter.cancelled().is_some())?;
@@ -212,19 +212,19 @@ impl ConnectArgs {
     }
 }
 
-/// Starts it and leaves it.
-fn detach(args: &ConnectArgs) -> Result<Ending, Failed> {
+/// Starts a program and leaves it running.
+fn detach(args: &ConnectArgs) -> Result {
     let size = args.window_size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
     let conn = args.dial(token.as_deref(), &mut NonInteractive)?;
     let (_, opened) = FarProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
     crate::detached_host::warn_of_input();
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
-/// Brings a session there to this terminal.
-fn join(args: &ConnectArgs, session: &str) -> Result<Ending, Failed> {
+/// Attaches to a session there.
+fn join(args: &ConnectArgs, session: &str) -> Result {
     let keys = attach::keys_to_leave_with(args.detach_keys.as_deref())?;
     let token = args.token()?;
     let wish = Attach {
@@ -242,38 +242,40 @@ fn join(args: &ConnectArgs, session: &str) -> Result<Ending, Failed> {
     })
 }
 
-/// A program that was not started must not be taken for one that ended with 1.
-fn not_started(Failed(why, was): Failed) -> Failed {
-    let ours = [code::FAILED, code::NOT_FOUND, code::IO].contains(&was);
-    Failed(why, if ours { code::NOT_STARTED } else { was })
+/// Gives a failure another exit code than a program's: one that was not started must not look like one that
+/// ended with 1.
+fn not_started(failure: Failure) -> Failure {
+    match failure.kind() {
+        Kind::Check | Kind::NotFound | Kind::Io => failure.with_kind(Kind::NotStarted),
+        _ => failure,
+    }
 }
 
-/// Runs it as if it were here.
-fn drive(args: &ConnectArgs) -> Result<Ending, Failed> {
+/// Runs a program there as if it were here.
+fn run_there(args: &ConnectArgs) -> Result {
     let token = args.token()?;
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
     launch.size = args.window_size;
-    let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failed> {
+    let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failure> {
         let conn = args.dial(token.as_deref(), prompter)?;
         Ok(FarProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)
     };
     let finished = launch.run_on(
         &|_, user, size, prompter| match start(user, size, prompter) {
             Ok(program) => Ok(Box::new(program) as Box<dyn Backend>),
-            Err(failed) => {
-                let Failed(why, code) = not_started(failed);
-                Err(LaunchError::Place { why, code })
+            Err(failure) => {
+                let failure = not_started(failure);
+                let why = failure.message().to_owned();
+                Err(LaunchError::Place { why, code: failure.kind().exit_code() })
             }
         },
         None,
         |_| (),
     );
-    Ok(match finished.outcome {
-        Ok(outcome) => Ending::of(&outcome),
-        Err(e) => {
-            say(&e);
-            Ending::of_launch_error(&e)
-        }
-    })
+    // A launch error has its exit code already.
+    match finished.outcome {
+        Ok(outcome) => Ok(Ending::of(&outcome)),
+        Err(e) => Ok(Failure::from(e).report(Report::Text)),
+    }
 }

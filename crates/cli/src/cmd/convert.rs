@@ -21,9 +21,9 @@ use tapdeck_tape::{
 
 use super::cassette;
 use crate::ending::{Ending, code, output_failed, print, say};
+use crate::failure::{Failure, Result};
 use crate::formats::{self, Export, Target, container_name};
 use crate::human;
-use crate::input::refused;
 use crate::out_file::OutFile;
 use crate::progress::Progress;
 
@@ -94,7 +94,7 @@ const ALL_ROWS: usize = 1_000_000;
 /// Remarks beyond this many are only counted.
 const MAX_NOTES: usize = 100;
 
-pub(crate) fn run(args: &ConvertArgs) -> Ending {
+pub(crate) fn run(args: &ConvertArgs) -> Result {
     let result = convert(args);
     match (&result, args.json) {
         (Ok(done), true) => args.report_json(&done.to_json(args)),
@@ -107,9 +107,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Ending {
         (Err(fail), false) => say(&fail.message),
     }
     match result {
-        Ok(done) if done.seen.broke_off.is_some() => Ending::Code(code::FAILED),
-        Ok(_) => Ending::Code(0),
-        Err(fail) => Ending::Code(fail.code),
+        Ok(done) => Ok(Ending::of_check(done.seen.broke_off.is_none())),
+        Err(fail) => Err(Failure::reported(Failure::from((fail.message, fail.code)).kind())),
     }
 }
 
@@ -174,10 +173,15 @@ impl Fail {
     }
 }
 
+impl From<Failure> for Fail {
+    fn from(failure: Failure) -> Self {
+        Self { message: failure.message().to_owned(), code: failure.kind().exit_code() }
+    }
+}
+
 impl From<SourceError> for Fail {
     fn from(e: SourceError) -> Self {
-        let (message, code) = refused(e);
-        Self { message, code }
+        Failure::from(e).into()
     }
 }
 
@@ -240,7 +244,7 @@ fn convert(args: &ConvertArgs) -> Result<Done, Fail> {
 
 /// Writes a cassette: a folder, or one archive by its name.
 fn to_cassette(args: &ConvertArgs, from: Container, reader: &mut Watched) -> Result<u64, Fail> {
-    let failed = |(message, code)| Fail { message, code };
+    let failed = Fail::from;
     if args.to_stdout() {
         return Err(Fail::usage("a cassette is a folder: it cannot go to standard output".into()));
     }

@@ -5,9 +5,9 @@ use tapdeck_cli::ui::dash::{Dash, run::run as show};
 use tapdeck_cli::ui::session::Sessions;
 use tapdeck_cli::ui::theme::Theme;
 
-use super::view::failed;
 use crate::config::Config;
-use crate::ending::{Ending, code, say};
+use crate::ending::Ending;
+use crate::failure::{Failure, Result};
 
 /// Show all live sessions, side by side.
 #[derive(Args)]
@@ -24,22 +24,10 @@ pub(crate) struct DashArgs {
     no_mouse: bool,
 }
 
-pub(crate) fn run(args: &DashArgs) -> Ending {
-    let config = match Config::load() {
-        Ok(config) => config,
-        Err(e) => {
-            say(e);
-            return Ending::Code(code::USAGE);
-        }
-    };
+pub(crate) fn run(args: &DashArgs) -> Result {
+    let config = Config::load().map_err(Failure::usage)?;
     // Tiles show the screen alone.
     let mut dash = Dash::new(Box::new(Sessions::new(0)), Theme::from_env());
-    match show(&mut dash, config.view.mouse && !args.no_mouse) {
-        Ok(signal) => signal.map_or(Ending::Code(0), Ending::Signal),
-        Err(e) => {
-            let (message, code) = failed(&e);
-            say(message);
-            Ending::Code(code)
-        }
-    }
+    let signal = show(&mut dash, config.view.mouse && !args.no_mouse)?;
+    Ok(signal.map_or(Ending::Done, Ending::by_signal))
 }

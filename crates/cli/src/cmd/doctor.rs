@@ -16,7 +16,8 @@ use tapdeck_serve::client::describe_all;
 use tapdeck_serve::door::Door;
 
 use crate::config::Config;
-use crate::ending::{Ending, code, print};
+use crate::ending::{Ending, print, print_json};
+use crate::failure::Result;
 use crate::human;
 use crate::sessions::alive;
 
@@ -83,7 +84,7 @@ const CHECKS: &[Check] = &[
     ("ssh", ssh_agent),
 ];
 
-pub(crate) fn run(args: &DoctorArgs) -> Ending {
+pub(crate) fn run(args: &DoctorArgs) -> Result {
     let check = |(what, check): &Check| {
         let (verdict, says) = check();
         Finding { what, verdict, says }
@@ -96,16 +97,16 @@ pub(crate) fn run(args: &DoctorArgs) -> Ending {
             .iter()
             .map(|f| json!({"check": f.what, "verdict": f.verdict.name(), "says": f.says}))
             .collect();
-        print(format_args!("{}\n", human::json(&Value::from(all))));
+        print_json(&Value::from(all));
     } else {
-        // Each as soon as it is known: an engine may take its time.
+        // Prints each finding at once: the check of a container engine may take long.
         for finding in CHECKS.iter().map(check) {
             failed |= finding.verdict == Verdict::Fails;
             let Finding { what, verdict, says } = finding;
             print(format_args!("{:6}  {what:10}  {}\n", verdict.name(), human::printable(&says)));
         }
     }
-    Ending::Code(if failed { code::FAILED } else { 0 })
+    Ok(Ending::of_check(!failed))
 }
 
 fn this_program() -> (Verdict, String) {
@@ -302,7 +303,7 @@ fn found(program: &Path) -> Option<PathBuf> {
 fn sessions() -> (Verdict, String) {
     let listings = match alive() {
         Ok((_, listings)) => listings,
-        Err(failed) => return (Verdict::Fails, failed.0),
+        Err(failure) => return (Verdict::Fails, failure.message().to_owned()),
     };
     let said = describe_all(&listings, "doctor");
     let mute = said.iter().filter(|s| s["state"] == "silent").filter_map(|s| s["id"].as_str());

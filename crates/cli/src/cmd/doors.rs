@@ -10,7 +10,8 @@ use tapdeck::live::{Address, AddressError, Bus, DoorOptions, Doors, Grants, Serv
 use tapdeck::turns::RuleBook;
 use tapdeck_host::{Keyboard, Launch, Pressed, Session};
 
-use crate::ending::{Ending, code, say};
+use crate::ending::say;
+use crate::failure::{Failure, Result};
 use crate::{detached_host, parse};
 
 /// How a session can be reached.
@@ -45,11 +46,7 @@ pub(crate) struct DoorArgs {
 impl DoorArgs {
     /// Opens the doors. A session that cannot be reached still runs, unless it was to be reached at an address or without a
     /// terminal.
-    pub(crate) fn open(
-        &self,
-        launch: &Launch,
-        recording: Option<&Path>,
-    ) -> Result<Option<OpenDoors>, Ending> {
+    pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<OpenDoors>> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
         let argv = launch.shown_command();
         let chosen = RuleBook::load()
@@ -59,18 +56,14 @@ impl DoorArgs {
             Ok(turns) => Some(turns),
             // Rules that were asked for must be there; a rule file that is broken must not keep a program from running.
             Err(why) if self.agent.is_some() || self.prompt.is_some() => {
-                say(why);
-                return Err(Ending::Code(code::USAGE));
+                return Err(Failure::usage(why.to_string()));
             }
             Err(why) => {
                 say(format_args!("turns and states will not be found: {why}"));
                 None
             }
         };
-        let addresses = self.addresses().map_err(|why| {
-            say(why);
-            Ending::Code(code::USAGE)
-        })?;
+        let addresses = self.addresses().map_err(Failure::usage)?;
         options.name.clone_from(&self.name);
         options.recording = recording.map(Path::to_owned);
         options.detached = self.detached_host;
@@ -83,10 +76,7 @@ impl DoorArgs {
         });
         match opened {
             Ok(doors) => Ok(Some(OpenDoors { doors, alone: self.detached_host })),
-            Err(why) if asked => {
-                say(format_args!("cannot open the session to others: {why}"));
-                Err(Ending::Code(code::IO))
-            }
+            Err(why) if asked => Err(Failure::io(format!("cannot open the session to others: {why}"))),
             Err(why) => {
                 say(format_args!("nobody will be able to join this session: {why}"));
                 Ok(None)

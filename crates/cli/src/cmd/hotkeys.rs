@@ -10,10 +10,11 @@ use tapdeck_serve::broker::msgpack::Value;
 use tapdeck_term::keys::KeyPress;
 
 use crate::config::Config;
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Kind, print, say};
+use crate::failure::{Failure, Result};
 use crate::hooks::notify;
 use crate::human;
-use crate::sessions::{Failed, alive, ask, connect};
+use crate::sessions::{alive, ask, connect};
 
 /// Capture and paste turns with keys that work in every window (X11).
 #[derive(Args)]
@@ -38,37 +39,33 @@ pub(crate) struct HotkeysArgs {
     notify: bool,
     /// What was done as JSON, an object a line
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-/// What a key does.
+/// The action of a key.
 #[derive(Clone, Copy)]
 enum Act {
     Capture,
     Paste,
 }
 
-impl From<DesktopError> for Failed {
+impl From<DesktopError> for Failure {
     fn from(e: DesktopError) -> Self {
-        let code = match &e {
-            DesktopError::Plain(_) | DesktopError::NoKey(_) => code::USAGE,
-            DesktopError::Taken(_) | DesktopError::NoFocus | DesktopError::NobodysWindow => code::FAILED,
-            _ => code::IO,
+        let kind = match &e {
+            DesktopError::Plain(_) | DesktopError::NoKey(_) => Kind::Usage,
+            DesktopError::Taken(_) | DesktopError::NoFocus | DesktopError::NobodysWindow => Kind::Check,
+            _ => Kind::Io,
         };
-        Failed(e.to_string(), code)
+        Self::new(kind, e.to_string())
     }
 }
 
-pub(crate) fn run(args: &HotkeysArgs) -> Ending {
-    listen(args).unwrap_or_else(|failed| failed.end_as(args.json))
-}
-
-fn listen(args: &HotkeysArgs) -> Result<Ending, Failed> {
-    let config = Config::load().map_err(|e| Failed(e, code::USAGE))?.hotkeys;
+pub(crate) fn run(args: &HotkeysArgs) -> Result {
+    let config = Config::load().map_err(|e| Failure::usage(e))?.hotkeys;
     let capture = key(args.capture.as_ref().unwrap_or(&config.capture))?;
     let paste = key(args.paste.as_ref().unwrap_or(&config.paste))?;
     if capture == paste {
-        return Err(Failed(format!("{capture} cannot both capture and paste"), code::USAGE));
+        return Err(Failure::usage(format!("{capture} cannot both capture and paste")));
     }
     let mut desktop = Desktop::connect()?;
     let acts = [(capture, Act::Capture), (paste, Act::Paste)];
@@ -82,10 +79,10 @@ fn listen(args: &HotkeysArgs) -> Result<Ending, Failed> {
     }
     loop {
         let (_, act) = acts[desktop.wait()?];
-        let done = desktop.focused_process().map_err(Failed::from).and_then(|window| perform(act, window));
+        let done = desktop.focused_process().map_err(Failure::from).and_then(|window| perform(act, window));
         let (text, event) = match done {
             Ok(done) => done,
-            Err(Failed(why, _)) => (why.clone(), json!({"error": why})),
+            Err(failure) => (failure.message().to_owned(), json!({"error": failure.message()})),
         };
         if args.notify || config.notify {
             notify("tapdeck", &text, &event);
@@ -100,11 +97,11 @@ fn listen(args: &HotkeysArgs) -> Result<Ending, Failed> {
     }
 }
 
-fn key(name: &str) -> Result<KeyPress, Failed> {
-    name.parse().map_err(|e| Failed(format!("{e}: write it like Ctrl+Alt+C or F12"), code::USAGE))
+fn key(name: &str) -> Result<KeyPress, Failure> {
+    name.parse().map_err(|e| Failure::usage(format!("{e}: write it like Ctrl+Alt+C or F12")))
 }
 
-fn perform(act: Act, window: u32) -> Result<(String, Json), Failed> {
+fn perform(act: Act, window: u32) -> Result<(String, Json), Failure> {
     let session = session_in(window)?;
     let mut broker = Asked::connect()?;
     let (kind, does) = match act {
@@ -123,34 +120,33 @@ fn perform(act: Act, window: u32) -> Result<(String, Json), Failed> {
     Ok((human::printable(&text), event))
 }
 
-/// The session that this process's window shows.
-fn session_in(window: u32) -> Result<Listing, Failed> {
+/// Finds the session that a window of this process shows.
+fn session_in(window: u32) -> Result<Listing, Failure> {
     let (_, all) = alive()?;
     let mut found: Vec<Listing> = all.into_iter().filter(|l| is_shown(l, window)).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Failed(
-            format!("no session runs in the window that has the focus (process {window})"),
-            code::NOT_FOUND,
-        )),
+        0 => Err(Failure::not_found(format!(
+            "no session runs in the window that has the focus (process {window})"
+        ))),
         _ => {
             let names: Vec<&str> = found.iter().map(|l| l.name.as_ref().unwrap_or(&l.id).as_str()).collect();
             let why = format!(
                 "several sessions run in the window that has the focus: {}: use tapdeck capture",
                 names.join(", ")
             );
-            Err(Failed(why, code::FAILED))
+            Err(Failure::check(why))
         }
     }
 }
 
-/// Whether a window of this process shows the session: it runs below it, or somebody below it is attached.
+/// Whether a window of this process shows the session: the session or a client of it runs below.
 fn is_shown(listing: &Listing, window: u32) -> bool {
     let is_below = |pid: u32| pid == window || terminals_above(pid).contains(&window);
     if is_below(listing.pid) {
         return true;
     }
-    // One that does not answer shows itself nowhere.
+    // A session that does not answer is not shown.
     let info = connect(listing, "hotkeys", "observer").and_then(|mut bus| ask(&mut bus, "INFO", "brief"));
     let info = info.unwrap_or_else(|_| json!({}));
     let attached = info["clients"].as_array().into_iter().flatten().filter(|c| c["attached"] == json!(true));

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use tapdeck_host::{Blocks, sidecar};
 use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions, index_blocks};
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, Report, print_json, say};
+use crate::failure::{Failure, Result};
 use crate::human;
 use crate::input::native;
 use crate::out_file::OutFile;
@@ -41,29 +42,20 @@ pub(crate) struct IndexArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &IndexArgs) -> Ending {
-    let mut worst = 0;
+pub(crate) fn run(args: &IndexArgs) -> Result {
+    let mut ending = Ending::Done;
     for path in &args.files {
-        let (answer, code) = match index(path, args.force) {
-            Ok(done) => {
-                if !args.quiet && !args.json {
-                    done.say();
-                }
-                (done.to_json(path), 0)
+        match index(path, args.force) {
+            Ok(done) if args.json => print_json(&done.to_json(path)),
+            Ok(done) if !args.quiet => done.say(),
+            Ok(_) => {}
+            Err(failure) => {
+                let failure = failure.about("file", path.to_string_lossy());
+                ending = ending.worse(failure.report(Report::json(args.json)));
             }
-            Err((message, code)) => {
-                if !args.json {
-                    say(&message);
-                }
-                (json!({"file": path.to_string_lossy(), "error": message}), code)
-            }
-        };
-        if args.json {
-            print(format_args!("{}\n", human::json(&answer)));
         }
-        worst = worst.max(code);
     }
-    Ending::Code(worst)
+    Ok(ending)
 }
 
 struct Done {
@@ -74,14 +66,14 @@ struct Done {
     why: Option<&'static str>,
 }
 
-fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
+fn index(recording: &Path, force: bool) -> Result<Done, Failure> {
     if recording.as_os_str() == "-" {
-        return Err(("an index stands beside its recording: name a file".into(), code::USAGE));
+        return Err(Failure::usage("an index stands beside its recording: name a file"));
     }
     let source = native(recording, "indexed")?;
-    let file = source.file().map_err(|e| (format!("{}: {e}", recording.display()), code::IO))?;
+    let file = source.file().map_err(|e| Failure::io(format!("{}: {e}", recording.display())))?;
     let path = sidecar(recording, "ahx");
-    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", recording.display()), code::IO);
+    let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", recording.display()));
     let pipes = source.meta().is_some_and(|meta| meta.pipes);
     let options = IndexOptions { pipes, ..IndexOptions::default() };
     let mut why = "written";
@@ -114,7 +106,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
     let done = Arc::new(AtomicU64::new(begun.offset));
     let mut progress = Progress::new("indexing", total, done.clone());
     let name = path.display().to_string();
-    let cannot = |e: std::io::Error| (format!("cannot write {name}: {e}"), code::IO);
+    let cannot = |e: std::io::Error| Failure::io(format!("cannot write {name}: {e}"));
     let mut out = OutFile::create(&path, true).map_err(cannot)?;
     let mut bytes = 0;
     if let Some(mut kept) = begun.old {
@@ -140,7 +132,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, (String, i32)> {
         std::fs::File::open(&path).map_err(|e| fail(&e)).and_then(|f| Index::load(f).map_err(|e| fail(&e)));
     let index = index.map_err(|_| {
         let _ = std::fs::remove_file(&path);
-        (format!("{}: no recording: not one whole block in it", recording.display()), code::FAILED)
+        Failure::check(format!("{}: no recording: not one whole block in it", recording.display()))
     })?;
     Ok(Done { path, index, bytes, why: Some(why) })
 }

@@ -11,9 +11,10 @@ use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::{Format, Item, Kind};
 
-use super::verify::{summarise, summary_json};
-use crate::ending::{Ending, code, complain, print};
+use crate::ending::{Ending, Report, print, print_json};
+use crate::failure::{Failure, Result};
 use crate::formats::container_name;
+use crate::health::{summarise, summary_json};
 use crate::human;
 use crate::input::InputArgs;
 
@@ -34,47 +35,40 @@ pub(crate) struct InfoArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &InfoArgs) -> Ending {
-    let mut worst = 0;
+pub(crate) fn run(args: &InfoArgs) -> Result {
+    let report = Report::json(args.json);
+    let mut ending = Ending::Done;
     for path in &args.files {
-        worst = worst.max(show(path, &args.input, args.json));
-    }
-    Ending::Code(worst)
-}
-
-/// Prints what is known of a recording, and returns the exit code.
-pub(crate) fn show(path: &Path, input: &InputArgs, as_json: bool) -> i32 {
-    let found = input.find(path).and_then(|source| {
-        let other = source.container().format != Format::Ahr || source.container().zst;
-        Ok((if other { None } else { Some(summarise(&source)?) }, source))
-    });
-    match found {
-        Ok((None, source)) => show_other(&source, as_json),
-        Ok((Some(summary), source)) => {
-            let (path, meta) = (source.path(), source.meta());
-            if as_json {
-                print(format_args!("{}\n", human::json(&to_json(path, &summary, meta.as_ref()))));
-            } else {
-                print(format_args!("{}", to_text(path, &summary, meta.as_ref())));
-            }
-            0
-        }
-        Err((message, code)) => {
-            complain(as_json, json!({"file": path.to_string_lossy()}), message);
-            code
+        if let Err(failure) = show(path, &args.input, args.json) {
+            ending = ending.worse(failure.report(report));
         }
     }
+    Ok(ending)
 }
 
-/// What a recording of another format tells of itself.
-fn show_other(source: &Source, as_json: bool) -> i32 {
-    let mut reader = match source.open() {
-        Ok(reader) => reader,
-        Err(e) => {
-            complain(as_json, json!({"file": source.path().to_string_lossy()}), e);
-            return code::IO;
-        }
-    };
+/// Prints what is known of a recording.
+pub(crate) fn show(path: &Path, input: &InputArgs, as_json: bool) -> Result<()> {
+    show_found(path, input, as_json).map_err(|failure| failure.about("file", path.to_string_lossy()))
+}
+
+fn show_found(path: &Path, input: &InputArgs, as_json: bool) -> Result<()> {
+    let source = input.find(path)?;
+    if source.container().format != Format::Ahr || source.container().zst {
+        return show_other(&source, as_json);
+    }
+    let summary = summarise(&source)?;
+    let (path, meta) = (source.path(), source.meta());
+    if as_json {
+        print_json(&to_json(path, &summary, meta.as_ref()));
+    } else {
+        print(format_args!("{}", to_text(path, &summary, meta.as_ref())));
+    }
+    Ok(())
+}
+
+/// Prints what a recording of another format tells of itself.
+fn show_other(source: &Source, as_json: bool) -> Result<()> {
+    let mut reader = source.open().map_err(|e| Failure::io(e.to_string()))?;
     let header = reader.header().clone();
     let (mut output_bytes, mut inputs, mut moments, mut duration_ns, mut ending) = (0, 0u64, 0u64, 0, None);
     let broke_off = loop {
@@ -104,8 +98,8 @@ fn show_other(source: &Source, as_json: bool) -> i32 {
             "output_bytes": output_bytes, "inputs": inputs, "moments": moments, "ended": ending,
             "broke_off": broke_off, "cassette": cassette,
         });
-        print(format_args!("{}\n", human::json(&value)));
-        return 0;
+        print_json(&value);
+        return Ok(());
     }
     let mut text = format!("{}\n", human::printable(&source.path().to_string_lossy()));
     let mut line = |name: &str, value: Option<String>| {
@@ -131,10 +125,10 @@ fn show_other(source: &Source, as_json: bool) -> i32 {
     line("scrubbing", fact("scrubbing"));
     line("health", broke_off.map(|why| format!("breaks off: {why}")));
     print(format_args!("{text}"));
-    0
+    Ok(())
 }
 
-/// What a cassette is bound to, for those who make tests of it.
+/// The facts that tests of a cassette are bound to.
 fn cassette_facts(source: &Source) -> Option<Value> {
     if source.container().format != Format::Cassette {
         return None;

@@ -6,9 +6,10 @@ use clap::Args;
 use serde_json::Value;
 use tapdeck_serve::client::describe_all;
 
-use crate::ending::{Ending, print};
+use crate::ending::{Ending, print, print_json};
+use crate::failure::Result;
 use crate::human;
-use crate::sessions::{Failed, alive};
+use crate::sessions::alive;
 
 /// List live sessions.
 #[derive(Args)]
@@ -19,19 +20,15 @@ Examples:
 pub(crate) struct LsArgs {
     /// Everything there is to say, with the sockets, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-pub(crate) fn run(args: &LsArgs) -> Ending {
-    list(args).unwrap_or_else(|failed| failed.end_as(args.json))
-}
-
-fn list(args: &LsArgs) -> Result<Ending, Failed> {
+pub(crate) fn run(args: &LsArgs) -> Result {
     let (_, listings) = alive()?;
     let sessions: Vec<Value> = describe_all(&listings, "ls");
     if args.json {
-        print(format_args!("{}\n", human::json(&Value::from(sessions))));
-        return Ok(Ending::Code(0));
+        print_json(&Value::from(sessions));
+        return Ok(Ending::Done);
     }
     let mut rows = vec![
         ["ID", "NAME", "SIZE", "AGE", "DRIVER", "CLIENTS", "STATE", "COMMAND"].map(str::to_owned).to_vec(),
@@ -48,7 +45,7 @@ fn list(args: &LsArgs) -> Result<Ending, Failed> {
         line.push_str(&row[7]);
         print(format_args!("{}\n", line.trim_end()));
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
 fn row(session: &Value) -> Vec<String> {

@@ -1,13 +1,13 @@
-//! `tapdeck man`: its manual pages.
+//! `tapdeck man`: the manual pages.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 
 use crate::Cli;
-use crate::ending::{Ending, code, output_failed, say};
+use crate::ending::{Ending, print_bytes};
+use crate::failure::{Failure, Result};
 
 /// Print a manual page, or write all of them.
 #[derive(Args)]
@@ -24,31 +24,24 @@ pub(crate) struct ManArgs {
     command: Vec<String>,
 }
 
-pub(crate) fn run(args: &ManArgs) -> Ending {
+pub(crate) fn run(args: &ManArgs) -> Result {
     let mut all = Cli::command();
     all.build();
     if let Some(dir) = &args.dir {
         let written = std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(all, dir));
-        return match written {
-            Ok(()) => Ending::Code(0),
-            Err(e) => {
-                say(format_args!("cannot write {}: {e}", dir.display()));
-                Ending::Code(code::IO)
-            }
-        };
+        written.map_err(|e| Failure::io(format!("cannot write {}: {e}", dir.display())))?;
+        return Ok(Ending::Done);
     }
     let mut command = &all;
     for name in &args.command {
         let Some(found) = command.find_subcommand(name) else {
-            say(format_args!("there is no command {:?}: see tapdeck --help", args.command.join(" ")));
-            return Ending::Code(code::USAGE);
+            let name = args.command.join(" ");
+            return Err(Failure::usage(format!("there is no command {name:?}: see tapdeck --help")));
         };
         command = found;
     }
     let mut page = Vec::new();
-    let rendered = Man::new(command.clone()).render(&mut page);
-    match rendered.and_then(|()| std::io::stdout().write_all(&page)) {
-        Ok(()) => Ending::Code(0),
-        Err(e) => output_failed(&e),
-    }
+    Man::new(command.clone()).render(&mut page)?;
+    print_bytes(&page);
+    Ok(Ending::Done)
 }

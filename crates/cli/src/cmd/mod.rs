@@ -1,12 +1,15 @@
-//! The subcommands, one file each.
+//! The subcommands: one file or folder each, and nothing else.
 
 use clap::Subcommand;
 
-use crate::ending::{Ending, code, complain, output_failed};
+use crate::ending::{Ending, Report};
+use crate::failure::Result;
 
 mod attach;
 mod branch_points;
 mod broker;
+mod bus;
+mod capture;
 mod cassette;
 mod completions;
 #[cfg(feature = "net")]
@@ -14,8 +17,10 @@ mod connect;
 mod convert;
 #[cfg(feature = "tui")]
 mod dash;
+mod deliver;
 mod doctor;
 mod doors;
+mod explain;
 #[cfg(feature = "hotkeys")]
 mod hotkeys;
 mod index;
@@ -28,8 +33,10 @@ mod peek;
 mod play;
 mod probe;
 mod rec;
+mod relay;
 mod render;
 mod repair;
+mod resize;
 mod run;
 mod scrub;
 mod send;
@@ -39,6 +46,7 @@ mod snapshot;
 mod tail;
 mod test;
 mod turns;
+mod r#type;
 mod verify;
 #[cfg(feature = "tui")]
 mod view;
@@ -57,21 +65,21 @@ pub(crate) enum Command {
     Attach(attach::AttachArgs),
     Peek(peek::PeekArgs),
     Send(send::SendArgs),
-    Type(send::TypeArgs),
+    Type(r#type::TypeArgs),
     Paste(paste::PasteArgs),
     Wait(wait::WaitArgs),
     Turns(turns::TurnsArgs),
-    Explain(turns::ExplainArgs),
+    Explain(explain::ExplainArgs),
     Broker(broker::BrokerArgs),
-    Capture(broker::CaptureArgs),
-    Deliver(broker::DeliverArgs),
-    Relay(broker::RelayArgs),
+    Capture(capture::CaptureArgs),
+    Deliver(deliver::DeliverArgs),
+    Relay(relay::RelayArgs),
     #[cfg(feature = "hotkeys")]
     Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
-    Resize(kill::ResizeArgs),
-    Bus(tail::BusArgs),
+    Resize(resize::ResizeArgs),
+    Bus(bus::BusArgs),
     #[cfg(feature = "net")]
     Serve(Box<serve::ServeArgs>),
     #[cfg(feature = "net")]
@@ -101,71 +109,87 @@ pub(crate) enum Command {
     Render(render::RenderArgs),
 }
 
-/// Runs a subcommand.
-pub(crate) fn run(command: Command) -> Ending {
+/// Runs a subcommand, and reports its failure.
+pub(crate) fn run(command: &Command) -> Ending {
+    dispatch(command).unwrap_or_else(|failure| failure.report(command.report()))
+}
+
+fn dispatch(command: &Command) -> Result {
     match command {
-        Command::Run(args) => run::run(&args),
-        Command::Rec(args) => rec::run(&args),
-        Command::Ls(args) => ls::run(&args),
-        Command::Attach(args) => attach::run(&args),
-        Command::Peek(args) => peek::run(&args),
-        Command::Send(args) => send::run(&args),
-        Command::Type(args) => send::run_type(&args),
-        Command::Paste(args) => paste::run(&args),
-        Command::Wait(args) => wait::run(&args),
-        Command::Turns(args) => turns::run(&args),
-        Command::Explain(args) => turns::run_explain(&args),
-        Command::Broker(args) => broker::run(&args),
-        Command::Capture(args) => broker::run_capture(&args),
-        Command::Deliver(args) => broker::run_deliver(&args),
-        Command::Relay(args) => broker::run_relay(&args),
+        Command::Run(args) => run::run(args),
+        Command::Rec(args) => rec::run(args),
+        Command::Ls(args) => ls::run(args),
+        Command::Attach(args) => attach::run(args),
+        Command::Peek(args) => peek::run(args),
+        Command::Send(args) => send::run(args),
+        Command::Type(args) => r#type::run(args),
+        Command::Paste(args) => paste::run(args),
+        Command::Wait(args) => wait::run(args),
+        Command::Turns(args) => turns::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Broker(args) => broker::run(args),
+        Command::Capture(args) => capture::run(args),
+        Command::Deliver(args) => deliver::run(args),
+        Command::Relay(args) => relay::run(args),
         #[cfg(feature = "hotkeys")]
-        Command::Hotkeys(args) => hotkeys::run(&args),
-        Command::Tail(args) => tail::run(&args),
-        Command::Kill(args) => kill::run(&args),
-        Command::Resize(args) => kill::run_resize(&args),
-        Command::Bus(args) => tail::run_bus(&args),
+        Command::Hotkeys(args) => hotkeys::run(args),
+        Command::Tail(args) => tail::run(args),
+        Command::Kill(args) => kill::run(args),
+        Command::Resize(args) => resize::run(args),
+        Command::Bus(args) => bus::run(args),
         #[cfg(feature = "net")]
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(args),
         #[cfg(feature = "net")]
-        Command::Connect(args) => connect::run(&args),
-        Command::Snapshot(args) => snapshot::run(&args),
-        Command::Play(args) => play::run(&args),
+        Command::Connect(args) => connect::run(args),
+        Command::Snapshot(args) => snapshot::run(args),
+        Command::Play(args) => play::run(args),
         #[cfg(feature = "tui")]
-        Command::View(args) => view::run(&args),
+        Command::View(args) => view::run(args),
         #[cfg(feature = "tui")]
-        Command::Dash(args) => dash::run(&args),
+        Command::Dash(args) => dash::run(args),
         #[cfg(feature = "web")]
-        Command::Web(args) => web::run(&args),
-        Command::Convert(args) => convert::run(&args),
-        Command::Verify(args) => verify::run(&args),
-        Command::Repair(args) => repair::run(&args),
-        Command::Index(args) => index::run(&args),
-        Command::BranchPoints(args) => branch_points::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Cassette(args) => cassette::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Scrub(args) => scrub::run(&args),
-        Command::Probe(args) => probe::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
-        Command::Render(args) => outcome(render::run(&args), args.json),
+        Command::Web(args) => web::run(args),
+        Command::Convert(args) => convert::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Repair(args) => repair::run(args),
+        Command::Index(args) => index::run(args),
+        Command::BranchPoints(args) => branch_points::run(args),
+        Command::Info(args) => info::run(args),
+        Command::Cassette(args) => cassette::run(args),
+        Command::Test(args) => test::run(args),
+        Command::Scrub(args) => scrub::run(args),
+        Command::Probe(args) => probe::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+        Command::Render(args) => render::run(args),
     }
 }
 
-/// The ending of a command that reports its errors as a chain of causes.
-fn outcome(result: anyhow::Result<()>, as_json: bool) -> Ending {
-    let Err(e) = result else { return Ending::Code(0) };
-    match e.root_cause().downcast_ref::<std::io::Error>() {
-        Some(io) if io.kind() == std::io::ErrorKind::BrokenPipe => output_failed(io),
-        Some(io) if io.kind() == std::io::ErrorKind::NotFound => {
-            complain(as_json, serde_json::json!({}), format_args!("{e:#}"));
-            Ending::Code(code::NOT_FOUND)
-        }
-        _ => {
-            complain(as_json, serde_json::json!({}), format_args!("{e:#}"));
-            Ending::Code(code::IO)
+impl Command {
+    /// How the subcommand reports a failure.
+    fn report(&self) -> Report {
+        match self {
+            Command::Ls(args) => Report::json(args.json),
+            Command::Peek(args) => Report::json(args.json),
+            Command::Paste(args) => Report::json(args.json),
+            Command::Wait(args) => Report::json(args.json),
+            Command::Turns(args) => Report::json(args.reports_json()),
+            Command::Explain(args) => Report::json(args.json),
+            Command::Capture(args) => Report::json(args.json),
+            Command::Relay(args) => Report::json(args.json),
+            #[cfg(feature = "hotkeys")]
+            Command::Hotkeys(args) => Report::json(args.json),
+            Command::Snapshot(args) => Report::json(args.json),
+            Command::Verify(args) => Report::json(args.json),
+            Command::Repair(args) => Report::json(args.json),
+            Command::BranchPoints(args) => Report::json(args.reports_json()),
+            Command::Cassette(args) => args.report(),
+            Command::Test(args) => Report::json(args.json),
+            Command::Scrub(args) => args.report(),
+            Command::Probe(args) => Report::json(args.json),
+            Command::Render(args) => Report::json(args.json),
+            _ => Report::Text,
         }
     }
 }

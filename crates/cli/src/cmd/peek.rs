@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::ending::{Ending, print};
-use crate::human;
-use crate::sessions::{Failed, Which, ask, connect, find};
+use crate::ending::{Ending, print, print_json};
+use crate::failure::Result;
+use crate::sessions::{Which, ask, connect, find};
 
 /// Print a session's screen.
 #[derive(Args)]
@@ -26,7 +26,7 @@ pub(crate) struct PeekArgs {
     ansi: bool,
     /// Rows, styles, cursor, modes, title and place, as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// The rows that scrolled away, too
     #[arg(long)]
     scrollback: bool,
@@ -35,18 +35,14 @@ pub(crate) struct PeekArgs {
     since: Option<u64>,
 }
 
-pub(crate) fn run(args: &PeekArgs) -> Ending {
-    peek(args).unwrap_or_else(|failed| failed.end_as(args.json))
-}
-
-fn peek(args: &PeekArgs) -> Result<Ending, Failed> {
+pub(crate) fn run(args: &PeekArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "peek", "observer")?;
     let request = json!({"ansi": args.ansi, "scrollback": args.scrollback, "since": args.since});
     let frame = ask(&mut bus, "SNAP", &request.to_string())?;
     if args.json {
-        print(format_args!("{}\n", human::json(&frame)));
-        return Ok(Ending::Code(0));
+        print_json(&frame);
+        return Ok(Ending::Done);
     }
     let key = if args.ansi {
         "ansi"
@@ -61,5 +57,5 @@ fn peek(args: &PeekArgs) -> Result<Ending, Failed> {
     for row in &rows[..used] {
         print(format_args!("{row}\n"));
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_host::backend::Pace;
-use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, Source, SourceError};
+use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, Source};
 use tapdeck_tape::{Moment, MomentKind, Returns};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use self::keys::{Key, keys_of};
 use super::info;
-use crate::ending::{Ending, code, output_failed, say};
+use crate::ending::{Ending, output_failed, say};
+use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
 use crate::screen::write_used_rows;
 use crate::{human, parse};
@@ -85,68 +86,51 @@ const TICK: Duration = Duration::from_millis(250);
 /// With --loop, it begins anew no sooner than this after it began.
 const LEAST_TURN_NS: u64 = 250_000_000;
 
-pub(crate) fn run(args: &PlayArgs) -> Ending {
+pub(crate) fn run(args: &PlayArgs) -> Result {
     if args.print_meta {
-        return Ending::Code(info::show(&args.file, &args.input, false));
+        info::show(&args.file, &args.input, false)?;
+        return Ok(Ending::Done);
     }
     let scrollback = if args.fast { ALL_ROWS } else { 0 };
-    let player = Source::find(&args.file, args.input.from, args.input.timing.as_deref())
-        .map_err(PlayError::from)
-        .and_then(|source| Player::of(source, Settings { scrollback, ..Settings::default() }));
-    let player = match player {
-        Ok(player) => player,
-        Err(e) => return failed(&e),
-    };
+    let source = Source::find(&args.file, args.input.from, args.input.timing.as_deref())?;
+    let player = Player::of(source, Settings { scrollback, ..Settings::default() })?;
     let result = if args.fast { fast(player, !args.no_colors) } else { Screening::new(args, player).run() };
-    match result {
-        Ok(ending) => ending,
-        Err(Trouble::Play(e)) => failed(&e),
-        Err(Trouble::Output(e)) => output_failed(&e),
-        Err(Trouble::NoMoment(message)) => {
-            say(message);
-            Ending::Code(code::NOT_FOUND)
-        }
-    }
+    result.map_err(|stopped| match stopped {
+        Stopped::Play(e) => e.into(),
+        Stopped::Output(e) => output_failed(&e),
+        Stopped::NoMoment(message) => Failure::not_found(message),
+    })
 }
 
-enum Trouble {
+/// Why the player stopped early.
+enum Stopped {
     Play(PlayError),
     Output(io::Error),
     NoMoment(String),
 }
 
-impl From<PlayError> for Trouble {
+impl From<PlayError> for Stopped {
     fn from(e: PlayError) -> Self {
-        Trouble::Play(e)
+        Stopped::Play(e)
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for Stopped {
     fn from(e: io::Error) -> Self {
-        Trouble::Output(e)
+        Stopped::Output(e)
     }
 }
 
-fn failed(e: &PlayError) -> Ending {
-    say(e);
-    Ending::Code(match e {
-        PlayError::Source(SourceError::Open { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
-            code::NOT_FOUND
-        }
-        _ => code::IO,
-    })
-}
-
-/// Says what was passed over, and ends.
+/// Ends with a message about damaged places.
 fn ended(player: &Player) -> Ending {
     if player.damages() > 0 {
         say(format_args!("{} damaged places were passed over: see tapdeck verify", player.damages()));
     }
-    Ending::Code(0)
+    Ending::Done
 }
 
 /// Goes to where the user wants to begin.
-fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Trouble> {
+fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Stopped> {
     let name = match place {
         parse::Place::Time(time) => {
             let to = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -169,7 +153,7 @@ fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Trouble> {
                 (_, more) => format!("it has {}{}", names.join(", "), if more { " and others" } else { "" }),
             };
             let path = player.source().path().display();
-            Err(Trouble::NoMoment(format!("{path}: no marker or snapshot {name:?}: {there}")))
+            Err(Stopped::NoMoment(format!("{path}: no marker or snapshot {name:?}: {there}")))
         }
     }
 }
@@ -189,7 +173,7 @@ fn moment_name(moment: &Moment) -> String {
 }
 
 /// Prints everything that the recording leaves behind.
-fn fast(mut player: Player, colours: bool) -> Result<Ending, Trouble> {
+fn fast(mut player: Player, colours: bool) -> Result<Ending, Stopped> {
     player.forward_only();
     while player.advance()?.is_some() {}
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -255,7 +239,7 @@ impl<'a> Screening<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Ending, Trouble> {
+    fn run(mut self) -> Result<Ending, Stopped> {
         let mut keyboard = Keyboard::take_of_terminal()?;
         let on_terminal = keyboard.screen_size().is_some();
         if keyboard.is_there() {
@@ -282,14 +266,14 @@ impl<'a> Screening<'a> {
             self.close_curtain(&keyboard)?;
         }
         drop(keyboard);
-        if ending == Ending::Code(0) {
+        if ending == Ending::Done {
             return Ok(ended(&self.player));
         }
         Ok(ending)
     }
 
     /// Makes room: what the user has on the screen goes up into the scrollback, whole.
-    fn open_curtain(&mut self, keyboard: &Keyboard) -> Result<(), Trouble> {
+    fn open_curtain(&mut self, keyboard: &Keyboard) -> Result<(), Stopped> {
         let screen = keyboard.screen_size().unwrap_or_default().or_default();
         let recorded = self.player.term().size();
         if recorded.cols > screen.cols || recorded.rows > screen.rows {
@@ -304,7 +288,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Leaves the last picture, sane modes, and the cursor on a free line.
-    fn close_curtain(&mut self, keyboard: &Keyboard) -> Result<(), Trouble> {
+    fn close_curtain(&mut self, keyboard: &Keyboard) -> Result<(), Stopped> {
         if self.covered {
             self.picture();
         }
@@ -324,7 +308,7 @@ impl<'a> Screening<'a> {
         self.flush()
     }
 
-    fn turn(&mut self, keyboard: &mut Keyboard) -> Result<Go, Trouble> {
+    fn turn(&mut self, keyboard: &mut Keyboard) -> Result<Go, Stopped> {
         let now = self.clock.now().mono_ns;
         let has_next = self.player.peek()?.is_some();
         let mut limit = None;
@@ -333,7 +317,7 @@ impl<'a> Screening<'a> {
         }
         if !has_next && !self.paused {
             if !self.args.r#loop {
-                return Ok(Go::Quit(Ending::Code(0)));
+                return Ok(Go::Quit(Ending::Done));
             }
             // One that lasts no time would keep the machine busy for nothing.
             let rest = (self.begun_ns + LEAST_TURN_NS).saturating_sub(now);
@@ -355,7 +339,7 @@ impl<'a> Screening<'a> {
             limit = Some(TICK);
         }
         match keyboard.wait(limit)? {
-            Pressed::Signal(signal) => return Ok(Go::Quit(Ending::Signal(signal))),
+            Pressed::Signal(signal) => return Ok(Go::Quit(Ending::by_signal(signal))),
             Pressed::Keys(keys) => {
                 for key in keys_of(&keys) {
                     if let Go::Quit(ending) = self.obey(key, keyboard)? {
@@ -373,7 +357,7 @@ impl<'a> Screening<'a> {
         Ok(Go::On)
     }
 
-    fn show_what_is_due(&mut self) -> Result<(), Trouble> {
+    fn show_what_is_due(&mut self) -> Result<(), Stopped> {
         while !self.paused && self.due_ns <= self.clock.now().mono_ns {
             if self.player.peek()?.is_none() {
                 break;
@@ -389,7 +373,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Passes one event and shows it.
-    fn show_next(&mut self) -> Result<(), Trouble> {
+    fn show_next(&mut self) -> Result<(), Stopped> {
         let played = self.player.advance()?;
         if let Some(Played::Resize(_)) = played {
             // The row that was free may be the picture's now.
@@ -409,7 +393,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Sets when the next event is due, counted from now.
-    fn schedule(&mut self) -> Result<(), Trouble> {
+    fn schedule(&mut self) -> Result<(), Stopped> {
         let at = self.player.at_ns();
         if let Some((next, _)) = self.player.peek()? {
             let gap = self.pace.gap_ns(next.saturating_sub(at));
@@ -421,14 +405,14 @@ impl<'a> Screening<'a> {
         Ok(())
     }
 
-    fn obey(&mut self, key: Key, keyboard: &mut Keyboard) -> Result<Go, Trouble> {
+    fn obey(&mut self, key: Key, keyboard: &mut Keyboard) -> Result<Go, Stopped> {
         let (at, end) = (self.player.at_ns(), self.player.duration_ns());
         if matches!(key, Key::StepForth | Key::StepBack | Key::Skip(_) | Key::Tenth(_)) {
             // Whoever goes elsewhere has given up waiting.
             self.owed.clear();
         }
         match key {
-            Key::Quit => return Ok(Go::Quit(Ending::Code(0))),
+            Key::Quit => return Ok(Go::Quit(Ending::Done)),
             Key::Suspend => {
                 keyboard.suspend()?;
                 self.picture();
@@ -470,14 +454,14 @@ impl<'a> Screening<'a> {
         Ok(Go::On)
     }
 
-    fn jump(&mut self, to_ns: u64) -> Result<(), Trouble> {
+    fn jump(&mut self, to_ns: u64) -> Result<(), Stopped> {
         self.player.seek(Goal::Time(to_ns))?;
         self.picture();
         Ok(())
     }
 
     /// Jumps where the keys that wait want it, if the moments are known within the time.
-    fn jump_to_moments(&mut self, within: Duration) -> Result<(), Trouble> {
+    fn jump_to_moments(&mut self, within: Duration) -> Result<(), Stopped> {
         while !self.owed.is_empty() && self.player.moments(Some(within)).is_some() {
             if let Some(forth) = self.owed.pop_front() {
                 self.jump_to_moment(forth)?;
@@ -488,7 +472,7 @@ impl<'a> Screening<'a> {
         Ok(())
     }
 
-    fn jump_to_moment(&mut self, forth: bool) -> Result<(), Trouble> {
+    fn jump_to_moment(&mut self, forth: bool) -> Result<(), Stopped> {
         let (at, offset, paused) = (self.player.at_ns(), self.player.offset(), self.paused);
         let Some(moments) = self.player.moments(Some(Duration::ZERO)) else { return Ok(()) };
         let moment = if forth {
@@ -552,7 +536,7 @@ impl<'a> Screening<'a> {
         self.out.extend_from_slice(&restore(term));
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), Stopped> {
         if !self.out.is_empty() {
             let mut stdout = io::stdout().lock();
             stdout.write_all(&self.out)?;

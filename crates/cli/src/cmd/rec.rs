@@ -15,18 +15,20 @@ use tapdeck_tape::{Container, Format};
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
 use super::doors::{DoorArgs, OpenDoors};
-use super::verify::{meta, read_key};
-use crate::ending::{Ending, code, say};
+use crate::ending::{self, Ending, Kind, say};
+use crate::failure::{Failure, Result};
 use crate::formats::{self, container_name};
+use crate::health::meta;
 use crate::input::InputArgs;
-use crate::scrubbing::{Refused, ScrubArgs};
+use crate::scrubbing::ScrubArgs;
+use crate::seal_key::read_key;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
 use crate::snapshot_door::{self, Ipc};
 use crate::{detached_host, human, parse};
 
 mod late;
 
-/// What is settled, or has to be, where the session was started.
+/// The options that only the command that starts a session can have.
 const NOT_LATE: [&str; 23] = [
     "append",
     "seal",
@@ -79,22 +81,22 @@ Examples:
 pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
     #[arg(value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    file: Option<PathBuf>,
     /// Record what is typed as well, but for what the program has its terminal not show, such as passwords
     #[arg(short = 'I', long)]
-    pub(crate) input: bool,
+    input: bool,
     /// With --input, record also what is not shown
     #[arg(long, requires = "input")]
-    pub(crate) hidden_input: bool,
+    hidden_input: bool,
     /// Go on with an existing recording
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
     /// Replace an existing recording
     #[arg(long)]
-    pub(crate) overwrite: bool,
+    overwrite: bool,
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
-    pub(crate) brotli_q: u8,
+    brotli_q: u8,
     /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
     #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
     ipc: Ipc,
@@ -113,7 +115,7 @@ pub(crate) struct RecArgs {
     index: LiveIndex,
     /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) scrub: Option<String>,
+    scrub: Option<String>,
     /// With --scrub, mask the value of this environment variable wherever it is seen
     #[arg(long, value_name = "NAME", requires = "scrub")]
     secret_env: Vec<String>,
@@ -122,10 +124,10 @@ pub(crate) struct RecArgs {
     out_branch_points: Option<PathBuf>,
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]
-    pub(crate) title: Option<String>,
+    title: Option<String>,
     /// Do not say at the end where the recording is
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    quiet: bool,
     #[command(flatten)]
     session: SessionArgs,
     #[command(flatten)]
@@ -147,17 +149,32 @@ pub(crate) struct RecArgs {
 
 impl RecArgs {
     /// Where the recording goes.
-    pub(super) fn place(&self, program: &Path) -> Result<PathBuf, Ending> {
+    fn place(&self, program: &Path) -> Result<PathBuf> {
         self.file.clone().or_else(|| default_path(Clock::start(), program)).ok_or_else(|| {
-            say(
+            Failure::usage(
                 "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
-            );
-            Ending::Code(code::USAGE)
+            )
         })
     }
 
-    /// What is to be masked on the way to the disk.
-    fn scrub_rules(&self, launch: &Launch) -> Result<Option<Arc<Rules>>, Refused> {
+    /// The options of the recording that follow from the arguments alone.
+    fn options(&self, launch: &Launch) -> RecordOptions {
+        RecordOptions {
+            quality: self.brotli_q,
+            input: KeepInput::asked(self.input, self.hidden_input),
+            argv: match launch.command.argv.as_slice() {
+                [] => launch.shown_command().into_iter().map(Into::into).collect(),
+                argv => argv.to_vec(),
+            },
+            cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
+            title: self.title.clone(),
+            index: self.index,
+            ..RecordOptions::default()
+        }
+    }
+
+    /// The rules by which secrets are masked before they are written.
+    fn scrub_rules(&self, launch: &Launch) -> Result<Option<Arc<Rules>>> {
         let Some(list) = &self.scrub else { return Ok(None) };
         let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok());
         let owner = Owner::of_process(cwd.map(|c| c.to_string_lossy().into_owned()));
@@ -175,14 +192,11 @@ fn live_index(text: &str) -> Result<LiveIndex, String> {
     })
 }
 
-pub(crate) fn run(args: &RecArgs) -> Ending {
+pub(crate) fn run(args: &RecArgs) -> Result {
     if let Some(session) = &args.attach {
         return late::run(args, session);
     }
-    let mut launch = match args.session.launch(&args.command) {
-        Ok(launch) => launch,
-        Err(ending) => return ending,
-    };
+    let mut launch = args.session.launch(&args.command)?;
     args.variables.apply(&mut launch);
     #[cfg(feature = "tui")]
     if args.view && !args.doors.detached_host {
@@ -194,134 +208,107 @@ pub(crate) fn run(args: &RecArgs) -> Ending {
     if args.doors.detached_host {
         detached_host::prepare(&mut launch, &args.doors);
     }
-    let seal = match args.seal.as_deref().map(read_key).transpose() {
-        Ok(seal) => seal,
-        Err((message, code)) => {
-            say(message);
-            return Ending::Code(code);
-        }
-    };
-    let scrub = match args.scrub_rules(&launch) {
-        Ok(rules) => rules,
-        Err((message, code)) => {
-            say(message);
-            return Ending::Code(code);
-        }
-    };
+    record(args, launch)
+}
+
+/// Runs the program and records it.
+fn record(args: &RecArgs, mut launch: Launch) -> Result {
+    let seal = args.seal.as_deref().map(read_key).transpose()?;
+    let scrub = args.scrub_rules(&launch)?;
     if let Some(list) = args.out_branch_points.as_deref().filter(|p| !args.overwrite && p.exists()) {
-        say(format_args!("{} exists: give another name, or --overwrite", list.display()));
-        return Ending::Code(code::USAGE);
+        let list = list.display();
+        return Err(Failure::usage(format!("{list} exists: give another name, or --overwrite")));
     }
-    let _held = match hold_signals() {
-        Ok(held) => held,
-        Err(ending) => return ending,
-    };
-    let file = match open(args, &launch) {
-        Ok(file) => file,
-        Err(ending) => return ending,
-    };
+    let _held = hold_signals()?;
+    let file = open(args, &launch)?;
     let container = file.container();
-    let door = match args.ipc.open(file.path(), args.export_session) {
-        Ok(door) => door,
-        Err(ending) => {
-            // Nothing was recorded: a file that was made for it would only be in the way of the next attempt.
-            if !args.append && !args.overwrite {
-                let _ = std::fs::remove_file(file.path());
-            }
-            return ending;
+    let door = args.ipc.open(file.path(), args.export_session).inspect_err(|_| {
+        // Nothing was recorded, and the empty file would be in the way of the next attempt. Removing it is
+        // a courtesy: the failure is reported either way.
+        if !args.append && !args.overwrite {
+            let _ = std::fs::remove_file(file.path());
         }
-    };
+    })?;
     let ipc = door.as_ref().map(|door| door.address().to_string());
-    let doors = match args.doors.open(&launch, Some(file.path())) {
-        Ok(doors) => doors,
-        Err(ending) => return ending,
-    };
+    let doors = args.doors.open(&launch, Some(file.path()))?;
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), ipc.as_deref()));
     }
-    let options = RecordOptions {
-        quality: args.brotli_q,
-        input: KeepInput::asked(args.input, args.hidden_input),
-        argv: match launch.command.argv.as_slice() {
-            [] => launch.shown_command().into_iter().map(Into::into).collect(),
-            argv => argv.to_vec(),
-        },
-        cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
-        title: args.title.clone(),
-        ipc,
-        seal,
-        index: args.index,
-        scrub,
-    };
+    let options = RecordOptions { ipc, seal, scrub, ..args.options(&launch) };
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         let snapshots = snapshot_door::answer(door, session.handle.clone());
         (snapshots, doors.and_then(|d| d.serve(session)))
     });
-    let mut ending = match &finished.outcome {
+    let ending = match finished.outcome {
         Ok(outcome) => {
-            args.session.comment_on(outcome);
-            Ending::of(outcome)
+            args.session.comment_on(&outcome);
+            Ending::of(&outcome)
         }
-        Err(e) => {
-            say(e);
-            Ending::of_launch_error(e)
-        }
+        // The recording is reported even if its program did not start.
+        Err(e) => Failure::from(e).report(ending::Report::Text),
     };
-    if let Some(report) = &finished.report {
-        if report.trouble.is_some() && ending == Ending::Code(0) {
-            ending = Ending::Code(code::IO);
+    Ok(match &finished.report {
+        Some(report) => finish(args, container, report, ending),
+        None => ending,
+    })
+}
+
+/// Reports on the recording, and writes the branch points. Returns how the command ends: as the program, but
+/// not with success if the recording failed.
+fn finish(args: &RecArgs, container: Container, report: &Report, mut ending: Ending) -> Ending {
+    if report.trouble.is_some() {
+        ending = ending.or_failed(Kind::Io);
+    }
+    comment_on(report, container, args.quiet);
+    if let Some(trouble) = &report.index_trouble {
+        say(format_args!("the index could not be written: {trouble}"));
+        if args.index == LiveIndex::Whole {
+            ending = ending.or_failed(Kind::Io);
         }
-        comment_on(report, container, args.quiet);
-        if let Some(trouble) = &report.index_trouble {
-            say(format_args!("the index could not be written: {trouble}"));
-            if args.index == LiveIndex::Whole && ending == Ending::Code(0) {
-                ending = Ending::Code(code::IO);
-            }
-        }
-        if let Some(list) = &args.out_branch_points {
-            let form = Form::of_path(list);
-            let input = InputArgs { from: Some(container), timing: None };
-            let written = branch_points::write_file(&report.path, &input, form, list, args.overwrite);
-            if let Err((message, code)) = written {
-                say(message);
-                ending = if ending == Ending::Code(0) { Ending::Code(code) } else { ending };
-            }
+    }
+    if let Some(list) = &args.out_branch_points {
+        let input = InputArgs { from: Some(container), timing: None };
+        let form = Form::of_path(list);
+        if let Err(failure) = branch_points::write_file(&report.path, &input, form, list, args.overwrite) {
+            ending = ending.or_failed(failure.kind());
+            failure.report(ending::Report::Text);
         }
     }
     ending
 }
 
-fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
+/// Opens the file of the recording, in the format that its name or `--format` says.
+fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
     let shown = launch.shown_command();
     let program = Path::new(shown.first().map_or("", String::as_str));
     let path = args.place(program)?;
     if path.as_os_str() == "-" {
-        say("a recording cannot go to standard output, which shows the session: name a file");
-        return Err(Ending::Code(code::USAGE));
+        return Err(Failure::usage(
+            "a recording cannot go to standard output, which shows the session: name a file",
+        ));
     }
     let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
-    // What is no other format by its name is a native recording, whatever it is called.
+    // A name without a known extension is a native recording.
     let container = args.format.or(named);
     let container = container.unwrap_or(Container { format: Format::Ahr, zst: false });
-    let refuse = |message: String| {
-        say(message);
-        Err(Ending::Code(code::USAGE))
-    };
+    let name = container_name(container);
     if !can_record(container.format) {
-        let name = container_name(container);
-        return refuse(format!("{name} cannot be recorded: record an .ahr, and see tapdeck convert"));
+        return Err(Failure::usage(format!(
+            "{name} cannot be recorded: record an .ahr, and see tapdeck convert"
+        )));
     }
     if container.format != Format::Ahr || container.zst {
-        let name = container_name(container);
         if args.append || args.seal.is_some() {
             let what = if args.append { "continued" } else { "sealed" };
-            return refuse(format!("{name} cannot be {what}: only an .ahr can"));
+            return Err(Failure::usage(format!("{name} cannot be {what}: only an .ahr can")));
         }
         return RecordingFile::open_as(&path, container, args.overwrite).map_err(cannot_create);
     }
     if args.append && meta(&path).is_some_and(|m| m.seal.is_some()) {
         let path = path.display();
-        return refuse(format!("{path} is sealed, which going on would break: give another name"));
+        return Err(Failure::usage(format!(
+            "{path} is sealed, which going on would break: give another name"
+        )));
     }
     let if_exists = match (args.append, args.overwrite) {
         (true, _) => IfExists::Append,
@@ -329,30 +316,32 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile, Ending> {
         _ => IfExists::Refuse,
     };
     let file = RecordingFile::open(&path, if_exists).map_err(cannot_create)?;
-    if let Some(Mended { records: 0, torn_bytes }) = file.mended() {
-        let (path, torn) = (path.display(), human::bytes(torn_bytes));
-        say(format_args!("{path} ended within a block of which nothing could be read; its {torn} are gone"));
-    } else if let Some(mended) = file.mended() {
-        say(format_args!(
-            "{} ended within a block: the {} records that could be read of it are kept, the rest of its {} is gone",
-            path.display(),
-            mended.records,
-            human::bytes(mended.torn_bytes)
-        ));
-    }
+    comment_on_mended(&path, file.mended());
     Ok(file)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
-fn cannot_create(e: CreateError) -> Ending {
-    match &e {
-        CreateError::Exists(_) => say(format_args!("{e}: give another name, or --append or --overwrite")),
-        CreateError::Left(_) => {
-            say(format_args!("{e}: give another name, move it away, or say --overwrite"));
-        }
-        _ => say(&e),
+/// Prints what became of a block that was cut off, in a recording that is continued.
+fn comment_on_mended(path: &Path, mended: Option<Mended>) {
+    let Some(Mended { records, torn_bytes }) = mended else { return };
+    let (path, torn) = (path.display(), human::bytes(torn_bytes));
+    match records {
+        0 => say(format_args!(
+            "{path} ended within a block of which nothing could be read; its {torn} are gone"
+        )),
+        _ => say(format_args!(
+            "{path} ended within a block: the {records} records that could be read of it are kept, the rest of its {torn} is gone"
+        )),
     }
-    Ending::Code(if e.is_refusal() { code::USAGE } else { code::IO })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
+fn cannot_create(e: CreateError) -> Failure {
+    let message = match &e {
+        CreateError::Exists(_) => format!("{e}: give another name, or --append or --overwrite"),
+        CreateError::Left(_) => format!("{e}: give another name, move it away, or say --overwrite"),
+        _ => e.to_string(),
+    };
+    Failure::new(if e.is_refusal() { Kind::Usage } else { Kind::Io }, message)
 }
 
 fn comment_on(report: &Report, container: Container, quiet: bool) {

@@ -9,10 +9,11 @@ use tapdeck_host::{forget_sidecars, sidecar};
 use tapdeck_tape::ahr::{Repair, Summary};
 use tapdeck_tape::meta::Meta;
 
-use super::verify::{Digest, check_digest, damage_json, damage_text, faults};
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, print_json, say};
+use crate::failure::{Failure, Result};
+use crate::health::{Digest, check_digest, damage_json, damage_text, faults};
 use crate::input::native;
-use crate::out_file::{OutFile, cannot_write};
+use crate::out_file::OutFile;
 use crate::{human, parse};
 
 /// Write a clean copy of a damaged recording, and say what is lost.
@@ -39,34 +40,20 @@ pub(crate) struct RepairArgs {
     overwrite: bool,
     /// Answer in JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// So many damaged ranges are printed.
 const SHOWN: usize = 20;
 
-pub(crate) fn run(args: &RepairArgs) -> Ending {
-    match repair(args) {
-        Ok(done) => {
-            if args.json {
-                print(format_args!("{}\n", human::json(&done.to_json(args))));
-            } else {
-                done.say(args);
-            }
-            Ending::Code(0)
-        }
-        Err((message, code)) => {
-            if args.json {
-                print(format_args!(
-                    "{}\n",
-                    human::json(&json!({"file": args.file.to_string_lossy(), "error": message}))
-                ));
-            } else {
-                say(message);
-            }
-            Ending::Code(code)
-        }
+pub(crate) fn run(args: &RepairArgs) -> Result {
+    let done = repair(args).map_err(|failure| failure.about("file", args.file.to_string_lossy()))?;
+    if args.json {
+        print_json(&done.to_json(args));
+    } else {
+        done.say(args);
     }
+    Ok(Ending::Done)
 }
 
 struct Done {
@@ -78,18 +65,18 @@ struct Done {
     bytes: u64,
 }
 
-fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
-    let fail = |e: &dyn std::fmt::Display| (format!("{}: {e}", args.file.display()), code::IO);
+fn repair(args: &RepairArgs) -> Result<Done, Failure> {
+    let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", args.file.display()));
     let source = native(&args.file, "repaired; see tapdeck convert --partial")?;
     let file = source.file().map_err(|e| fail(&e))?;
-    // Evidence is not replaced by its repair, not even when asked.
+    // Evidence is never replaced by its repair, not even with --overwrite.
     if std::fs::canonicalize(&args.output)
         .is_ok_and(|out| std::fs::canonicalize(&args.file).is_ok_and(|i| i == out))
     {
         let path = args.output.display();
-        return Err((format!("{path} would be replaced by its own copy: give another name"), code::USAGE));
+        return Err(Failure::usage(format!("{path} would be replaced by its own copy: give another name")));
     }
-    let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| cannot_write(path, &e));
+    let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| Failure::write(path, &e));
     let mut out = create(&args.output)?;
     let meta_path = sidecar(&args.output, "meta.json");
     let old_meta = source.meta();
@@ -99,7 +86,7 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
         let Ok(mut from) = std::fs::File::open(sidecar(&args.file, suffix)) else { continue };
         let path = sidecar(&args.output, suffix);
         let mut copy = create(&path)?;
-        io::copy(&mut from, &mut copy).map_err(|e| cannot_write(&path, &e))?;
+        io::copy(&mut from, &mut copy).map_err(|e| Failure::write(&path, &e))?;
         sidecars.push((path, copy));
     }
     let digest = check_digest(&source);
@@ -107,40 +94,41 @@ fn repair(args: &RepairArgs) -> Result<Done, (String, i32)> {
     let mut bytes = 0;
     while let Some(piece) = repair.next_piece().map_err(|e| fail(&e))? {
         bytes += piece.len() as u64;
-        out.write_all(piece).map_err(|e| cannot_write(&args.output, &e))?;
+        out.write_all(piece).map_err(|e| Failure::write(&args.output, &e))?;
     }
     if bytes == 0 {
         let path = args.file.display();
-        return Err((format!("{path}: nothing to save: not one readable block in it"), code::FAILED));
+        return Err(Failure::check(format!("{path}: nothing to save: not one readable block in it")));
     }
-    out.commit().map_err(|e| cannot_write(&args.output, &e))?;
+    out.commit().map_err(|e| Failure::write(&args.output, &e))?;
     if args.overwrite {
         forget_sidecars(&args.output);
         if meta_file.is_none() {
+            // The file that was replaced may have had none.
             let _ = std::fs::remove_file(&meta_path);
         }
     }
     for (path, copy) in sidecars {
-        copy.commit().map_err(|e| cannot_write(&path, &e))?;
+        copy.commit().map_err(|e| Failure::write(&path, &e))?;
     }
     if let (Some(meta), Some(mut file)) = (old_meta, meta_file) {
         let sha256 = tapdeck_host::file_digest(&args.output).ok();
         let mut copy = Meta { sha256, seal: None, ..meta };
         if matches!(digest, Digest::Differs) {
-            // The new digest speaks of the copy alone, and must not vouch for what it is a copy of.
+            // The new digest is the copy's. It must not hide that the original differs from its digest.
             copy.extra.insert("repairedFromSha256Mismatch".into(), true.into());
         }
         let bytes = copy.to_bytes().map_err(|e| fail(&e))?;
-        file.write_all(&bytes).and_then(|()| file.commit()).map_err(|e| cannot_write(&meta_path, &e))?;
+        file.write_all(&bytes).and_then(|()| file.commit()).map_err(|e| Failure::write(&meta_path, &e))?;
     }
-    let copy = std::fs::File::open(&args.output).map_err(|e| cannot_write(&args.output, &e))?;
+    let copy = std::fs::File::open(&args.output).map_err(|e| Failure::write(&args.output, &e))?;
     let after = Summary::of(BufReader::with_capacity(1 << 16, copy)).map_err(|e| fail(&e))?;
     let blocks_copied = repair.blocks_copied();
     Ok(Done { before: repair.before().clone(), after, digest, blocks_copied, bytes })
 }
 
 impl Done {
-    /// Bytes of output that are gone for good, as far as anybody can know.
+    /// Bytes of output that are lost, as far as the recording tells.
     fn lost_bytes(&self) -> u64 {
         self.after.missing_bytes.saturating_sub(self.before.declared_loss)
     }

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::doors::{DoorArgs, OpenDoors};
-use crate::ending::{Ending, say};
+use crate::ending::Ending;
+use crate::failure::Result;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
 use crate::{detached_host, snapshot_door};
 
@@ -39,11 +40,8 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: &RunArgs) -> Ending {
-    let mut launch = match args.session.launch(&args.command) {
-        Ok(launch) => launch,
-        Err(ending) => return ending,
-    };
+pub(crate) fn run(args: &RunArgs) -> Result {
+    let mut launch = args.session.launch(&args.command)?;
     args.variables.apply(&mut launch);
     if args.doors.detach && !args.doors.detached_host {
         return detached_host::detach(args.session.detached_size());
@@ -51,25 +49,12 @@ pub(crate) fn run(args: &RunArgs) -> Ending {
     if args.doors.detached_host {
         detached_host::prepare(&mut launch, &args.doors);
     }
-    let _held = match hold_signals() {
-        Ok(held) => held,
-        Err(ending) => return ending,
-    };
-    let doors = match args.doors.open(&launch, None) {
-        Ok(doors) => doors,
-        Err(ending) => return ending,
-    };
+    let _held = hold_signals()?;
+    let doors = args.doors.open(&launch, None)?;
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), None));
     }
-    match launch.run_with(None, |session| doors.and_then(|d| d.serve(session))).outcome {
-        Ok(outcome) => {
-            args.session.comment_on(&outcome);
-            Ending::of(&outcome)
-        }
-        Err(e) => {
-            say(&e);
-            Ending::of_launch_error(&e)
-        }
-    }
+    let outcome = launch.run_with(None, |session| doors.and_then(|d| d.serve(session))).outcome?;
+    args.session.comment_on(&outcome);
+    Ok(Ending::of(&outcome))
 }

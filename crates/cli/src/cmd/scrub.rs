@@ -6,23 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck::scrub::{Owner, packs};
 use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
-use tapdeck_host::{Clock, Source, SourceError, file_digest, sidecar, timing_names};
+use tapdeck_host::{Clock, Source, file_digest, sidecar, timing_names};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::scrub::{Scrubbed, first_size, report_json, scrub_line, scrub_meta, status, study};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{Container, Format, Parts, convert as copy, writer};
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{self as reports, Ending, print, print_json, print_json_beside, say};
+use crate::failure::{Failure, Result};
 use crate::formats::{self, Target, container_name};
 use crate::human;
-use crate::out_file::{OutFile, cannot_write};
+use crate::out_file::OutFile;
 use crate::progress::Progress;
-use crate::scrubbing::{Refused, ScrubArgs};
+use crate::scrubbing::ScrubArgs;
 
 /// Mask secrets, names and identifiers in a recording or a cassette.
 #[derive(Args)]
@@ -81,25 +82,15 @@ pub(crate) struct ScrubCommand {
     json: bool,
 }
 
-pub(crate) fn run(args: &ScrubCommand) -> Ending {
+pub(crate) fn run(args: &ScrubCommand) -> Result {
     if args.list_rules {
-        return list_rules(args.json);
+        list_rules(args.json);
+        return Ok(Ending::Done);
     }
-    match scrub(args) {
-        Ok(report) => {
-            args.tell(&report);
-            let found = args.dry_run && report.hits() > 0;
-            Ending::Code(if found || !report.is_clean() { code::FAILED } else { 0 })
-        }
-        Err((message, code)) => {
-            if args.json {
-                args.print_json(&json!({"in": args.name(), "error": message}));
-            } else {
-                say(message);
-            }
-            Ending::Code(code)
-        }
-    }
+    let report = scrub(args).map_err(|failure| failure.about("in", args.name()))?;
+    args.tell(&report);
+    let found = args.dry_run && report.hits() > 0;
+    Ok(Ending::of_check(!found && report.is_clean()))
 }
 
 impl ScrubCommand {
@@ -111,11 +102,11 @@ impl ScrubCommand {
         self.path().to_string_lossy().into_owned()
     }
 
-    fn print_json(&self, value: &Value) {
-        if self.output.as_deref().is_some_and(|o| o.as_os_str() == "-") {
-            let _ = writeln!(io::stderr(), "{}", human::json(value));
-        } else {
-            print(format_args!("{}\n", human::json(value)));
+    /// Reports go beside a recording on standard output.
+    pub(super) fn report(&self) -> reports::Report {
+        match self.output.as_deref().is_some_and(|o| o.as_os_str() == "-") {
+            true if self.json => reports::Report::JsonBeside,
+            _ => reports::Report::json(self.json),
         }
     }
 
@@ -124,7 +115,10 @@ impl ScrubCommand {
             let mut value = report_json(report);
             value["in"] = self.name().into();
             value["out"] = self.output.as_ref().map(|o| o.to_string_lossy().into_owned()).into();
-            return self.print_json(&value);
+            return match self.report() {
+                reports::Report::JsonBeside => print_json_beside(&value),
+                _ => print_json(&value),
+            };
         }
         if !self.quiet {
             for rule in report.rules.iter().filter(|r| r.hits() > 0) {
@@ -156,25 +150,12 @@ impl ScrubCommand {
     }
 }
 
-fn refuse(message: impl Into<String>) -> Refused {
-    (message.into(), code::USAGE)
-}
-
-fn source_failed(e: &SourceError) -> Refused {
-    let code = match e {
-        SourceError::Open { why, .. } if why.kind() == io::ErrorKind::NotFound => code::NOT_FOUND,
-        SourceError::NoTiming(_) => code::USAGE,
-        _ => code::IO,
-    };
-    (e.to_string(), code)
-}
-
-fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
+fn scrub(args: &ScrubCommand) -> Result<Report> {
     let path = args.path();
     if path.as_os_str() == "-" {
-        return Err(refuse("a recording is read more than once to be scrubbed: name a file"));
+        return Err(Failure::usage("a recording is read more than once to be scrubbed: name a file"));
     }
-    let source = Source::find(path, args.from, args.timing.as_deref()).map_err(|e| source_failed(&e))?;
+    let source = Source::find(path, args.from, args.timing.as_deref())?;
     if source.container().format == Format::Cassette {
         return scrub_cassette(args, &source);
     }
@@ -186,7 +167,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
     let count = Arc::<AtomicU64>::default();
     let mut progress = Progress::new("scrubbing", source.len() * 2, count.clone());
     let open = || source.open_counted(&count);
-    let first = open().map_err(|e| source_failed(&e))?;
+    let first = open()?;
     let mut scrubber = Scrubber::new(rules, first_size(first.header()));
     drop(first);
     if let Some(mut meta) = meta.clone() {
@@ -195,14 +176,13 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
     let scrubber = study(scrubber, || {
         progress.tick();
         open()
-    })
-    .map_err(|e| source_failed(&e))?;
-    let mut reader = Scrubbed::new(open().map_err(|e| source_failed(&e))?, scrubber);
-    let broken = |e: tapdeck_tape::Error| (source.read_error(e).to_string(), code::IO);
+    })?;
+    let mut reader = Scrubbed::new(open()?, scrubber);
+    let broken = |e: tapdeck_tape::Error| Failure::io(source.read_error(e).to_string());
     let Some(out) = &mut out else {
         // The copy goes nowhere, but what is found on the way counts.
         let Some(mut nowhere) = writer(Format::Raw, Quality::default()) else {
-            return Err(refuse("no writer"));
+            return Err(Failure::usage("no writer"));
         };
         copy::<tapdeck_tape::Error>(&mut reader, &mut *nowhere, |_, _| Ok(())).map_err(broken)?;
         beside(&source, reader.scrubber(), None, args)?;
@@ -219,10 +199,11 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
                 say(format_args!("{}: {note}", path.display()));
             }
         }
-        Err(Stop::Out(refused)) => return Err(refused),
+        Err(Stop::Out(failure)) => return Err(failure),
         Err(Stop::Tape(e)) => {
-            let (message, code) = broken(e);
-            return Err((format!("{message}: nothing was written; tapdeck repair makes it whole"), code));
+            let why = source.read_error(e);
+            let message = format!("{why}: nothing was written; tapdeck repair makes it whole");
+            return Err(Failure::io(message));
         }
     }
     progress.clear();
@@ -232,46 +213,48 @@ fn scrub(args: &ScrubCommand) -> Result<Report, Refused> {
 }
 
 /// A cassette becomes another one, with frames, digests and an id of its own.
-fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report, Refused> {
+fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report> {
     let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(None))?;
     let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
-    let unreadable = |e: tapdeck_tape::Error| source_failed(&source.read_error(e));
+    let unreadable = |e: tapdeck_tape::Error| Failure::from(source.read_error(e));
     let original = Cassette::open(source.path()).map_err(|e| unreadable(e.into()))?;
     let id = new_uuid(Clock::start().wall_start_ns());
-    let id = id.map_err(|e| (format!("no random numbers: {e}"), code::IO))?;
+    let id = id.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
     let scrubbed = cassette::scrub(&original, rules, Some(id));
-    let (files, report) = scrubbed.map_err(|e| (format!("{}: {e}", args.name()), code::FAILED))?;
+    let (files, report) = scrubbed.map_err(|e| Failure::check(format!("{}: {e}", args.name())))?;
     if let Some(mut folder) = folder {
-        let done = folder.append_all(&files).and_then(|_| folder.commit());
-        done.map_err(super::cassette::failed)?;
+        folder.append_all(&files)?;
+        folder.commit()?;
     }
     Ok(report)
 }
 
-fn cassette_folder(path: &Path, source: &Source, args: &ScrubCommand) -> Result<CassetteFolder, Refused> {
+fn cassette_folder(path: &Path, source: &Source, args: &ScrubCommand) -> Result<CassetteFolder> {
     if path.as_os_str() == "-" {
-        return Err(refuse("a cassette is a folder: it cannot go to standard output"));
+        return Err(Failure::usage("a cassette is a folder: it cannot go to standard output"));
     }
     let is_cassette = |t: Target| matches!(t, Target::Tape(t) if t.format == Format::Cassette);
     if let Some(target) = Target::of_path(path).filter(|t| !is_cassette(*t)) {
         return Err(other_format(path, target, "cassette"));
     }
     not_itself(path, source)?;
-    CassetteFolder::create(path, args.overwrite).map_err(super::cassette::failed)
+    Ok(CassetteFolder::create(path, args.overwrite)?)
 }
 
-fn other_format(path: &Path, target: Target, name: &str) -> Refused {
-    refuse(format!(
+fn other_format(path: &Path, target: Target, name: &str) -> Failure {
+    Failure::usage(format!(
         "{} is the name of a {}, and scrubbing keeps the format, {name}: convert it afterwards",
         path.display(),
         target.name()
     ))
 }
 
-fn not_itself(path: &Path, source: &Source) -> Result<(), Refused> {
+fn not_itself(path: &Path, source: &Source) -> Result<()> {
     let same = |o| std::fs::canonicalize(source.path()).is_ok_and(|i| i == o);
     match std::fs::canonicalize(path).is_ok_and(same) {
-        true => Err(refuse(format!("{} would be replaced by itself: give another name", path.display()))),
+        true => {
+            Err(Failure::usage(format!("{} would be replaced by itself: give another name", path.display())))
+        }
         false => Ok(()),
     }
 }
@@ -279,7 +262,7 @@ fn not_itself(path: &Path, source: &Source) -> Result<(), Refused> {
 /// Why the copying stopped.
 enum Stop {
     Tape(tapdeck_tape::Error),
-    Out(Refused),
+    Out(Failure),
 }
 
 impl From<tapdeck_tape::Error> for Stop {
@@ -307,11 +290,11 @@ struct Sink {
 }
 
 impl Out {
-    fn create(path: &Path, source: &Source, args: &ScrubCommand) -> Result<Self, Refused> {
+    fn create(path: &Path, source: &Source, args: &ScrubCommand) -> Result<Self> {
         let container = source.container();
         let name = container_name(container);
         let Some(writer) = writer(container.format, Quality::Brotli(args.brotli_q)) else {
-            return Err(refuse(format!("{name} can be read, but not written: convert it first")));
+            return Err(Failure::usage(format!("{name} can be read, but not written: convert it first")));
         };
         let to_stdout = path.as_os_str() == "-";
         if let Some(target) = Target::of_path(path).filter(|_| !to_stdout)
@@ -320,10 +303,11 @@ impl Out {
             return Err(other_format(path, target, &name));
         }
         not_itself(path, source)?;
-        let create = |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| cannot_write(path, &e));
+        let create =
+            |path: &Path| OutFile::create(path, args.overwrite).map_err(|e| Failure::write(path, &e));
         let timing = match (container.format, to_stdout) {
             (Format::Typescript, true) => {
-                return Err(refuse("a typescript has a timing file: name a file for it"));
+                return Err(Failure::usage("a typescript has a timing file: name a file for it"));
             }
             (Format::Typescript, false) => {
                 let path = timing_names(path).into_iter().next().unwrap_or_default();
@@ -337,7 +321,7 @@ impl Out {
             path: path.to_owned(),
             main: if to_stdout { None } else { Some(create(path)?) },
             timing,
-            zst: zst.map_err(|e| (e.to_string(), code::IO))?,
+            zst: zst.map_err(|e| Failure::io(e.to_string()))?,
             native: container.format == Format::Ahr && !container.zst && !to_stdout,
             events: Vec::new(),
         };
@@ -352,13 +336,13 @@ fn same_kind(a: Container, b: Container) -> bool {
 }
 
 impl Sink {
-    fn put(&mut self, parts: &mut Parts) -> Result<(), Refused> {
+    fn put(&mut self, parts: &mut Parts) -> Result<()> {
         if let Some(zst) = &mut self.zst {
-            zst.step(&mut parts.main).map_err(|e| (e.to_string(), code::IO))?;
+            zst.step(&mut parts.main).map_err(|e| Failure::io(e.to_string()))?;
         }
         self.write(&parts.main)?;
         if let Some((path, file)) = &mut self.timing {
-            file.write_all(&parts.timing).map_err(|e| cannot_write(path, &e))?;
+            file.write_all(&parts.timing).map_err(|e| Failure::write(path, &e))?;
         }
         if self.native {
             self.events.extend_from_slice(&parts.events);
@@ -366,23 +350,23 @@ impl Sink {
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match &mut self.main {
-            Some(file) => file.write_all(bytes).map_err(|e| cannot_write(&self.path, &e)),
+            Some(file) => file.write_all(bytes).map_err(|e| Failure::write(&self.path, &e)),
             None => io::stdout().write_all(bytes).map_err(|e| crate::ending::output_failed(&e)),
         }
     }
 
-    fn finish(&mut self) -> Result<(), Refused> {
+    fn finish(&mut self) -> Result<()> {
         if let Some(zst) = self.zst.take() {
-            let end = zst.finish().map_err(|e| (e.to_string(), code::IO))?;
+            let end = zst.finish().map_err(|e| Failure::io(e.to_string()))?;
             self.write(&end)?;
         }
         if let Some((path, file)) = self.timing.take() {
-            file.commit().map_err(|e| cannot_write(&path, &e))?;
+            file.commit().map_err(|e| Failure::write(&path, &e))?;
         }
         match self.main.take() {
-            Some(file) => file.commit().map_err(|e| cannot_write(&self.path, &e)),
+            Some(file) => file.commit().map_err(|e| Failure::write(&self.path, &e)),
             None => io::stdout().flush().map_err(|e| crate::ending::output_failed(&e)),
         }
     }
@@ -394,7 +378,7 @@ fn beside(
     scrubber: &mut Scrubber,
     sink: Option<&mut Sink>,
     args: &ScrubCommand,
-) -> Result<(), Refused> {
+) -> Result<()> {
     if source.container().format != Format::Ahr {
         return Ok(());
     }
@@ -403,10 +387,10 @@ fn beside(
         tapdeck_host::forget_sidecars(sink.as_ref().map_or(Path::new(""), |s| &s.path));
     }
     let made = sink.as_ref().map(|s| s.events.clone()).unwrap_or_default();
-    let put = |suffix: &str, bytes: &[u8]| -> Result<(), Refused> {
+    let put = |suffix: &str, bytes: &[u8]| -> Result<()> {
         let Some(sink) = sink.as_ref().filter(|s| s.native && !bytes.is_empty()) else { return Ok(()) };
         let path = sidecar(&sink.path, suffix);
-        let fail = |e: io::Error| cannot_write(&path, &e);
+        let fail = |e: io::Error| Failure::write(&path, &e);
         let mut file = OutFile::create(&path, args.overwrite).map_err(fail)?;
         file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
     };
@@ -414,7 +398,7 @@ fn beside(
         let old = sidecar(source.path(), suffix);
         let mut lines = match std::fs::File::open(&old) {
             Ok(file) => scrub_lines(BufReader::new(file), scrubber)
-                .map_err(|e| (format!("{}: {e}", old.display()), code::IO))?,
+                .map_err(|e| Failure::io(format!("{}: {e}", old.display())))?,
             Err(_) => Vec::new(),
         };
         if suffix == "events.jsonl" && lines.is_empty() {
@@ -430,7 +414,7 @@ fn beside(
             meta.brotli_q = Some(args.brotli_q);
             meta.sha256 = file_digest(&sink.path).ok();
             meta.extra.insert("scrubbed".into(), json!({"tapdeck": env!("CARGO_PKG_VERSION")}));
-            let bytes = meta.to_bytes().map_err(|e| (e.to_string(), code::IO))?;
+            let bytes = meta.to_bytes().map_err(|e| Failure::io(e.to_string()))?;
             put("meta.json", &bytes)?;
         }
     }
@@ -451,7 +435,7 @@ fn scrub_lines(mut from: impl BufRead, scrubber: &mut Scrubber) -> io::Result<Ve
     }
 }
 
-fn list_rules(as_json: bool) -> Ending {
+fn list_rules(as_json: bool) {
     if as_json {
         let rule = |b: &tapdeck_core::scrub::Builtin| json!({"rule": b.name, "pack": b.pack, "about": b.about, "pattern": b.pattern});
         let packs =
@@ -460,8 +444,8 @@ fn list_rules(as_json: bool) -> Ending {
             "packs": packs.collect::<Vec<_>>(),
             "rules": BUILTIN.iter().map(rule).collect::<Vec<_>>(),
         });
-        print(format_args!("{}\n", human::json(&value)));
-        return Ending::Code(0);
+        print_json(&value);
+        return;
     }
     let used = Rules::default_packs();
     for (pack, _, about) in PACKS {
@@ -482,5 +466,4 @@ fn list_rules(as_json: bool) -> Ending {
             _ => {}
         }
     }
-    Ending::Code(0)
 }

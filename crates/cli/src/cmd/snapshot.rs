@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tapdeck_serve::snapshot::{Address, AskError, Snapshot, ask, find};
+use tapdeck_serve::snapshot::{Address, Snapshot, ask, find};
 
-use crate::ending::{Ending, code, complain, print};
+use crate::ending::{Ending, print};
+use crate::failure::{Failure, Result};
 use crate::snapshot_door::{SESSION_VAR, SOCKET_VAR};
 
 /// Longer than the recorder takes to say that its disk does not answer.
@@ -37,26 +38,22 @@ pub(crate) struct SnapshotArgs {
     socket: Option<Address>,
     /// Answer in JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-pub(crate) fn run(args: &SnapshotArgs) -> Ending {
-    match tell(args) {
-        Ok(line) => {
-            print(format_args!("{line}\n"));
-            Ending::Code(0)
-        }
-        Err((message, code)) => {
-            complain(args.json, json!({"id": args.id}), message);
-            Ending::Code(code)
-        }
-    }
+pub(crate) fn run(args: &SnapshotArgs) -> Result {
+    let line = tell(args).map_err(|failure| failure.about("id", args.id))?;
+    print(format_args!(
+        "{line}
+"
+    ));
+    Ok(Ending::Done)
 }
 
-fn tell(args: &SnapshotArgs) -> Result<String, (String, i32)> {
+fn tell(args: &SnapshotArgs) -> Result<String> {
     let address = recorder(args)?;
     let snapshot = Snapshot { id: args.id, label: args.label.clone() };
-    let taken = ask(&address, &snapshot, PATIENCE).map_err(|e| (e.to_string(), exit_code(&e)))?;
+    let taken = ask(&address, &snapshot, PATIENCE)?;
     if !args.json {
         return Ok(taken.anchor_byte.to_string());
     }
@@ -64,29 +61,20 @@ fn tell(args: &SnapshotArgs) -> Result<String, (String, i32)> {
     Ok(json!({"id": taken.id, "anchor_byte": anchor_byte, "ts_ns": ts_ns, "label": args.label}).to_string())
 }
 
-/// The recorder to tell.
-fn recorder(args: &SnapshotArgs) -> Result<Address, (String, i32)> {
+/// Finds the recorder to tell.
+fn recorder(args: &SnapshotArgs) -> Result<Address> {
     if let Some(address) = &args.socket {
         return Ok(address.clone());
     }
     if let Some(text) = std::env::var_os(SOCKET_VAR).filter(|v| !v.is_empty()) {
         return match text.into_string() {
-            Ok(text) => text.parse().map_err(|e| (format!("{SOCKET_VAR}: {e}"), code::USAGE)),
+            Ok(text) => text.parse().map_err(|e| Failure::usage(format!("{SOCKET_VAR}: {e}"))),
             Err(path) => Ok(Address::Unix(path.into())),
         };
     }
     let exported = std::env::var(SESSION_VAR).ok().and_then(|pid| pid.parse().ok());
     exported.and_then(|pid| find(Some(pid))).or_else(|| find(None)).ok_or_else(|| {
         let message = "this command runs in no recorded session: name the recorder's --socket";
-        (message.to_owned(), code::NOT_FOUND)
+        Failure::not_found(message)
     })
-}
-
-fn exit_code(e: &AskError) -> i32 {
-    match e {
-        AskError::NobodyThere(_) => code::NOT_FOUND,
-        AskError::Refused(_) | AskError::NotOurs(_) => code::FAILED,
-        AskError::Unfit(_) => code::USAGE,
-        _ => code::IO,
-    }
 }

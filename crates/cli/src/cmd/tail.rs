@@ -1,12 +1,11 @@
-//! `tapdeck tail` and `tapdeck bus`: what a session writes, and what passes on its bus.
-
-use std::io::Write;
+//! `tapdeck tail`: prints what a session writes.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::ending::{Ending, output_failed, print, say};
-use crate::sessions::{Failed, Which, ask, connect, find};
+use crate::ending::{Ending, print_bytes, say};
+use crate::failure::Result;
+use crate::sessions::{Which, ask, connect, find};
 
 /// Print what a session has written lately, byte for byte.
 #[derive(Args)]
@@ -26,32 +25,13 @@ pub(crate) struct TailArgs {
     since: Option<u64>,
 }
 
-/// Print everything that passes on a session's bus, for debugging.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  tapdeck bus build
-  tapdeck bus build --frames delta | head")]
-pub(crate) struct BusArgs {
-    #[command(flatten)]
-    which: Which,
-    /// How the screen is sent
-    #[arg(long, value_parser = ["full", "delta", "none"], default_value = "full")]
-    frames: String,
-}
-
-pub(crate) fn run(args: &TailArgs) -> Ending {
-    tail(args).unwrap_or_else(Failed::end)
-}
-
-fn tail(args: &TailArgs) -> Result<Ending, Failed> {
+pub(crate) fn run(args: &TailArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "tail", "observer")?;
     let info = ask(&mut bus, "INFO", "brief")?;
     let end = info["seq"].as_u64().unwrap_or(0);
     let since = args.since.unwrap_or_else(|| end.saturating_sub(64 * 1024));
     bus.send("SUB", &json!({"frames": "none", "since": since}).to_string())?;
-    let mut out = std::io::stdout();
     let mut at = since.min(end);
     while args.follow || at < end {
         let Some(frame) = bus.next(None)? else { break };
@@ -61,13 +41,11 @@ fn tail(args: &TailArgs) -> Result<Ending, Failed> {
                 let mut bytes: Vec<u8> =
                     text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect();
                 if !args.follow {
-                    // What came after the question is for those who follow.
+                    // Output after the request is only for --follow.
                     bytes.truncate(usize::try_from(end - at).unwrap_or(usize::MAX));
                 }
                 at += bytes.len() as u64;
-                if let Err(e) = out.write_all(&bytes).and_then(|()| out.flush()) {
-                    output_failed(&e);
-                }
+                print_bytes(&bytes);
             }
             "EVENT" => {
                 let event = frame.json();
@@ -83,29 +61,5 @@ fn tail(args: &TailArgs) -> Result<Ending, Failed> {
             _ => {}
         }
     }
-    Ok(Ending::Code(0))
-}
-
-pub(crate) fn run_bus(args: &BusArgs) -> Ending {
-    listen(args).unwrap_or_else(Failed::end)
-}
-
-fn listen(args: &BusArgs) -> Result<Ending, Failed> {
-    let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "bus", "observer")?;
-    bus.send("SUB", &json!({"frames": args.frames}).to_string())?;
-    loop {
-        match bus.next(None) {
-            Ok(Some(frame)) => {
-                print(format_args!("{} {}\n", frame.verb, frame.payload));
-                let _ = std::io::stdout().flush();
-                if frame.json().get("name").and_then(Value::as_str) == Some("CLOSED") {
-                    return Ok(Ending::Code(0));
-                }
-            }
-            Ok(None) => {}
-            Err(tapdeck_serve::client::ClientError::Ended) => return Ok(Ending::Code(0)),
-            Err(e) => return Err(e.into()),
-        }
-    }
+    Ok(Ending::Done)
 }

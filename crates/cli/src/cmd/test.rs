@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Report, find, run_on};
 use tapdeck_host::{Clock, Keyboard, Pressed};
 
-use crate::ending::{Ending, code, complain, print, say};
+use crate::ending::{Ending, print, print_json, say};
+use crate::failure::{Failure, Result};
 use crate::human;
 use crate::out_file::OutFile;
 use crate::place::PlaceArgs;
@@ -52,7 +53,7 @@ pub(crate) struct TestArgs {
     junit: Option<PathBuf>,
     /// Print the results as JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Take what is shown as right: tells what stored texts and bindings would become, and asks
     #[arg(long, conflicts_with_all = ["live", "record"])]
     update: bool,
@@ -66,50 +67,14 @@ pub(crate) struct TestArgs {
     place: PlaceArgs,
 }
 
-pub(crate) fn run(args: &TestArgs) -> Ending {
-    let refuse = |message: &dyn std::fmt::Display, code: i32| {
-        complain(args.json, json!({}), message);
-        Ending::Code(code)
-    };
-    let place = match args.place.wanted() {
-        Ok(Some(_)) if !args.live && !args.record => {
-            return refuse(
-                &"--on is for --live and --record: a cassette was recorded where it was recorded",
-                code::USAGE,
-            );
-        }
-        Ok(place) => place,
-        Err(why) => {
-            return refuse(&why, code::USAGE);
-        }
-    };
-    let files = match find(&args.paths) {
-        Ok(files) => files,
-        Err((path, e)) => {
-            let missing = e.kind() == std::io::ErrorKind::NotFound;
-            let code = if missing { code::NOT_FOUND } else { code::IO };
-            return refuse(&format_args!("{}: {e}", path.display()), code);
-        }
-    };
-    let wanted = |path: &PathBuf| {
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        args.only.as_ref().is_none_or(|part| name.contains(part.as_str()))
-    };
-    if files.is_empty() {
-        return refuse(
-            &"there are no scenarios here: they are files called NAME.scenario.yaml",
-            code::NOT_FOUND,
-        );
+pub(crate) fn run(args: &TestArgs) -> Result {
+    let place = args.place.wanted().map_err(Failure::usage)?;
+    if place.is_some() && !args.live && !args.record {
+        return Err(Failure::usage(
+            "--on is for --live and --record: a cassette was recorded where it was recorded",
+        ));
     }
-    let all = files.len();
-    let files: Vec<PathBuf> = files.into_iter().filter(wanted).collect();
-    if files.is_empty() {
-        let part = args.only.as_deref().unwrap_or_default();
-        return refuse(
-            &format_args!("none of the {all} scenarios here has {part:?} in its name"),
-            code::NOT_FOUND,
-        );
-    }
+    let files = args.scenarios()?;
     let how = match (args.live, args.record) {
         (true, _) => How::Live,
         (_, true) => How::Record,
@@ -123,27 +88,19 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
             tell(report);
         }
     };
-    let mut reports = match run_all(&files, how, place.as_ref(), jobs, each) {
-        Ok(reports) => reports,
-        Err(ending) => return ending,
+    let mut reports = match run_all(&files, how, place.as_ref(), jobs, each)? {
+        Ran::All(reports) => reports,
+        Ran::Stopped(signal) => return Ok(Ending::by_signal(signal)),
     };
-    let mut updates = Vec::new();
-    if args.update {
-        match update(&reports, args.yes, args.json) {
-            Ok(done) => updates = done,
-            Err(ending) => return ending,
-        }
-        // A text that is right now says nothing about what else is wrong.
-        if updates.iter().any(|u| u.written) {
-            judge_again(&mut reports, !quiet);
-        }
+    let updates = if args.update { update(&reports, args.yes, args.json)? } else { Vec::new() };
+    // The other claims of an updated scenario may still fail.
+    if updates.iter().any(|u| u.written) {
+        judge_again(&mut reports, !quiet);
     }
     let took_ns = clock.now().mono_ns;
-    if let Some(path) = &args.junit
-        && let Err(e) = write_junit(path, &reports, took_ns)
-    {
-        say(format_args!("the report {} cannot be written: {e}", path.display()));
-        return Ending::Code(code::IO);
+    if let Some(path) = &args.junit {
+        write_junit(path, &reports, took_ns)
+            .map_err(|e| Failure::io(format!("the report {} cannot be written: {e}", path.display())))?;
     }
     if args.json {
         let mut value =
@@ -151,19 +108,49 @@ pub(crate) fn run(args: &TestArgs) -> Ending {
         if args.update {
             value["updates"] = updates.iter().map(Update::as_json).collect();
         }
-        print(format_args!("{}\n", human::json(&value)));
+        print_json(&value);
     } else {
         sum_up(&reports, took_ns, how);
     }
-    let failed = reports.iter().any(|r| match r.outcome {
-        Outcome::Failed(_) => true,
-        Outcome::Skipped(_) => args.no_skips,
-        Outcome::Passed => false,
-    });
-    Ending::Code(if failed { code::FAILED } else { 0 })
+    Ok(Ending::of_check(reports.iter().all(|r| match r.outcome {
+        Outcome::Passed => true,
+        Outcome::Skipped(_) => !args.no_skips,
+        Outcome::Failed(_) => false,
+    })))
 }
 
-/// Judges anew what did not pass before something was changed.
+impl TestArgs {
+    /// Finds the scenarios to run. Fails if there are none.
+    fn scenarios(&self) -> Result<Vec<PathBuf>> {
+        let files = find(&self.paths).map_err(|(path, e)| Failure::file(&path, &e))?;
+        if files.is_empty() {
+            return Err(Failure::not_found(
+                "there are no scenarios here: they are files called NAME.scenario.yaml",
+            ));
+        }
+        let Some(part) = &self.only else { return Ok(files) };
+        let all = files.len();
+        let is_wanted = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().contains(part.as_str()))
+        };
+        let files: Vec<PathBuf> = files.into_iter().filter(is_wanted).collect();
+        if files.is_empty() {
+            return Err(Failure::not_found(format!(
+                "none of the {all} scenarios here has {part:?} in its name"
+            )));
+        }
+        Ok(files)
+    }
+}
+
+/// What came of the scenarios.
+enum Ran {
+    All(Vec<Report>),
+    /// A signal stopped them.
+    Stopped(i32),
+}
+
+/// Runs the failed scenarios again, after a change.
 fn judge_again(reports: &mut [Report], aloud: bool) {
     for report in reports.iter_mut().filter(|r| matches!(r.outcome, Outcome::Failed(_))) {
         *report = run_on(&report.path, How::Cassette, None, &Halt::default());
@@ -173,19 +160,16 @@ fn judge_again(reports: &mut [Report], aloud: bool) {
     }
 }
 
-/// Runs all scenarios, several at a time; `each` is told in the order of the files. Where programs run, a signal that
-/// tells this process to end ends them first.
+/// Runs all scenarios, several at a time. `each` gets the reports in the order of the files. A signal to end
+/// ends the programs of the scenarios first.
 fn run_all(
     files: &[PathBuf],
     how: How,
     place: Option<&Place>,
     jobs: usize,
     each: impl Fn(&Report) + Sync,
-) -> Result<Vec<Report>, Ending> {
-    let io = |e: std::io::Error| {
-        say(format_args!("cannot run anything: {e}"));
-        Ending::Code(code::IO)
-    };
+) -> Result<Ran> {
+    let io = |e: std::io::Error| Failure::io(format!("cannot run anything: {e}"));
     // Before any thread is started, so that all have the signals blocked.
     let mut signals = (how != How::Cassette).then(Keyboard::ends_only).transpose().map_err(io)?;
     let halt = signals.as_ref().map_or_else(Halt::default, |s| Halt::with_signals(s.inherited()));
@@ -217,19 +201,19 @@ fn run_all(
             let work = &work;
             scope.spawn(move || {
                 work();
-                // The last one that does so ends the wait below.
+                // The wait below ends when the last worker closes its end.
                 drop(working);
             });
         }
         signals.as_mut().map_or(Ok(None), |signals| wait(signals, &over, &halt))
     });
     if let Some(signal) = ended.map_err(io)? {
-        return Err(Ending::Signal(signal));
+        return Ok(Ran::Stopped(signal));
     }
-    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner).1.into_values().collect())
+    Ok(Ran::All(done.into_inner().unwrap_or_else(PoisonError::into_inner).1.into_values().collect()))
 }
 
-/// Waits until everybody has let go of the other end, or for a signal: then everything is ended.
+/// Waits until the workers have closed the other end, or for a signal, which ends the scenarios.
 fn wait(signals: &mut Keyboard, over: &PipeReader, halt: &Halt) -> std::io::Result<Option<i32>> {
     loop {
         let mut others = [PollFd::new(over, PollFlags::IN)];
@@ -378,7 +362,7 @@ impl Update {
 
 /// Shows what would change and, if somebody agrees, changes it. Where the answer is one value of JSON it is kept clear
 /// of that.
-fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>, Ending> {
+fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>> {
     // Two checks of one file want one change.
     let mut changes: BTreeMap<&Path, &Change> = BTreeMap::new();
     let mut contrary = false;
@@ -392,7 +376,7 @@ fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>, Endi
     }
     let aloud = |text: std::fmt::Arguments<'_>| {
         if json {
-            // With standard error gone as well, there is nobody to tell.
+            // With standard error gone as well, there is no place left for the message.
             let _ = std::io::stderr().write_fmt(text);
         } else {
             print(text);
@@ -416,10 +400,8 @@ fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>, Endi
                 file.write_all(change.text.as_bytes())?;
                 file.commit()
             });
-            if let Err(e) = written {
-                say(format_args!("{} cannot be written: {e}", change.path.display()));
-                return Err(Ending::Code(code::IO));
-            }
+            let path = change.path.display();
+            written.map_err(|e| Failure::io(format!("{path} cannot be written: {e}")))?;
             aloud(format_args!("updated {}\n", human::printable(&change.path.to_string_lossy())));
         }
         let Change { path, difference, .. } = (*change).clone();

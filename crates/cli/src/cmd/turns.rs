@@ -1,19 +1,19 @@
-//! `tapdeck turns` and `tapdeck explain`: what was asked of a session's program, what it answered, and what it is doing.
+//! `tapdeck turns`: what was submitted at a program's prompts, and what it answered.
 
-use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tapdeck_core::base64;
 use tapdeck_host::Source;
+use tapdeck_serve::client::ClientError;
 use tapdeck_tape::{Container, Format, Item, Kind};
 
-use crate::ending::{Ending, code, print};
+use crate::ending::{Ending, print, print_bytes, print_json};
+use crate::failure::{Failure, Result};
 use crate::formats::container_name;
 use crate::human;
-use crate::sessions::{Failed, Which, ask, connect, find};
+use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
 
 /// List the turns of a session, or show one.
 #[derive(Args)]
@@ -63,40 +63,30 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Say what a session's program is doing, and why that is thought.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  tapdeck explain build
-  tapdeck explain build --json")]
-pub(crate) struct ExplainArgs {
-    #[command(flatten)]
-    which: Which,
-    /// As JSON
-    #[arg(long)]
-    json: bool,
+impl TurnsArgs {
+    pub(super) fn reports_json(&self) -> bool {
+        match &self.show {
+            Some(Show::Show(args)) => args.json,
+            None => self.json,
+        }
+    }
 }
 
-pub(crate) fn run(args: &TurnsArgs) -> Ending {
-    let (done, as_json) = match &args.show {
-        Some(Show::Show(args)) => (show(args), args.json),
-        None => (list(args), args.json),
-    };
-    done.unwrap_or_else(|failed| failed.end_as(as_json))
+pub(crate) fn run(args: &TurnsArgs) -> Result {
+    match &args.show {
+        Some(Show::Show(args)) => show(args),
+        None => list(args),
+    }
 }
 
-pub(crate) fn run_explain(args: &ExplainArgs) -> Ending {
-    explain(args).unwrap_or_else(|failed| failed.end_as(args.json))
-}
-
-fn list(args: &TurnsArgs) -> Result<Ending, Failed> {
+fn list(args: &TurnsArgs) -> Result {
     let turns = match args.session.as_deref().map(recording).transpose()?.flatten() {
         Some(path) => recorded(path)?.iter().map(brief).collect(),
         None => live(args.session.as_deref())?,
     };
     if args.json {
-        print(format_args!("{}\n", human::json(&Value::from(turns))));
-        return Ok(Ending::Code(0));
+        print_json(&Value::from(turns));
+        return Ok(Ending::Done);
     }
     for turn in &turns {
         let flag = |key: &str, name| if turn[key].as_bool().unwrap_or(false) { name } else { "" };
@@ -111,10 +101,10 @@ fn list(args: &TurnsArgs) -> Result<Ending, Failed> {
             flag("truncated", "  (cut)"),
         ));
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
-fn live(session: Option<&str>) -> Result<Vec<Value>, Failed> {
+fn live(session: Option<&str>) -> Result<Vec<Value>, Failure> {
     let listing = find(session)?;
     let mut bus = connect(&listing, "turns", "observer")?;
     let turns = ask(&mut bus, "TURNS", &json!({"whole": true}).to_string())?;
@@ -131,7 +121,7 @@ fn brief(turn: &Value) -> Value {
 }
 
 /// The recording of that name, if there is one; an error if it is one that has no turns.
-fn recording(name: &str) -> Result<Option<&Path>, Failed> {
+fn recording(name: &str) -> Result<Option<&Path>, Failure> {
     let path = Path::new(name);
     let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
     match named.filter(|_| path.exists()) {
@@ -139,22 +129,22 @@ fn recording(name: &str) -> Result<Option<&Path>, Failed> {
         Some(Container { format: Format::Ahr, zst: false }) => Ok(Some(path)),
         Some(other) => {
             let other = container_name(other);
-            Err(Failed(format!("{name} is {other}, which carries no turns: an .ahr does"), code::USAGE))
+            Err(Failure::usage(format!("{name} is {other}, which carries no turns: an .ahr does")))
         }
     }
 }
 
 /// The turns of a recording.
-fn recorded(path: &Path) -> Result<Vec<Value>, Failed> {
+fn recorded(path: &Path) -> Result<Vec<Value>, Failure> {
     let sidecar = tapdeck_host::sidecar(path, "events.jsonl");
     let text = match std::fs::read_to_string(&sidecar) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Failed(format!("{}: {e}", sidecar.display()), code::IO)),
+        Err(e) => return Err(Failure::io(format!("{}: {e}", sidecar.display()))),
     };
     let mut turns = Vec::new();
     for (n, line) in text.lines().enumerate() {
-        let wrong = |e| Failed(format!("{}, line {}: {e}", sidecar.display(), n + 1), code::IO);
+        let wrong = |e| Failure::io(format!("{}, line {}: {e}", sidecar.display(), n + 1));
         let mut turn: Value = serde_json::from_str(line).map_err(wrong)?;
         if turn["kind"] != "turn" {
             continue;
@@ -170,14 +160,8 @@ fn recorded(path: &Path) -> Result<Vec<Value>, Failed> {
     Ok(turns)
 }
 
-fn show(args: &ShowArgs) -> Result<Ending, Failed> {
-    let (session, number) = match args.id.rsplit_once(':') {
-        Some((session, number)) => match number.parse::<u64>() {
-            Ok(number) => (session, Some(number)),
-            Err(_) => (args.id.as_str(), None),
-        },
-        None => (args.id.as_str(), None),
-    };
+fn show(args: &ShowArgs) -> Result {
+    let (session, number) = split_turn_id(&args.id);
     let turn = if let Some(path) = recording(session)? {
         of_recording(path, number)?
     } else {
@@ -187,10 +171,10 @@ fn show(args: &ShowArgs) -> Result<Ending, Failed> {
         if let Some(number) = number {
             request["number"] = json!(number);
         }
-        match bus.ask("TURN", &request.to_string(), crate::sessions::ANSWER) {
+        match bus.ask("TURN", &request.to_string(), ANSWER) {
             Ok(frame) => frame.json(),
-            Err(tapdeck_serve::client::ClientError::Denied(why)) => {
-                return Err(Failed(why, code::NOT_FOUND));
+            Err(ClientError::Denied(why)) => {
+                return Err(Failure::not_found(why));
             }
             Err(e) => return Err(e.into()),
         }
@@ -199,34 +183,31 @@ fn show(args: &ShowArgs) -> Result<Ending, Failed> {
     if args.json {
         let mut turn = turn.clone();
         turn.as_object_mut().map(|t| t.remove("raw"));
-        print(format_args!("{}\n", human::json(&turn)));
+        print_json(&turn);
     } else if args.raw {
         let raw = turn["raw"].as_str().and_then(base64::decode).unwrap_or_default();
-        let mut out = std::io::stdout().lock();
-        if let Err(e) = out.write_all(&raw).and_then(|()| out.flush()) {
-            crate::ending::output_failed(&e);
-        }
+        print_bytes(&raw);
     } else {
         print(format_args!("{text}"));
         if !text.is_empty() && !text.ends_with('\n') {
             print(format_args!("\n"));
         }
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
 /// A turn of a recording, with its bytes.
-fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failed> {
+fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failure> {
     let mut turns = recorded(path)?;
     let at = match number {
         Some(number) => turns.iter().position(|t| t["number"] == json!(number)),
         None => turns.len().checked_sub(1),
     };
-    let none = || Failed(format!("{} has no such turn", path.display()), code::NOT_FOUND);
+    let none = || Failure::not_found(format!("{} has no such turn", path.display()));
     let mut turn = turns.swap_remove(at.ok_or_else(none)?);
     let place = |key: &str| turn[key].as_u64().unwrap_or(0);
     let (start, end) = (place("start_byte"), place("end_byte"));
-    let failed = |e: &dyn std::fmt::Display| Failed(format!("{}: {e}", path.display()), code::IO);
+    let failed = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", path.display()));
     let source = Source::find(path, None, None).map_err(|e| failed(&e))?;
     let mut reader = source.open().map_err(|e| failed(&e))?;
     let mut raw = Vec::new();
@@ -248,31 +229,4 @@ fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failed> {
     }
     turn["raw"] = json!(base64::encode(&raw));
     Ok(turn)
-}
-
-fn explain(args: &ExplainArgs) -> Result<Ending, Failed> {
-    let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "explain", "observer")?;
-    let value = ask(&mut bus, "EXPLAIN", "")?;
-    if args.json {
-        print(format_args!("{}\n", human::json(&value)));
-        return Ok(Ending::Code(0));
-    }
-    let text = |key: &str| human::printable(value[key].as_str().unwrap_or("-"));
-    let since = Duration::from_millis(value["since_ms"].as_u64().unwrap_or(0));
-    print(format_args!("state     {} for {}\n", text("state"), human::duration(since)));
-    print(format_args!("because   {} ({})\n", text("rule"), text("evidence")));
-    for row in value["rows"].as_array().into_iter().flatten() {
-        let line = human::printable(row["text"].as_str().unwrap_or(""));
-        print(format_args!("row {:<5} {line}\n", row["row"].as_u64().unwrap_or(0)));
-    }
-    print(format_args!("rules     {}\n", text("agent")));
-    if value["prompt"].as_str().is_some_and(|p| !p.is_empty()) {
-        print(format_args!("prompt    {:?}\n", value["prompt"].as_str().unwrap_or("")));
-    }
-    if value["title"].as_str().is_some_and(|p| !p.is_empty()) {
-        print(format_args!("title     {}\n", text("title")));
-    }
-    print(format_args!("turns     {}\n", value["turns"].as_u64().unwrap_or(0)));
-    Ok(Ending::Code(0))
 }

@@ -1,10 +1,8 @@
 //! `tapdeck view` and `rec --view`: the viewer of recordings and of live sessions.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-
-use std::io::IsTerminal;
 
 use clap::Args;
 use tapdeck_cli::ui::session;
@@ -13,13 +11,14 @@ use tapdeck_cli::ui::view::run::{ViewError, run as show};
 use tapdeck_cli::ui::view::{App, Options, Origin, Tape};
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_host::registry::Listing;
-use tapdeck_host::{Goal, PlayError, Source, SourceError};
+use tapdeck_host::{Goal, Source};
 use tapdeck_tape::Container;
 
 use crate::config::Config;
 use crate::detached_host;
-use crate::ending::{Ending, code, say};
-use crate::sessions::{self, Failed};
+use crate::ending::{Ending, Kind, say};
+use crate::failure::{Failure, Result};
+use crate::sessions;
 use crate::{formats, parse};
 
 /// Read, search and move through a recording or a live session.
@@ -65,116 +64,88 @@ pub(crate) struct ViewArgs {
     no_mouse: bool,
 }
 
-pub(crate) fn run(args: &ViewArgs) -> Ending {
-    match view(args) {
-        Ok(ending) => ending,
-        Err((message, code)) => {
-            say(message);
-            Ending::Code(code)
-        }
-    }
-}
-
-fn view(args: &ViewArgs) -> Result<Ending, (String, i32)> {
-    let config = Config::load().map_err(|e| (e, code::USAGE))?;
+pub(crate) fn run(args: &ViewArgs) -> Result {
+    let config = Config::load().map_err(Failure::usage)?;
     let mouse = config.view.mouse && !args.no_mouse;
     let file = args.what.as_deref().map(Path::new);
-    // What is there as a file is one; a name without a file behind it may be a session's.
+    // A name without a file of that name may be the name of a session.
     let named = file.filter(|f| !f.exists()).and_then(|f| f.to_str()).filter(|n| !n.contains('/'));
     let Some(file) = file.filter(|_| named.is_none()) else {
-        let listing = sessions::find(named).map_err(|Failed(message, code)| match named {
-            Some(name) if code == code::NOT_FOUND => {
-                (format!("{name}: there is neither a file nor a live session of that name"), code)
+        let listing = sessions::find(named).map_err(|failure| match named {
+            Some(name) if failure.kind() == Kind::NotFound => {
+                let message = format!("{name}: there is neither a file nor a live session of that name");
+                failure.with_message(message)
             }
-            _ => (message, code),
+            _ => failure,
         })?;
         if args.at.is_some() || args.play || args.from.is_some() || args.timing.is_some() {
             let message =
                 "--at, --play, --from and --timing are for recordings: a live session is where it is";
-            return Err((message.into(), code::USAGE));
+            return Err(Failure::usage(message));
         }
         let (ending, _) = watch(&listing, config, mouse, |app| search_for(app, args.search.as_deref()))?;
         return Ok(ending);
     };
-    let source = Source::find(file, args.from, args.timing.as_deref())
-        .map_err(|e| failed(&ViewError::Play(PlayError::Source(e))))?;
-    let tape = Tape::open(source, config.view.scrollback).map_err(|e| failed(&e.into()))?;
+    let source = Source::find(file, args.from, args.timing.as_deref())?;
+    let tape = Tape::open(source, config.view.scrollback).map_err(ViewError::from)?;
     let mut app = App::new(Origin::Tape(Box::new(tape)), options(config));
-    let signal = show(&mut app, mouse, |app| begin(app, args, file)).map_err(|e| failed(&e))?;
-    Ok(signal.map_or(Ending::Code(0), Ending::Signal))
+    let signal = show(&mut app, mouse, |app| begin(app, args, file))?;
+    Ok(signal.map_or(Ending::Done, Ending::by_signal))
 }
 
 fn options(config: Config) -> Options {
     Options { theme: Theme::from_env(), branch_command: config.view.branch_command }
 }
 
-/// Shows a live session; says how its program has ended, if it has.
+/// Shows a live session. Returns how its program ended, too, if it has.
 fn watch(
     listing: &Listing,
     config: Config,
     mouse: bool,
     begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
-) -> Result<(Ending, Option<Exit>), (String, i32)> {
-    sessions::not_within(listing).map_err(|Failed(message, code)| (message, code))?;
-    let live = session::watch(listing, "view", config.view.scrollback, true).map_err(|e| {
-        let Failed(message, code) = e.into();
-        (message, code)
-    })?;
+) -> Result<(Ending, Option<Exit>)> {
+    sessions::not_within(listing)?;
+    let live = session::watch(listing, "view", config.view.scrollback, true)?;
     let recording = listing.recording.as_ref().map(PathBuf::from);
     let mut app = App::new(Origin::Live(Box::new(live), recording), options(config));
-    let signal = show(&mut app, mouse, begin).map_err(|e| failed(&e))?;
+    let signal = show(&mut app, mouse, begin)?;
     let exit = match app.origin() {
         Origin::Live(live, _) => live.ended(),
         Origin::Tape(_) => None,
     };
-    Ok((signal.map_or(Ending::Code(0), Ending::Signal), exit))
+    Ok((signal.map_or(Ending::Done, Ending::by_signal), exit))
 }
 
-/// `rec --view`: the session in a host of its own, so that it outlives the viewer, and the viewer on it. Ends as the
-/// program ended, if it has. `own` is the size of this terminal, unless one was asked for.
-pub(crate) fn run_viewed(own: Option<WinSize>) -> Ending {
-    let stop = |(message, code): (String, i32)| {
-        say(message);
-        Ending::Code(code)
-    };
-    let config = match Config::load() {
-        Ok(config) => config,
-        Err(e) => return stop((e, code::USAGE)),
-    };
+/// `rec --view`: starts the session in a host of its own, which outlives the viewer, and shows it. Ends as
+/// the program ended, if it has. `own` is the size of this terminal, unless one was asked for.
+pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
+    let config = Config::load().map_err(Failure::usage)?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        return stop(failed(&ViewError::NoTerminal));
+        return Err(ViewError::NoTerminal.into());
     }
-    // As large as fits into the viewer's frame, unless another size was asked for.
+    // The program's terminal fits into the viewer's frame.
     let fitting =
         |own: WinSize| WinSize::cells(own.cols.saturating_sub(2).max(20), own.rows.saturating_sub(3).max(5));
-    let id = match detached_host::start_host(own.map(fitting)) {
-        Ok(id) => id,
-        Err(ending) => return ending,
-    };
-    let found = sessions::find(Some(&id)).map_err(|Failed(message, code)| (message, code));
+    let id = detached_host::start_host(own.map(fitting))?;
+    let listing = sessions::find(Some(&id))?;
     let mouse = config.view.mouse;
-    // Whoever starts a program wants to use it.
+    // The user who starts a program wants to type to it.
     let begin = |app: &mut App| {
         app.start_typing();
         Ok(())
     };
-    let (ending, exit, recording) =
-        match found.and_then(|l| Ok((watch(&l, config, mouse, begin)?, l.recording))) {
-            Ok(((ending, exit), recording)) => (ending, exit, recording.unwrap_or_default()),
-            Err(e) => return stop(e),
-        };
+    let (ending, exit) = watch(&listing, config, mouse, begin)?;
     match exit {
         None => say(format_args!("session {id} goes on: tapdeck attach {id}, tapdeck view {id}")),
-        Some(_) => say(format_args!("recorded in {recording}")),
+        Some(_) => say(format_args!("recorded in {}", listing.recording.unwrap_or_default())),
     }
-    match (ending, exit) {
-        (Ending::Code(0), Some(Exit::Code(code))) => Ending::Code(code),
-        (Ending::Code(0), Some(Exit::Signal(signal))) => Ending::Signal(signal),
+    Ok(match (ending, exit) {
+        (Ending::Done, Some(exit)) => Ending::As(exit),
         (ending, _) => ending,
-    }
+    })
 }
 
-/// Goes to where the user wants to begin.
+/// Goes to the place where the user wants to begin.
 fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
     match &args.at {
         None if args.play => {}
@@ -202,18 +173,4 @@ fn search_for(app: &mut App, pattern: Option<&str>) -> Result<(), ViewError> {
         Some(Err(why)) => Err(ViewError::Begin { message: format!("--search: {why}"), missing: false }),
         _ => Ok(()),
     }
-}
-
-pub(super) fn failed(e: &ViewError) -> (String, i32) {
-    let code = match e {
-        ViewError::NoTerminal | ViewError::Begin { missing: false, .. } => code::USAGE,
-        ViewError::Begin { .. } => code::NOT_FOUND,
-        ViewError::Play(PlayError::Source(SourceError::Open { why, .. }))
-            if why.kind() == io::ErrorKind::NotFound =>
-        {
-            code::NOT_FOUND
-        }
-        _ => code::IO,
-    };
-    (e.to_string(), code)
 }

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 
-use crate::ending::{Ending, code, print};
-use crate::sessions::{Failed, Which, ask, connect, find};
-use crate::{human, parse};
+use crate::ending::{Ending, print, print_json};
+use crate::failure::{Failure, Result};
+use crate::parse;
+use crate::sessions::{Which, ask, connect, find};
 
 /// Wait for a session.
 #[derive(Args)]
@@ -30,7 +31,7 @@ pub(crate) struct WaitArgs {
     what: What,
     /// Answer in JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Give up after this long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse::duration)]
     timeout: Duration,
@@ -60,29 +61,30 @@ struct What {
 /// How long a prompt must stand.
 const SETTLED: Duration = Duration::from_millis(150);
 
-pub(crate) fn run(args: &WaitArgs) -> Ending {
+pub(crate) fn run(args: &WaitArgs) -> Result {
     let clock = Clock::start();
-    match wait(args, &clock) {
-        Ok(exit) if args.what.exit => print(format_args!("{exit}\n")),
-        Ok(exit) if args.json => {
-            let waited_ms = clock.now().mono_ns / 1_000_000;
-            print(format_args!("{}\n", human::json(&json!({"waited_ms": waited_ms, "exit": exit}))));
-        }
-        Ok(_) => {}
-        Err(failed) => return failed.end_as(args.json),
+    let exit = wait(args, &clock)?;
+    if args.what.exit {
+        print(format_args!(
+            "{exit}
+"
+        ));
+    } else if args.json {
+        let waited_ms = clock.now().mono_ns / 1_000_000;
+        print_json(&json!({"waited_ms": waited_ms, "exit": exit}));
     }
-    Ending::Code(0)
+    Ok(Ending::Done)
 }
 
-/// Waits until it is so; says how the program has ended, if it has.
-fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value, Failed> {
+/// Waits for the condition. Returns the exit of a program that ended, or null.
+fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value> {
     let now = || Duration::from_nanos(clock.now().mono_ns);
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "wait", "observer")?;
     let info = ask(&mut bus, "INFO", "")?;
     let mut idle_since =
         now().saturating_sub(Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0).min(3_600_000)));
-    // Time before this process began to look counts too, but the clock here begins at nought.
+    // The clock starts with this process, but idle time before that counts, too.
     let mut idle_before = Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0)).saturating_sub(now());
     ask(&mut bus, "SUB", &json!({"max_fps": 60, "looks": false}).to_string())?;
     let mut state = info["agent_state"].as_str().unwrap_or("unknown").to_owned();
@@ -90,7 +92,7 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value, Failed> {
         && info["done"] != true
         && let Ok(again) = ask(&mut bus, "INFO", "brief")
     {
-        // A change between the question and the subscription is not to be missed.
+        // The state may have changed between the request and the subscription.
         state = again["agent_state"].as_str().unwrap_or("unknown").to_owned();
     }
     let mut frame = info;
@@ -101,9 +103,9 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value, Failed> {
             return Ok(Value::Null);
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
-            return Err(Failed(format!("not so within {:?}", args.timeout), code::FAILED));
+            return Err(Failure::check(format!("not so within {:?}", args.timeout)));
         };
-        // Quiet is nothing that is ever sent: look again when it would be long enough.
+        // The end of an idle time is not an event: look again when it may have passed.
         let quiet =
             args.what.quiet().map(|q| q.saturating_sub(now().saturating_sub(idle_since) + idle_before));
         let left = quiet.map_or(left, |q| left.min(q.max(Duration::from_millis(1))));
@@ -141,13 +143,13 @@ impl What {
         quiet && (!self.prompt || at_prompt(frame))
     }
 
-    /// Whether that is what was waited for, now that the program has ended.
-    fn ended(&self, frame: &Value) -> Result<(), Failed> {
+    /// Fails if the program has ended without the condition.
+    fn ended(&self, frame: &Value) -> Result<()> {
         let is_so = self.exit
             || self.state == Some(AgentState::Done)
             || self.idle.is_some()
             || self.text.as_ref().is_some_and(|text| matches(text, frame));
-        if is_so { Ok(()) } else { Err(Failed("the program has ended".into(), code::FAILED)) }
+        if is_so { Ok(()) } else { Err(Failure::check("the program has ended")) }
     }
 }
 

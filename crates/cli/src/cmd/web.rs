@@ -9,9 +9,10 @@ use tapdeck_host::registry;
 use tapdeck_serve::web::{Scope, Site, SiteOptions, Start, serve};
 
 use crate::detached_host;
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, print, say};
+use crate::failure::{Failure, Result};
 use crate::parse;
-use crate::sessions::{Failed, find};
+use crate::sessions::find;
 
 /// Show sessions and recordings in a browser.
 #[derive(Args)]
@@ -49,31 +50,20 @@ pub(crate) struct WebArgs {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: &WebArgs) -> Ending {
-    open(args).unwrap_or_else(Failed::end)
-}
-
-fn open(args: &WebArgs) -> Result<Ending, Failed> {
-    let failed = |what: String| Failed(what, code::IO);
+pub(crate) fn run(args: &WebArgs) -> Result {
     let folder = args.recordings.clone().unwrap_or_else(|| tapdeck_host::state_folder().join("recordings"));
     if args.recordings.is_some() && !folder.is_dir() {
-        return Err(Failed(format!("{}: no such folder", folder.display()), code::NOT_FOUND));
+        return Err(Failure::not_found(format!("{}: no such folder", folder.display())));
     }
-    let shown = match &args.session {
-        Some(which) => Some(find(Some(which))?.id),
-        None => None,
-    };
+    let shown = args.session.as_deref().map(|which| find(Some(which))).transpose()?.map(|found| found.id);
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port);
     let listener =
-        TcpListener::bind(address).map_err(|e| failed(format!("cannot listen on {address}: {e}")))?;
-    let address = listener.local_addr().map_err(|e| failed(e.to_string()))?;
-    let token = registry::new_token().map_err(|e| failed(format!("no randomness to be had: {e}")))?;
-    // Only now, so that nothing is left behind by a port that is taken.
+        TcpListener::bind(address).map_err(|e| Failure::io(format!("cannot listen on {address}: {e}")))?;
+    let address = listener.local_addr()?;
+    let token = registry::new_token().map_err(|e| Failure::io(format!("no randomness to be had: {e}")))?;
+    // After the port is bound: no session is left behind by a command that fails.
     let shown = match (shown, args.command.is_empty()) {
-        (None, false) => match start(&args.command) {
-            Ok(id) => Some(id),
-            Err(ending) => return Ok(ending),
-        },
+        (None, false) => Some(detached_host::start(host_args(args.command.iter().cloned()))?),
         (shown, _) => shown,
     };
     let port = address.port();
@@ -93,29 +83,26 @@ fn open(args: &WebArgs) -> Result<Ending, Failed> {
     });
     let opened = shown.as_deref().map(|id| format!("&open=s/{id}")).unwrap_or_default();
     print(format_args!("http://127.0.0.1:{port}/#token={token}{opened}\n"));
-    serve(&site, listener, stopped()).map_err(|e| failed(format!("cannot serve the page: {e}")))?;
+    serve(&site, listener, stopped()).map_err(|e| Failure::io(format!("cannot serve the page: {e}")))?;
     if let Some(id) = shown.filter(|_| !args.command.is_empty()) {
         say(format_args!("session {id} goes on: tapdeck attach {id}, or tapdeck kill {id}"));
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
-/// Starts the program as a detached session.
-fn start(command: &[OsString]) -> Result<String, Ending> {
-    detached_host::start(host_args(command.iter().cloned()))
-}
-
-/// The same for somebody at the page: what is wrong is said there.
+/// Starts a program as a detached session for a user of the page, who is shown the message of a failure.
 fn start_quietly(command: Vec<String>) -> Result<String, String> {
-    detached_host::start_quietly(host_args(command.into_iter().map(OsString::from)))
+    let args = host_args(command.into_iter().map(OsString::from));
+    detached_host::start_quietly(args).map_err(|failure| failure.message().to_owned())
 }
 
+/// The arguments of a detached host for this program.
 fn host_args(command: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let ours = ["run", "--detached-host", "--"].map(OsString::from);
     ours.into_iter().chain(command).collect()
 }
 
-/// Ready when somebody wants the page to end.
+/// Waits for a signal to end.
 async fn stopped() {
     use tokio::signal::unix::{SignalKind, signal};
     let signals =

@@ -12,8 +12,9 @@ use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_serve::client::{Attachment, Incoming};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Size, Term};
 
-use super::{Failed, Keys, Over};
-use crate::ending::{code, output_failed};
+use super::{Keys, Over};
+use crate::ending::output_failed;
+use crate::failure::{Failure, Result};
 use crate::human;
 use crate::screen::crop::Crop;
 use crate::screen::detach_keys::{DetachKeys, Typed};
@@ -76,7 +77,7 @@ impl View {
         keyboard: Keyboard,
         opened: &Value,
         takeover: bool,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, Failure> {
         let session = size_in(opened);
         Ok(Self {
             detach_keys,
@@ -85,7 +86,7 @@ impl View {
             session,
             attachment,
             keyboard,
-            terminal: Sink::stdout().map_err(|e| Failed(format!("standard output: {e}"), code::IO))?,
+            terminal: Sink::stdout().map_err(|e| Failure::io(format!("standard output: {e}")))?,
             filter: ReplayFilter::new(FilterOptions::default()),
             crop: Crop::default(),
             cropping: false,
@@ -104,7 +105,7 @@ impl View {
         })
     }
 
-    pub(super) fn follow(&mut self) -> Result<Over, Failed> {
+    pub(super) fn follow(&mut self) -> Result<Over, Failure> {
         self.open_curtain();
         // The screen may have come together with the answer.
         if let Some(over) = self.receive()? {
@@ -126,7 +127,7 @@ impl View {
                 let (fd, writes) = self.attachment.wants();
                 let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
                 let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-                self.keyboard.wait_beside(limit, &mut fds).map_err(|e| Failed(e.to_string(), code::IO))?
+                self.keyboard.wait_beside(limit, &mut fds)?
             };
             match pressed {
                 Pressed::Keys(keys) => {
@@ -162,7 +163,7 @@ impl View {
         self.out.extend_from_slice(b"\x1b[22;0t\x1b[!p\x1b[m\x1b[H\x1b[2J");
     }
 
-    fn receive(&mut self) -> Result<Option<Over>, Failed> {
+    fn receive(&mut self) -> Result<Option<Over>, Failure> {
         for incoming in self.attachment.receive()? {
             match incoming {
                 Incoming::Output(bytes) => self.output(&bytes),
@@ -285,7 +286,7 @@ impl View {
         None
     }
 
-    fn typed(&mut self, keys: &[u8]) -> Result<Option<Over>, Failed> {
+    fn typed(&mut self, keys: &[u8]) -> Result<Option<Over>, Failure> {
         let typed = match &mut self.detach_keys {
             Some(detach) => detach.read(keys),
             None => vec![Typed::Through(keys.to_vec())],
@@ -311,7 +312,7 @@ impl View {
         Ok(None)
     }
 
-    fn resized(&mut self) -> Result<(), Failed> {
+    fn resized(&mut self) -> Result<(), Failure> {
         self.uncover();
         if let Some(size) = self.keyboard.screen_size() {
             let followed = self.active || self.session == self.own_cells();

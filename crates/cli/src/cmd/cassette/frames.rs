@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
-use tapdeck_host::cassette::CassetteFolder;
-use tapdeck_tape::cassette::{Cassette, Files, Frame, Refusal, derive_frames, reframed};
+use tapdeck_host::cassette::{CassetteFolder, CommitError};
+use tapdeck_tape::cassette::{Cassette, Files, Frame, derive_frames, reframed};
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, print, print_json, say};
+use crate::failure::{Failure, Result};
 use crate::human;
 
 /// Derive the frames of a cassette anew from its bytes, and show what differs.
@@ -38,31 +39,20 @@ pub(crate) struct FramesArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &FramesArgs) -> Ending {
-    match frames(args) {
-        Ok(ending) => ending,
-        Err((message, code)) => {
-            say(format_args!("{}: {message}", args.path.display()));
-            Ending::Code(code)
-        }
-    }
+pub(crate) fn run(args: &FramesArgs) -> Result {
+    frames(args).map_err(|failure| {
+        let message = format!("{}: {}", args.path.display(), failure.message());
+        failure.with_message(message)
+    })
 }
 
-fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
-    let refused = |e: Refusal| {
-        let code = match &e {
-            Refusal::Io(e) if e.kind() == std::io::ErrorKind::NotFound => code::NOT_FOUND,
-            Refusal::Io(_) => code::IO,
-            _ => code::FAILED,
-        };
-        (e.to_string(), code)
-    };
-    let files = Files::read(&args.path).map_err(refused)?;
-    let cassette = Cassette::from_files(&files).map_err(refused)?;
+fn frames(args: &FramesArgs) -> Result {
+    let files = Files::read(&args.path)?;
+    let cassette = Cassette::from_files(&files)?;
     let (derived, _) = derive_frames(&cassette);
     if args.show {
         derived.iter().for_each(|frame| print(format_args!("{}", picture(frame))));
-        return Ok(Ending::Code(0));
+        return Ok(Ending::Done);
     }
     let emulator = cassette.manifest.terminal.emulator.check().err();
     let differing: Vec<(&Frame, Vec<String>)> = cassette
@@ -73,7 +63,7 @@ fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
         .map(|(kept, derived)| (kept, kept.differences(derived)))
         .collect();
     let written = args.write && (!differing.is_empty() || emulator.is_some());
-    let new = written.then(|| reframed(&cassette, &files)).transpose().map_err(|e| (e, code::FAILED))?;
+    let new = written.then(|| reframed(&cassette, &files)).transpose().map_err(Failure::check)?;
     if args.json {
         let list: Vec<_> =
             differing.iter().map(|(f, d)| json!({"seq": f.seq, "t_ms": f.t_ms, "differences": d})).collect();
@@ -81,7 +71,7 @@ fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
             "cassette": args.path.to_string_lossy(), "frames": derived.len(), "differing": list,
             "emulator": emulator.as_ref().map(ToString::to_string), "written": written,
         });
-        print(format_args!("{}\n", human::json(&value)));
+        print_json(&value);
     } else {
         if let Some(refusal) = &emulator {
             say(refusal);
@@ -100,15 +90,14 @@ fn frames(args: &FramesArgs) -> Result<Ending, (String, i32)> {
     }
     if let Some(new) = new {
         write(args, &new)?;
-        return Ok(Ending::Code(0));
+        return Ok(Ending::Done);
     }
-    let fine = differing.is_empty() && emulator.is_none();
-    Ok(Ending::Code(if fine { 0 } else { code::FAILED }))
+    Ok(Ending::of_check(differing.is_empty() && emulator.is_none()))
 }
 
-/// The whole cassette is written anew and exchanged with the old one, so that it is never half of each.
-fn write(args: &FramesArgs, files: &[(&'static str, Bytes)]) -> Result<(), (String, i32)> {
-    let fail = |e: tapdeck_host::cassette::CommitError| (e.to_string(), code::IO);
+/// Writes the whole cassette anew and exchanges it with the old one, so that it is never half of each.
+fn write(args: &FramesArgs, files: &[(&'static str, Bytes)]) -> Result<()> {
+    let fail = |e: CommitError| Failure::io(e.to_string());
     let mut folder = CassetteFolder::create(&args.path, true).map_err(fail)?;
     for (name, bytes) in files {
         folder.append(name, bytes).map_err(fail)?;
@@ -116,7 +105,7 @@ fn write(args: &FramesArgs, files: &[(&'static str, Bytes)]) -> Result<(), (Stri
     folder.commit().map_err(fail)
 }
 
-/// A frame as people see it.
+/// Draws a frame as text.
 fn picture(frame: &Frame) -> String {
     let cols = usize::from(frame.size.cols);
     let mut text = format!(

@@ -9,10 +9,11 @@ mod verify;
 use clap::{Args, Subcommand};
 
 pub(crate) use manifest::begin;
-pub(crate) use pack::{Packing, failed, repack};
+pub(crate) use pack::{Packing, repack};
 pub(crate) use verify::check_one;
 
-use crate::ending::Ending;
+use crate::ending::Report;
+use crate::failure::Result;
 
 /// Record, check and rebuild cassettes: runs kept as evidence, for tests that need no program.
 #[derive(Args)]
@@ -34,7 +35,16 @@ enum CassetteCommand {
     Frames(frames::FramesArgs),
 }
 
-pub(crate) fn run(args: &CassetteArgs) -> Ending {
+impl CassetteArgs {
+    pub(super) fn report(&self) -> Report {
+        match &self.command {
+            CassetteCommand::Record(args) if args.json => Report::JsonBeside,
+            _ => Report::Text,
+        }
+    }
+}
+
+pub(crate) fn run(args: &CassetteArgs) -> Result {
     match &args.command {
         CassetteCommand::Record(args) => record::run(args),
         CassetteCommand::Verify(args) => verify::run(args),

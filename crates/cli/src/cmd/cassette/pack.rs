@@ -3,25 +3,12 @@
 use std::path::Path;
 
 use tapdeck_host::Clock;
-use tapdeck_host::cassette::{CassetteFolder, CommitError};
+use tapdeck_host::cassette::CassetteFolder;
 use tapdeck_tape::cassette::{Cassette, Closing, Files, Recording, Taken};
 use tapdeck_tape::{EventReader, Item};
 
 use super::manifest::converted;
-use crate::ending::code;
-
-/// What went wrong, and the exit code for it.
-type Fail = (String, i32);
-
-/// What goes wrong when a cassette is put in its place.
-pub(crate) fn failed(e: CommitError) -> Fail {
-    let code = match e {
-        CommitError::Io { .. } => code::IO,
-        CommitError::Refused(_) => code::FAILED,
-        _ => code::USAGE,
-    };
-    (e.to_string(), code)
-}
+use crate::failure::{Failure, Result};
 
 /// A recording that is becoming a cassette.
 pub(crate) struct Packing {
@@ -33,25 +20,24 @@ pub(crate) struct Packing {
 
 impl Packing {
     /// Reads a recording to its end.
-    pub(crate) fn read(reader: &mut dyn EventReader, to: &Path, overwrite: bool) -> Result<Self, Fail> {
-        let io = |e: std::io::Error| (e.to_string(), code::IO);
-        let closing = converted(reader.header(), Clock::start().wall_start_ns()).map_err(io)?;
-        let mut folder = CassetteFolder::create(to, overwrite).map_err(failed)?;
+    pub(crate) fn read(reader: &mut dyn EventReader, to: &Path, overwrite: bool) -> Result<Self> {
+        let closing = converted(reader.header(), Clock::start().wall_start_ns())?;
+        let mut folder = CassetteFolder::create(to, overwrite)?;
         let (cols, rows) = reader.header().size.unwrap_or((80, 24));
-        // As fine as a cassette can be: nothing of the recording's times is to be lost that need not be.
+        // The finest resolution of a cassette keeps as much of the recording's times as possible.
         let mut recording = Recording::new(rows, cols, 1);
         let mut taken = Taken::default();
-        while let Some(item) = reader.next_item().map_err(|e| (e.to_string(), code::IO))? {
+        while let Some(item) = reader.next_item().map_err(|e| Failure::io(e.to_string()))? {
             if let Item::Event(event) = item {
                 taken.event(&mut recording, event);
-                recording.drain(|name, bytes| folder.append(name, bytes)).map_err(failed)?;
+                recording.drain(|name, bytes| folder.append(name, bytes))?;
             }
         }
         Ok(Self { folder, recording, taken, closing })
     }
 
     /// Puts it in its place; returns its size.
-    pub(crate) fn commit(self) -> Result<u64, Fail> {
+    pub(crate) fn commit(self) -> Result<u64> {
         let Self { mut folder, recording, taken, mut closing } = self;
         closing.outcome.exit = taken.exit;
         closing.outcome.metadata.insert("ended".into(), "converted".into());
@@ -63,19 +49,19 @@ impl Packing {
             written += bytes.len() as u64;
             folder.append(name, bytes)
         });
-        done.map_err(failed)?;
-        folder.commit().map_err(failed)?;
+        done?;
+        folder.commit()?;
         Ok(written)
     }
 }
 
 /// Copies a cassette into the other form, every byte of it; returns its size.
-pub(crate) fn repack(from: &Path, to: &Path, overwrite: bool) -> Result<u64, Fail> {
-    let refused = |e| (format!("{}: {e}", from.display()), code::IO);
+pub(crate) fn repack(from: &Path, to: &Path, overwrite: bool) -> Result<u64> {
+    let refused = |e| Failure::io(format!("{}: {e}", from.display()));
     let files = Files::read(from).map_err(refused)?;
     Cassette::from_files(&files).map_err(refused)?;
-    let mut folder = CassetteFolder::create(to, overwrite).map_err(failed)?;
-    let written = folder.append_all(&files).map_err(failed)?;
-    folder.commit().map_err(failed)?;
+    let mut folder = CassetteFolder::create(to, overwrite)?;
+    let written = folder.append_all(&files)?;
+    folder.commit()?;
     Ok(written)
 }

@@ -1,5 +1,5 @@
-//! `tapdeck cassette record`: a run kept as evidence. It goes through the same driver as every session; what
-//! is its own is what must hold before the run, the environment, and what becomes of a run that failed.
+//! `tapdeck cassette record`: keeps a run as evidence. The run goes through the same driver as every session.
+//! The checks before the run, the environment, and the traces of a failed run are specific to it.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 use tapdeck_core::Exit;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::cassette::{
-    AccountLock, CassetteFolder, CassetteRecorder, CommitError, DEFAULT_ENV, Environment, PreflightError,
-    Recorded, check_command, diagnostics_folder, find_program, rfc3339, scrub_rules,
+    AccountLock, CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, Recorded, check_command,
+    diagnostics_folder, find_program, rfc3339, scrub_rules,
 };
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
 use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
 
 use super::manifest;
-use crate::ending::{Ending, code, say};
+use crate::ending::{Ending, Kind, print_json_beside, say};
+use crate::failure::{Failure, Result};
 use crate::session_args::SessionArgs;
 use crate::{human, parse, service_events};
 
@@ -107,7 +108,7 @@ pub(crate) struct RecordArgs {
     quiet: bool,
     /// Report in JSON on standard error
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
     session: SessionArgs,
     /// The program and its arguments, after `--`
@@ -132,37 +133,15 @@ fn resolution(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What went wrong before there was a run, and the exit code for it.
-type Fail = (String, i32);
-
-pub(crate) fn run(args: &RecordArgs) -> Ending {
-    match record(args) {
-        Ok(ending) => ending,
-        Err((message, code)) => {
-            match args.json {
-                true => report(&json!({"accepted": false, "error": message})),
-                false => say(message),
-            }
-            Ending::Code(code)
-        }
-    }
+pub(crate) fn run(args: &RecordArgs) -> Result {
+    record(args).map_err(|failure| failure.about("accepted", false))
 }
 
-/// Standard output shows the session, so reports go beside it.
-fn report(value: &Value) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{}", human::json(value));
-}
-
-fn record(args: &RecordArgs) -> Result<Ending, Fail> {
+fn record(args: &RecordArgs) -> Result {
     let clock = Clock::start();
-    let mut launch = match args.session.launch(&args.command) {
-        Ok(launch) => launch,
-        // Said already.
-        Err(ending) => return Ok(ending),
-    };
+    let mut launch = args.session.launch(&args.command)?;
     if launch.no_pty {
-        return Err(("a cassette is recorded on a terminal: leave --no-pty away".into(), code::USAGE));
+        return Err(Failure::usage("a cassette is recorded on a terminal: leave --no-pty away"));
     }
     let environment = args.environment(&launch);
     environment.apply(&mut launch.command);
@@ -172,11 +151,11 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     }
     let rules = args.rules(&launch, &environment)?;
     let mut closing = args.preflight(&launch, &environment, clock)?;
-    let folder = CassetteFolder::create(&args.target, args.overwrite).map_err(commit_failed)?;
+    let folder = CassetteFolder::create(&args.target, args.overwrite)?;
     let source = args.events.as_deref().map(service_events::Source::open).transpose();
     let source = source.map_err(|e| {
         let path = args.events.as_deref().unwrap_or(Path::new("")).display();
-        (format!("cannot read service events from {path}: {e}"), code::IO)
+        Failure::io(format!("cannot read service events from {path}: {e}"))
     })?;
     let mut started_ns = 0;
     let finished = launch.run_recorded(
@@ -187,9 +166,9 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
         CassetteRecorder::finish,
         |session| source.map(|source| source.read(session.handle)),
     );
-    let setup = |e: LaunchError| (e.to_string(), code::IO);
+    let setup = |e: LaunchError| Failure::io(e.to_string());
     let (outcome, recorded) = finished.map_err(setup)?;
-    let recorded = recorded.map_err(|e| (e.to_string(), code::INTERNAL))?;
+    let recorded = recorded.map_err(|e| Failure::internal(e.to_string()))?;
     drop(lock);
     let outcome = match outcome {
         Ok(outcome) => outcome,
@@ -205,27 +184,9 @@ fn record(args: &RecordArgs) -> Result<Ending, Fail> {
     }
     closing.outcome = ending(&outcome, &recorded);
     let (bytes, duration) = (recorded.output_bytes(), recorded.duration());
-    let manifest = recorded.accept(closing).map_err(commit_failed)?;
+    let manifest = recorded.accept(closing)?;
     args.say_accepted(&manifest, bytes, duration);
-    Ok(Ending::Code(0))
-}
-
-fn commit_failed(e: CommitError) -> Fail {
-    let code = match e {
-        CommitError::Io { .. } => code::IO,
-        CommitError::Refused(_) => code::FAILED,
-        _ => code::USAGE,
-    };
-    (e.to_string(), code)
-}
-
-fn preflight_failed(e: PreflightError) -> Fail {
-    let code = match e {
-        PreflightError::NotFound(_) => code::NOT_FOUND,
-        PreflightError::Check(_) => code::IO,
-        _ => code::FAILED,
-    };
-    (e.to_string(), code)
+    Ok(Ending::Done)
 }
 
 impl RecordArgs {
@@ -236,7 +197,7 @@ impl RecordArgs {
         let named = self.env.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name.as_str());
         let given = self.env.iter().filter_map(|(name, value)| Some((name.into(), value.clone()?)));
         let mut environment = Environment::from_allowlist(defaults.chain(named), given);
-        // The terminal that the program is on is ours when nobody else's shows it.
+        // No terminal of the user shows the program, so its terminal is the model.
         if launch.headless || !std::io::stdout().is_terminal() {
             environment.default_value("TERM", "xterm-256color");
         }
@@ -246,9 +207,9 @@ impl RecordArgs {
         environment
     }
 
-    /// What must not be seen: the packs, the folders of the run, and the values of variables that were asked for
-    /// by names that speak of secrets.
-    fn rules(&self, launch: &Launch, environment: &Environment) -> Result<Option<Arc<Rules>>, Fail> {
+    /// The scrub rules: the packs, the folders of the run, and the values of named variables that look like
+    /// secrets by their names.
+    fn rules(&self, launch: &Launch, environment: &Environment) -> Result<Option<Arc<Rules>>> {
         if self.no_scrub {
             return Ok(None);
         }
@@ -264,35 +225,35 @@ impl RecordArgs {
             .filter(|(name, _)| telling(name))
             .filter_map(|(name, _)| Some((format!("variable {name}"), environment.get(name)?)));
         let rules = scrub_rules(&self.scrub, &[], &[("work folder", &cwd), ("home", &home)], secrets);
-        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::USAGE))
+        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| Failure::usage(e.to_string()))
     }
 
-    fn lock(&self, clock: Clock) -> Result<Option<AccountLock>, Fail> {
+    fn lock(&self, clock: Clock) -> Result<Option<AccountLock>> {
         let Some(account) = &self.account else { return Ok(None) };
         let now = rfc3339(clock.wall_start_ns());
         let lock = AccountLock::take(&state_folder().join("locks"), account, &now);
-        lock.map(Some).map_err(|e| (format!("{e}: nothing was recorded"), code::FAILED))
+        lock.map(Some).map_err(|e| Failure::check(format!("{e}: nothing was recorded")))
     }
 
-    /// What must hold before anything is started, and what is learned on the way.
-    fn preflight(&self, launch: &Launch, environment: &Environment, clock: Clock) -> Result<Closing, Fail> {
+    /// Checks what must hold before the run, and begins the manifest with what it finds.
+    fn preflight(&self, launch: &Launch, environment: &Environment, clock: Clock) -> Result<Closing> {
         let cwd = launch.command.cwd.as_deref();
         let argv = launch.shown_command();
         let program = argv.first().cloned().unwrap_or_default();
         let binary = launch.place.is_local().then(|| find_program(program.as_ref(), cwd)).transpose();
-        let binary = binary.map_err(preflight_failed)?;
+        let binary = binary?;
         if let Some(check) = &self.check {
-            check_command(check, environment, cwd).map_err(preflight_failed)?;
+            check_command(check, environment, cwd)?;
         }
         let version = match &self.version_from {
             Some(command) => {
-                let said = check_command(command, environment, cwd).map_err(preflight_failed)?;
+                let said = check_command(command, environment, cwd)?;
                 said.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned)
             }
             None => None,
         };
         let begun = manifest::begin(clock.wall_start_ns(), cwd.unwrap_or(Path::new(".")));
-        let mut closing = begun.map_err(|e| (format!("no random numbers: {e}"), code::IO))?;
+        let mut closing = begun.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
         let m = &mut closing.manifest;
         let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
         m.harness.name = self.harness.clone().unwrap_or(name);
@@ -319,7 +280,7 @@ impl RecordArgs {
         Ok(closing)
     }
 
-    /// Why the run is no evidence, if it is none.
+    /// Why the run is not accepted as evidence, if it is not.
     fn verdict(&self, recorded: &Recorded, outcome: &Outcome) -> Option<String> {
         if let Some(trouble) = recorded.trouble() {
             return Some(trouble);
@@ -335,7 +296,7 @@ impl RecordArgs {
                 let why = std::io::Error::from_raw_os_error(error);
                 return Some(format!("the output could not be written: {why}"));
             }
-            (Ended::OutputClosed, _) => return Some("nobody read the output any more".into()),
+            (Ended::OutputClosed, _) => return Some("the reader of the output is gone".into()),
             (_, stopped) if !accepted(Accept::Cancelled) => {
                 let by = stopped.map(|s| format!(" ({})", signal_name(s))).unwrap_or_default();
                 return Some(format!("the run was cancelled{by}"));
@@ -353,7 +314,7 @@ impl RecordArgs {
         }
     }
 
-    /// A run that failed: its traces go where nobody takes them for evidence.
+    /// Keeps the traces of a failed run in the diagnostics folder, apart from evidence.
     fn fail(
         &self,
         recorded: Recorded,
@@ -361,7 +322,7 @@ impl RecordArgs {
         why: &str,
         outcome: Option<&Outcome>,
         closing: Closing,
-    ) -> Result<Ending, Fail> {
+    ) -> Result {
         let folder = self.diagnostics.clone().unwrap_or_else(diagnostics_folder);
         let exit = outcome.map(|o| exit_of(o.exit));
         let reason = json!({
@@ -372,21 +333,23 @@ impl RecordArgs {
         });
         let kept = recorded.reject(&folder, clock.wall_start_ns(), &reason, closing);
         let place = kept.map_err(|e| {
-            let (also, code) = commit_failed(e);
-            (format!("no cassette: {why}; and its traces could not be kept: {also}"), code)
+            let message = format!("no cassette: {why}; and its traces could not be kept: {e}");
+            Failure::from(e).with_message(message)
         })?;
         if self.json {
-            report(&json!({"accepted": false, "error": why, "diagnostics": place.to_string_lossy()}));
+            print_json_beside(
+                &json!({"accepted": false, "error": why, "diagnostics": place.to_string_lossy()}),
+            );
         } else {
             say(format_args!("no cassette: {why}; its traces are in {}", place.display()));
         }
-        Ok(Ending::Code(code::FAILED))
+        Ok(Ending::Failed(Kind::Check))
     }
 
     fn say_accepted(&self, manifest: &Manifest, bytes: u64, duration: Duration) {
         let target = self.target.display();
         if self.json {
-            report(&json!({
+            print_json_beside(&json!({
                 "accepted": true, "cassette": self.target.to_string_lossy(), "id": manifest.id,
                 "sha256": manifest.content_digest.sha256, "output_bytes": bytes,
                 "duration_ms": duration.as_millis() as u64,

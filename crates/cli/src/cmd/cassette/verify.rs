@@ -1,13 +1,13 @@
 //! `tapdeck cassette verify`: every check of a cassette, frames derived anew included.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 use tapdeck_tape::cassette::{Check, Files, Refusal, Verdict, verify};
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, Report, print, print_json};
+use crate::failure::{Failure, Result};
 use crate::human;
 
 /// Check a cassette: files, digests, order, time, frames and binding.
@@ -31,44 +31,33 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &VerifyArgs) -> Ending {
-    let codes = args.paths.iter().map(|path| check_one(path, args.json, args.quiet));
-    Ending::Code(codes.max().unwrap_or(0))
+pub(crate) fn run(args: &VerifyArgs) -> Result {
+    let report = Report::json(args.json);
+    let endings = args.paths.iter().map(|path| {
+        check_one(path, report, args.quiet).map_or_else(|failure| failure.report(report), Ending::of_check)
+    });
+    Ok(endings.fold(Ending::Done, Ending::worse))
 }
 
-/// Checks one cassette, says what came of it, and returns the exit code.
-pub(crate) fn check_one(path: &Path, as_json: bool, quiet: bool) -> i32 {
-    let files = Files::read(path);
-    if let Err(refusal) = &files
-        && let Some(code) = unreadable(refusal)
-    {
-        let message = format!("{}: {refusal}", path.display());
-        match as_json {
-            true => {
-                let value = json!({"cassette": path.to_string_lossy(), "error": message});
-                print(format_args!("{}\n", human::json(&value)));
-            }
-            false => say(message),
+/// Checks one cassette, prints the result, and returns whether it is whole. Fails if the cassette cannot be
+/// read.
+pub(crate) fn check_one(path: &Path, report: Report, quiet: bool) -> Result<bool> {
+    let files = match Files::read(path) {
+        Err(Refusal::Io(e)) => {
+            let failure = Failure::from(Refusal::Io(e));
+            let message = format!("{}: {}", path.display(), failure.message());
+            return Err(failure.with_message(message).about("cassette", path.to_string_lossy()));
         }
-        return code;
-    }
+        files => files,
+    };
     let checks = verify(files.as_ref());
     let whole = !checks.iter().any(|c| matches!(c.verdict, Verdict::Failed(_)));
-    match as_json {
-        true => print(format_args!("{}\n", human::json(&to_json(path, whole, &checks)))),
-        false if whole && quiet => {}
-        false => print(format_args!("{}", to_text(path, whole, &checks))),
+    match report {
+        Report::Text if whole && quiet => {}
+        Report::Text => print(format_args!("{}", to_text(path, whole, &checks))),
+        _ => print_json(&to_json(path, whole, &checks)),
     }
-    if whole { 0 } else { code::FAILED }
-}
-
-/// The exit code of a cassette that is not there at all, or cannot be read for reasons of the system.
-fn unreadable(refusal: &Refusal) -> Option<i32> {
-    match refusal {
-        Refusal::Io(e) if e.kind() == io::ErrorKind::NotFound => Some(code::NOT_FOUND),
-        Refusal::Io(_) => Some(code::IO),
-        _ => None,
-    }
+    Ok(whole)
 }
 
 fn to_text(path: &Path, whole: bool, checks: &[Check]) -> String {

@@ -18,7 +18,8 @@ use tapdeck_host::probe::{
 use tapdeck_tape::cassette::{Cassette, Discovery, Exit, Quota, digest_hex};
 
 use super::cassette::begin;
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, print, print_json, say};
+use crate::failure::{Failure, Result};
 use crate::{human, parse};
 
 /// Read the facts that only an agent's screen shows: quota, models, reasoning levels.
@@ -74,7 +75,7 @@ pub(crate) struct ProbeArgs {
     max_age: Option<Duration>,
     /// Answer in JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// What to read.
@@ -101,30 +102,18 @@ impl What {
     }
 }
 
-/// What went wrong before there was a probe, and the exit code for it.
-type Fail = (String, i32);
-
-pub(crate) fn run(args: &ProbeArgs) -> Ending {
-    match answer(args) {
-        Ok(status) => Ending::Code(if status == Status::Ok { 0 } else { code::FAILED }),
-        Err((message, code)) => {
-            match args.json {
-                true => print(format_args!("{}\n", human::json(&json!({"error": message})))),
-                false => say(message),
-            }
-            Ending::Code(code)
-        }
-    }
+pub(crate) fn run(args: &ProbeArgs) -> Result {
+    Ok(Ending::of_check(answer(args)? == Status::Ok))
 }
 
-fn answer(args: &ProbeArgs) -> Result<Status, Fail> {
-    let usage = |e: tapdeck_host::probe::FlowError| (e.to_string(), code::USAGE);
-    let own = tapdeck::turns::own_file(&args.agent).map_err(|e| (e.to_string(), code::IO))?;
+fn answer(args: &ProbeArgs) -> Result<Status> {
+    let usage = |e: tapdeck_host::probe::FlowError| Failure::usage(e.to_string());
+    let own = tapdeck::turns::own_file(&args.agent).map_err(|e| Failure::io(e.to_string()))?;
     let agent = agent(&args.agent, own.as_deref()).map_err(usage)?;
     let flow = agent.probe(args.what.name()).map_err(usage)?;
     let shown = Shown { agent: &agent, flow: &flow, max_age: args.max_age, cached: false };
     if let Some(path) = &args.from {
-        let cassette = Cassette::open(path).map_err(|e| (format!("{}: {e}", path.display()), code::IO))?;
+        let cassette = Cassette::open(path).map_err(|e| Failure::io(format!("{}: {e}", path.display())))?;
         let (status, detail, facts) = read_cassette(&agent, &flow, &cassette);
         let at = &cassette.manifest.harness.captured_at;
         args.show(&shown, &Answer { status, detail: &detail, facts: &facts, at });
@@ -180,25 +169,25 @@ fn remembered(args: &ProbeArgs, shown: Shown<'_>, place: &Path) -> Option<Status
 }
 
 impl ProbeArgs {
-    fn folder(&self) -> Result<Option<CassetteFolder>, Fail> {
+    fn folder(&self) -> Result<Option<CassetteFolder>> {
         let folder = self.cassette.as_deref().map(|path| CassetteFolder::create(path, self.overwrite));
-        folder.transpose().map_err(|e| (e.to_string(), code::USAGE))
+        folder.transpose().map_err(|e| Failure::usage(e.to_string()))
     }
 
-    fn rules(&self) -> Result<Option<Arc<Rules>>, Fail> {
+    fn rules(&self) -> Result<Option<Arc<Rules>>> {
         if self.no_scrub {
             return Ok(None);
         }
         let home = tapdeck_host::home_folder().unwrap_or_default();
         let cwd = self.cwd.clone().unwrap_or_else(probe_folder);
         let rules = scrub_rules(&[], &[], &[("work folder", &cwd), ("home", &home)], []);
-        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| (e.to_string(), code::INTERNAL))
+        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| Failure::internal(e.to_string()))
     }
 
     /// Keeps the timeline where it was asked for; says where it is.
-    fn keep(&self, agent: &Agent, flow: &Probe, probed: &mut Probed) -> Result<Option<String>, Fail> {
+    fn keep(&self, agent: &Agent, flow: &Probe, probed: &mut Probed) -> Result<Option<String>> {
         let Some(recorded) = probed.recorded.take() else { return Ok(None) };
-        let io = |e: &dyn std::fmt::Display| (e.to_string(), code::IO);
+        let io = |e: &dyn std::fmt::Display| Failure::io(e.to_string());
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
         let mut closing = begin(probed.captured_ns, cwd).map_err(|e| io(&e))?;
         let m = &mut closing.manifest;
@@ -245,7 +234,7 @@ impl ProbeArgs {
 
     fn show(&self, shown: &Shown<'_>, answer: &Answer<'_>) {
         if self.json {
-            print(format_args!("{}\n", human::json(&shown.to_json(self.what, answer))));
+            print_json(&shown.to_json(self.what, answer));
         } else {
             print(format_args!("{}", shown.to_text(answer)));
         }

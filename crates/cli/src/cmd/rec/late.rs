@@ -8,43 +8,31 @@ use tapdeck::scrub::packs;
 use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_serve::client::Bus;
 
-use super::super::verify::meta;
 use super::RecArgs;
-use crate::ending::{Ending, code, say};
-use crate::sessions::{Failed, ask, connect, find};
+use crate::ending::{Ending, say};
+use crate::failure::{Failure, Result};
+use crate::health::meta;
+use crate::sessions::{ANSWER, ask, connect, find};
 
 /// How long the host may take to finish the file after the program's end.
 const FINISH: Duration = Duration::from_secs(30);
 
-pub(crate) fn run(args: &RecArgs, session: &str) -> Ending {
-    record(args, session).unwrap_or_else(Failed::end)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
-fn io(e: std::io::Error) -> Failed {
-    Failed(e.to_string(), code::IO)
-}
-
-fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
+pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
     let listing = find(Some(session))?;
     let program = listing.command.first().map(PathBuf::from).unwrap_or_default();
-    let path = match args.place(&program) {
-        Ok(path) => path,
-        Err(ending) => return Ok(ending),
-    };
-    let path = std::path::absolute(&path).map_err(io)?;
+    let path = std::path::absolute(args.place(&program)?)?;
     let Some(text) = path.to_str() else {
-        return Err(Failed("the recording's name is not UTF-8: give another".into(), code::USAGE));
+        return Err(Failure::usage("the recording's name is not UTF-8: give another"));
     };
     if tapdeck_tape::Container::of_name(text).is_some_and(|c| c.format != tapdeck_tape::Format::Ahr || c.zst)
     {
-        return Err(Failed("a late recording is an .ahr: see tapdeck convert".into(), code::USAGE));
+        return Err(Failure::usage("a late recording is an .ahr: see tapdeck convert"));
     }
-    // From here on a Ctrl-C ends the recording, not just this program.
-    let mut keyboard = Keyboard::signals_only().map_err(io)?;
+    // From here on Ctrl-C ends the recording, not only this process.
+    let mut keyboard = Keyboard::signals_only()?;
     let mut bus = connect(&listing, "recorder", "human")?;
-    // Somebody who only records does not drive.
-    let _ = bus.ask("RELEASE", "", crate::sessions::ANSWER);
+    // A recorder does not hold the stick. One that does not hold it is refused, which is fine.
+    let _ = bus.ask("RELEASE", "", ANSWER);
     let request = json!({
         "path": text,
         "input": args.input,
@@ -64,19 +52,13 @@ fn record(args: &RecArgs, session: &str) -> Result<Ending, Failed> {
     follow(&mut bus, &mut keyboard, text, &path, args.quiet)
 }
 
-/// Waits for the session's end, or to be told to stop.
-fn follow(
-    bus: &mut Bus,
-    keyboard: &mut Keyboard,
-    text: &str,
-    path: &Path,
-    quiet: bool,
-) -> Result<Ending, Failed> {
+/// Waits for the session's end or a signal, and then for the host to finish the file.
+fn follow(bus: &mut Bus, keyboard: &mut Keyboard, text: &str, path: &Path, quiet: bool) -> Result {
     let mut over = false;
     while !over {
         {
             let mut fds = [rustix::event::PollFd::from_borrowed_fd(bus.fd(), rustix::event::PollFlags::IN)];
-            if let Pressed::Signal(_) = keyboard.wait_beside(None, &mut fds).map_err(io)? {
+            if let Pressed::Signal(_) = keyboard.wait_beside(None, &mut fds)? {
                 ask(bus, "REC", &json!({"stop": text}).to_string())?;
                 break;
             }
@@ -87,18 +69,18 @@ fn follow(
         }
         over |= bus.next(Some(Duration::ZERO)).is_err();
     }
-    // The host writes the last block and its digest, and then says so in the file beside it.
+    // The host writes the last block and its digest, and then the digest into the sidecar.
     let clock = Clock::start();
     while meta(path).is_none_or(|m| m.sha256.is_none()) {
         if Duration::from_nanos(clock.now().mono_ns) > FINISH {
-            return Err(Failed(format!("{text} has not been finished: see tapdeck verify"), code::IO));
+            return Err(Failure::io(format!("{text} has not been finished: see tapdeck verify")));
         }
-        if let Pressed::Signal(signal) = keyboard.wait(Some(Duration::from_millis(20))).map_err(io)? {
-            return Ok(Ending::Signal(signal));
+        if let Pressed::Signal(signal) = keyboard.wait(Some(Duration::from_millis(20)))? {
+            return Ok(Ending::by_signal(signal));
         }
     }
     if !quiet {
         say(format_args!("recorded in {text}"));
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }

@@ -21,9 +21,10 @@ use tapdeck_host::{
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
 
-use crate::ending::{code, say};
+use crate::ending::say;
+use crate::failure::{Failure, Result};
 use crate::parse;
-use crate::sessions::{Failed, find};
+use crate::sessions::find;
 
 /// Bytes of the past that a session keeps for those who join it.
 const RING: usize = 1 << 20;
@@ -43,13 +44,13 @@ pub(super) struct SessionDesk {
 }
 
 impl SessionDesk {
-    pub(super) fn new(signals: InheritedSignals, record: Option<PathBuf>) -> Result<Self, Failed> {
+    pub(super) fn new(signals: InheritedSignals, record: Option<PathBuf>) -> Result<Self> {
         let record = record.map(std::path::absolute).transpose();
-        let record = record.map_err(|e| Failed(format!("cannot record there: {e}"), code::IO))?;
+        let record = record.map_err(|e| Failure::io(format!("cannot record there: {e}")))?;
         if let Some(folder) = &record {
             // What is said in sessions is nobody else's business; a folder that is there already is its owner's.
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|e| Failed(format!("cannot record in {}: {e}", folder.display()), code::IO))?;
+            made.map_err(|e| Failure::io(format!("cannot record in {}: {e}", folder.display())))?;
         }
         let rules = RuleBook::load();
         let rules = rules.inspect_err(|why| say(format_args!("turns and states will not be found: {why}")));
@@ -229,6 +230,6 @@ impl Desk for SessionDesk {
     }
 
     fn find(&self, session: Option<&str>) -> Result<Listing, Refusal> {
-        find(session).map_err(|Failed(why, _)| Refusal::new("no_such_session", why))
+        find(session).map_err(|failure| Refusal::new("no_such_session", failure.message()))
     }
 }

@@ -1,4 +1,4 @@
-//! `tapdeck serve`: sessions for those who come over the network.
+//! `tapdeck serve`: sessions over the network.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{Endpoint, Identity, Limits, Running, Server};
 use tapdeck_serve::tokens::Tokens;
 
-use crate::ending::{Ending, code, print, say};
+use crate::ending::{Ending, Kind, print, say};
+use crate::failure::{Failure, Result};
 use crate::parse;
-use crate::sessions::Failed;
 
 mod desk;
 #[cfg(feature = "ssh")]
@@ -106,40 +106,32 @@ enum What {
     Token(token::TokenArgs),
 }
 
-pub(crate) fn run(args: &ServeArgs) -> Ending {
-    let done = match &args.what {
+pub(crate) fn run(args: &ServeArgs) -> Result {
+    match &args.what {
         Some(What::Token(args)) => token::run(args),
         None => serve(args),
-    };
-    done.unwrap_or_else(Failed::end)
+    }
 }
 
-fn serve(args: &ServeArgs) -> Result<Ending, Failed> {
-    let io = |e: std::io::Error| Failed(e.to_string(), code::IO);
+fn serve(args: &ServeArgs) -> Result {
     tapdeck_host::raise_file_limit();
-    let mut signals = Keyboard::signals_only().map_err(io)?;
+    let mut signals = Keyboard::signals_only()?;
     let desk = SessionDesk::new(InheritedSignals::of_login(), args.record.clone())?;
     let limits =
         Limits { sessions: args.max_sessions, connections: args.max_connections, hello: args.hello_time };
-    let running =
-        Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path()))).map_err(io)?;
+    let running = Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path())))?;
     let listened = listen(args, &running, InheritedSignals::of_login());
-    if listened.is_err() {
-        running.stop();
-        return listened.map(|()| Ending::Code(0));
+    if listened.is_ok() {
+        while !matches!(signals.wait(None)?, Pressed::Signal(_)) {}
     }
-    loop {
-        if let Pressed::Signal(_) = signals.wait(None).map_err(io)? {
-            running.stop();
-            return Ok(Ending::Code(0));
-        }
-    }
+    running.stop();
+    listened.map(|()| Ending::Done)
 }
 
-fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Result<(), Failed> {
+fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Result<(), Failure> {
     let mut listen = args.listen.clone();
     if listen.is_empty() {
-        let folder = registry::folder().map_err(|e| Failed(e.to_string(), code::IO))?;
+        let folder = registry::folder()?;
         listen.push(Listen::Wire(Endpoint::Unix(folder.join("serve.sock"))));
     }
     let mut identity = None;
@@ -155,8 +147,8 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
         };
         let failed = |e: std::io::Error| {
             let refused = e.kind() == std::io::ErrorKind::PermissionDenied && e.raw_os_error().is_none();
-            let code = if refused { code::USAGE } else { code::IO };
-            Failed(format!("cannot listen at {address}: {e}"), code)
+            let kind = if refused { Kind::Usage } else { Kind::Io };
+            Failure::new(kind, format!("cannot listen at {address}: {e}"))
         };
         if let Endpoint::Unix(path) = address {
             running.unix(Door::unix(path).map_err(failed)?).map_err(failed)?;
@@ -190,10 +182,10 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
     Ok(())
 }
 
-fn identity(args: &ServeArgs) -> Result<Identity, Failed> {
+fn identity(args: &ServeArgs) -> Result<Identity, Failure> {
     let made = match (&args.cert, &args.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key),
         _ => Identity::own(&state_folder().join("serve")),
     };
-    made.map_err(|e| Failed(format!("no certificate: {e}"), code::IO))
+    made.map_err(|e| Failure::io(format!("no certificate: {e}")))
 }

@@ -8,8 +8,9 @@ use tapdeck_host::{InheritedSignals, state_folder};
 use tapdeck_serve::net::Running;
 use tapdeck_serve::ssh_door::{self, Request, SshDoor};
 
-use crate::ending::{code, say};
-use crate::sessions::{Failed, find};
+use crate::ending::{Kind, say};
+use crate::failure::{Failure, Result};
+use crate::sessions::find;
 use crate::snapshot_door::SESSION_VAR;
 
 /// Opens the door at an address; says where it is, and by which key it is known.
@@ -18,8 +19,8 @@ pub(super) fn open(
     address: &str,
     keys: Option<&Path>,
     signals: InheritedSignals,
-) -> Result<String, Failed> {
-    let io = |what: &str, e: std::io::Error| Failed(format!("{what}: {e}"), code::IO);
+) -> Result<String, Failure> {
+    let io = |what: &str, e: std::io::Error| Failure::io(format!("{what}: {e}"));
     let home = tapdeck_host::home_folder().unwrap_or_default();
     let keys = keys.map_or_else(|| home.join(".ssh/authorized_keys"), Path::to_owned);
     let count = ssh_door::check(&keys).map_err(|e| {
@@ -28,7 +29,7 @@ pub(super) fn open(
         } else {
             ""
         };
-        Failed(format!("{}: {e}{hint}", keys.display()), code::IO)
+        Failure::io(format!("{}: {e}{hint}", keys.display()))
     })?;
     if count == 0 {
         say(format_args!("{} has no key for this door: nobody can come in yet", keys.display()));
@@ -36,23 +37,27 @@ pub(super) fn open(
     let own = state_folder().join("ssh_host_ed25519_key");
     let host_key = ssh_door::host_key(&own).map_err(|e| io("the door's own key", e))?;
     let print = host_key.fingerprint(Default::default());
-    let wrong = || Failed(format!("ssh://{address} is no address: write ssh://HOST:PORT"), code::USAGE);
+    let wrong = || Failure::usage(format!("ssh://{address} is no address: write ssh://HOST:PORT"));
     let mut found = address.to_socket_addrs().map_err(|_| wrong())?;
     let listener = TcpListener::bind(found.next().ok_or_else(wrong)?);
     let listener = listener.map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
-    let door = SshDoor { authorized_keys: keys, host_key, porter: Box::new(command), signals };
+    let door = SshDoor { authorized_keys: keys, host_key, porter: Box::new(admit), signals };
     let at = running.ssh(door, listener).map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
     Ok(format!("ssh://{at} {print}"))
 }
 
-/// The command for a request.
-fn command(request: &Request) -> Result<CommandSpec, (String, i32)> {
+/// The command for a request; for a refusal, the message and the exit code.
+fn admit(request: &Request) -> Result<CommandSpec, (String, i32)> {
+    command(request).map_err(|failure| (failure.message().to_owned(), failure.kind().exit_code()))
+}
+
+fn command(request: &Request) -> Result<CommandSpec, Failure> {
     let words: Vec<&str> = request.command.as_deref().unwrap_or("attach").split_whitespace().collect();
     let usage = || {
         let known = "this door knows `attach [--read-only] [--takeover] [SESSION]` and `ls [--json]`";
-        (known.to_owned(), code::USAGE)
+        Failure::usage(known)
     };
-    let denied = |why: &str| Err((why.to_owned(), code::FAILED));
+    let denied = |why: &str| Err(Failure::check(why));
     let (verb, rest) = words.split_first().ok_or_else(usage)?;
     let mut argv = vec!["/proc/self/exe".to_owned(), (*verb).to_owned()];
     match *verb {
@@ -63,13 +68,14 @@ fn command(request: &Request) -> Result<CommandSpec, (String, i32)> {
                 return Err(usage());
             }
             let name = names.first().copied().unwrap_or(&request.user);
-            // Which others there are is not for everybody to know.
-            let listing = find(Some(name)).map_err(|Failed(why, code)| match &request.grant.sessions {
-                Some(allowed) if code != code::IO => {
+            // A key for some sessions must not reveal the names of others.
+            let listing = find(Some(name)).map_err(|failure| match &request.grant.sessions {
+                Some(allowed) if failure.kind() != Kind::Io => {
                     let only = allowed.join(", ");
-                    (format!("no live session is called {name:?}: this key opens {only}"), code)
+                    let message = format!("no live session is called {name:?}: this key opens {only}");
+                    failure.with_message(message)
                 }
-                _ => (why, code),
+                _ => failure,
             })?;
             if let Some(allowed) = &request.grant.sessions
                 && !allowed.iter().any(|a| *a == listing.id || Some(a) == listing.name.as_ref())
@@ -95,7 +101,7 @@ fn command(request: &Request) -> Result<CommandSpec, (String, i32)> {
         _ => return Err(usage()),
     }
     let mut spec = CommandSpec::new(argv);
-    // The server may itself run in a session, which is none of the visitor's business.
+    // The server may run in a session itself, which the visitor must not take for this one.
     spec.env.push((SESSION_VAR.into(), None));
     Ok(spec)
 }

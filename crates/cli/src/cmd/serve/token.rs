@@ -1,4 +1,4 @@
-//! `tapdeck serve token`: who may come over the network, and what for.
+//! `tapdeck serve token`: the tokens of network clients, and what each allows.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tapdeck_host::Clock;
 use tapdeck_host::cassette::rfc3339;
 use tapdeck_serve::tokens::{Scope, Token, Tokens};
 
-use crate::ending::{Ending, code, print};
-use crate::sessions::Failed;
+use crate::ending::{Ending, print, print_json};
+use crate::failure::{Failure, Result};
 use crate::{human, parse};
 
 /// Tokens: what lets others in over the network.
@@ -61,11 +61,11 @@ enum What {
     },
 }
 
-pub(super) fn run(args: &TokenArgs) -> Result<Ending, Failed> {
+pub(super) fn run(args: &TokenArgs) -> Result {
     let tokens = Tokens::at(Tokens::default_path());
     let failed = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => Failed(e.to_string(), code::USAGE),
-        _ => Failed(format!("cannot use the list of tokens: {e}"), code::IO),
+        std::io::ErrorKind::AlreadyExists => Failure::usage(e.to_string()),
+        _ => Failure::io(format!("cannot use the list of tokens: {e}")),
     };
     let now = Clock::start().wall_start_ns();
     match &args.what {
@@ -74,7 +74,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<Ending, Failed> {
             scopes.sort_unstable();
             scopes.dedup();
             if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
-                return Err(Failed("a token's name is a word".into(), code::USAGE));
+                return Err(Failure::usage("a token's name is a word"));
             }
             let ends = expires.map(|e| now.saturating_add(u64::try_from(e.as_nanos()).unwrap_or(u64::MAX)));
             let (_, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;
@@ -83,7 +83,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<Ending, Failed> {
         What::Ls { json: true } => {
             let all = tokens.all().map_err(failed)?;
             let all: Vec<Value> = all.iter().map(|t| described(t, now)).collect();
-            print(format_args!("{}\n", human::json(&Value::from(all))));
+            print_json(&Value::from(all));
         }
         What::Ls { json: false } => {
             for token in tokens.all().map_err(failed)? {
@@ -98,11 +98,11 @@ pub(super) fn run(args: &TokenArgs) -> Result<Ending, Failed> {
         }
         What::Rm { name } => {
             if !tokens.remove(name).map_err(failed)? {
-                return Err(Failed(format!("there is no token called {name:?}"), code::NOT_FOUND));
+                return Err(Failure::not_found(format!("there is no token called {name:?}")));
             }
         }
     }
-    Ok(Ending::Code(0))
+    Ok(Ending::Done)
 }
 
 fn described(token: &Token, now: u64) -> Value {

@@ -1,0 +1,42 @@
+//! `tapdeck bus`: prints what passes on a session's bus.
+
+use clap::Args;
+use serde_json::{Value, json};
+use tapdeck_serve::client::ClientError;
+
+use crate::ending::{Ending, print_bytes};
+use crate::failure::Result;
+use crate::sessions::{Which, connect, find};
+
+/// Print everything that passes on a session's bus, for debugging.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tapdeck bus build
+  tapdeck bus build --frames delta | head")]
+pub(crate) struct BusArgs {
+    #[command(flatten)]
+    which: Which,
+    /// How the screen is sent
+    #[arg(long, value_parser = ["full", "delta", "none"], default_value = "full")]
+    frames: String,
+}
+
+pub(crate) fn run(args: &BusArgs) -> Result {
+    let listing = find(args.which.session.as_deref())?;
+    let mut bus = connect(&listing, "bus", "observer")?;
+    bus.send("SUB", &json!({"frames": args.frames}).to_string())?;
+    loop {
+        match bus.next(None) {
+            Ok(Some(frame)) => {
+                print_bytes(format!("{} {}\n", frame.verb, frame.payload).as_bytes());
+                if frame.json().get("name").and_then(Value::as_str) == Some("CLOSED") {
+                    return Ok(Ending::Done);
+                }
+            }
+            Ok(None) => {}
+            Err(ClientError::Ended) => return Ok(Ending::Done),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Why a command failed: the kind of failure, which decides the exit code, and the message.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+#[cfg(feature = "tui")]
+use tapdeck_cli::ui::view::run::ViewError;
+use tapdeck_host::cassette::{CommitError, PreflightError};
+use tapdeck_host::{LaunchError, PlayError, SourceError};
+use tapdeck_serve::broker::BrokerError;
+use tapdeck_serve::client::{ClientError, FindError};
+use tapdeck_serve::snapshot::AskError;
+use tapdeck_tape::cassette::Refusal;
+
+use crate::ending::{Ending, Kind, Report};
+
+/// A failure of a command. It is reported once, by [`Failure::report`].
+#[derive(Debug, PartialEq)]
+pub(crate) struct Failure {
+    kind: Kind,
+    /// `None` if the message has been printed.
+    message: Option<String>,
+    /// What the failure is about, for a report in JSON.
+    about: Map<String, Value>,
+}
+
+/// What a command ends with.
+pub(crate) type Result<T = Ending, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: Some(message.into()), about: Map::new() }
+    }
+
+    /// A failure that another process has reported.
+    pub(crate) fn reported(kind: Kind) -> Self {
+        Self { kind, message: None, about: Map::new() }
+    }
+
+    pub(crate) fn check(message: impl Into<String>) -> Self {
+        Self::new(Kind::Check, message)
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, message)
+    }
+
+    pub(crate) fn io(message: impl Into<String>) -> Self {
+        Self::new(Kind::Io, message)
+    }
+
+    /// A failure to read this file.
+    pub(crate) fn file(path: &Path, e: &io::Error) -> Self {
+        Self::new(Kind::of_io(e), format!("{}: {e}", path.display()))
+    }
+
+    /// A failure to write this file.
+    pub(crate) fn write(path: &Path, e: &io::Error) -> Self {
+        let path = path.display();
+        match e.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Self::usage(format!("{path} exists: give another name, or --overwrite"))
+            }
+            io::ErrorKind::ResourceBusy => Self::usage(format!("cannot write {path}: {e}")),
+            _ => Self::io(format!("cannot write {path}: {e}")),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        self.message.as_deref().unwrap_or_default()
+    }
+
+    /// The same failure with another message.
+    pub(crate) fn with_message(self, message: impl Into<String>) -> Self {
+        Self { message: Some(message.into()), ..self }
+    }
+
+    /// The same failure as another kind.
+    pub(crate) fn with_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// Adds what the failure is about to a report in JSON.
+    pub(crate) fn about(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.about.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Prints the failure, and returns how the command ends.
+    pub(crate) fn report(self, report: Report) -> Ending {
+        if let Some(message) = &self.message {
+            report.failure(self.about, message);
+        }
+        Ending::Failed(self.kind)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        Self::io(e.to_string())
+    }
+}
+
+impl From<(String, i32)> for Failure {
+    fn from((message, code): (String, i32)) -> Self {
+        let kinds = [Kind::Check, Kind::Usage, Kind::NotFound, Kind::Io, Kind::Internal];
+        let kind = kinds.into_iter().find(|kind| kind.exit_code() == code);
+        Self::new(kind.unwrap_or(Kind::Launch(code)), message)
+    }
+}
+
+impl From<LaunchError> for Failure {
+    fn from(e: LaunchError) -> Self {
+        let kind = match &e {
+            LaunchError::Spawn(e) => Kind::Launch(e.exit_code()),
+            LaunchError::Place { code, .. } => Kind::Launch(*code),
+            _ => Kind::Io,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(e: ClientError) -> Self {
+        let kind = match &e {
+            ClientError::NobodyThere(_) => Kind::NotFound,
+            ClientError::Denied(_) => Kind::Check,
+            ClientError::Refused { code: Some(code), .. } => Kind::Launch(*code),
+            ClientError::Refused { error, .. } => match error.as_str() {
+                "forbidden" => Kind::Check,
+                "no_such_session" => Kind::NotFound,
+                "unknown_backend" | "malformed_negotiation" => Kind::Usage,
+                _ => Kind::Io,
+            },
+            _ => Kind::Io,
+        };
+        match e {
+            // The program could not be started there: the message is the same as for one here.
+            ClientError::Refused { code: Some(_), message, .. } => Self::new(kind, message),
+            e => Self::new(kind, e.to_string()),
+        }
+    }
+}
+
+impl From<FindError> for Failure {
+    fn from(e: FindError) -> Self {
+        match &e {
+            FindError::Empty => Self::usage(format!("{e}: see tapdeck ls")),
+            FindError::NoSession => Self::not_found(format!("{e}: start one with tapdeck run -d")),
+            FindError::Several { .. } => Self::usage(e.to_string()),
+            FindError::Unknown { .. } => Self::not_found(e.to_string()),
+            _ => Self::io(e.to_string()),
+        }
+    }
+}
+
+impl From<BrokerError> for Failure {
+    fn from(e: BrokerError) -> Self {
+        let kind = match &e {
+            BrokerError::NotThere => Kind::NotFound,
+            BrokerError::Refused { error, .. } if error.ends_with("not_found") => Kind::NotFound,
+            BrokerError::Refused { .. } => Kind::Check,
+            _ => Kind::Io,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(e: SourceError) -> Self {
+        let kind = match &e {
+            SourceError::Open { why, .. } => Kind::of_io(why),
+            SourceError::NoTiming(_) => Kind::Usage,
+            _ => Kind::Io,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<PlayError> for Failure {
+    fn from(e: PlayError) -> Self {
+        match e {
+            PlayError::Source(e) => e.into(),
+            e => Self::io(e.to_string()),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(e: Refusal) -> Self {
+        let kind = match &e {
+            Refusal::Io(e) => Kind::of_io(e),
+            _ => Kind::Check,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<PreflightError> for Failure {
+    fn from(e: PreflightError) -> Self {
+        let kind = match e {
+            PreflightError::NotFound(_) => Kind::NotFound,
+            PreflightError::Check(_) => Kind::Io,
+            _ => Kind::Check,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<CommitError> for Failure {
+    fn from(e: CommitError) -> Self {
+        let kind = match e {
+            CommitError::Io { .. } => Kind::Io,
+            CommitError::Refused(_) => Kind::Check,
+            _ => Kind::Usage,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(e: AskError) -> Self {
+        let kind = match e {
+            AskError::NobodyThere(_) => Kind::NotFound,
+            AskError::Refused(_) | AskError::NotOurs(_) => Kind::Check,
+            AskError::Unfit(_) => Kind::Usage,
+            _ => Kind::Io,
+        };
+        Self::new(kind, e.to_string())
+    }
+}
+
+#[cfg(feature = "tui")]
+impl From<ViewError> for Failure {
+    fn from(e: ViewError) -> Self {
+        let kind = match e {
+            ViewError::Play(e) => return e.into(),
+            ViewError::NoTerminal | ViewError::Begin { missing: false, .. } => Kind::Usage,
+            ViewError::Begin { .. } => Kind::NotFound,
+            _ => Kind::Io,
+        };
+        Self::new(kind, e.to_string())
+    }
+}

@@ -1,0 +1,137 @@
+//! The health of a recording: its summary, its damaged ranges and its digest, as text and as JSON.
+
+use std::io::BufReader;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tapdeck_host::{Source, sidecar};
+use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
+use tapdeck_tape::meta::Meta;
+
+use crate::failure::{Failure, Result};
+use crate::human;
+
+/// Reads a whole recording. Fails for one without a single whole block.
+pub(crate) fn summarise(source: &Source) -> Result<Summary> {
+    let path = source.path();
+    let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", path.display()));
+    let file = source.file().map_err(|e| fail(&e))?;
+    let summary = Summary::of(BufReader::with_capacity(1 << 16, file)).map_err(|e| fail(&e))?;
+    if summary.blocks == 0 {
+        return Err(Failure::check(format!("{}: no recording: not one whole block in it", path.display())));
+    }
+    Ok(summary)
+}
+
+/// The `meta.json` beside a recording, if there is one.
+pub(crate) fn meta(path: &Path) -> Option<Meta> {
+    let bytes = std::fs::read(sidecar(path, "meta.json")).ok()?;
+    Meta::from_bytes(&bytes).ok()
+}
+
+/// Whether a file is the one that its sidecar describes.
+pub(crate) enum Digest {
+    Matches,
+    Differs,
+    Unknown,
+}
+
+impl Digest {
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Digest::Matches => true.into(),
+            Digest::Differs => false.into(),
+            Digest::Unknown => Value::Null,
+        }
+    }
+}
+
+/// Compares a recording with the digest in its sidecar.
+pub(crate) fn check_digest(source: &Source) -> Digest {
+    let Some(expected) = source.meta().and_then(|m| m.sha256) else { return Digest::Unknown };
+    match source.file().and_then(tapdeck_host::digest_of) {
+        Ok(found) if found == expected => Digest::Matches,
+        Ok(_) => Digest::Differs,
+        Err(_) => Digest::Unknown,
+    }
+}
+
+/// The faults of a recording besides its damaged ranges.
+pub(crate) fn faults(s: &Summary) -> Vec<String> {
+    let mut faults = Vec::new();
+    if s.missing_bytes > s.declared_loss {
+        faults.push(format!("{} of output are missing", human::bytes(s.missing_bytes - s.declared_loss)));
+    }
+    if s.overlaps > 0 {
+        faults.push(format!("output begins before the end of what came before it, {} times", s.overlaps));
+    }
+    faults
+}
+
+/// Describes a damaged range; with the recording's start, also its time.
+pub(crate) fn damage_text(damage: &Damage, start: Option<u64>) -> String {
+    let since = |ts: u64| start.map(|start| ts.saturating_sub(start) as f64 / 1e9);
+    let when = match (damage.after_ts.and_then(since), damage.before_ts.and_then(since)) {
+        (Some(after), Some(before)) => format!(", from {after:.3} s to {before:.3} s"),
+        (Some(after), None) => format!(", after {after:.3} s"),
+        (None, Some(before)) => format!(", before {before:.3} s"),
+        (None, None) => String::new(),
+    };
+    format!("{damage}{when}")
+}
+
+/// A damaged range as JSON.
+pub(crate) fn damage_json(damage: &Damage, start: Option<u64>) -> Value {
+    let since = |ts: Option<u64>| Some(ts?.saturating_sub(start?));
+    json!({
+        "offset": damage.offset,
+        "len": damage.len,
+        "kind": damage.kind.name(),
+        "message": damage.to_string(),
+        "lost_records": damage.lost_records,
+        "lost_bytes": damage.lost_bytes,
+        "after_ts_ns": damage.after_ts,
+        "before_ts_ns": damage.before_ts,
+        "after_ns": since(damage.after_ts),
+        "before_ns": since(damage.before_ts),
+    })
+}
+
+/// The summary as JSON.
+pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
+    let size = |size: Option<(u16, u16)>| size.map(|(cols, rows)| json!({"cols": cols, "rows": rows}));
+    let damages: Vec<Value> = s.damages.iter().map(|d| damage_json(d, s.first_ts)).collect();
+    json!({
+        "file": path.to_string_lossy(),
+        "whole": s.is_whole(),
+        "blocks": s.blocks,
+        "records": s.records,
+        "file_bytes": s.file_bytes,
+        "record_bytes": s.record_bytes,
+        "output_bytes": s.output_bytes,
+        "first_byte": s.begins_at,
+        "end_offset": s.end_off,
+        "inputs": s.inputs,
+        "input_bytes": s.input_bytes,
+        "resizes": s.resizes,
+        "marks": s.marks,
+        "snapshots": s.snapshots,
+        "first_size": size(s.first_size),
+        "last_size": size(s.last_size),
+        "first_ts_ns": s.first_ts,
+        "last_ts_ns": s.last_ts,
+        "duration_ns": s.duration_ns(),
+        "exit": match s.ending {
+            Some(Ended::Exit(code)) => json!({"code": code.cast_signed()}),
+            Some(Ended::Signal(signal)) => json!({"signal": signal}),
+            None => Value::Null,
+        },
+        "finished": s.has_last_block,
+        "declared_loss_bytes": s.declared_loss,
+        "repaired_loss_bytes": s.repaired_loss,
+        "missing_bytes": s.missing_bytes,
+        "overlaps": s.overlaps,
+        "damages": damages,
+        "more_damages": s.more_damages,
+    })
+}

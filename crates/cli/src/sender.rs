@@ -1,0 +1,52 @@
+//! Keys and text for a session: as whom they are sent, and how.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::failure::Result;
+use crate::sessions::{ask, connect, find};
+
+/// The time between two attempts to type to a program that does not read.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// The party that types.
+#[derive(Args)]
+pub(crate) struct SenderArgs {
+    /// Take the stick if another client drives
+    #[arg(long)]
+    take: bool,
+    /// As a program, which never takes the stick from a person
+    #[arg(long)]
+    bot: bool,
+}
+
+impl SenderArgs {
+    /// Sends one `KEY` request to a session.
+    pub(crate) fn send(&self, session: &str, request: &Value) -> Result<()> {
+        self.send_all(session, std::iter::once(request.clone()))
+    }
+
+    /// Sends `KEY` requests to a session, in order. Waits for a program that is slow to read.
+    pub(crate) fn send_all(&self, session: &str, requests: impl Iterator<Item = Value>) -> Result<()> {
+        let listing = find(Some(session))?;
+        let mut bus = connect(&listing, "send", if self.bot { "bot" } else { "human" })?;
+        if self.take {
+            ask(&mut bus, "TAKE", "")?;
+        }
+        for mut request in requests {
+            request["confirm"] = json!(true);
+            loop {
+                match ask(&mut bus, "KEY", &request.to_string()) {
+                    Ok(_) => break,
+                    Err(failure) if failure.message().contains("is not reading") => {
+                        bus.next(Some(RETRY))?;
+                    }
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+        Ok(())
+    }
+}
