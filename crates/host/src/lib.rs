@@ -55,6 +55,7 @@ pub mod signals;
 mod source;
 mod spool;
 mod sys;
+mod tap;
 pub mod tty_settings;
 mod user_side;
 
@@ -75,6 +76,7 @@ pub use shared::{Bell, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
 pub use spool::is_stream;
 pub use sys::{InheritedSignals, die_by, raise_file_limit};
+pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};
 pub use user_side::{
     HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, UserProfile, UserQueues,
     UserSide, UserSocket, restore_terminal_on_panic, terminal_size,

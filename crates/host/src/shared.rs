@@ -1,10 +1,11 @@
 //! The log as threads share it: the driver appends, readers wait.
 //!
-//! Appending takes one uncontended lock and, most of the time, wakes nobody: a reader says how much must be
-//! pending before it wants to be woken, and sleeps on its own deadline otherwise. That keeps the path between
-//! program and terminal free of work that is not its own.
+//! Appending takes one uncontended lock and rarely wakes a thread. A reader says how much must be
+//! pending before it wants to be woken, and sleeps on its own deadline otherwise. That keeps the
+//! path between program and terminal free of work that is not its own.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::Sender;
@@ -18,36 +19,83 @@ use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq,
 
 struct Inner {
     log: Log,
-    /// Pending weight at which the sleeping reader wants to be woken.
-    wake_at: Option<(ReaderId, usize)>,
-    /// Readers that wait at a descriptor rather than in [`SharedLog::wait`]: armed once, at this weight.
-    armed: Vec<(ReaderId, usize, Bell)>,
+    /// One for each reader that sleeps.
+    alarms: Vec<Alarm>,
     closed: bool,
     /// The program has no terminal.
     pipes: bool,
     /// Readers that are to read what there is and stop.
     retired: Vec<ReaderId>,
-    /// Requests to have everything so far on disk, and the last one done.
-    flush_wanted: u64,
-    flush_done: u64,
-    /// Who puts the log on disk, if anybody.
+    /// Number of the last flush that was asked for.
+    flush: u64,
+    flushers: Vec<Flusher>,
+    /// The recorder that anchors snapshots.
     recorder: Option<ReaderId>,
-    /// Who waits to hear that an entry is on disk, by its place.
+    /// Where to tell that an entry is on disk, by its place.
     awaited: BTreeMap<Seq, Sender<Result<Anchor, SnapshotError>>>,
     /// Something awaited was appended since the recorder last woke.
     urgent: bool,
 }
 
+/// A sleeping reader, to be woken once, when this much is pending for it.
+struct Alarm {
+    reader: ReaderId,
+    weight: usize,
+    wakes: Wakes,
+}
+
+/// What an alarm wakes. Every reader has one of its own, so that readers cannot miss each other's.
+enum Wakes {
+    /// A thread in [`SharedLog::wait`].
+    Thread(Arc<Condvar>),
+    /// A poll that watches the bell's descriptor.
+    Poll(Bell),
+}
+
+impl Wakes {
+    fn wake(&self) {
+        match self {
+            Self::Thread(condvar) => condvar.notify_one(),
+            Self::Poll(bell) => bell.ring(),
+        }
+    }
+}
+
+/// A reader that keeps what it reads elsewhere, and can say when all of it is there.
+struct Flusher {
+    reader: ReaderId,
+    /// The flush that it was last woken for, and the last that it has completed.
+    woken: u64,
+    done: u64,
+}
+
+struct Shared {
+    inner: Mutex<Inner>,
+    /// A flush was completed.
+    flushed: Condvar,
+}
+
 /// A log shared between the driver and its readers.
 #[derive(Clone)]
-pub struct SharedLog(Arc<(Mutex<Inner>, Condvar)>);
+pub struct SharedLog(Arc<Shared>);
 
-/// A descriptor that becomes readable when rung; shared by who rings and who waits.
-#[derive(Clone)]
+impl fmt::Debug for SharedLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.lock();
+        f.debug_struct("SharedLog")
+            .field("end", &inner.log.end())
+            .field("offset", &inner.log.offset())
+            .field("closed", &inner.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A descriptor that becomes readable when rung; shared by those that ring and those that wait.
+#[derive(Debug, Clone)]
 pub struct Bell(Arc<OwnedFd>);
 
 impl Bell {
-    /// A silent bell.
+    /// Makes a silent bell.
     pub fn new() -> io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
@@ -61,10 +109,11 @@ impl Bell {
     /// Makes it silent again.
     pub fn quieten(&self) {
         let mut count = [0; 8];
+        // It fails only when the bell is silent already.
         let _ = rustix::io::read(&self.0, &mut count);
     }
 
-    /// What to wait at.
+    /// The descriptor to poll.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -75,29 +124,49 @@ impl Bell {
 pub enum Woken {
     /// Enough is pending, or the time is over.
     Ready,
-    /// Somebody wants everything so far to be on disk.
+    /// Everything so far is to be kept safe; answer with [`SharedLog::flushed`].
     Flush,
     /// The session is over; read what is left.
     Closed,
 }
 
+impl Inner {
+    /// What the reader is wanted for, apart from entries.
+    fn called(&self, id: ReaderId) -> Option<Woken> {
+        if self.flushers.iter().any(|f| f.reader == id && f.done < self.flush) {
+            Some(Woken::Flush)
+        } else if self.closed || self.retired.contains(&id) {
+            Some(Woken::Closed)
+        } else if self.urgent && self.recorder == Some(id) {
+            Some(Woken::Ready)
+        } else {
+            None
+        }
+    }
+
+    /// Takes the alarms to ring. Rung without the lock, they do not make the woken threads wait.
+    fn alarms_of(&mut self, due: impl Fn(&Log, &Alarm) -> bool) -> Vec<Alarm> {
+        let Self { alarms, log, .. } = self;
+        alarms.extract_if(.., |alarm| due(log, alarm)).collect()
+    }
+}
+
 impl SharedLog {
-    /// An empty log.
+    /// Makes an empty log.
     pub fn new(limits: LogLimits) -> Self {
         let inner = Inner {
             log: Log::new(limits),
-            wake_at: None,
-            armed: Vec::new(),
+            alarms: Vec::new(),
             closed: false,
             pipes: false,
             retired: Vec::new(),
-            flush_wanted: 0,
-            flush_done: 0,
+            flush: 0,
+            flushers: Vec::new(),
             recorder: None,
             awaited: BTreeMap::new(),
             urgent: false,
         };
-        Self(Arc::new((Mutex::new(inner), Condvar::new())))
+        Self(Arc::new(Shared { inner: Mutex::new(inner), flushed: Condvar::new() }))
     }
 
     /// How much it keeps.
@@ -105,7 +174,7 @@ impl SharedLog {
         self.lock().log.limits()
     }
 
-    /// Says that the program has no terminal, for whoever records what it writes.
+    /// Says that the program has no terminal; recorders note it.
     pub fn set_pipes(&self) {
         self.lock().pipes = true;
     }
@@ -119,27 +188,14 @@ impl SharedLog {
     pub fn append(&self, event: Event, at: Stamp) -> Seq {
         let mut inner = self.lock();
         let seq = inner.log.append(event, at);
-        let Inner { armed, log, .. } = &mut *inner;
-        if !armed.is_empty() {
-            armed.retain(|(reader, weight, bell)| {
-                let due = log.pending(*reader) >= *weight;
-                if due {
-                    bell.ring();
-                }
-                !due
-            });
-        }
-        let due = inner.wake_at.is_some_and(|(reader, weight)| inner.log.pending(reader) >= weight);
-        if due {
-            inner.wake_at = None;
-            drop(inner);
-            self.0.1.notify_all();
-        }
+        let due = inner.alarms_of(|log, alarm| log.pending(alarm.reader) >= alarm.weight);
+        drop(inner);
+        due.iter().for_each(|alarm| alarm.wakes.wake());
         seq
     }
 
-    /// Appends an event that somebody wants to hear of once it is on disk. The recorder is woken at once and
-    /// answers through `reply`; where nothing records, that is the answer.
+    /// Appends an event and has the recorder answer through `reply` once it is on disk. The recorder
+    /// is woken at once. In a session that is not recorded, that is the answer.
     pub(crate) fn append_awaited(
         &self,
         event: Event,
@@ -147,22 +203,25 @@ impl SharedLog {
         reply: Sender<Result<Anchor, SnapshotError>>,
     ) {
         let mut inner = self.lock();
-        if inner.recorder.is_none() {
+        let Some(recorder) = inner.recorder else {
             // A receiver that is gone no longer wants the answer.
             let _ = reply.send(Err(SnapshotError::NotRecorded));
             return;
-        }
+        };
         let seq = inner.log.append(event, at);
         inner.awaited.insert(seq, reply);
         inner.urgent = true;
+        let due = inner
+            .alarms_of(|log, alarm| alarm.reader == recorder || log.pending(alarm.reader) >= alarm.weight);
         drop(inner);
-        self.0.1.notify_all();
+        due.iter().for_each(|alarm| alarm.wakes.wake());
     }
 
     /// The recorder's answer to [`SharedLog::append_awaited`].
     pub(crate) fn answer(&self, seq: Seq, result: Result<Anchor, SnapshotError>) {
         let reply = self.lock().awaited.remove(&seq);
         if let Some(reply) = reply {
+            // A receiver that is gone no longer wants the answer.
             let _ = reply.send(result);
         }
     }
@@ -173,6 +232,7 @@ impl SharedLog {
         let rest = inner.awaited.split_off(&lag.seqs.start);
         for (seq, reply) in rest {
             if seq < lag.seqs.end {
+                // A receiver that is gone no longer wants the answer.
                 let _ = reply.send(Err(SnapshotError::Failed("the disk was too slow".into())));
             } else {
                 inner.awaited.insert(seq, reply);
@@ -180,12 +240,12 @@ impl SharedLog {
         }
     }
 
-    /// Says which reader is a recorder at work.
+    /// Makes a reader the recorder that anchors snapshots.
     pub(crate) fn set_recorder(&self, recorder: ReaderId) {
         self.lock().recorder = Some(recorder);
     }
 
-    /// A recorder stops; whoever still waits for it is told so.
+    /// Ends a recorder's part; callers that still wait for it get no answer.
     pub(crate) fn unset_recorder(&self, recorder: ReaderId) {
         let mut inner = self.lock();
         if inner.recorder == Some(recorder) {
@@ -204,8 +264,8 @@ impl SharedLog {
         self.lock().log.reader_from_end(kind)
     }
 
-    /// Adds a lossless reader that starts at the oldest entry kept; with the byte of output where that is, its time and
-    /// the terminal's size there.
+    /// Adds a lossless reader that starts at the oldest entry kept. Returns also the byte of output
+    /// there, its time, and the terminal's size before it.
     pub(crate) fn late_reader(&self) -> (ReaderId, u64, Option<Stamp>, WinSize) {
         let mut inner = self.lock();
         let (offset, at, size) = inner.log.oldest();
@@ -214,19 +274,22 @@ impl SharedLog {
 
     /// Tells a reader to read what there is and stop.
     pub(crate) fn retire(&self, id: ReaderId) {
-        self.lock().retired.push(id);
-        self.0.1.notify_all();
+        let mut inner = self.lock();
+        inner.retired.push(id);
+        let due = inner.alarms_of(|_, alarm| alarm.reader == id);
+        drop(inner);
+        due.iter().for_each(|alarm| alarm.wakes.wake());
     }
 
-    /// How far a recorder is behind, and how far it has got; nothing when none is at work. A recorder that gets on is
-    /// worth waiting for.
+    /// How far the recorder is behind, and how far it has got; `None` in a session that is not
+    /// recorded. The driver waits for a recorder that advances.
     pub(crate) fn recorder_lag(&self) -> Option<(usize, u64)> {
         let inner = self.lock();
         let reader = inner.recorder?;
         Some((inner.log.pending(reader), inner.log.consumed(reader)))
     }
 
-    /// Whether somebody puts the log on disk.
+    /// Whether a recorder puts the log on disk.
     pub(crate) fn is_recorded(&self) -> bool {
         self.lock().recorder.is_some()
     }
@@ -240,7 +303,12 @@ impl SharedLog {
     pub fn remove_reader(&self, id: ReaderId) {
         let mut inner = self.lock();
         inner.retired.retain(|r| *r != id);
+        inner.alarms.retain(|alarm| alarm.reader != id);
+        inner.flushers.retain(|f| f.reader != id);
         inner.log.remove_reader(id);
+        drop(inner);
+        // A flush may have waited for this reader alone.
+        self.0.flushed.notify_all();
     }
 
     /// Reads on; see [`Log::read`].
@@ -258,69 +326,84 @@ impl SharedLog {
         self.lock().log.offset()
     }
 
-    /// The number that comes next. Whoever reads only as far as this comes to an end, however fast others write.
+    /// The number of the entry that comes next. A reader that reads only as far as this comes to an
+    /// end, however fast the program writes.
     pub fn end(&self) -> Seq {
         self.lock().log.end()
     }
 
-    /// Waits until `weight` is pending for the reader, something else wants its attention, or `at_most` is over.
+    /// Waits until `weight` is pending for the reader, the reader is wanted for something else, or
+    /// `at_most` is over.
     pub fn wait(&self, id: ReaderId, weight: usize, at_most: Option<Duration>) -> Woken {
         let mut inner = self.lock();
-        inner.wake_at = Some((id, weight));
-        let asleep = |i: &mut Inner| {
-            let urgent = i.urgent && i.recorder == Some(id);
-            !i.closed
-                && !i.retired.contains(&id)
-                && !urgent
-                && i.flush_wanted == i.flush_done
-                && i.log.pending(id) < weight
-        };
-        let condvar = &self.0.1;
-        let mut inner = match at_most {
-            Some(limit) => {
-                condvar.wait_timeout_while(inner, limit, asleep).unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => condvar.wait_while(inner, asleep).unwrap_or_else(PoisonError::into_inner),
-        };
-        inner.wake_at = None;
+        let asleep = |i: &mut Inner| i.called(id).is_none() && i.log.pending(id) < weight;
+        if asleep(&mut inner) {
+            let alarm = Arc::new(Condvar::new());
+            inner.alarms.retain(|alarm| alarm.reader != id);
+            inner.alarms.push(Alarm { reader: id, weight, wakes: Wakes::Thread(Arc::clone(&alarm)) });
+            inner = match at_most {
+                Some(limit) => {
+                    let waited = alarm.wait_timeout_while(inner, limit, asleep);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => alarm.wait_while(inner, asleep).unwrap_or_else(PoisonError::into_inner),
+            };
+            inner.alarms.retain(|alarm| alarm.reader != id);
+        }
+        let woken = inner.called(id).unwrap_or(Woken::Ready);
         if inner.recorder == Some(id) {
             inner.urgent = false;
         }
-        if inner.flush_wanted != inner.flush_done {
-            Woken::Flush
-        } else if inner.closed || inner.retired.contains(&id) {
-            Woken::Closed
-        } else {
-            Woken::Ready
+        let flush = inner.flush;
+        if let Some(flusher) = inner.flushers.iter_mut().find(|f| f.reader == id) {
+            flusher.woken = flush;
         }
+        woken
     }
 
-    /// Asks the recorder to put everything so far on disk, and waits for it, but not for ever.
+    /// Has [`SharedLog::flush`] wait for this reader from now on, until it is removed.
+    pub(crate) fn add_flusher(&self, reader: ReaderId) {
+        let mut inner = self.lock();
+        let flush = inner.flush;
+        inner.flushers.push(Flusher { reader, woken: flush, done: flush });
+    }
+
+    /// Has every tap keep safe what was appended so far, and waits for them, but no longer than
+    /// this. Returns whether all have done so; where none runs, that is at once.
     pub fn flush(&self, at_most: Duration) -> bool {
         let mut inner = self.lock();
-        inner.flush_wanted += 1;
-        let wanted = inner.flush_wanted;
-        self.0.1.notify_all();
-        let waited = self.0.1.wait_timeout_while(inner, at_most, |i| i.flush_done < wanted);
+        if inner.flushers.is_empty() {
+            return true;
+        }
+        inner.flush += 1;
+        let flush = inner.flush;
+        let wanted: Vec<ReaderId> = inner.flushers.iter().map(|f| f.reader).collect();
+        let due = inner.alarms_of(|_, alarm| wanted.contains(&alarm.reader));
+        due.iter().for_each(|alarm| alarm.wakes.wake());
+        let unsafe_yet = |i: &mut Inner| i.flushers.iter().any(|f| f.done < flush);
+        let waited = self.0.flushed.wait_timeout_while(inner, at_most, unsafe_yet);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// The recorder's answer to [`SharedLog::flush`].
-    pub fn flushed(&self) {
+    /// A reader's answer to the flush that it was woken for.
+    pub(crate) fn flushed(&self, reader: ReaderId) {
         let mut inner = self.lock();
-        inner.flush_done = inner.flush_wanted;
-        self.0.1.notify_all();
+        if let Some(flusher) = inner.flushers.iter_mut().find(|f| f.reader == reader) {
+            flusher.done = flusher.woken;
+        }
+        drop(inner);
+        self.0.flushed.notify_all();
     }
 
-    /// Rings the bell once, as soon as this much is pending for the reader (now, if it is already), or the log is
-    /// closed. Replaces what the reader asked for before.
+    /// Rings the bell once, as soon as this much is pending for the reader (now, if it is already),
+    /// or the log is closed. Replaces what the reader asked for before.
     pub fn arm(&self, id: ReaderId, weight: usize, bell: &Bell) {
         let mut inner = self.lock();
-        inner.armed.retain(|(reader, ..)| *reader != id);
+        inner.alarms.retain(|alarm| alarm.reader != id);
         if inner.closed || inner.log.pending(id) >= weight {
             bell.ring();
         } else {
-            inner.armed.push((id, weight, bell.clone()));
+            inner.alarms.push(Alarm { reader: id, weight, wakes: Wakes::Poll(bell.clone()) });
         }
     }
 
@@ -333,15 +416,13 @@ impl SharedLog {
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        for (.., bell) in inner.armed.drain(..) {
-            bell.ring();
-        }
+        let due = std::mem::take(&mut inner.alarms);
         drop(inner);
-        self.0.1.notify_all();
+        due.iter().for_each(|alarm| alarm.wakes.wake());
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -357,7 +438,7 @@ mod tests {
         Event::Snapshot { id, label: "".into() }
     }
 
-    /// Whoever waits for an entry must not wait for ever because the recorder never saw it.
+    /// A caller must not wait for ever for an entry that the recorder never saw.
     #[test]
     fn what_the_recorder_lost_is_answered() {
         let log = SharedLog::new(LogLimits { keep: 1000, cap: 1000 });
@@ -381,5 +462,45 @@ mod tests {
         log.append_awaited(snapshot(3), Stamp::default(), tx);
         log.unset_recorder(reader);
         assert_eq!(waiting.recv(), Err(RecvError), "told when the recorder stops");
+    }
+
+    /// One reader's wish for much must not replace another's for anything.
+    #[test]
+    fn each_reader_has_a_wake_up_of_its_own() {
+        let log = SharedLog::new(LogLimits::default());
+        let [light, heavy] = [(); 2].map(|()| log.reader_from_start(ReaderKind::Lossless));
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| log.wait(light, 1, None));
+            let second = scope.spawn(|| log.wait(heavy, 1 << 20, None));
+            while log.lock().alarms.len() < 2 {
+                std::thread::yield_now();
+            }
+            log.append(snapshot(1), Stamp::default());
+            assert_eq!(first.join().expect("no panic"), Woken::Ready);
+            assert!(!second.is_finished(), "it wants more");
+            log.close();
+            assert_eq!(second.join().expect("no panic"), Woken::Closed);
+        });
+    }
+
+    /// A flush is done when each of the readers that keep something has answered, or is gone.
+    #[test]
+    fn a_flush_waits_for_each_reader_that_keeps_something() {
+        let log = SharedLog::new(LogLimits::default());
+        let [answers, leaves] = [(); 2].map(|()| {
+            let reader = log.reader_from_start(ReaderKind::Lossless);
+            log.add_flusher(reader);
+            reader
+        });
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| log.flush(Duration::from_secs(60)));
+            assert_eq!(log.wait(answers, 1, None), Woken::Flush);
+            log.flushed(answers);
+            assert_eq!(log.wait(leaves, 1, None), Woken::Flush);
+            assert!(!flush.is_finished(), "one has not answered");
+            log.remove_reader(leaves);
+            assert!(flush.join().expect("no panic"));
+        });
+        assert_eq!(log.wait(answers, 1, Some(Duration::ZERO)), Woken::Ready, "answered once");
     }
 }

@@ -219,7 +219,7 @@ impl Parts {
 }
 
 /// Writes events in some format. Everything goes to memory, so nothing here can fail.
-pub trait EventWriter {
+pub trait EventWriter: Send {
     /// The head of the file. Called once, first.
     fn begin(&mut self, header: &Header, out: &mut Parts);
 

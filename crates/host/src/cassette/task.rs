@@ -1,32 +1,32 @@
-//! The cassette's recorder: a lossless reader of the log on a thread of its own, as the native recorder is.
-//! Numbers are given in the order of the log, times are those of the session's monotonic clock.
+//! The cassette's recorder: a tap on a thread of its own, as the native recorder is. Numbers are given
+//! in the order of the log, times are those of the session's monotonic clock.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
+use std::vec::Drain;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
-use tapdeck_core::{Author, Entry, Event, Exit, ReaderId, ReaderKind, WinSize};
+use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, WinSize};
 use tapdeck_tape::cassette::{
     Cassette, Closing, Files, Input, Manifest, Model, Recording, names, signal_name,
 };
 
 use super::{CassetteFolder, CommitError};
 use crate::clock::Clock;
-use crate::shared::{SharedLog, Woken};
+use crate::shared::SharedLog;
+use crate::tap::{Tap, TapReader, TapThread, Wake};
 
 /// So much is taken from the log at once, and so long it may wait there.
 const CHUNK: usize = 64 * 1024;
 const AGE: Duration = Duration::from_millis(50);
 
 /// A recorder at work.
-pub struct CassetteRecorder {
-    thread: JoinHandle<Work>,
-}
+#[derive(Debug)]
+pub struct CassetteRecorder(TapThread<Work>);
 
 /// What it has recorded, as yet without a name.
 pub struct Recorded(Work);
@@ -43,6 +43,9 @@ struct Work {
     end_ns: u64,
     lost: u64,
     trouble: Option<CommitError>,
+    /// Entries came since the last wait, and before it. While they do, many are taken at once.
+    came: bool,
+    busy: bool,
 }
 
 impl CassetteRecorder {
@@ -58,7 +61,7 @@ impl CassetteRecorder {
         resolution_ms: u64,
         rules: Option<Arc<Rules>>,
     ) -> io::Result<Self> {
-        let reader = log.reader_from_start(ReaderKind::Lossless);
+        let reader = TapReader::from_start(&log, clock);
         let size = size.or_default();
         let work = Work {
             folder,
@@ -70,9 +73,10 @@ impl CassetteRecorder {
             end_ns: 0,
             lost: 0,
             trouble: None,
+            came: false,
+            busy: false,
         };
-        let builder = std::thread::Builder::new().name("tapdeck-cassette".into());
-        Ok(Self { thread: builder.spawn(move || work.run(&log, reader, clock))? })
+        Ok(Self(TapThread::start("tapdeck-cassette", reader, work)?))
     }
 
     /// Waits until everything is recorded. The log must have been closed.
@@ -80,45 +84,12 @@ impl CassetteRecorder {
     /// # Errors
     /// When the recorder broke down.
     pub fn finish(self) -> io::Result<Recorded> {
-        self.thread.join().map(Recorded).map_err(|_| io::Error::other("the cassette's recorder broke down"))
+        self.0.finish().map(Recorded).map_err(|_| io::Error::other("the cassette's recorder broke down"))
     }
 }
 
 impl Work {
-    fn run(mut self, log: &SharedLog, reader: ReaderId, clock: Clock) -> Self {
-        let mut entries = Vec::new();
-        let mut busy = false;
-        loop {
-            let woken = match busy {
-                true => log.wait(reader, CHUNK, Some(AGE)),
-                false => log.wait(reader, 1, None),
-            };
-            busy = false;
-            loop {
-                if let Some(lag) = log.read(reader, CHUNK, &mut entries) {
-                    self.lost += lag.offsets.end - lag.offsets.start;
-                }
-                if entries.is_empty() {
-                    break;
-                }
-                busy = true;
-                for entry in entries.drain(..) {
-                    self.take(entry);
-                }
-                self.write();
-            }
-            match woken {
-                Woken::Ready => {}
-                Woken::Flush => log.flushed(),
-                Woken::Closed => break,
-            }
-        }
-        log.remove_reader(reader);
-        self.end_ns = self.end_ns.max(if self.exit.is_some() { 0 } else { clock.now().mono_ns });
-        self
-    }
-
-    fn take(&mut self, entry: Entry) {
+    fn push(&mut self, entry: Entry) {
         let at = entry.at.mono_ns;
         self.end_ns = self.end_ns.max(at);
         let rec = &mut self.recording;
@@ -183,6 +154,32 @@ impl Work {
         });
         if let Err(e) = done {
             *trouble = Some(e);
+        }
+    }
+}
+
+impl Tap for Work {
+    fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
+        self.came = true;
+        entries.for_each(|entry| self.push(entry));
+        self.write();
+    }
+
+    fn lagged(&mut self, lag: &Lag, _now: Stamp) {
+        self.lost += lag.offsets.end - lag.offsets.start;
+    }
+
+    fn next_wake(&self, _now: Stamp) -> Wake {
+        if self.busy { Wake { weight: CHUNK, after: Some(AGE) } } else { Wake::default() }
+    }
+
+    fn due(&mut self, _now: Stamp) {
+        self.busy = std::mem::take(&mut self.came);
+    }
+
+    fn closed(&mut self, now: Stamp) {
+        if self.exit.is_none() {
+            self.end_ns = self.end_ns.max(now.mono_ns);
         }
     }
 }

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
+use std::vec::Drain;
 
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tapdeck_core::scrub::Rules;
-use tapdeck_core::{Event, Exit, ReaderId, ReaderKind, Role, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, Role, Stamp, WinSize};
 use tapdeck_tape::cassette::{Cassette, EventKind, Model};
 use tapdeck_term::keys::encode;
 
@@ -28,7 +29,7 @@ use crate::inbox::Handle;
 use crate::launch::{Launch, Session};
 use crate::processes::{self, Process};
 use crate::recorder::state_folder;
-use crate::shared::{SharedLog, Woken};
+use crate::tap::{Tap, TapReader};
 
 /// How often the screen is looked at when nothing happens.
 const TICK: Duration = Duration::from_millis(50);
@@ -143,8 +144,7 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
         |recorder| recorder.and_then(|r| r.finish().ok()),
         |session| {
             let Session { handle, log, clock, .. } = session;
-            let reader = log.reader_from_start(ReaderKind::Lossless);
-            let watcher = Watcher { log, reader, clock };
+            let watcher = Watcher { reader: TapReader::from_start(&log, clock), clock };
             let work = move || watcher.watch(&agent, &flow, &handle, &tx);
             // Without a thread nothing is read, and the time limit ends the program.
             let _ = std::thread::Builder::new().name("tapdeck-probe".into()).spawn(work);
@@ -212,17 +212,38 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-/// Who looks at the screen.
+/// What the program shows.
+struct Shown {
+    model: Model,
+    exited: bool,
+}
+
+impl Tap for Shown {
+    fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
+        for entry in entries {
+            match entry.event {
+                Event::Output { bytes, .. } => self.model.output(&bytes),
+                Event::Resize(size) => self.model.resize(size.rows, size.cols),
+                Event::Exit(_) => self.exited = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// A probe reads what is on the screen now, whatever came before.
+    fn lagged(&mut self, _lag: &Lag, _now: Stamp) {}
+}
+
+/// Reads the screen and answers the program.
 struct Watcher {
-    log: SharedLog,
-    reader: ReaderId,
+    reader: TapReader,
     clock: Clock,
 }
 
 impl Watcher {
     fn watch(self, agent: &Agent, probe: &Probe, handle: &Handle, tx: &Sender<(Status, String, Facts)>) {
         let mut machine = Machine::new(agent, probe);
-        let mut model = Model::new(agent.rows, agent.cols);
+        let mut shown = Shown { model: Model::new(agent.rows, agent.cols), exited: false };
         let party = handle.join("probe", Role::Bot).ok();
         let send = |bytes: Vec<u8>| {
             if let Some(party) = party {
@@ -233,12 +254,11 @@ impl Watcher {
             }
         };
         loop {
-            let over = self.read(&mut model);
-            if over {
-                machine.exited(&model);
+            if self.read(&mut shown) {
+                machine.exited(&shown.model);
                 break;
             }
-            match machine.look(self.clock.now().mono_ns / 1_000_000, &model) {
+            match machine.look(self.clock.now().mono_ns / 1_000_000, &shown.model) {
                 Some(Action::Send(bytes)) => send(bytes),
                 Some(Action::Finish) => break,
                 None => {}
@@ -247,41 +267,26 @@ impl Watcher {
         let (status, detail) = machine.result().unwrap_or((Status::Error, "it ended without an answer"));
         let _ = tx.send((status, detail.to_owned(), machine.facts().clone()));
         // Its own way out first, so that it can put its things in order.
-        let modes = model.term().modes();
+        let modes = shown.model.term().modes();
         for key in agent.quit.iter().filter_map(|k| key_of(k)) {
             send(encode(key, &modes));
-            if self.read(&mut model) {
+            if self.read(&mut shown) {
                 break;
             }
         }
         for _ in 0..QUIT_TICKS {
-            if self.read(&mut model) {
+            if self.read(&mut shown) {
                 break;
             }
         }
         handle.cancel();
-        self.log.remove_reader(self.reader);
     }
 
-    /// Takes what has come, or waits a moment for it; says whether the session is over.
-    fn read(&self, model: &mut Model) -> bool {
-        let woken = self.log.wait(self.reader, 1, Some(TICK));
-        let mut entries = Vec::new();
-        let mut over = woken == Woken::Closed;
-        loop {
-            self.log.read(self.reader, 1 << 16, &mut entries);
-            if entries.is_empty() {
-                return over;
-            }
-            for entry in entries.drain(..) {
-                match entry.event {
-                    Event::Output { bytes, .. } => model.output(&bytes),
-                    Event::Resize(size) => model.resize(size.rows, size.cols),
-                    Event::Exit(_) => over = true,
-                    _ => {}
-                }
-            }
-        }
+    /// Takes what has come, or waits a moment for it; returns whether the session is over.
+    fn read(&self, shown: &mut Shown) -> bool {
+        let goes_on = self.reader.wait(Some(TICK));
+        while self.reader.read(shown, 1 << 16) {}
+        shown.exited || !goes_on
     }
 }
 

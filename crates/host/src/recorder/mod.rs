@@ -1,15 +1,14 @@
-//! The recorder: a reader of the log, on a thread of its own, that turns events into blocks on disk.
+//! The recorder: a tap that turns events into blocks on disk, on a thread of its own.
 //!
-//! It is the one lossless reader. It sleeps until a block's worth is pending or the block in hand is old
-//! enough, so the path between program and terminal never pays for compression or disk. When the program
-//! writes faster than the compressor likes, blocks are compressed less; when the disk refuses, the session goes
-//! on, the loss is counted, written down where it can be, and reported once at the end.
+//! It sleeps until a block's worth is pending or the block in hand is old enough, so the path between
+//! program and terminal never pays for compression or disk. When the program writes faster than the
+//! compressor likes, blocks are compressed less. When the disk refuses, the session goes on; the loss
+//! is counted, written down where it can be, and reported once at the end.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tapdeck_core::{ReaderId, ReaderKind, WinSize};
@@ -20,29 +19,30 @@ use tapdeck_tape::{Format, Losses};
 
 use crate::clock::Clock;
 use crate::shared::SharedLog;
+use crate::tap::{Tap, TapPanicked, TapReader, TapThread};
 
 mod events;
 mod file;
+mod foreign;
 mod live;
 mod name;
-mod other;
+mod native;
 mod salvage;
 mod scrub;
 mod seal;
 mod snapshots;
-mod task;
 
 pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
+use foreign::ForeignTap;
+pub use foreign::can_record;
 pub use live::LiveIndex;
 pub use name::{calendar, default_path, home_folder, state_folder};
-use other::OtherTask;
-pub use other::can_record;
+use native::NativeTap;
 pub use salvage::Mended;
 use scrub::Held;
 pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
 pub use snapshots::append_lines;
-use task::Task;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE_NS: u64 = 180_000_000;
@@ -162,12 +162,17 @@ impl Report {
     }
 }
 
+/// A tap that records.
+trait RecorderTap: Tap + Send {
+    /// What became of the recording; asked after its end.
+    fn report(self: Box<Self>) -> Report;
+}
+
 /// A recorder at work.
+#[derive(Debug)]
 pub struct Recorder {
-    thread: JoinHandle<Report>,
+    tap: TapThread<Box<dyn RecorderTap>>,
     path: PathBuf,
-    log: SharedLog,
-    reader: ReaderId,
 }
 
 impl Recorder {
@@ -208,11 +213,10 @@ impl Recorder {
         late: Option<(u64, u64, WinSize)>,
     ) -> io::Result<Self> {
         let path = file.path().to_owned();
-        let builder = std::thread::Builder::new().name("tapdeck-recorder".into());
+        let tap_reader = TapReader::new(&log, reader, clock);
         if file.container().format != Format::Ahr || file.container().zst {
-            let kept = log.clone();
-            let task = OtherTask { file, log, reader, clock, options, size };
-            return Ok(Self { thread: builder.spawn(move || task.run())?, path, log: kept, reader });
+            let tap = ForeignTap::new(file, &options, clock, size, log.is_on_pipes())?;
+            return Self::run(tap_reader, Box::new(tap), path);
         }
         let mut meta = first_meta(&options, clock, size);
         meta.pipes = log.is_on_pipes();
@@ -232,22 +236,24 @@ impl Recorder {
             log.set_recorder(reader);
         }
         let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
-        let kept = log.clone();
         let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
         if let Some(held) = &mut held {
             scrub_meta(&mut meta, held.scrubber());
         }
-        let mut task = Task::new(file, log, reader, clock, options, meta);
-        task.seal = seal;
+        let mut tap = NativeTap::new(file, log, reader, clock, options, meta);
+        tap.seal = seal;
         if let Some((from, ts, size)) = late {
             if let Some(held) = &mut held {
                 held.lost(from);
             }
-            task.begin_late(from, ts, size);
+            tap.begin_late(from, ts, size);
         }
-        task.held = held;
-        let thread = builder.spawn(move || task.run())?;
-        Ok(Self { thread, path, log: kept, reader })
+        tap.held = held;
+        Self::run(tap_reader, Box::new(tap), path)
+    }
+
+    fn run(reader: TapReader, tap: Box<dyn RecorderTap>, path: PathBuf) -> io::Result<Self> {
+        Ok(Self { tap: TapThread::start("tapdeck-recorder", reader, tap)?, path })
     }
 
     /// Where it records to.
@@ -257,16 +263,22 @@ impl Recorder {
 
     /// Ends the recording before the session ends.
     pub fn stop(self) -> Report {
-        self.log.retire(self.reader);
-        self.finish()
+        report(self.tap.stop(), self.path)
     }
 
     /// Waits until everything is on disk. The log must have been closed.
     pub fn finish(self) -> Report {
-        self.thread.join().unwrap_or_else(|_| Report {
+        report(self.tap.finish(), self.path)
+    }
+}
+
+fn report(tap: Result<Box<dyn RecorderTap>, TapPanicked>, path: PathBuf) -> Report {
+    match tap {
+        Ok(tap) => tap.report(),
+        Err(TapPanicked) => Report {
             trouble: Some("the recorder broke down; what it had written is whole".into()),
-            ..Report::nothing(self.path)
-        })
+            ..Report::nothing(path)
+        },
     }
 }
 

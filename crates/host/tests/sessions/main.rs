@@ -7,6 +7,7 @@ mod faulty;
 mod in_process;
 mod replay;
 mod snapshot;
+mod taps;
 
 use tapdeck_core::{Entry, Event, LogLimits, ReaderKind, Stream, WinSize};
 use tapdeck_host::backend::Backend;

@@ -1,11 +1,13 @@
-//! From a session's log to a timeline: what was delivered is matched with what was sent, and what only the driver of
-//! the session knows (signals, names of moments) is put in its place.
+//! From a session's log to a timeline: what was delivered is matched with what was sent, and what
+//! only the test knows (signals, names of moments) is put in its place.
 
 use std::collections::VecDeque;
+use std::vec::Drain;
 
 use bytes::Bytes;
-use tapdeck_core::check::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name};
-use tapdeck_core::{Author, Entry, Event, Exit};
+use tapdeck_core::check::{Cause, End, Input, Moment, Pos, Screen, Timeline, What, signal_name};
+use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp};
+use tapdeck_host::Tap;
 use tapdeck_term::Size;
 
 /// Input that was sent; the log tells when it was delivered, and in which pieces.
@@ -19,9 +21,15 @@ pub(crate) struct Sent {
     pub(crate) paste: bool,
 }
 
-/// A timeline in the making.
-#[derive(Debug, Default)]
+/// A tap that keeps the screen and the timeline of a session under test.
 pub(crate) struct Collector {
+    pub(crate) screen: Screen,
+    /// How the program ended.
+    pub(crate) exit: Option<Exit>,
+    /// When the screen last changed.
+    pub(crate) changed_ns: u64,
+    /// What was sent and has not been seen delivered.
+    pub(crate) sent: VecDeque<Sent>,
     size: Size,
     moments: Vec<(u64, What)>,
     /// The first size in the log is the one at the start.
@@ -32,19 +40,24 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(size: Size) -> Self {
-        Self { size, ..Self::default() }
+        Self {
+            screen: Screen::new(size),
+            exit: None,
+            changed_ns: 0,
+            sent: VecDeque::new(),
+            size,
+            moments: Vec::new(),
+            started: false,
+            ended_ns: None,
+            lost: 0,
+        }
     }
 
-    /// Output that was lost because the test was too slow to read it.
-    pub(crate) fn lost(&mut self, bytes: u64) {
-        self.lost += bytes;
-    }
-
-    /// Takes an entry of the log; gives what it is on the timeline.
-    pub(crate) fn take(&mut self, entry: &Entry, sent: &mut VecDeque<Sent>) -> Vec<What> {
+    /// Puts an entry of the log on the timeline; returns what it is there.
+    fn place(&mut self, entry: &Entry) -> Vec<What> {
         let found = match &entry.event {
             Event::Output { bytes, .. } => vec![What::Output(bytes.clone())],
-            Event::Input { by: Author::Party(_), bytes, .. } => label(bytes, sent),
+            Event::Input { by: Author::Party(_), bytes, .. } => label(bytes, &mut self.sent),
             Event::Input { bytes, by, .. } => {
                 let reply = *by == Author::Reply;
                 vec![What::Input(Input { bytes: bytes.clone(), reply, ..Input::default() })]
@@ -54,7 +67,8 @@ impl Collector {
                 if std::mem::replace(&mut self.started, true) { vec![What::Resize(size)] } else { Vec::new() }
             }
             Event::Signal(number) => vec![What::Signal(signal_name(*number))],
-            Event::Exit(_) => {
+            Event::Exit(exit) => {
+                self.exit = Some(*exit);
                 self.ended_ns = Some(entry.at.mono_ns);
                 Vec::new()
             }
@@ -78,7 +92,7 @@ impl Collector {
 
     /// The timeline, in milliseconds.
     pub(crate) fn finish(
-        self,
+        &mut self,
         now_ns: u64,
         exit: Exit,
         cause: Cause,
@@ -87,14 +101,32 @@ impl Collector {
     ) -> Timeline {
         let end_ns = self.ended_ns.unwrap_or(now_ns);
         let pos = |i: usize, ns: u64| Pos { t_ms: ns.min(end_ns) / 1_000_000, seq: i as u64 + 1 };
-        let moments: Vec<Moment> = self
-            .moments
+        let moments: Vec<Moment> = std::mem::take(&mut self.moments)
             .into_iter()
             .enumerate()
             .map(|(i, (ns, what))| Moment { at: pos(i, ns), what })
             .collect();
         let end = End { at: pos(moments.len(), end_ns), exit: Some(exit), cause, eof: Some(eof), leaked };
         Timeline { size: self.size, moments, end, beside: Vec::new() }
+    }
+}
+
+impl Tap for Collector {
+    fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
+        for entry in entries {
+            let at_ns = entry.at.mono_ns;
+            for what in self.place(&entry) {
+                let shown = self.screen.advance(Pos::before(at_ns / 1_000_000), &what);
+                if shown.is_some_and(|c| !c.rows.is_empty()) {
+                    self.changed_ns = at_ns;
+                }
+            }
+        }
+    }
+
+    /// The test was too slow to read it.
+    fn lagged(&mut self, lag: &Lag, _now: Stamp) {
+        self.lost += lag.offsets.end - lag.offsets.start;
     }
 }
 

@@ -1,7 +1,6 @@
 //! A program under test: started on a terminal of its own, driven by keys, and waited for by what it shows. Nothing in
 //! here sleeps: every wait ends with the output that it waits for, or at its limit with a picture of the screen.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,12 +8,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::check::{Condition, Fact, Frame, Screen, View, What, seconds, signal_number};
-use tapdeck_core::{Entry, Event, Exit, LogLimits, PartyId, ReaderId, ReaderKind, Refused, Role, WinSize};
+use tapdeck_core::check::{Condition, Fact, Frame, View, What, seconds, signal_number};
+use tapdeck_core::{Event, Exit, LogLimits, PartyId, Refused, Role, WinSize};
 use tapdeck_host::backend::{
     Backend, CommandSpec, LocalPty, NonInteractive, Place, SpawnError, TerminalSetup,
 };
-use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, Unanswered, Woken};
+use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, TapReader, Unanswered};
 use tapdeck_term::Size;
 use tapdeck_term::keys::{self, KeyPress};
 
@@ -146,7 +145,7 @@ impl Program {
         };
         let log = SharedLog::new(LOG);
         log.append(Event::Resize(win), clock.now());
-        let reader = log.reader_from_start(ReaderKind::Lossless);
+        let reader = TapReader::from_start(&log, clock);
         // A program that does not end when asked has no time to lose in a test.
         let config = Config {
             size: win,
@@ -170,16 +169,11 @@ impl Program {
         Ok(Session {
             handle,
             me,
-            log,
             reader,
             clock,
-            screen: Screen::new(self.size),
-            collector: Collector::new(self.size),
-            sent: VecDeque::new(),
+            seen: Collector::new(self.size),
             thread: Some(thread),
             patience: self.patience,
-            exit: None,
-            changed_ns: 0,
             leftovers,
             _held: held,
         })
@@ -191,18 +185,12 @@ pub struct Session {
     handle: Handle,
     /// Who types; nobody where the program was faster.
     me: Option<PartyId>,
-    log: SharedLog,
-    reader: ReaderId,
+    reader: TapReader,
     clock: Clock,
-    screen: Screen,
-    collector: Collector,
-    /// What was sent and has not been seen delivered.
-    sent: VecDeque<Sent>,
+    /// What has been read of the log.
+    seen: Collector,
     thread: Option<JoinHandle<std::io::Result<Outcome>>>,
     patience: Duration,
-    exit: Option<Exit>,
-    /// When the screen last changed.
-    changed_ns: u64,
     /// Who is left of it, where that can be seen.
     leftovers: Option<Leftovers>,
     /// By which it may be ended from outside.
@@ -233,7 +221,7 @@ impl Session {
     /// When the program has ended.
     pub fn press(&mut self, key: KeyPress) -> TestResult {
         self.pump(None);
-        let bytes = keys::encode(key, &self.screen.term().modes());
+        let bytes = keys::encode(key, &self.seen.screen.term().modes());
         self.give(bytes, Some(key.to_string()), false)
     }
 
@@ -243,7 +231,7 @@ impl Session {
     /// When the program has ended.
     pub fn type_text(&mut self, text: &str) -> TestResult {
         self.pump(None);
-        let bytes = keys::text(text, &self.screen.term().modes());
+        let bytes = keys::text(text, &self.seen.screen.term().modes());
         self.give(bytes, None, false)
     }
 
@@ -253,7 +241,7 @@ impl Session {
     /// When the program has ended.
     pub fn paste(&mut self, text: &str) -> TestResult {
         self.pump(None);
-        let bytes = keys::paste(text, &self.screen.term().modes());
+        let bytes = keys::paste(text, &self.seen.screen.term().modes());
         self.give(bytes, None, true)
     }
 
@@ -263,7 +251,7 @@ impl Session {
     /// When the program has ended.
     pub fn focus(&mut self, gained: bool) -> TestResult {
         self.pump(None);
-        let bytes = keys::focus(gained, &self.screen.term().modes());
+        let bytes = keys::focus(gained, &self.seen.screen.term().modes());
         self.give(bytes, None, false)
     }
 
@@ -291,7 +279,7 @@ impl Session {
                 Err(_) => return Err(self.wrong("the program has ended and takes no input".to_owned())),
             }
         }
-        self.sent.push_back(Sent { left: bytes.len(), key, paste });
+        self.seen.sent.push_back(Sent { left: bytes.len(), key, paste });
         Ok(())
     }
 
@@ -300,8 +288,8 @@ impl Session {
         self.handle.resize(WinSize::cells(cols, rows));
         // In order: what is looked at next has the new size.
         let deadline = self.deadline(self.patience);
-        while self.screen.term().size() != Size::new(cols, rows)
-            && self.exit.is_none()
+        while self.seen.screen.term().size() != Size::new(cols, rows)
+            && self.seen.exit.is_none()
             && self.pump_until(deadline)
         {}
     }
@@ -320,7 +308,7 @@ impl Session {
     /// Gives this moment a name, to which checks can refer.
     pub fn snapshot(&mut self, name: &str) {
         self.pump(None);
-        self.collector.insert(self.clock.now().mono_ns, What::Mark(name.into()));
+        self.seen.insert(self.clock.now().mono_ns, What::Mark(name.into()));
     }
 
     /// Waits until a text is on the screen.
@@ -359,15 +347,15 @@ impl Session {
         }
         let deadline = self.deadline(limit);
         loop {
-            let frame = self.screen.frame();
-            let Err(wrong) = condition.check(View { frame: &frame, term: self.screen.term() }) else {
+            let frame = self.seen.screen.frame();
+            let Err(wrong) = condition.check(View { frame: &frame, term: self.seen.screen.term() }) else {
                 return Ok(());
             };
             // One piece of output after the other: a state that lasts no longer than that counts too.
             if self.step_until(deadline) {
                 continue;
             }
-            let why = match self.exit {
+            let why = match self.seen.exit {
                 Some(exit) => format!("the program {}", ended(exit)),
                 None => format!("{} have passed", seconds(limit.as_millis() as u64)),
             };
@@ -393,13 +381,13 @@ impl Session {
         let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
         let began = self.clock.now().mono_ns;
         loop {
-            let since = self.changed_ns.max(began);
+            let since = self.seen.changed_ns.max(began);
             let due = since.saturating_add(quiet_ns);
-            if self.clock.now().mono_ns >= due || self.exit.is_some() {
+            if self.clock.now().mono_ns >= due || self.seen.exit.is_some() {
                 return Ok(());
             }
             if due > deadline && self.clock.now().mono_ns >= deadline {
-                let frame = self.screen.frame();
+                let frame = self.seen.screen.frame();
                 let shot = picture::screen("the screen", &frame, &[]);
                 return Err(TestError::with(format!("the screen never stayed the same for {quiet:?}"), shot));
             }
@@ -417,20 +405,20 @@ impl Session {
 
     pub(crate) fn exit_within(&mut self, limit: Duration) -> TestResult<Exit> {
         let deadline = self.deadline(limit);
-        while self.exit.is_none() && self.pump_until(deadline) {}
-        self.exit.ok_or_else(|| self.wrong(format!("the program has not ended after {limit:?}")))
+        while self.seen.exit.is_none() && self.pump_until(deadline) {}
+        self.seen.exit.ok_or_else(|| self.wrong(format!("the program has not ended after {limit:?}")))
     }
 
     /// The screen as text, as far as it has come.
     pub fn text(&mut self) -> String {
         self.pump(None);
-        self.screen.frame().text()
+        self.seen.screen.frame().text()
     }
 
     /// A picture of the screen, as far as it has come.
     pub fn frame(&mut self) -> Arc<Frame> {
         self.pump(None);
-        self.screen.frame()
+        self.seen.screen.frame()
     }
 
     /// Ends the program: asks first, then insists.
@@ -444,7 +432,7 @@ impl Session {
     /// When the session broke down.
     pub fn finish(mut self) -> TestResult<Finished> {
         let broke = |e: String| TestError::new(format!("the session broke down: {e}"));
-        while self.log.wait(self.reader, 1, None) != Woken::Closed || self.log.pending(self.reader) > 0 {
+        while self.reader.wait(None) {
             self.take();
         }
         let Some(thread) = self.thread.take() else { return Err(broke("it is over".into())) };
@@ -458,8 +446,7 @@ impl Session {
             _ => tapdeck_core::check::Cause::Program,
         };
         let leaked = self.leftovers.as_ref().and_then(|left| left.clear(&self.clock));
-        let collector = std::mem::take(&mut self.collector);
-        let timeline = collector.finish(self.clock.now().mono_ns, outcome.exit, cause, outcome.eof, leaked);
+        let timeline = self.seen.finish(self.clock.now().mono_ns, outcome.exit, cause, outcome.eof, leaked);
         Ok(Finished { exit: outcome.exit, timeline })
     }
 
@@ -495,47 +482,22 @@ impl Session {
     /// Waits for an entry; `false` when there will be none before the deadline.
     fn sleep(&self, deadline: u64) -> bool {
         let left = deadline.saturating_sub(self.clock.now().mono_ns);
-        if left == 0 || self.exit.is_some() {
+        if left == 0 || self.seen.exit.is_some() {
             return false;
         }
-        let woken = self.log.wait(self.reader, 1, Some(Duration::from_nanos(left)));
-        woken != Woken::Closed || self.log.pending(self.reader) > 0
+        self.reader.wait(Some(Duration::from_nanos(left)))
     }
 
     fn take(&mut self) -> bool {
-        self.read(usize::MAX)
+        self.reader.read(&mut self.seen, usize::MAX)
     }
 
     fn take_one(&mut self) -> bool {
-        self.read(1)
-    }
-
-    fn read(&mut self, weight: usize) -> bool {
-        let mut entries = Vec::new();
-        if let Some(lag) = self.log.read(self.reader, weight, &mut entries) {
-            self.collector.lost(lag.offsets.end - lag.offsets.start);
-        }
-        for entry in &entries {
-            self.see(entry);
-        }
-        !entries.is_empty()
-    }
-
-    fn see(&mut self, entry: &Entry) {
-        let at_ns = entry.at.mono_ns;
-        if let Event::Exit(exit) = &entry.event {
-            self.exit = Some(*exit);
-        }
-        for what in self.collector.take(entry, &mut self.sent) {
-            let shown = self.screen.advance(tapdeck_core::check::Pos::before(at_ns / 1_000_000), &what);
-            if shown.is_some_and(|c| !c.rows.is_empty()) {
-                self.changed_ns = at_ns;
-            }
-        }
+        self.reader.read(&mut self.seen, 1)
     }
 
     fn wrong(&mut self, message: String) -> TestError {
-        let frame = self.screen.frame();
+        let frame = self.seen.screen.frame();
         TestError::with(message, picture::screen("the screen", &frame, &[]))
     }
 }

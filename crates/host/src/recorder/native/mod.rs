@@ -1,12 +1,13 @@
-//! What the recorder's thread does: sleeps until there is enough to do, turns the log's events into records, and tells of
-//! the session in the sidecars.
+//! The native recorder: turns the log's events into records, and tells of the session in the
+//! sidecars. It sleeps until a block's worth is pending or its block is old enough.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
+use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, Stream, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, Stamp, Stream, WinSize};
 use tapdeck_tape::Losses;
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
 use tapdeck_tape::meta::{self, Meta};
@@ -17,17 +18,18 @@ use super::live::Indexing;
 use super::scrub::Held;
 use super::seal::Sealing;
 use super::snapshots::Snapshots;
-use super::{BLOCK_AGE_NS, RecordOptions, Report, events};
+use super::{BLOCK_AGE_NS, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
 use crate::inbox::Anchor;
-use crate::shared::{SharedLog, Woken};
+use crate::shared::SharedLog;
+use crate::tap::{Tap, Wake};
 
 mod blocks;
 
 use blocks::Disk;
 
-/// The state of a recording.
-pub(super) struct Task {
+/// A native recording in the making.
+pub(super) struct NativeTap {
     file: RecordingFile,
     log: SharedLog,
     reader: ReaderId,
@@ -51,7 +53,7 @@ pub(super) struct Task {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
-    /// Why the last block was not written, since somebody last asked.
+    /// Why the last block was not written, since this was last asked for.
     refusal: Option<String>,
     snapshots: Snapshots,
     pub(super) seal: Option<Sealing>,
@@ -62,9 +64,12 @@ pub(super) struct Task {
     hurry: bool,
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
+    /// How long the session lasted, and what is wrong with the index; both known at the end.
+    duration: Duration,
+    index_trouble: Option<String>,
 }
 
-impl Task {
+impl NativeTap {
     pub(super) fn new(
         file: RecordingFile,
         log: SharedLog,
@@ -104,6 +109,8 @@ impl Task {
             index,
             hurry: false,
             closing: false,
+            duration: Duration::ZERO,
+            index_trouble: None,
         }
     }
 
@@ -114,60 +121,6 @@ impl Task {
         self.meta.extra.insert("firstByte".into(), from.into());
         let size = size.or_default();
         self.push(Record::resize(ts, size.cols, size.rows));
-    }
-
-    /// Records until the log is closed.
-    pub(super) fn run(mut self) -> Report {
-        self.write_meta();
-        loop {
-            let woken = self.sleep();
-            self.take_entries();
-            let now = self.clock.now().wall_ns;
-            self.release(now, woken != Woken::Ready);
-            let old = self.builder.first_ts().is_some_and(|first| now >= first + BLOCK_AGE_NS);
-            if old || woken == Woken::Flush {
-                self.write_block(false);
-            }
-            match woken {
-                Woken::Ready => {}
-                Woken::Flush => {
-                    self.sync();
-                    self.log.flushed();
-                }
-                Woken::Closed => break,
-            }
-        }
-        self.finish()
-    }
-
-    /// Sleeps until there is enough to do, or the block in hand is old enough.
-    fn sleep(&self) -> Woken {
-        let held = self.held.as_ref().and_then(Held::due_ns);
-        let block = self.builder.first_ts().map(|first| first + BLOCK_AGE_NS);
-        let Some(due) = held.into_iter().chain(block).min() else {
-            return self.log.wait(self.reader, 1, None);
-        };
-        let due = due.saturating_sub(self.clock.now().wall_ns);
-        let room = BLOCK_LIMIT.saturating_sub(self.builder.len()).max(1);
-        self.log.wait(self.reader, room, Some(Duration::from_nanos(due)))
-    }
-
-    fn take_entries(&mut self) {
-        let mut entries = Vec::new();
-        loop {
-            if let Some(lag) = self.log.read(self.reader, BLOCK_LIMIT, &mut entries) {
-                self.note_lag(&lag);
-            }
-            if entries.is_empty() {
-                return;
-            }
-            if let Some(held) = &mut self.held {
-                entries.drain(..).for_each(|entry| held.push(entry));
-                self.release(self.clock.now().wall_ns, false);
-            } else {
-                self.take_all(entries.drain(..));
-            }
-        }
     }
 
     /// Takes what has been held back long enough, or all of it.
@@ -249,23 +202,6 @@ impl Task {
         }
     }
 
-    fn note_lag(&mut self, lag: &Lag) {
-        self.log.answer_lost(lag);
-        let lost = lag.offsets.end - lag.offsets.start;
-        // What was held back comes before the gap.
-        self.release(u64::MAX, true);
-        if let Some(held) = &mut self.held {
-            held.lost(lost);
-        }
-        self.lost += lost;
-        self.output_bytes += lost;
-        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
-        let ts = self.clock.now().wall_ns;
-        for piece in Mark::pieces(lost) {
-            self.push(Record::mark(ts, Mark::OutputLag(piece)));
-        }
-    }
-
     fn push(&mut self, record: Record) {
         self.last_ts = record.ts_ns;
         let mut rest = Some(record);
@@ -279,7 +215,7 @@ impl Task {
         }
     }
 
-    /// Puts the snapshots in hand on disk, record and line, and only then says so to whoever took them.
+    /// Puts the snapshots in hand on disk, record and line, and only then answers their callers.
     fn commit_snapshots(&mut self) {
         self.write_block(false);
         if self.refusal.is_none() {
@@ -294,39 +230,6 @@ impl Task {
         };
         if let Err(trouble) = self.snapshots.commit(refusal) {
             self.trouble.get_or_insert(trouble);
-        }
-    }
-
-    fn finish(mut self) -> Report {
-        self.closing = true;
-        if matches!(self.disk, Disk::Full(_)) {
-            // There may be room for the end, and then for what was lost.
-            self.write_block(false);
-        }
-        self.write_block(true);
-        self.sync();
-        if self.trouble.is_none() {
-            self.trouble = self.file.tampering().map(Into::into);
-        }
-        if let Some(held) = &mut self.held {
-            // What was learned since the session began may stand in its command line.
-            scrub_meta(&mut self.meta, held.scrubber());
-        }
-        self.meta.sha256 = Some(self.file.digest());
-        self.write_meta();
-        self.log.remove_reader(self.reader);
-        let index_trouble = self.index.finish();
-        Report {
-            path: self.file.path().to_owned(),
-            file_bytes: self.file.written(),
-            output_bytes: self.output_bytes,
-            duration: Duration::from_nanos(self.clock.now().mono_ns),
-            lost_bytes: self.lost,
-            whole: true,
-            trouble: self.trouble,
-            losses: Losses::default(),
-            scrubbed: self.held.as_ref().map(Held::report),
-            index_trouble,
         }
     }
 
@@ -355,6 +258,97 @@ impl Task {
         let written = self.events.as_mut().map(|f| f.write_all(line));
         if !matches!(written, Some(Ok(()))) {
             self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
+        }
+    }
+}
+
+impl Tap for NativeTap {
+    fn started(&mut self, _now: Stamp) {
+        self.write_meta();
+    }
+
+    fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
+        if let Some(held) = &mut self.held {
+            entries.for_each(|entry| held.push(entry));
+            self.release(now.wall_ns, false);
+        } else {
+            self.take_all(entries);
+        }
+    }
+
+    fn lagged(&mut self, lag: &Lag, now: Stamp) {
+        self.log.answer_lost(lag);
+        let lost = lag.offsets.end - lag.offsets.start;
+        // What was held back comes before the gap.
+        self.release(u64::MAX, true);
+        if let Some(held) = &mut self.held {
+            held.lost(lost);
+        }
+        self.lost += lost;
+        self.output_bytes += lost;
+        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        for piece in Mark::pieces(lost) {
+            self.push(Record::mark(now.wall_ns, Mark::OutputLag(piece)));
+        }
+    }
+
+    fn next_wake(&self, now: Stamp) -> Wake {
+        let held = self.held.as_ref().and_then(Held::due_ns);
+        let block = self.builder.first_ts().map(|first| first + BLOCK_AGE_NS);
+        let Some(due) = held.into_iter().chain(block).min() else { return Wake::default() };
+        let weight = BLOCK_LIMIT.saturating_sub(self.builder.len());
+        Wake { weight, after: Some(Duration::from_nanos(due.saturating_sub(now.wall_ns))) }
+    }
+
+    fn due(&mut self, now: Stamp) {
+        self.release(now.wall_ns, false);
+        if self.builder.first_ts().is_some_and(|first| now.wall_ns >= first + BLOCK_AGE_NS) {
+            self.write_block(false);
+        }
+    }
+
+    fn flush(&mut self, now: Stamp) {
+        self.release(now.wall_ns, true);
+        self.write_block(false);
+        self.sync();
+    }
+
+    fn closed(&mut self, now: Stamp) {
+        self.release(now.wall_ns, true);
+        self.closing = true;
+        if matches!(self.disk, Disk::Full(_)) {
+            // There may be room for the end, and then for what was lost.
+            self.write_block(false);
+        }
+        self.write_block(true);
+        self.sync();
+        if self.trouble.is_none() {
+            self.trouble = self.file.tampering().map(Into::into);
+        }
+        if let Some(held) = &mut self.held {
+            // What was learned since the session began may stand in its command line.
+            scrub_meta(&mut self.meta, held.scrubber());
+        }
+        self.meta.sha256 = Some(self.file.digest());
+        self.write_meta();
+        self.index_trouble = self.index.finish();
+        self.duration = Duration::from_nanos(self.clock.now().mono_ns);
+    }
+}
+
+impl RecorderTap for NativeTap {
+    fn report(self: Box<Self>) -> Report {
+        Report {
+            path: self.file.path().to_owned(),
+            file_bytes: self.file.written(),
+            output_bytes: self.output_bytes,
+            duration: self.duration,
+            lost_bytes: self.lost,
+            whole: true,
+            trouble: self.trouble,
+            losses: Losses::default(),
+            scrubbed: self.held.as_ref().map(Held::report),
+            index_trouble: self.index_trouble,
         }
     }
 }

@@ -1,15 +1,17 @@
-//! Blocks on their way to disk: how hard each is compressed, and what becomes of one that the disk refuses.
+//! Blocks on their way to disk: how hard each is compressed, and what becomes of one that the disk
+//! refuses.
 
 use std::io;
 
 use tapdeck_tape::ahr::{BlockBuilder, Mark, Quality, Record};
 
-use super::Task;
+use super::NativeTap;
 
-/// Blocks that fill up faster than these times come from a program in a hurry, and are compressed less.
+/// Blocks that fill up faster than these times come from a program in a hurry, and are compressed
+/// less.
 const HURRY: [(u64, Quality); 2] = [(8_000_000, Quality::Brotli(0)), (100_000_000, Quality::Brotli(1))];
-/// At full speed only output that shrinks to less than this many percent is compressed; every so many blocks it is
-/// tried.
+/// At full speed only output that shrinks to less than this many percent is compressed; every so many
+/// blocks it is tried.
 const WORTH_IT_PERCENT: usize = 28;
 const TRY_EVERY: u32 = 8;
 /// With this much pending even that is too slow, and blocks are stored as they are.
@@ -26,7 +28,7 @@ pub(super) enum Disk {
     Broken,
 }
 
-impl Task {
+impl NativeTap {
     /// How hard to compress the block in hand.
     fn quality(&mut self) -> Quality {
         let asked = Quality::Brotli(self.options.quality);
@@ -41,8 +43,8 @@ impl Task {
             return Quality::Stored;
         }
         let Some((_, quality)) = hurry else { return asked };
-        // At full speed every processor is busy passing bytes on, and compressing slows the program down. That is
-        // worth it only for output that shrinks well; a block now and then shows whether it does.
+        // At full speed every processor passes bytes on, and compressing slows the program down. That
+        // pays only for output that shrinks well; a block now and then shows whether it does.
         self.hurried = self.hurried.wrapping_add(1);
         let worth_it = self.shrinks || self.hurried.is_multiple_of(TRY_EVERY);
         if *quality == Quality::Brotli(0) && !worth_it { Quality::Stored } else { *quality }
@@ -57,7 +59,7 @@ impl Task {
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,
-            // Somebody who waits for an answer is worth another try.
+            // A caller waits for its snapshot: try again at once.
             Disk::Full(retry_at) => self.closing || self.snapshots.waiting() || now >= retry_at,
             Disk::Broken => false,
         };
@@ -97,8 +99,8 @@ impl Task {
         self.trouble.get_or_insert_with(|| e.to_string());
     }
 
-    /// Writes down what was lost, and the size that a reader could not know of: in a block of its own before the
-    /// one in hand, because a gap that is explained only later, or never, is taken for damage.
+    /// Writes down what was lost, and the size that a reader could not know of. This has a block of
+    /// its own before the one in hand: a gap that is explained later, or never, is taken for damage.
     fn tell_loss(&mut self, now: u64, in_hand: u64) -> io::Result<()> {
         if self.refused == 0 {
             return Ok(());

@@ -1,35 +1,29 @@
-//! Recording straight into a format of others. The rules are those of the native recording (a thread of its own,
-//! written within a quarter of a second, whole to the last write), but these formats cannot say that something
-//! is missing from their middle: when the disk refuses, the recording ends there and the loss is reported.
+//! Recording straight into a format of others. The rules are those of the native recording: a thread
+//! of its own, written within a quarter of a second, whole to the last write. But these formats
+//! cannot say that something is missing from their middle. When the disk refuses, the recording ends
+//! there and the loss is reported.
 
 use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
+use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Exit, ReaderId, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, Stamp, WinSize};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
 
 use super::scrub::Held;
-use super::{BLOCK_AGE_NS, KeepInput, RecordOptions, RecordingFile, Report};
+use super::{BLOCK_AGE_NS, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report};
 use crate::clock::Clock;
-use crate::shared::{SharedLog, Woken};
+use crate::tap::{Tap, Wake};
 
 /// This much is written at once, at the latest.
 const CHUNK: usize = 64 * 1024;
 
-pub(super) struct OtherTask {
-    pub(super) file: RecordingFile,
-    pub(super) log: SharedLog,
-    pub(super) reader: ReaderId,
-    pub(super) clock: Clock,
-    pub(super) options: RecordOptions,
-    pub(super) size: WinSize,
-}
-
-struct Work {
+/// A recording in a format of others in the making.
+pub(super) struct ForeignTap {
     file: RecordingFile,
     input: KeepInput,
     size: WinSize,
@@ -47,6 +41,11 @@ struct Work {
     ends: [End; 2],
     /// It ends where a recording of its format can.
     whole: bool,
+    /// What is held back to be scrubbed.
+    held: Option<Held>,
+    /// What the format could not carry, and how long the session lasted; both known at the end.
+    losses: Losses,
+    duration: Duration,
 }
 
 /// A place where the recording can end.
@@ -60,29 +59,42 @@ struct End {
     closing: [u8; 7],
 }
 
-impl OtherTask {
-    pub(super) fn run(self) -> Report {
-        let Self { file, log, reader, clock, options, size } = self;
+impl ForeignTap {
+    /// Begins a recording, with its header in hand.
+    pub(super) fn new(
+        file: RecordingFile,
+        options: &RecordOptions,
+        clock: Clock,
+        size: WinSize,
+        pipes: bool,
+    ) -> io::Result<Self> {
         let container = file.container();
-        let path = file.path().to_owned();
         let size = size.or_default();
         let quality = Quality::Brotli(options.quality);
         let made: Option<Box<dyn EventWriter>> = match container.format {
             Format::Ahr => Some(Box::new(AhrWriter::new(quality).alone())),
             format => writer(format, quality),
         };
-        let zst = container.zst.then(|| ZstWriter::new(3)).transpose();
-        let (Some(target), Ok(zst)) = (made, zst) else {
-            let trouble = Some(format!("{} cannot be written", container.format));
-            return Report { trouble, ..Report::nothing(path) };
+        let Some(mut writer) = made else {
+            let why = format!("{} cannot be written", container.format);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         };
-        let mut work = Work {
+        let zst = container.zst.then(|| ZstWriter::new(3)).transpose().map_err(io::Error::other)?;
+        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
+        let mut first = header(options, clock, size);
+        first.pipes = pipes;
+        if let Some(held) = &mut held {
+            first = scrub_header(&first, held.scrubber());
+        }
+        let mut parts = Parts::default();
+        writer.begin(&first, &mut parts);
+        Ok(Self {
             file,
             input: options.input,
             size,
-            writer: target,
+            writer,
             zst,
-            parts: Parts::default(),
+            parts,
             since_ns: None,
             pending: 0,
             output_bytes: 0,
@@ -91,86 +103,19 @@ impl OtherTask {
             broken: false,
             ends: [End::default(); 2],
             whole: true,
-        };
-        let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
-        let mut first = header(&options, clock, size);
-        first.pipes = log.is_on_pipes();
-        if let Some(held) = &mut held {
-            first = scrub_header(&first, held.scrubber());
-        }
-        work.writer.begin(&first, &mut work.parts);
-        // At once, so that whatever is refused later, the file is a recording.
-        work.flush();
-        let mut entries = Vec::new();
-        loop {
-            let now = clock.now().mono_ns;
-            let wait = work.since_ns.map(|since| (since + BLOCK_AGE_NS).saturating_sub(now));
-            let due = held.as_ref().and_then(Held::due_ns);
-            let due = due.map(|due| due.saturating_sub(clock.now().wall_ns));
-            let wait = wait.into_iter().chain(due).min().map(Duration::from_nanos);
-            let woken = log.wait(reader, if wait.is_some() { CHUNK } else { 1 }, wait);
-            loop {
-                if let Some(lag) = log.read(reader, CHUNK, &mut entries) {
-                    if let Some(held) = &mut held {
-                        // What was held back comes before the gap.
-                        held.release(u64::MAX, true).into_iter().for_each(|e| work.take(e));
-                        held.lost(lag.offsets.end - lag.offsets.start);
-                    }
-                    work.lag(lag.offsets.end - lag.offsets.start, clock.now().mono_ns);
-                }
-                if entries.is_empty() {
-                    break;
-                }
-                for entry in entries.drain(..) {
-                    match &mut held {
-                        Some(held) => held.push(entry),
-                        None => work.take(entry),
-                    }
-                }
-                if let Some(held) = &mut held {
-                    let ready = held.release(clock.now().wall_ns, false);
-                    ready.into_iter().for_each(|e| work.take(e));
-                }
-                if work.parts.main.len() >= CHUNK {
-                    work.flush();
-                }
-            }
-            if let Some(held) = &mut held {
-                let ready = held.release(clock.now().wall_ns, woken != Woken::Ready);
-                ready.into_iter().for_each(|e| work.take(e));
-            }
-            let now = clock.now().mono_ns;
-            if woken == Woken::Flush || work.since_ns.is_some_and(|since| now >= since + BLOCK_AGE_NS) {
-                work.flush();
-            }
-            match woken {
-                Woken::Ready => {}
-                Woken::Flush => {
-                    work.sync();
-                    log.flushed();
-                }
-                Woken::Closed => break,
-            }
-        }
-        log.remove_reader(reader);
-        let losses = work.finish();
-        Report {
-            path,
-            file_bytes: work.file.written(),
-            output_bytes: work.output_bytes,
-            duration: Duration::from_nanos(clock.now().mono_ns),
-            lost_bytes: work.lost,
-            whole: work.whole,
-            trouble: work.trouble,
-            losses,
-            scrubbed: held.as_ref().map(Held::report),
-            index_trouble: None,
-        }
+            held,
+            losses: Losses::default(),
+            duration: Duration::ZERO,
+        })
     }
-}
 
-impl Work {
-    fn take(&mut self, entry: Entry) {
+    /// Writes what has been held back long enough, or all of it.
+    fn release(&mut self, now: Stamp, all: bool) {
+        let ready = self.held.as_mut().map(|held| held.release(now.wall_ns, all));
+        ready.into_iter().flatten().for_each(|entry| self.push(entry));
+    }
+
+    fn push(&mut self, entry: Entry) {
         let kind = match entry.event {
             Event::Output { bytes, .. } => {
                 self.output_bytes += bytes.len() as u64;
@@ -193,19 +138,12 @@ impl Work {
         self.event(entry.at.mono_ns, kind);
     }
 
-    fn lag(&mut self, lost: u64, now_ns: u64) {
-        self.lost += lost;
-        self.output_bytes += lost;
-        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
-        self.event(now_ns, Kind::Lost(lost));
-    }
-
     fn event(&mut self, at_ns: u64, kind: Kind) {
         self.since_ns.get_or_insert(at_ns);
         self.writer.event(&tapdeck_tape::Event::new(at_ns, kind), &mut self.parts);
     }
 
-    fn flush(&mut self) {
+    fn write_parts(&mut self) {
         let written = match &mut self.zst {
             _ if self.broken => Ok(()),
             Some(zst) => zst.step(&mut self.parts.main).and_then(|()| {
@@ -244,7 +182,8 @@ impl Work {
         }
     }
 
-    /// Ends the recording where the disk did. Where not even the end has room, it takes that of what came last.
+    /// Ends the recording where the disk did. Where not even the end has room, it takes that of what
+    /// came last.
     fn end_early(&mut self) -> bool {
         let [before, last] = self.ends;
         for end in [last, before] {
@@ -264,10 +203,66 @@ impl Work {
             self.trouble.get_or_insert_with(|| e.to_string());
         }
     }
+}
 
-    fn finish(&mut self) -> Losses {
+impl Tap for ForeignTap {
+    fn started(&mut self, _now: Stamp) {
+        // At once, so that whatever is refused later, the file is a recording.
+        self.write_parts();
+    }
+
+    fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
+        for entry in entries {
+            match &mut self.held {
+                Some(held) => held.push(entry),
+                None => self.push(entry),
+            }
+        }
+        self.release(now, false);
+        if self.parts.main.len() >= CHUNK {
+            self.write_parts();
+        }
+    }
+
+    fn lagged(&mut self, lag: &Lag, now: Stamp) {
+        let lost = lag.offsets.end - lag.offsets.start;
+        // What was held back comes before the gap.
+        self.release(now, true);
+        if let Some(held) = &mut self.held {
+            held.lost(lost);
+        }
+        self.lost += lost;
+        self.output_bytes += lost;
+        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        self.event(now.mono_ns, Kind::Lost(lost));
+    }
+
+    fn next_wake(&self, now: Stamp) -> Wake {
+        let write = self.since_ns.map(|since| (since + BLOCK_AGE_NS).saturating_sub(now.mono_ns));
+        let held = self.held.as_ref().and_then(Held::due_ns).map(|at| at.saturating_sub(now.wall_ns));
+        match write.into_iter().chain(held).min() {
+            Some(left) => Wake { weight: CHUNK, after: Some(Duration::from_nanos(left)) },
+            None => Wake::default(),
+        }
+    }
+
+    fn due(&mut self, now: Stamp) {
+        self.release(now, false);
+        if self.since_ns.is_some_and(|since| now.mono_ns >= since + BLOCK_AGE_NS) {
+            self.write_parts();
+        }
+    }
+
+    fn flush(&mut self, now: Stamp) {
+        self.release(now, true);
+        self.write_parts();
+        self.sync();
+    }
+
+    fn closed(&mut self, now: Stamp) {
+        self.release(now, true);
         self.writer.finish(&mut self.parts);
-        self.flush();
+        self.write_parts();
         if let Some(zst) = self.zst.take() {
             let end = zst.finish().map(|end| self.parts.main.extend(end));
             self.write(end.map_err(io::Error::other));
@@ -276,7 +271,25 @@ impl Work {
         if self.trouble.is_none() {
             self.trouble = self.file.tampering().map(Into::into);
         }
-        self.writer.losses().clone()
+        self.losses = self.writer.losses().clone();
+        self.duration = Duration::from_nanos(now.mono_ns);
+    }
+}
+
+impl RecorderTap for ForeignTap {
+    fn report(self: Box<Self>) -> Report {
+        Report {
+            path: self.file.path().to_owned(),
+            file_bytes: self.file.written(),
+            output_bytes: self.output_bytes,
+            duration: self.duration,
+            lost_bytes: self.lost,
+            whole: self.whole,
+            trouble: self.trouble,
+            losses: self.losses,
+            scrubbed: self.held.as_ref().map(Held::report),
+            index_trouble: None,
+        }
     }
 }
 
@@ -305,7 +318,7 @@ fn command_line(argv: &[OsString]) -> String {
 
 /// Whether a recording can be made directly in a format.
 pub fn can_record(format: Format) -> bool {
-    // DOS art has no times and another character set: a recording of it would be none. A cassette has a recorder
-    // of its own.
+    // DOS art has no times and another character set: a recording of it would be none. A cassette
+    // has a recorder of its own.
     !matches!(format, Format::CastV1 | Format::ThreeA | Format::Ans | Format::Cassette)
 }
