@@ -129,21 +129,45 @@ impl Line {
         }
     }
 
-    /// Says the last thing, behind everything that still waits, however long the client takes; and closes.
+    /// Queues the last message, sends everything however long the client takes, and closes the
+    /// connection. Returns early when the client is gone or [`Line::cut`] ended the connection.
     pub(super) fn end(&self, last: Vec<u8>) {
-        let Some(mut state) = self.lock().take() else { return };
-        state.queue.push(last);
-        while state.queue.flush(&mut state.conn).is_ok() && state.has_unsent() {
-            // What comes now is of no interest, but for that they have gone.
-            let mut fds = [PollFd::new(&state.conn, PollFlags::OUT | PollFlags::RDHUP)];
+        let Some(fd) = self.push_last(last) else { return };
+        while self.flush_some() {
+            // Input no longer matters; only that the client has gone.
+            let mut fds = [PollFd::new(&fd, PollFlags::OUT | PollFlags::RDHUP)];
             let waited = poll(&mut fds, None);
-            if waited.is_err_and(|e| e != rustix::io::Errno::INTR)
-                || fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
-            {
+            let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+            if waited.is_err_and(|e| e != rustix::io::Errno::INTR) || fds[0].revents().intersects(gone) {
+                drop(self.lock().take());
                 return;
             }
         }
-        state.close();
+        if let Some(state) = self.lock().take() {
+            state.close();
+        }
+    }
+
+    /// Queues the last message. Returns a descriptor to wait at without holding the connection, so
+    /// that [`Line::cut`] reaches it meanwhile.
+    fn push_last(&self, last: Vec<u8>) -> Option<OwnedFd> {
+        let mut line = self.lock();
+        let state = line.as_mut()?;
+        state.queue.push(last);
+        let fd = state.conn.as_fd().try_clone_to_owned().ok();
+        if fd.is_none() {
+            // Without a descriptor nothing can be awaited: send what the socket takes at once.
+            drop(state.queue.flush(&mut state.conn));
+            *line = None;
+        }
+        fd
+    }
+
+    /// Sends what the client takes now. Returns whether something is left.
+    fn flush_some(&self) -> bool {
+        let mut line = self.lock();
+        let Some(state) = line.as_mut() else { return false };
+        state.queue.flush(&mut state.conn).is_ok() && state.has_unsent()
     }
 
     /// Says that there will be no session. It is the first thing that is said, so there is room for it.
@@ -314,5 +338,35 @@ impl Drop for Served {
         {
             state.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A client whose token was revoked stayed connected for as long as it did not read, once its program had ended.
+    #[test]
+    fn a_revoked_client_that_stops_reading_is_cut_off_after_the_exit() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        ours.set_nonblocking(true).expect("a socket that does not block");
+        let (tell_done, _done) = oneshot::channel();
+        let profile = UserProfile { types: true, answers: true, stays: false };
+        let (line, outer) = Line::new(Conn::Unix(ours), profile, tell_done).expect("a line");
+        let (ended, has_ended) = mpsc::channel();
+        let session = line.clone();
+        std::thread::spawn(move || {
+            session.end(vec![0; 16 << 20]);
+            ended.send(()).expect("the test waits");
+        });
+        let waits = has_ended.recv_timeout(Duration::from_millis(200));
+        assert_eq!(waits, Err(mpsc::RecvTimeoutError::Timeout), "the last message does not fit");
+        line.cut(REVOKED);
+        has_ended.recv_timeout(Duration::from_secs(5)).expect("the line is closed");
+        drop((outer, theirs));
     }
 }
