@@ -1,9 +1,9 @@
 //! The gate: the one way in.
 //!
-//! Every writer offers its bytes here. The stick admits or refuses them, and what is admitted stands in one
-//! bounded queue until the program takes it. When the stick changes hands, what the former holder had not yet
-//! delivered is dropped: no key reaches the program under a party that no longer holds the stick. What was
-//! really delivered comes back out, for the log.
+//! Every writer offers its bytes here. The stick admits or refuses them, and what is admitted waits in one
+//! bounded queue until the program takes it. When the stick changes hands, input of the former holder that
+//! is still in the queue is dropped: no key reaches the program after its sender lost the stick. The gate
+//! returns the bytes that the program took, for the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use bytes::Bytes;
 use crate::event::{Author, Stamp};
 use crate::stick::{Change, Fence, PartyId, Role, Stick, StickError};
 
-/// Bytes that were delivered to the program, and whose they were.
+/// Bytes that were delivered to the program, and their author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
-    /// Who wrote them.
+    /// The author.
     pub by: Author,
     /// The bytes.
     pub bytes: Bytes,
@@ -32,7 +32,7 @@ pub enum Refused {
     /// The program is not taking input, and enough is waiting already.
     #[error("the program is not reading: {waiting} bytes are waiting")]
     Full {
-        /// How many.
+        /// How many bytes.
         waiting: usize,
     },
     /// The program was told that nothing more will come.
@@ -62,7 +62,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that lets at most about `limit` bytes wait.
+    /// Creates a gate whose queue takes bytes until `limit` are waiting.
     pub fn new(lease_ns: u64, limit: usize) -> Self {
         Self {
             stick: Stick::new(lease_ns),
@@ -75,19 +75,19 @@ impl Gate {
         }
     }
 
-    /// Lets somebody in.
+    /// Adds a party to the session.
     pub fn join(&mut self, name: &str, role: Role) -> PartyId {
         self.stick.join(name, role)
     }
 
-    /// Lets somebody out; the stick is released and undelivered input of theirs dropped.
+    /// Removes a party: releases the stick if it held it, and drops its undelivered input.
     pub fn leave(&mut self, id: PartyId) {
         let change = self.stick.leave(id);
         self.drop_undelivered(id);
         self.changes.extend(change);
     }
 
-    /// Claims the stick politely.
+    /// Claims the stick: granted while it is free, and to its holder.
     pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Fence, StickError> {
         let before = self.stick.holder();
         let change = self.stick.claim(id, now)?;
@@ -114,22 +114,22 @@ impl Gate {
         self.note(before, change);
     }
 
-    /// The stick, to look at.
+    /// Returns the stick, to look at.
     pub fn stick(&self) -> &Stick {
         &self.stick
     }
 
-    /// The next change of hands that nobody has been told of.
+    /// Returns the next change of hands that has not been reported.
     pub fn poll_change(&mut self) -> Option<Change> {
         self.changes.pop_front()
     }
 
-    /// Whether an offer of any size would find room.
+    /// Returns whether the queue would take an offer of any size.
     pub fn has_room(&self) -> bool {
         self.waiting < self.limit
     }
 
-    /// Bytes that wait for the program.
+    /// Returns how many bytes wait for the program.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -157,30 +157,45 @@ impl Gate {
         Ok(())
     }
 
-    /// Queues an answer to the program's query. Always admitted; bounded, because a program that asks without
-    /// ever reading must not fill the memory: past the limit the answer is dropped, as a terminal would.
+    /// Offers input on behalf of a party, and claims the stick for it if the stick is free: perhaps the
+    /// party's own lease ran out between two keys.
+    ///
+    /// # Errors
+    /// When another party holds the stick, the party may not drive, or the program takes no input.
+    pub fn offer_or_claim(&mut self, id: PartyId, bytes: Bytes, now: Stamp) -> Result<(), Refused> {
+        match self.offer(id, None, bytes.clone(), now) {
+            Err(Refused::Stick(StickError::NotHeld)) => {
+                self.claim(id, now)?;
+                self.offer(id, None, bytes, now)
+            }
+            answered => answered,
+        }
+    }
+
+    /// Queues an answer to the program's query. It needs no stick. Past the limit it is dropped: a
+    /// program that asks without reading must not fill the memory.
     pub fn reply(&mut self, bytes: Bytes) {
         if self.has_room() {
             self.push(None, Author::Reply, bytes);
         }
     }
 
-    /// Queues the terminal's spelling of the end of input.
+    /// Queues the character by which the terminal spells the end of input.
     pub fn end_of_input(&mut self, bytes: Bytes) {
         self.push(None, Author::EndOfInput, bytes);
     }
 
-    /// Whether the last byte delivered left a line open.
+    /// Returns whether the last byte delivered left a line open.
     pub fn line_open(&self) -> bool {
         self.last_byte.is_some_and(|b| b != b'\n' && b != b'\r')
     }
 
-    /// What to write to the program next.
+    /// Returns the bytes to write to the program next.
     pub fn poll_write(&self) -> Option<&[u8]> {
         self.queue.front().map(|p| &p.bytes[..])
     }
 
-    /// Says that the program took `n` bytes of what [`Gate::poll_write`] gave.
+    /// Notes that the program took `n` bytes of what [`Gate::poll_write`] returned.
     pub fn wrote(&mut self, n: usize) -> Option<Delivered> {
         let front = self.queue.front_mut()?;
         let bytes = front.bytes.split_to(n.min(front.bytes.len()));
@@ -193,12 +208,12 @@ impl Gate {
         (!bytes.is_empty()).then_some(Delivered { by, bytes })
     }
 
-    /// The program was told that nothing more will come: nothing more is taken.
+    /// Refuses all further input, because the program was told that none will come.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Drops everything that waits: the program can take no more.
+    /// Drops everything that waits, because the program can take no more.
     pub fn close(&mut self) {
         self.queue.clear();
         self.waiting = 0;
@@ -260,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_over_drops_what_the_former_holder_had_not_delivered() {
+    fn a_hand_over_drops_the_undelivered_input_of_the_former_holder() {
         let mut gate = Gate::new(1_000, 1 << 20);
         let (b, h) = (gate.join("bot", Role::Bot), gate.join("me", Role::Human));
         gate.take(b, at(0)).expect("free");
@@ -294,5 +309,22 @@ mod tests {
         gate.offer(b, None, Bytes::from_static(b"late"), at(0)).expect("drives");
         gate.expire(at(100));
         assert_eq!((gate.poll_write(), gate.stick().holder()), (None, None));
+    }
+
+    #[test]
+    fn typing_claims_a_free_stick_and_no_other() {
+        let mut gate = Gate::new(100, 1 << 10);
+        let (bot, human) = (gate.join("bot", Role::Bot), gate.join("me", Role::Human));
+        let watcher = gate.join("eye", Role::Observer);
+        let text = || Bytes::from_static(b"x");
+        assert_eq!(gate.offer(bot, None, text(), at(0)), Err(StickError::NotHeld.into()));
+        gate.offer_or_claim(bot, text(), at(0)).expect("the stick is free");
+        gate.expire(at(100));
+        gate.offer_or_claim(bot, text(), at(101)).expect("the lease ran out");
+        let held = StickError::Held { holder: "bot".into() };
+        assert_eq!(gate.offer_or_claim(human, text(), at(102)), Err(held.into()));
+        gate.release(bot).expect("it holds the stick");
+        assert_eq!(gate.offer_or_claim(watcher, text(), at(103)), Err(StickError::Observer.into()));
+        assert_eq!(gate.stick().holder(), None);
     }
 }

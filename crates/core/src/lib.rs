@@ -1,10 +1,10 @@
 //! The session as a state machine without I/O.
 //!
-//! A program's output is a [`Log`] of bytes with offsets and times, read by any number of readers that each
-//! keep a cursor. What is typed to it passes one [`Gate`], where the talking [`Stick`] says who may. Nothing
-//! here reads a clock, opens a file or starts a thread: time comes in as a [`Stamp`], bytes come in and go out
-//! as values. So all of it can be tested, and replayed, on virtual time. What a session must have been like to pass as
-//! a test is the business of [`check`]; what must not be seen of it is taken out by [`scrub`].
+//! A program's output is a [`Log`] of bytes with offsets and times. Any number of readers read it, each with
+//! a cursor of its own. Input passes one [`Gate`], where the talking [`Stick`] admits one writer at a time;
+//! what a client may ask for at all is its [`Authority`]. Nothing here reads a clock, opens a file or starts
+//! a thread: time comes in as a [`Stamp`], bytes come in and go out as values, so tests and replays run on
+//! virtual time. [`check`] judges whether a session passes as a test; [`scrub`] masks secrets.
 //!
 //! ```
 //! use tapdeck_core::{Event, Log, LogLimits, ReaderKind, Stamp, Stream};
@@ -18,6 +18,7 @@
 //! assert_eq!((entries.len(), log.offset()), (1, 5));
 //! ```
 
+mod authority;
 pub mod base64;
 pub mod check;
 mod decode;
@@ -28,6 +29,7 @@ pub mod scrub;
 mod stick;
 pub mod turns;
 
+pub use authority::{Authority, Denied, Need, Right};
 pub use decode::{TextDecoder, UnknownEncoding};
 pub use event::{Author, Event, Exit, Stamp, Stream, WinSize};
 pub use gate::{Delivered, Gate, Refused};

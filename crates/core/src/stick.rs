@@ -1,24 +1,26 @@
 //! The talking stick: exactly one party drives at a time.
 //!
-//! The first claim drives, later claims wait. A human can always take the stick; a bot only from nobody or
-//! from another bot. A bot holds it under a lease that its own writing renews, and every hand-over raises the
-//! fencing number, so that a write prepared under an older hold can be refused. A refusal says who drives, not
-//! how to take over.
+//! The party with the stick is its holder. A claim gets the stick while it is free. A human can always
+//! take it; a bot takes it only while it is free or another bot holds it. A bot holds it under a lease
+//! that its own writing renews. Every change of hands raises the fencing number, so that a write prepared
+//! under an older hold can be refused. A refusal names the holder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::authority::{Authority, Right};
 use crate::event::Stamp;
 
-/// What a party may do. Granted by a credential or by the operator, never by what the party says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How a party counts at the stick, from the least to the most. A credential or the operator grants
+/// it; what a client says of itself can only lower it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// A person; may always take the stick.
-    Human,
-    /// A program; may take it from nobody or from another program.
-    Bot,
-    /// Watches only.
+    /// A client that only watches.
     Observer,
+    /// A program. It never takes the stick from a human.
+    Bot,
+    /// A person. A person may always take the stick.
+    Human,
 }
 
 /// A party's number at its stick; never used twice.
@@ -29,21 +31,21 @@ pub struct PartyId(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
-/// Somebody at the stick.
+/// A client or a user that is present at the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Party {
-    /// Unique among those present.
+    /// Unique among the parties that are present.
     pub name: Arc<str>,
-    /// What it may do.
+    /// How it counts at the stick.
     pub role: Role,
 }
 
 /// Why the stick changed hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It was free and somebody claimed it.
+    /// It was free and a party claimed it.
     Claimed,
-    /// Somebody who may took it.
+    /// A party took it.
     Taken,
     /// The holder gave it up.
     Released,
@@ -56,9 +58,9 @@ pub enum Why {
 /// A change of hands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Who drove.
+    /// The former holder.
     pub from: Option<Arc<str>>,
-    /// Who drives now.
+    /// The new holder.
     pub to: Option<Arc<str>>,
     /// Why.
     pub why: Why,
@@ -70,14 +72,14 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StickError {
-    /// Somebody else drives.
+    /// Another party holds the stick.
     #[error("{holder} drives")]
     Held {
-        /// Who.
+        /// Its name.
         holder: Arc<str>,
     },
-    /// Nobody drives; the party must claim the stick first.
-    #[error("nobody drives: claim the stick first")]
+    /// The stick is free; the party must claim it first.
+    #[error("the stick is free: claim it first")]
     NotHeld,
     /// The write was prepared under an older hold.
     #[error("stale: the stick has changed hands since")]
@@ -108,7 +110,7 @@ pub struct Stick {
 }
 
 impl Stick {
-    /// A stick that nobody holds. A bot's lease lasts `lease_ns` from its last write.
+    /// Creates a free stick. A bot's lease lasts `lease_ns` from its last write.
     pub fn new(lease_ns: u64) -> Self {
         Self { parties: BTreeMap::new(), next_id: 0, hold: None, fence: Fence(0), lease_ns }
     }
@@ -128,37 +130,37 @@ impl Stick {
         id
     }
 
-    /// Removes a party, which releases the stick if it drove.
+    /// Removes a party, which releases the stick if that party holds it.
     pub fn leave(&mut self, id: PartyId) -> Option<Change> {
-        let change = if self.drives(id) { Some(self.hand_over(None, Why::Left)) } else { None };
+        let change = if self.holds(id) { Some(self.hand_over(None, Why::Left)) } else { None };
         self.parties.remove(&id);
         change
     }
 
-    /// The party with this number, while present.
+    /// Returns the party with this number, while it is present.
     pub fn party(&self, id: PartyId) -> Option<&Party> {
         self.parties.get(&id)
     }
 
-    /// Who drives.
+    /// Returns the party that holds the stick.
     pub fn holder(&self) -> Option<PartyId> {
         self.hold.as_ref().map(|h| h.party)
     }
 
-    /// The current fencing number.
+    /// Returns the current fencing number.
     pub fn fence(&self) -> Fence {
         self.fence
     }
 
-    /// Asks politely: granted when nobody drives, or to who drives already.
+    /// Claims the stick: granted while it is free, and to its holder.
     pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
         self.check_may_drive(id)?;
         match self.holder() {
-            Some(d) if d == id => {
+            Some(holder) if holder == id => {
                 self.renew(now);
                 Ok(None)
             }
-            Some(d) => Err(self.driven_by(d)),
+            Some(holder) => Err(self.held_by(holder)),
             None => Ok(Some(self.hand_to(id, Why::Claimed, now))),
         }
     }
@@ -167,11 +169,13 @@ impl Stick {
     pub fn take(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
         let role = self.check_may_drive(id)?;
         match self.holder() {
-            Some(d) if d == id => {
+            Some(holder) if holder == id => {
                 self.renew(now);
                 Ok(None)
             }
-            Some(d) if role != Role::Human && self.role(d) == Some(Role::Human) => Err(self.driven_by(d)),
+            Some(holder) if role != Role::Human && self.role(holder) == Some(Role::Human) => {
+                Err(self.held_by(holder))
+            }
             Some(_) => Ok(Some(self.hand_to(id, Why::Taken, now))),
             None => Ok(Some(self.hand_to(id, Why::Claimed, now))),
         }
@@ -180,23 +184,23 @@ impl Stick {
     /// Gives the stick up.
     pub fn release(&mut self, id: PartyId) -> Result<Change, StickError> {
         match self.holder() {
-            Some(d) if d == id => Ok(self.hand_over(None, Why::Released)),
-            Some(d) => Err(self.driven_by(d)),
+            Some(holder) if holder == id => Ok(self.hand_over(None, Why::Released)),
+            Some(holder) => Err(self.held_by(holder)),
             None => Err(StickError::NotHeld),
         }
     }
 
-    /// Whether `id` may write now. With a fencing number, only if nothing has changed hands since.
+    /// Checks that `id` may write now. With a fencing number, only if nothing has changed hands since.
     pub fn admit(&mut self, id: PartyId, fence: Option<Fence>, now: Stamp) -> Result<(), StickError> {
         match self.holder() {
-            Some(d) if d == id => {
+            Some(holder) if holder == id => {
                 if fence.is_some_and(|f| f != self.fence) {
                     return Err(StickError::Stale);
                 }
                 self.renew(now);
                 Ok(())
             }
-            Some(d) => Err(self.driven_by(d)),
+            Some(holder) => Err(self.held_by(holder)),
             None => {
                 self.check_may_drive(id)?;
                 Err(StickError::NotHeld)
@@ -204,7 +208,7 @@ impl Stick {
         }
     }
 
-    /// When the current lease ends, for whoever keeps the timer.
+    /// Returns when the current lease ends, for the loop that keeps the timer.
     pub fn lease_ends_ns(&self) -> Option<u64> {
         self.hold.as_ref().and_then(|h| h.until_ns)
     }
@@ -215,7 +219,7 @@ impl Stick {
         over.then(|| self.hand_over(None, Why::Expired))
     }
 
-    fn drives(&self, id: PartyId) -> bool {
+    fn holds(&self, id: PartyId) -> bool {
         self.holder() == Some(id)
     }
 
@@ -224,14 +228,11 @@ impl Stick {
     }
 
     fn check_may_drive(&self, id: PartyId) -> Result<Role, StickError> {
-        match self.role(id) {
-            None => Err(StickError::Unknown),
-            Some(Role::Observer) => Err(StickError::Observer),
-            Some(role) => Ok(role),
-        }
+        let role = self.role(id).ok_or(StickError::Unknown)?;
+        if Authority::of(role).grants(Right::Drive) { Ok(role) } else { Err(StickError::Observer) }
     }
 
-    fn driven_by(&self, id: PartyId) -> StickError {
+    fn held_by(&self, id: PartyId) -> StickError {
         self.parties.get(&id).map_or(StickError::NotHeld, |p| StickError::Held { holder: p.name.clone() })
     }
 

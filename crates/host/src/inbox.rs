@@ -30,6 +30,7 @@ pub(crate) enum Request {
     Take(PartyId, Sender<Result<Fence, StickError>>),
     Release(PartyId, Sender<Result<Fence, StickError>>),
     Input(PartyId, Option<Fence>, Bytes, Sender<Result<(), Refused>>),
+    InputOrClaim(PartyId, Bytes, Sender<Result<(), Refused>>),
     /// How much of the input waits for the program.
     Waiting(Sender<usize>),
     /// How long a line of input may be.
@@ -229,6 +230,11 @@ impl Handle {
         bytes: Bytes,
     ) -> Result<Result<(), Refused>, Unanswered> {
         self.ask(|tx| Request::Input(id, fence, bytes, tx))
+    }
+
+    /// Offers input, and claims the stick for it while the stick is free; returns whether the gate took it.
+    pub fn input_or_claim(&self, id: PartyId, bytes: Bytes) -> Result<Result<(), Refused>, Unanswered> {
+        self.ask(|tx| Request::InputOrClaim(id, bytes, tx))
     }
 
     /// How many bytes of input the program has not taken yet.

@@ -1,7 +1,8 @@
-//! Credentials for those who come over the network: what each lets its bearer do, kept by its digest alone.
+//! Tokens of a server: the credentials of clients that come over the network.
 //!
-//! A token is 256 bits of randomness, so a plain digest is as good as a slow one: there is nothing to guess. The file is
-//! read anew whenever it has changed, so that what is taken back is worth nothing from then on.
+//! The file keeps the digest of a token, never the token. A token is 256 bits of randomness, so a plain
+//! digest is as good as a slow one: there is nothing to guess. The file is read anew whenever it has
+//! changed, so that a revoked token is worth nothing from then on.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,28 +13,35 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tapdeck_core::{Authority, Right, Role};
 use tapdeck_host::registry::{new_token, private_folder};
 
 use crate::live::same;
 
-/// No sane list of tokens is longer.
+/// The longest file that is read.
 const FILE_LIMIT: u64 = 4 << 20;
+/// The version of the file's format.
+const VERSION: u64 = 1;
 
-/// What a token lets its bearer do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a token grants, by the words of the command line and the file. Several scopes together are
+/// one [`Authority`]: see [`Token::authority`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
     /// Run programs: everything that the server's user can do.
+    #[serde(rename = "tty:open")]
     Open,
-    /// Join sessions that run, as a person.
+    /// Join live sessions as a person.
+    #[serde(rename = "tty:attach")]
     Attach,
-    /// Watch them.
+    /// Watch live sessions.
+    #[serde(rename = "observe")]
     Observe,
 }
 
 impl Scope {
-    /// All there are.
+    /// Every scope.
     pub const ALL: [Scope; 3] = [Scope::Open, Scope::Attach, Scope::Observe];
 }
 
@@ -56,55 +64,53 @@ impl FromStr for Scope {
     }
 }
 
-/// A token, as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A token as the file keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// A name for people, unique.
+    /// A unique name for people.
     pub name: String,
-    /// What it lets its bearer do.
+    /// What it grants.
     pub scopes: Vec<Scope>,
     /// The digest of the secret, in hexadecimal.
+    #[serde(rename = "sha256")]
     digest: String,
     /// When it was made, in nanoseconds since 1970.
     pub created_ns: u64,
-    /// Until when it is good.
+    /// When it expires.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub expires_ns: Option<u64>,
 }
 
 impl Token {
-    /// Whether it lets its bearer do this.
-    pub fn allows(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope)
+    /// Returns what the token lets its bearer do, and until when.
+    pub fn authority(&self) -> Authority {
+        let has = |scope| self.scopes.contains(&scope);
+        let at_sessions = match (has(Scope::Attach), has(Scope::Observe)) {
+            (true, _) => Authority::of(Role::Human),
+            (false, true) => Authority::of(Role::Observer),
+            (false, false) => Authority::none(),
+        };
+        let all = if has(Scope::Open) { at_sessions.and(Right::Open) } else { at_sessions };
+        all.until(self.expires_ns)
     }
 
-    /// Whether it is good no longer.
+    /// Returns whether the token has expired.
     pub fn has_expired(&self, now_ns: u64) -> bool {
         self.expires_ns.is_some_and(|at| now_ns >= at)
     }
+}
 
-    fn to_json(&self) -> Value {
-        json!({
-            "name": self.name,
-            "scopes": self.scopes.iter().map(Scope::to_string).collect::<Vec<_>>(),
-            "sha256": self.digest,
-            "created_ns": self.created_ns,
-            "expires_ns": self.expires_ns,
-        })
-    }
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct TokenFile {
+    version: u64,
+    tokens: Vec<Token>,
+}
 
-    fn from_json(value: &Value) -> Option<Self> {
-        let scopes = value.get("scopes")?.as_array()?.iter().map(|s| s.as_str()?.parse().ok());
-        Some(Self {
-            name: value.get("name")?.as_str()?.to_owned(),
-            scopes: scopes.collect::<Option<_>>()?,
-            digest: value.get("sha256")?.as_str().filter(|d| d.len() == 64)?.to_owned(),
-            created_ns: value.get("created_ns")?.as_u64()?,
-            expires_ns: match value.get("expires_ns")? {
-                Value::Null => None,
-                at => Some(at.as_u64()?),
-            },
-        })
-    }
+/// The part of the file that every version has.
+#[derive(Deserialize)]
+struct AnyTokenFile {
+    version: Option<u64>,
 }
 
 /// What a file looked like when it was last read.
@@ -118,22 +124,22 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// The tokens in this file, which need not be there yet.
+    /// Uses the tokens in this file, which need not exist yet.
     pub fn at(path: PathBuf) -> Self {
         Self { path, read: Mutex::default() }
     }
 
-    /// Where the tokens of this user's servers are.
+    /// Returns where the tokens of this user's servers are.
     pub fn default_path() -> PathBuf {
         tapdeck_host::state_folder().join("serve").join("tokens.json")
     }
 
-    /// Where they are.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All tokens, those that have expired included.
+    /// Returns all tokens, expired ones included.
     ///
     /// # Errors
     /// When the file is there but cannot be read or understood.
@@ -154,11 +160,11 @@ impl Tokens {
         Ok(read.1.clone())
     }
 
-    /// What this secret lets its bearer do now.
+    /// Returns the token with this secret, unless it has expired.
     pub fn find(&self, secret: &str, now_ns: u64) -> Option<Token> {
         let digest = digest(secret);
         let mut found = None;
-        // All are compared, so that the time tells nothing.
+        // All are compared, so that the time does not tell which one matched.
         for token in self.all().ok()? {
             if same(token.digest.as_bytes(), digest.as_bytes()) {
                 found = Some(token);
@@ -167,12 +173,12 @@ impl Tokens {
         found.filter(|token| !token.has_expired(now_ns))
     }
 
-    /// Whether a token is still what it was.
+    /// Returns whether a token is still in the file, unchanged and not expired.
     pub fn is_good(&self, token: &Token, now_ns: u64) -> bool {
         !token.has_expired(now_ns) && self.all().is_ok_and(|all| all.contains(token))
     }
 
-    /// Makes a token; returns the secret, which is kept nowhere.
+    /// Adds a token. Returns its secret, which is stored nowhere.
     pub fn add(
         &self,
         name: Option<&str>,
@@ -201,7 +207,7 @@ impl Tokens {
         Ok((token, secret))
     }
 
-    /// Takes a token back; says whether there was one of this name.
+    /// Revokes a token. Returns whether there was one with this name.
     pub fn remove(&self, name: &str) -> io::Result<bool> {
         self.change(|all| {
             let before = all.len();
@@ -210,7 +216,7 @@ impl Tokens {
         })
     }
 
-    /// Changes the file: whoever reads it sees the old one or the new one.
+    /// Replaces the file: a reader sees the old one or the new one.
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Token>) -> io::Result<T>) -> io::Result<T> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private_folder(folder)?;
@@ -219,10 +225,12 @@ impl Tokens {
         let mut all = self.all()?;
         let result = change(&mut all)?;
         let new = self.path.with_extension("new");
+        // A left-over of an interrupted change; most often there is none.
         let _ = fs::remove_file(&new);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        let tokens: Vec<Value> = all.iter().map(Token::to_json).collect();
-        file.write_all(format!("{:#}\n", json!({"version": 1, "tokens": tokens})).as_bytes())?;
+        let mut text = serde_json::to_string_pretty(&TokenFile { version: VERSION, tokens: all })?;
+        text.push('\n');
+        file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
         lock.sync_all()?;
@@ -235,12 +243,16 @@ fn parse(path: &Path) -> io::Result<Vec<Token>> {
         |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
     let mut text = String::new();
     File::open(path)?.take(FILE_LIMIT).read_to_string(&mut text)?;
-    let value: Value = serde_json::from_str(&text).map_err(|e| wrong(&e.to_string()))?;
-    if value.get("version") != Some(&json!(1)) {
+    let malformed = |e: serde_json::Error| wrong(&e.to_string());
+    let any: AnyTokenFile = serde_json::from_str(&text).map_err(malformed)?;
+    if any.version != Some(VERSION) {
         return Err(wrong("not a list of tokens that this tapdeck understands"));
     }
-    let tokens = value.get("tokens").and_then(Value::as_array).ok_or_else(|| wrong("it has no tokens"))?;
-    tokens.iter().map(|t| Token::from_json(t).ok_or_else(|| wrong("a token lacks something"))).collect()
+    let file: TokenFile = serde_json::from_str(&text).map_err(malformed)?;
+    if file.tokens.iter().any(|token| token.digest.len() != 64) {
+        return Err(wrong("a token has no SHA-256 digest"));
+    }
+    Ok(file.tokens)
 }
 
 fn digest(secret: &str) -> String {
@@ -267,7 +279,7 @@ mod tests {
         let elsewhere = Tokens::at(tokens.path().to_owned());
         assert_eq!(elsewhere.find(&secret, 9), Some(made.clone()));
         assert_eq!(elsewhere.find(&secret, 10), None, "expired");
-        assert!(elsewhere.find(&other, u64::MAX).expect("for ever").allows(Scope::Observe));
+        assert!(elsewhere.find(&other, u64::MAX).expect("for ever").authority().grants(Right::Watch));
         for wrong in ["", "x", &secret[1..], made.digest.as_str()] {
             assert_eq!(elsewhere.find(wrong, 5), None, "{wrong}");
         }
@@ -279,7 +291,7 @@ mod tests {
         fs::write(tokens.path(), "{\"version\": 2}").expect("written");
         assert!(
             elsewhere.all().is_err() && elsewhere.find(&other, 5).is_none(),
-            "nobody gets in by accident"
+            "an unreadable file lets no client in"
         );
     }
 }

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use clap::Args;
+use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
-use tapdeck_serve::web::{Scope, Site, SiteOptions, Start, serve};
+use tapdeck_serve::web::{Site, SiteOptions, Start, serve};
 
 use crate::detached_host;
 use crate::ending::{Ending, print, say};
@@ -68,13 +69,13 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     };
     let port = address.port();
     let hosts = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
-    let scope = if args.read_only { Scope::Observe } else { Scope::Open };
+    let authority = if args.read_only { Authority::of(Role::Observer) } else { Authority::owner() };
     let good = token.clone();
     let site = Site::new(SiteOptions {
         hosts,
         names: args.host.clone(),
         secure: false,
-        check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(scope)),
+        check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(authority)),
         recordings: Some(folder),
         start: (!args.read_only).then(|| Box::new(start_quietly) as Start),
         players: args.player.clone(),

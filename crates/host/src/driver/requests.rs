@@ -61,6 +61,11 @@ impl<B: Backend> Driver<B> {
                     let _ = reply.send(self.gate.offer(id, fence, bytes, now));
                     self.deliver(now)?;
                 }
+                Request::InputOrClaim(id, bytes, reply) => {
+                    // The client may have stopped waiting; its input counts all the same.
+                    let _ = reply.send(self.gate.offer_or_claim(id, bytes, now));
+                    self.deliver(now)?;
+                }
                 Request::LongestLine(reply) => {
                     // Whoever asked may have gone.
                     let _ = reply.send(self.backend.longest_line());

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tapdeck_core::{Refused, Role, Seq, StickError};
+use tapdeck_core::{Need, Refused, Right, Role, Seq};
 use tapdeck_host::signals;
 
 use super::client::{Client, Kind, MAX_AGREED, Missed, WireState};
@@ -49,8 +49,9 @@ impl Hub {
             Ok(joining) => joining,
             Err(e) => return refuse(client, "malformed_negotiation", &e.to_string()),
         };
-        let role = match client.grants.role(Role::Human, joining.token) {
-            Ok(role) => role,
+        let asked = if joining.read_only { Role::Observer } else { Role::Human };
+        let authority = match client.grants.authority(asked, joining.token) {
+            Ok(authority) => authority,
             Err(why) => return refuse(client, "forbidden", why),
         };
         if joining.backend != Some("attach") {
@@ -61,8 +62,8 @@ impl Hub {
             return refuse(client, "unknown_backend", &message);
         }
         client.known = true;
-        let read_only = joining.read_only || role == Role::Observer;
-        client.role = if read_only { Role::Observer } else { role };
+        let read_only = !authority.grants(Right::Drive);
+        client.authority = authority;
         self.join(client, joining.name.unwrap_or("attach"));
         let mut drives = false;
         if let (false, Some(party)) = (read_only || joining.watch, client.party) {
@@ -162,18 +163,12 @@ impl Hub {
 
     /// Offers input to the gate; what finds no room is kept, and nothing more is read from the client meanwhile.
     fn offer(&mut self, client: &mut Client, bytes: Bytes) {
-        let Some(party) = client.party.filter(|_| client.role != Role::Observer) else {
+        let Some(party) = self.driving_party(client) else {
             client
                 .control(&json!({"type": "denied", "driver": self.driver.as_deref(), "error": "read-only"}));
             return;
         };
-        let mut offered = self.handle.input(party, None, bytes.clone());
-        if let Ok(Err(Refused::Stick(StickError::NotHeld))) = offered
-            && matches!(self.handle.claim(party), Ok(Ok(_)))
-        {
-            offered = self.handle.input(party, None, bytes.clone());
-        }
-        match offered {
+        match self.handle.input_or_claim(party, bytes.clone()) {
             Ok(Ok(())) => {}
             Ok(Err(Refused::Full { .. })) => {
                 if let Kind::Wire(w) = &mut client.kind {
@@ -215,7 +210,7 @@ impl Hub {
         let error = |client: &mut Client, message: &str| {
             client.control(&json!({"type": "error", "about": kind, "message": message}));
         };
-        let party = client.party.filter(|_| client.role != Role::Observer);
+        let party = self.driving_party(client);
         match (kind, party) {
             ("take", Some(party)) => {
                 if let Ok(Err(e)) = self.handle.take(party) {
@@ -227,18 +222,18 @@ impl Hub {
             ("release", Some(party)) => {
                 let _ = self.handle.release(party);
             }
-            ("resize", Some(party)) => match size_of(control) {
+            ("resize", Some(_)) => match size_of(control) {
                 // Only who drives has a say in the size: a viewer scales.
-                Some(size) if self.handle.holds(party) => {
+                Some(size) if self.allows(client, Need::Hold) => {
                     let _ = self.handle.resize_now(size);
                 }
                 Some(_) => {}
                 None => error(client, wire::NO_SIZE),
             },
-            ("signal", Some(party)) => {
+            ("signal", Some(_)) => {
                 let name = control.get("name").and_then(Value::as_str).unwrap_or("");
                 match signals::number(name) {
-                    Some(signal) if self.handle.holds(party) => self.handle.signal(signal),
+                    Some(signal) if self.allows(client, Need::Hold) => self.handle.signal(signal),
                     Some(_) => error(client, "only who drives can send signals"),
                     None => error(client, &format!("no signal is called {name:?}")),
                 }

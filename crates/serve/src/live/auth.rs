@@ -1,25 +1,29 @@
-//! Who may do what: a role is granted by a token or by the door's own policy, never by what a client says of itself.
+//! The session's own door: makes a client's authority from its token, or from the door's policy for
+//! clients without one. What a client says of itself can only lower it.
 
 use std::io;
 use std::path::Path;
 
-use tapdeck_core::Role;
+use tapdeck_core::{Authority, Need, PartyId, Right, Role};
+
+use super::client::Client;
+use super::hub::Hub;
 
 /// A token file may be this long, and hold this many tokens.
 const FILE_LIMIT: u64 = 64 * 1024;
 
-/// A token, and the most that it grants.
+/// A token, and the highest role that it grants.
 #[derive(Clone, PartialEq, Eq)]
 struct Grant {
     token: String,
     up_to: Role,
 }
 
-/// What a door grants to those who come through it.
+/// What a door grants to its clients.
 #[derive(Clone, Default)]
 pub struct Grants {
     grants: Vec<Grant>,
-    /// Nobody gets in without a token.
+    /// Every client needs a token.
     required: bool,
 }
 
@@ -31,13 +35,14 @@ impl std::fmt::Debug for Grants {
 }
 
 impl Grants {
-    /// A door of the user's own: whoever gets to it may watch and, as a program, drive; with the token, as a person.
+    /// Creates the policy of the user's own socket: a client without a token is a program, one with the
+    /// human token a person.
     pub fn own(human_token: &str) -> Self {
         Self { grants: vec![Grant { token: human_token.to_owned(), up_to: Role::Human }], required: false }
     }
 
-    /// A door at which everybody shows a token. Each line of the file is a token, or `human`, `bot` or `observer`
-    /// and a token; a bare token grants what its bearer asks for.
+    /// Creates the policy of a door at which every client shows a token. Each line of the file is a token,
+    /// or `human`, `bot` or `observer` and a token. A bare token counts as `human`.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         if std::fs::metadata(path)?.len() > FILE_LIMIT {
@@ -66,37 +71,54 @@ impl Grants {
         Ok(Self { grants, required: true })
     }
 
-    /// Whether anybody gets in without a token.
+    /// Returns whether every client needs a token.
     pub(crate) fn is_required(&self) -> bool {
         self.required
     }
 
-    /// The role that a client gets, or why it gets none.
-    pub(crate) fn role(&self, asked: Role, token: Option<&str>) -> Result<Role, &'static str> {
+    /// Makes the authority of a client that asks for a role and shows a token or none.
+    ///
+    /// # Errors
+    /// When the token is wrong, or missing where one is needed.
+    pub(crate) fn authority(&self, asked: Role, token: Option<&str>) -> Result<Authority, &'static str> {
         let Some(token) = token else {
-            return match (self.required, asked) {
-                (true, _) => Err("a token is needed"),
-                // A person is a person by a token, not by saying so.
-                (false, Role::Human) => Ok(Role::Bot),
-                (false, role) => Ok(role),
-            };
+            if self.required {
+                return Err("a token is needed");
+            }
+            // Only a token makes a client a person.
+            return Ok(Authority::of(Role::Bot).limited_to(asked));
         };
-        let mut found = None;
-        // All are compared, so that the time tells nothing.
+        let mut granted = None;
+        // All are compared, so that the time does not tell which one matched.
         for grant in &self.grants {
             if same(grant.token.as_bytes(), token.as_bytes()) {
-                found = Some(grant.up_to);
+                granted = Some(Authority::of(grant.up_to));
             }
         }
-        match (found.ok_or("the token is wrong")?, asked) {
-            (Role::Observer, _) | (_, Role::Observer) => Ok(Role::Observer),
-            (Role::Bot, _) | (_, Role::Bot) => Ok(Role::Bot),
-            (Role::Human, Role::Human) => Ok(Role::Human),
-        }
+        Ok(granted.ok_or("the token is wrong")?.limited_to(asked))
     }
 }
 
-/// A role by its name, in the spellings that clients use.
+impl Hub {
+    /// Checks a request of a client against its authority: the only place at a session that does.
+    pub(super) fn allows(&self, client: &Client, need: Need) -> bool {
+        // Only the driver thread knows the holder: ask it where that matters.
+        let matters = match need {
+            Need::Hold => true,
+            Need::Command => !client.authority.grants(Right::Administer),
+            _ => false,
+        };
+        let holds = matters && client.party.is_some_and(|party| self.handle.holds(party));
+        client.authority.check(need, holds, self.clock.now().wall_ns).is_ok()
+    }
+
+    /// Returns the party as which a client drives, if it may.
+    pub(super) fn driving_party(&self, client: &Client) -> Option<PartyId> {
+        client.party.filter(|_| self.allows(client, Need::Drive))
+    }
+}
+
+/// Returns the role with this name, in any spelling that clients use.
 pub(crate) fn parse_role(name: &str) -> Option<Role> {
     match name {
         "human" | "interactive" => Some(Role::Human),
@@ -106,7 +128,7 @@ pub(crate) fn parse_role(name: &str) -> Option<Role> {
     }
 }
 
-/// A role's name.
+/// Returns a role's name.
 pub(crate) fn role_name(role: Role) -> &'static str {
     match role {
         Role::Human => "human",
@@ -128,11 +150,12 @@ mod tests {
     #[test]
     fn a_role_is_granted_and_never_self_declared() {
         let own = Grants::own("secret");
-        assert_eq!(own.role(Role::Human, None), Ok(Role::Bot));
-        assert_eq!(own.role(Role::Human, Some("secret")), Ok(Role::Human));
-        assert_eq!(own.role(Role::Observer, Some("secret")), Ok(Role::Observer));
+        let role = |grants: &Grants, asked, token| grants.authority(asked, token).map(|a| a.role());
+        assert_eq!(role(&own, Role::Human, None), Ok(Role::Bot));
+        assert_eq!(role(&own, Role::Human, Some("secret")), Ok(Role::Human));
+        assert_eq!(role(&own, Role::Observer, Some("secret")), Ok(Role::Observer));
         for wrong in ["", "secre", "secret2", "Secret"] {
-            assert!(own.role(Role::Observer, Some(wrong)).is_err(), "{wrong:?}");
+            assert!(role(&own, Role::Observer, Some(wrong)).is_err(), "{wrong:?}");
         }
         let temp = tempfile::tempdir().expect("temp");
         let file = temp.path().join("tokens");
@@ -147,7 +170,7 @@ mod tests {
             (Role::Observer, Some("human h1"), Err("the token is wrong")),
         ];
         for (asked, token, granted) in cases {
-            assert_eq!(grants.role(asked, token), granted, "{asked:?} {token:?}");
+            assert_eq!(role(&grants, asked, token), granted, "{asked:?} {token:?}");
         }
         std::fs::write(&file, "\n").expect("write");
         assert!(Grants::from_file(&file).is_err(), "no token at all");

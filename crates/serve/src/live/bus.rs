@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tapdeck_core::{Exit, Fence, Refused, Role, Seq, StickError, WinSize};
+use tapdeck_core::{Exit, Fence, Need, Seq, WinSize};
 use tapdeck_host::signals;
 
 use super::asked::asked;
@@ -191,7 +191,7 @@ impl Hub {
             .filter(|c| c.party.is_some())
             .map(|c| {
                 let attached = matches!(&c.kind, Kind::Wire(w) if w.opened);
-                json!({"name": c.name, "role": role_name(c.role), "pid": c.conn.pid(), "attached": attached})
+                json!({"name": c.name, "role": role_name(c.authority.role()), "pid": c.conn.pid(), "attached": attached})
             })
             .collect();
         let about = &self.about;
@@ -402,18 +402,14 @@ impl Hub {
         if let Some(ended) = self.ended() {
             return deny(self, client, &ended);
         }
-        let Some(party) = client.party.filter(|_| client.role != Role::Observer) else {
+        let Some(party) = self.driving_party(client) else {
             return deny(self, client, "an observer cannot drive");
         };
         let bytes = bytes::Bytes::from(bytes);
-        let mut offered = self.handle.input(party, fence, bytes.clone());
-        if let Ok(Err(Refused::Stick(StickError::NotHeld))) = offered
-            && fence.is_none()
-            && matches!(self.handle.claim(party), Ok(Ok(_)))
-        {
-            // Nobody drives, perhaps because this client's own lease ran out while it was thinking.
-            offered = self.handle.input(party, None, bytes);
-        }
+        let offered = match fence {
+            Some(_) => self.handle.input(party, fence, bytes),
+            None => self.handle.input_or_claim(party, bytes),
+        };
         match offered {
             Ok(Ok(())) => true,
             Ok(Err(e)) => deny(self, client, &e.to_string()),
@@ -422,7 +418,7 @@ impl Hub {
     }
 
     fn take(&mut self, client: &mut Client) {
-        let result = match client.party.filter(|_| client.role != Role::Observer) {
+        let result = match self.driving_party(client) {
             Some(party) => self.handle.take(party).map_err(|e| e.to_string()),
             None => Err(self.ended().unwrap_or_else(|| "an observer cannot drive".into())),
         };
@@ -448,11 +444,6 @@ impl Hub {
         }
     }
 
-    /// Whether a client may decide about the session as a whole: a person, or who drives.
-    fn may_command(&self, client: &Client) -> bool {
-        client.role == Role::Human || client.party.is_some_and(|p| self.handle.holds(p))
-    }
-
     fn resize(&mut self, client: &mut Client, payload: &str) {
         let Some(request) = asked(client, payload) else { return };
         let side = |key: &str| {
@@ -463,7 +454,7 @@ impl Hub {
                 .filter(|n| (1..=10_000).contains(n))
         };
         match (side("cols"), side("rows")) {
-            _ if !self.may_command(client) => {
+            _ if !self.allows(client, Need::Command) => {
                 client.say("DENIED", &json!({"error": "only a person or who drives can set the size"}));
             }
             (Some(cols), Some(rows)) => match self.handle.resize_now(WinSize::cells(cols, rows)) {
@@ -476,7 +467,7 @@ impl Hub {
 
     fn kill(&mut self, client: &mut Client, payload: &str) {
         let Some(request) = asked(client, payload) else { return };
-        if !self.may_command(client) {
+        if !self.allows(client, Need::Command) {
             return client
                 .say("DENIED", &json!({"error": "only a person or who drives can end the session"}));
         }
@@ -499,7 +490,7 @@ impl Hub {
     }
 
     fn rec(&mut self, client: &mut Client, payload: &str) {
-        if client.role != Role::Human {
+        if !self.allows(client, Need::Administer) {
             return client.say("DENIED", &json!({"error": "only a person can have the session recorded"}));
         }
         let Some(request) = asked(client, payload) else { return };

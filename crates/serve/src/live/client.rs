@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tapdeck_core::{PartyId, Role, Seq};
+use tapdeck_core::{Authority, PartyId, Role, Seq};
 use tapdeck_term::Generation;
 
 use super::auth::Grants;
@@ -148,7 +148,8 @@ pub(crate) struct Client {
     pub(crate) known: bool,
     pub(crate) party: Option<PartyId>,
     pub(crate) name: String,
-    pub(crate) role: Role,
+    /// What it may do. Until it has said who it is, it watches.
+    pub(crate) authority: Authority,
     /// What the request that is being served is called, until it has its reply.
     pub(crate) asked: Option<Id>,
     pub(crate) came_ns: u64,
@@ -171,7 +172,7 @@ impl Client {
             grants,
             party: None,
             name: String::new(),
-            role: Role::Observer,
+            authority: Authority::of(Role::Observer),
             asked: None,
             came_ns: now_ns,
             took_ns: now_ns,

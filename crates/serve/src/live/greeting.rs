@@ -1,7 +1,7 @@
 //! How a client of the bus comes to a session: who it says it is, what that is granted, and the name that it gets.
 
 use serde_json::{Value, json};
-use tapdeck_core::Role;
+use tapdeck_core::{Right, Role};
 
 use super::asked::well_formed;
 use super::auth::{parse_role, role_name};
@@ -40,8 +40,8 @@ impl Hub {
             Some(Value::String(token)) => Some(token.as_str()),
             Some(_) => return drop_with(client, "the token is wrong"),
         };
-        let role = match client.grants.role(asked, token) {
-            Ok(role) => role,
+        let authority = match client.grants.authority(asked, token) {
+            Ok(authority) => authority,
             Err(why) => return drop_with(client, why),
         };
         if let Some(max) = request.get("max_frame").and_then(Value::as_u64)
@@ -53,15 +53,15 @@ impl Hub {
         if let Some(party) = client.party.take() {
             self.handle.leave(party);
         }
-        client.role = role;
+        client.authority = authority;
         self.join(client, request.get("name").and_then(Value::as_str).unwrap_or("anonymous"));
         let watches = request.get("watch").and_then(Value::as_bool).unwrap_or(false);
-        if let Some(party) = client.party.filter(|_| role != Role::Observer && !watches) {
+        if let Some(party) = client.party.filter(|_| authority.grants(Right::Drive) && !watches) {
             // The first to come drives; later ones wait.
             let _ = self.handle.claim(party);
         }
         let driver = self.handle.holder().ok().flatten();
-        let role = role_name(role);
+        let role = role_name(authority.role());
         client
             .say("OK", &json!({"name": client.name, "driver": driver.as_deref(), "role": role, "ids": true}));
     }
@@ -69,7 +69,7 @@ impl Hub {
     /// Puts a client at the session's table, under a name that nobody else has.
     pub(super) fn join(&mut self, client: &mut Client, name: &str) {
         let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
-        match self.handle.join_named(&name, client.role) {
+        match self.handle.join_named(&name, client.authority.role()) {
             Ok((party, name)) => (client.party, client.name) = (Some(party), name.to_string()),
             Err(_) => client.name = name,
         }

@@ -35,6 +35,8 @@ mod typed;
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;
+#[cfg(feature = "web")]
+pub(crate) use auth::role_name;
 #[cfg(any(feature = "net", feature = "web"))]
 pub(crate) use auth::same;
 use hub::Hub;

@@ -7,8 +7,8 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tapdeck_core::Refused;
 use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
-use tapdeck_core::{Refused, Role, StickError};
 use tapdeck_host::Picture;
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
 
@@ -104,7 +104,7 @@ impl Hub {
         };
         let flag = |key: &str, usual| request.get(key).and_then(Value::as_bool).unwrap_or(usual);
         let (enter, raw) = (flag("enter", true), flag("raw", false));
-        if client.party.is_none() || client.role == Role::Observer {
+        if self.driving_party(client).is_none() {
             return deny(client, "an observer cannot drive");
         }
         let text = text.trim_end_matches(['\n', '\r']);
@@ -312,13 +312,7 @@ impl Hub {
         let Some(party) = client.party else { return Err("an observer cannot drive".into()) };
         while !paste.bytes.is_empty() {
             let piece = paste.bytes.slice(..paste.bytes.len().min(PIECE));
-            let mut offered = self.handle.input(party, None, piece.clone());
-            if let Ok(Err(Refused::Stick(StickError::NotHeld))) = offered
-                && matches!(self.handle.claim(party), Ok(Ok(_)))
-            {
-                offered = self.handle.input(party, None, piece.clone());
-            }
-            match offered {
+            match self.handle.input_or_claim(party, piece.clone()) {
                 Ok(Ok(())) => paste.bytes = paste.bytes.slice(piece.len()..),
                 Ok(Err(Refused::Full { .. })) => return Ok(false),
                 Ok(Err(e)) => return Err(e.to_string()),

@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tapdeck_core::Right;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
 use super::session::{LAST_WORDS, REVOKED, complaint};
 use super::{Pass, Refusal, Server};
-use crate::tokens::Scope;
 use crate::wire::{self, Joining, Wanted};
 
 /// What is passed on at a time.
@@ -30,8 +30,8 @@ pub(super) async fn join(server: &Arc<Server>, wanted: &Wanted, pass: &Pass) -> 
     let listing = found.map_err(|_| Refusal::new("internal", "the session could not be looked for"))??;
     let gone = |e: std::io::Error| Refusal::new("no_such_session", format!("{}: {e}", listing.id));
     let mut stream = UnixStream::connect(&listing.socket).await.map_err(gone)?;
-    // The session's own rule says what somebody without its token may do, and that who only watches does no more.
-    if pass.allows(Scope::Attach) {
+    // The session's door makes the authority there from this: its human token, or read-only.
+    if pass.authority.grants(Right::Drive) {
         request["token"] = json!(listing.human_token);
     } else {
         request["token"] = Value::Null;

@@ -15,11 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
+use tapdeck_core::{Authority, Need};
 use tapdeck_host::registry::Listing;
 use tapdeck_host::{Clock, Handle, UserSide};
 use tokio::sync::{Semaphore, watch};
 
-use crate::tokens::{Scope, Token, Tokens};
+use crate::tokens::{Token, Tokens};
 use crate::wire::{self, Wanted};
 
 mod attach;
@@ -140,19 +141,18 @@ pub struct Server {
     changes: watch::Sender<u64>,
 }
 
-/// What a client has shown.
+/// A credential that was found good, and what it grants.
 #[derive(Debug, Clone)]
-enum Pass {
-    Owner,
-    Token(Token),
+struct Pass {
+    authority: Authority,
+    /// `None` for the server's own user, who cannot be sent away.
+    token: Option<Token>,
 }
 
 impl Pass {
-    fn allows(&self, scope: Scope) -> bool {
-        match self {
-            Pass::Owner => true,
-            Pass::Token(token) => token.allows(scope),
-        }
+    /// The pass of the server's own user.
+    fn owner() -> Self {
+        Self { authority: Authority::owner(), token: None }
     }
 }
 
@@ -199,24 +199,28 @@ impl Server {
         self.clock.now().wall_ns
     }
 
-    /// What this client may do, if that includes what it wants. Whether there is such a thing is asked later.
+    /// Checks that the client may have what it asks for. Whether that exists is checked later, so that
+    /// a refusal does not tell.
     fn authorise(&self, peer: Peer, wanted: &Wanted) -> Result<Pass, Refusal> {
         let forbidden = |why: String| Refusal::new("forbidden", why);
+        let now_ns = self.now_ns();
         let pass = match (peer, &wanted.token) {
-            (Peer::Owner, _) => return Ok(Pass::Owner),
+            (Peer::Owner, _) => Pass::owner(),
             (Peer::Stranger, None) => return Err(forbidden("a token is needed".into())),
-            (Peer::Stranger, Some(secret)) => self.tokens.find(secret, self.now_ns()).map(Pass::Token),
+            (Peer::Stranger, Some(secret)) => {
+                let token = self.tokens.find(secret, now_ns);
+                let token = token.ok_or_else(|| forbidden("the token is wrong, or no longer good".into()))?;
+                Pass { authority: token.authority(), token: Some(token) }
+            }
         };
-        let pass = pass.ok_or_else(|| forbidden("the token is wrong, or no longer good".into()))?;
-        let needed: &[Scope] = match wanted.backend.as_str() {
-            "attach" => &[Scope::Attach, Scope::Observe],
-            _ => &[Scope::Open],
+        let (need, scopes) = match wanted.backend.as_str() {
+            "attach" => (Need::Watch, "tty:attach or observe"),
+            _ => (Need::Open, "tty:open"),
         };
-        if needed.iter().any(|scope| pass.allows(*scope)) {
-            return Ok(pass);
+        match pass.authority.check(need, false, now_ns) {
+            Ok(()) => Ok(pass),
+            Err(_) => Err(forbidden(format!("the token does not allow it: {scopes} is needed"))),
         }
-        let names: Vec<String> = needed.iter().map(Scope::to_string).collect();
-        Err(forbidden(format!("the token does not allow it: {} is needed", names.join(" or "))))
     }
 
     /// Opens a session on a terminal for the bearer of a token, which goes on without them; says its id.
@@ -242,7 +246,7 @@ impl Server {
 
     /// Ready when what the client has shown is worth nothing any more.
     async fn revoked(&self, pass: &Pass) {
-        let Pass::Token(token) = pass else { return std::future::pending().await };
+        let Some(token) = &pass.token else { return std::future::pending().await };
         let mut changes = self.changes.subscribe();
         while self.tokens.is_good(token, self.now_ns()) {
             let left = token.expires_ns.map(|at| Duration::from_nanos(at.saturating_sub(self.now_ns())));

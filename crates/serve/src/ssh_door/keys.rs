@@ -1,9 +1,9 @@
-//! Who may come in, and with which key the door makes itself known: the user's `authorized_keys`, read anew for each who
-//! comes, and a key of the door's own that is made on first use.
+//! The keys of the ssh door: the user's `authorized_keys`, read anew for each connection, and the
+//! door's own host key, made on first use.
 //!
-//! Of the options in front of a key, `restrict` and `no-pty` let it only watch, `environment="TAPDECK=read-only"` too,
-//! `environment="TAPDECK_SESSIONS=one,two"` lets it to these sessions alone, and `from="…"` from these addresses. A key
-//! with an option that would bind it to something else is no key for this door.
+//! Options in front of a key limit it: `restrict`, `no-pty` and `environment="TAPDECK=read-only"` to
+//! watching, `environment="TAPDECK_SESSIONS=one,two"` to these sessions, and `from="…"` to these
+//! addresses. Keys with any other limiting option, such as `command=` or `expiry-time=`, are rejected.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,23 +13,31 @@ use std::path::Path;
 
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, PrivateKey, PublicKey, load_secret_key, parse_public_key_base64};
+use tapdeck_core::{Authority, Role};
 
-/// A list of keys may be this long.
+/// The longest list of keys that is read.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// What a key opens.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What a key grants.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Only to watch.
-    pub read_only: bool,
+    /// What its bearer may do at a session: drive as a person, or watch.
+    pub authority: Authority,
     /// Only these sessions, by name or id.
     pub sessions: Option<Vec<String>>,
 }
 
-/// Reads the list of keys, and says how many open this door.
+impl Default for Grant {
+    /// Returns what a key without options grants.
+    fn default() -> Self {
+        Self { authority: Authority::of(Role::Human), sessions: None }
+    }
+}
+
+/// Reads the list of keys. Returns how many of them open this door.
 ///
 /// # Errors
-/// When it cannot be read, or others could write to it.
+/// When it cannot be read, or other users can write to it.
 pub fn check(path: &Path) -> io::Result<usize> {
     Ok(read(path)?.lines().filter(|line| parse(line).is_some()).count())
 }
@@ -45,9 +53,9 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned())
 }
 
-/// What a key opens to somebody from this address.
+/// Returns what a key grants to a client from this address.
 pub(super) fn grant(path: &Path, key: &PublicKey, from: IpAddr) -> Option<Grant> {
-    // A list that cannot be read opens to nobody.
+    // An unreadable list grants nothing.
     let text = read(path).ok()?;
     let lines = text.lines().filter_map(parse);
     let mut mine = lines.filter(|line| line.key.key_data() == key.key_data());
@@ -61,7 +69,7 @@ struct Line {
     from: Option<String>,
 }
 
-/// A line that lets somebody in.
+/// Parses a line that lets a client in.
 fn parse(line: &str) -> Option<Line> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -79,28 +87,30 @@ fn parse(line: &str) -> Option<Line> {
         let value = value.trim_matches('"');
         match name.to_ascii_lowercase().as_str() {
             "" | "pty" => {}
-            // They take nothing from what this door gives.
+            // The door offers none of these.
             "no-agent-forwarding" | "no-port-forwarding" | "no-x11-forwarding" | "no-user-rc" => {}
             "agent-forwarding" | "port-forwarding" | "x11-forwarding" | "user-rc" | "permitopen" => {}
             "permitlisten" | "touch-required" => {}
-            "restrict" | "no-pty" => grant.read_only = true,
+            "restrict" | "no-pty" => grant.authority = grant.authority.limited_to(Role::Observer),
             "from" => from = Some(value.to_owned()),
             "environment" => match value.split_once('=') {
-                Some(("TAPDECK", "read-only")) => grant.read_only = true,
+                Some(("TAPDECK", "read-only")) => {
+                    grant.authority = grant.authority.limited_to(Role::Observer);
+                }
                 Some(("TAPDECK_SESSIONS", list)) => {
                     grant.sessions = Some(list.split(',').map(|s| s.trim().to_owned()).collect());
                 }
                 Some(("TAPDECK", _)) => return None,
                 _ => {}
             },
-            // A key for one command, for some time or of some authority is not meant for this.
+            // A key for one command, for some time or of a certificate authority is not for this door.
             _ => return None,
         }
     }
     Some(Line { key, grant, from })
 }
 
-/// Words that spaces part, but for those within quotes.
+/// Splits at spaces outside quotes.
 fn fields(line: &str) -> Vec<String> {
     split(line, |c| c.is_ascii_whitespace())
 }
@@ -127,12 +137,12 @@ fn split(text: &str, part: impl Fn(char) -> bool) -> Vec<String> {
     pieces
 }
 
-/// Whether an address is on a list of addresses, of which `*` may stand for the rest and `!` for one that is not.
+/// Returns whether an address matches a list of patterns: `*` at the end matches the rest, `!` excludes.
 fn reaches(list: &str, address: IpAddr) -> bool {
     let address = address.to_canonical().to_string();
     let fits = |pattern: &str| match pattern.split_once('*') {
         Some((front, "")) => address.starts_with(front),
-        // What is not understood opens nothing.
+        // An unknown pattern matches nothing.
         Some(_) => false,
         None => address == pattern,
     };
@@ -147,10 +157,10 @@ fn reaches(list: &str, address: IpAddr) -> bool {
     allowed
 }
 
-/// The door's own key, made where there is none.
+/// Reads the door's own key, and makes it if there is none.
 ///
 /// # Errors
-/// When it can be neither read nor made.
+/// When the key can be neither read nor made.
 pub fn host_key(path: &Path) -> io::Result<PrivateKey> {
     match load_secret_key(path, None) {
         Ok(key) => return Ok(key),
@@ -163,14 +173,14 @@ pub fn host_key(path: &Path) -> io::Result<PrivateKey> {
     let key = PrivateKey::random(&mut russh::keys::key::safe_rng(), Algorithm::Ed25519)
         .map_err(io::Error::other)?;
     let text = key.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
-    // Whole or not at all: a half key would keep the door shut for ever.
+    // Written whole or not at all: a partial key would keep the door from opening.
     let half = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     let placed = written.and_then(|()| fs::hard_link(&half, path));
     fs::remove_file(&half)?;
     match placed {
-        // Somebody else was quicker: there is one key.
+        // Another process was quicker; its key is the one.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => host_key(path),
         other => other.map(|()| key),
     }
@@ -188,8 +198,8 @@ mod tests {
         let file = folder.path().join("keys");
         let key = parse_public_key_base64(KEY.split(' ').nth(1).expect("a key")).expect("a key");
         let from = IpAddr::from([127, 0, 0, 1]);
-        let watch = Grant { read_only: true, sessions: None };
-        let some = Grant { read_only: false, sessions: Some(vec!["a".into(), "b".into()]) };
+        let watch = Grant { authority: Authority::of(Role::Observer), sessions: None };
+        let some = Grant { sessions: Some(vec!["a".into(), "b".into()]), ..Grant::default() };
         let cases = [
             (format!("{KEY} ada@home"), Some(Grant::default())),
             (format!("# a\n\nno-port-forwarding {KEY}"), Some(Grant::default())),
@@ -213,7 +223,7 @@ mod tests {
         fs::write(&file, KEY).expect("written");
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("opened");
-        assert_eq!(grant(&file, &key, from), None, "anybody could have written that");
+        assert_eq!(grant(&file, &key, from), None, "other users can write to the list");
         assert!(check(&file).is_err());
     }
 

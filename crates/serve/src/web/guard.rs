@@ -10,28 +10,30 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use tapdeck_core::{Authority, Need, Right};
 
-use super::{Scope, Site};
+use super::Site;
 use crate::live::same;
 
 /// Logins at once; the oldest goes when there are more.
 const LOGINS: usize = 256;
 const TOKEN: usize = 1024;
 
-/// Who has logged in: the cookie's secret, and the token that it was given for.
+/// The logins: each cookie's secret, and the token that it was given for.
 #[derive(Default)]
 pub(super) struct Logins(VecDeque<(String, String)>);
 
-/// A way in that was found good. It may be taken back.
+/// A credential that was found good. It may be revoked later.
 #[derive(Clone)]
 pub(super) struct Pass {
     pub(super) token: String,
-    pub(super) scope: Scope,
+    pub(super) authority: Authority,
 }
 
 impl Site {
-    /// What the request's credential allows.
+    /// Makes the authority of a request from its credential: a bearer token, or the cookie that a
+    /// token was exchanged for.
     pub(super) fn pass(&self, headers: &HeaderMap) -> Option<Pass> {
         let token = match bearer(headers) {
             Some(token) => token.to_owned(),
@@ -42,13 +44,26 @@ impl Site {
                 known?.1.clone()
             }
         };
-        let scope = (self.0.options.check)(&token)?;
-        Some(Pass { token, scope })
+        let authority = self.authority(&token)?;
+        Some(Pass { token, authority })
     }
 
-    /// Whether a pass is still what it was.
+    /// Returns what a token grants on the page: nothing, unless it lets its bearer watch.
+    fn authority(&self, token: &str) -> Option<Authority> {
+        let authority = (self.0.options.check)(token)?;
+        let now_ns = self.0.clock.now().wall_ns;
+        authority.check(Need::Watch, false, now_ns).is_ok().then_some(authority)
+    }
+
+    /// Returns whether a pass is still good for the same.
     pub(super) fn still(&self, pass: &Pass) -> bool {
-        (self.0.options.check)(&pass.token) == Some(pass.scope)
+        self.authority(&pass.token) == Some(pass.authority)
+    }
+
+    /// Returns whether a pass lets its bearer start programs. What the page starts it also drives.
+    pub(super) fn may_open(&self, pass: &Pass) -> bool {
+        let now_ns = self.0.clock.now().wall_ns;
+        [Need::Open, Need::Drive].iter().all(|need| pass.authority.check(*need, false, now_ns).is_ok())
     }
 
     fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
@@ -161,10 +176,16 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     }
 }
 
-/// `POST /login {token}`: a token for a cookie.
-pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Value>) -> Response {
-    let token = body.get("token").and_then(Value::as_str).filter(|t| t.len() <= TOKEN).unwrap_or_default();
-    let Some(scope) = (site.0.options.check)(token) else {
+/// The body of a login.
+#[derive(Deserialize)]
+pub(super) struct Login {
+    token: Option<String>,
+}
+
+/// `POST /login {token}`: exchanges a token for a cookie.
+pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Login>) -> Response {
+    let token = body.token.as_deref().filter(|t| t.len() <= TOKEN).unwrap_or_default();
+    let Some(authority) = site.authority(token) else {
         return refuse(StatusCode::FORBIDDEN, "the token is wrong, or no longer good");
     };
     let Ok(secret) = tapdeck_host::registry::new_token() else {
@@ -178,21 +199,30 @@ pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Value>) ->
     }
     logins.0.push_back((secret, token.to_owned()));
     drop(logins);
-    ([(header::SET_COOKIE, cookie)], named(scope)).into_response()
+    let pass = Pass { token: token.to_owned(), authority };
+    ([(header::SET_COOKIE, cookie)], scope_of(&site, &pass)).into_response()
 }
 
 /// `GET /login`: what the cookie allows.
 pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> Response {
-    site.pass(&headers).map_or_else(no_credential, |pass| named(pass.scope).into_response())
+    site.pass(&headers).map_or_else(no_credential, |pass| scope_of(&site, &pass).into_response())
 }
 
-fn named(scope: Scope) -> Json<Value> {
-    let name = match scope {
-        Scope::Observe => "observe",
-        Scope::Attach => "attach",
-        Scope::Open => "open",
+/// The reply to a login: the most that the page offers to its bearer.
+#[derive(Serialize)]
+struct LoggedIn {
+    scope: &'static str,
+}
+
+fn scope_of(site: &Site, pass: &Pass) -> Json<LoggedIn> {
+    let scope = if site.may_open(pass) {
+        "open"
+    } else if pass.authority.grants(Right::Drive) {
+        "attach"
+    } else {
+        "observe"
     };
-    Json(serde_json::json!({"scope": name}))
+    Json(LoggedIn { scope })
 }
 
 /// `DELETE /login`: the cookie is worth nothing any more.

@@ -23,23 +23,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::routing::{get, post};
+use tapdeck_core::Authority;
 use tapdeck_host::Clock;
 
 pub use serving::{serve, serve_stream};
 
-/// What a credential allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// To watch.
-    Observe,
-    /// To watch and to drive, as a person.
-    Attach,
-    /// Both, and to start programs.
-    Open,
-}
-
-/// Says what a token allows, if anything. It is asked again while somebody stays, so that a token can be taken back.
-pub type Check = Box<dyn Fn(&str) -> Option<Scope> + Send + Sync>;
+/// Returns what a token grants, if anything. It is called again while a client stays, so that a token
+/// can be revoked.
+pub type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
 
 /// Starts a program as a session that outlives the page, and says its id, or why there is none.
 pub type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;
@@ -57,7 +48,7 @@ pub struct SiteOptions {
     pub names: Vec<String>,
     /// Whether it is reached over TLS.
     pub secure: bool,
-    /// What tokens allow.
+    /// What tokens grant.
     pub check: Check,
     /// The folder whose recordings are shown.
     pub recordings: Option<PathBuf>,

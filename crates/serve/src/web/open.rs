@@ -7,8 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use super::Site;
 use super::guard::{Pass, no_credential, refuse};
-use super::{Scope, Site};
 
 /// The longest command line that is taken.
 const LINE: usize = 2048;
@@ -16,7 +16,7 @@ const LINE: usize = 2048;
 /// `POST /sessions {command}`: starts what was typed, the user's shell when that is nothing; answers `{id}`.
 pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
-    if pass.scope < Scope::Open {
+    if !site.may_open(&pass) {
         return refuse(StatusCode::FORBIDDEN, "this link does not let you start programs");
     }
     let line = match body.get("command") {

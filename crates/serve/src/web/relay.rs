@@ -12,16 +12,18 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tapdeck_core::Authority;
 use tapdeck_host::registry::Listing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 
+use super::Site;
 use super::guard::{Pass, no_credential, refuse};
-use super::{Scope, Site};
 use crate::client::{ANSWER, Bus, ClientError, Hello, alive};
 use crate::conn::Conn;
 use crate::door::Address;
+use crate::live::role_name;
 
 /// The longest message from a browser.
 const MESSAGE: usize = 4 << 20;
@@ -99,10 +101,10 @@ pub(super) async fn only() -> Option<Listing> {
 }
 
 /// A connection to a session that has been let in, and what it was told.
-async fn join(listing: Listing, scope: Scope) -> Result<(Lines, serde_json::Value), ClientError> {
+async fn join(listing: Listing, authority: Authority) -> Result<(Lines, serde_json::Value), ClientError> {
     let joined = tokio::task::spawn_blocking(move || {
         let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-        let role = if scope >= Scope::Attach { "human" } else { "observer" };
+        let role = role_name(authority.role());
         let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
         let mut welcome = bus.hello_to_watch(&hello, ANSWER)?;
         welcome["id"] = json!(listing.id);
@@ -118,7 +120,7 @@ async fn join(listing: Listing, scope: Scope) -> Result<(Lines, serde_json::Valu
 }
 
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
-    let why = match join(listing, pass.scope).await {
+    let why = match join(listing, pass.authority).await {
         Ok((mut session, welcome)) => {
             if say(&mut socket, format!("WELCOME {welcome}")).await.is_none() {
                 return;

@@ -3,6 +3,7 @@
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
 
+use tapdeck_core::Right;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{InheritedSignals, state_folder};
 use tapdeck_serve::net::Running;
@@ -82,13 +83,14 @@ fn command(request: &Request) -> Result<CommandSpec, Failure> {
             {
                 return denied("this key does not open that session");
             }
-            if request.grant.read_only {
+            let read_only = !request.grant.authority.grants(Right::Drive);
+            if read_only {
                 if flags.contains(&"--takeover") {
                     return denied("this key only lets you watch");
                 }
                 argv.push("--read-only".into());
             }
-            let flags = flags.into_iter().filter(|f| !request.grant.read_only || *f == "--takeover");
+            let flags = flags.into_iter().filter(|f| !read_only || *f == "--takeover");
             argv.extend(flags.map(str::to_owned));
             argv.push(listing.id);
         }
@@ -128,7 +130,7 @@ mod tests {
         for text in refused {
             assert!(ask(text, Grant::default()).is_err(), "{text}");
         }
-        let bound = Grant { read_only: false, sessions: Some(vec!["one".into()]) };
+        let bound = Grant { sessions: Some(vec!["one".into()]), ..Grant::default() };
         assert!(ask("ls", bound).is_err());
     }
 }

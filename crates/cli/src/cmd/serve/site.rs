@@ -9,8 +9,7 @@ use tapdeck_serve::net::{Endpoint, Server, Site};
 pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: Arc<Server>) -> Option<Site> {
     use tapdeck_host::{Clock, state_folder};
     use tapdeck_serve::net::Transport;
-    use tapdeck_serve::tokens::Scope;
-    use tapdeck_serve::web::{Scope as Sight, SiteOptions};
+    use tapdeck_serve::web::SiteOptions;
 
     let Endpoint::Net { transport, host, port } = at else { return None };
     let hosts = [host.as_str(), "127.0.0.1", "localhost"]
@@ -22,16 +21,7 @@ pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: 
         hosts,
         names: names.to_vec(),
         secure: *transport == Transport::Wss,
-        check: Box::new(move |secret| {
-            let token = tokens.tokens().find(secret, clock.now().wall_ns)?;
-            let sight = [
-                (&[Scope::Open, Scope::Attach][..], Sight::Open),
-                (&[Scope::Attach], Sight::Attach),
-                (&[Scope::Observe], Sight::Observe),
-            ];
-            let allows = |scopes: &[Scope]| scopes.iter().all(|scope| token.allows(*scope));
-            sight.into_iter().find(|(scopes, _)| allows(scopes)).map(|(_, sight)| sight)
-        }),
+        check: Box::new(move |secret| Some(tokens.tokens().find(secret, clock.now().wall_ns)?.authority())),
         recordings: Some(state_folder().join("recordings")),
         start: None,
         players: players.to_vec(),

@@ -70,9 +70,7 @@ pub(super) fn run(args: &TokenArgs) -> Result {
     let now = Clock::start().wall_start_ns();
     match &args.what {
         What::Add { scope, name, expires } => {
-            let mut scopes = scope.clone();
-            scopes.sort_unstable();
-            scopes.dedup();
+            let scopes = Scope::ALL.into_iter().filter(|known| scope.contains(known)).collect();
             if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
                 return Err(Failure::usage("a token's name is a word"));
             }
