@@ -20,7 +20,7 @@ use crate::{Options, Row, median};
 
 /// What a replay keeps, in every measurement.
 const ROWS: usize = 10_000;
-const SIZE: (u16, u16) = (120, 40);
+const SIZE: Size = Size::new(120, 40);
 /// A session that writes so fast takes a plausible time; the files are compressed as at leisure.
 const NS_PER_BYTE: u64 = 1_000;
 const SEEKS: u64 = 20;
@@ -65,7 +65,7 @@ impl Tape {
         let mut input = File::open(raw)?;
         let mut file = BufWriter::new(File::create(&ahr)?);
         let mut builder = BlockBuilder::new(0);
-        let _ = builder.push(Record::resize(1, SIZE.0, SIZE.1));
+        let _ = builder.push(Record::resize(1, SIZE));
         let mut bytes = 0_u64;
         let mut buffer = vec![0; 4095];
         loop {
@@ -140,7 +140,7 @@ impl Tape {
     /// The model alone, on the same bytes.
     fn model(&self) -> Result<()> {
         let settings = Settings { scrollback: ROWS, replies: false, ..Settings::default() };
-        let mut term = Term::new(Size::new(SIZE.0, SIZE.1), settings);
+        let mut term = Term::new(SIZE, settings);
         let mut file = File::open(&self.raw)?;
         let mut buffer = vec![0; 64 << 10];
         loop {

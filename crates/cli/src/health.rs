@@ -8,6 +8,8 @@ use tapdeck_host::{Source, sidecar};
 use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
 
+use tapdeck_term::Size;
+
 use crate::failure::{Failure, Result};
 use crate::human;
 
@@ -99,7 +101,7 @@ pub(crate) fn damage_json(damage: &Damage, start: Option<u64>) -> Value {
 
 /// The summary as JSON.
 pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
-    let size = |size: Option<(u16, u16)>| size.map(|(cols, rows)| json!({"cols": cols, "rows": rows}));
+    let size = |size: Option<Size>| size.map(|s| json!({"cols": s.cols, "rows": s.rows}));
     let damages: Vec<Value> = s.damages.iter().map(|d| damage_json(d, s.first_ts)).collect();
     json!({
         "file": path.to_string_lossy(),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::path::PathBuf;
-use tapdeck_term::{Attrs, Colour, CursorShape, Line, Run, Settings, Size, Style, Term, Underline};
+use tapdeck_term::{Attrs, Colour, Line, Rgb, Run, Settings, Size, Style, Term, Underline};
 
 /// Arguments of `tapdeck render`.
 #[derive(Args, Debug)]
@@ -98,12 +98,6 @@ pub fn render(args: &RenderArgs) -> Result<()> {
 /// The terminal as one JSON document.
 fn document(term: &Term, replies: &[u8], scrollback: bool) -> Value {
     let cursor = term.cursor();
-    let shape = match cursor.shape {
-        CursorShape::Default => "default",
-        CursorShape::Block => "block",
-        CursorShape::Underline => "underline",
-        CursorShape::Bar => "bar",
-    };
     let mut doc = json!({
         "size": { "cols": term.size().cols, "rows": term.size().rows },
         "rows": term.screen().map(|l| l.text()).collect::<Vec<_>>(),
@@ -114,7 +108,7 @@ fn document(term: &Term, replies: &[u8], scrollback: bool) -> Value {
             "row": cursor.row,
             "col": cursor.col,
             "visible": cursor.visible,
-            "shape": shape,
+            "shape": cursor.shape.name(),
             "blink": cursor.blink,
             "pending_wrap": cursor.pending_wrap,
         },
@@ -149,7 +143,7 @@ fn colour_value(c: Colour) -> Option<Value> {
     match c {
         Colour::Default => None,
         Colour::Indexed(i) => Some(json!(i)),
-        Colour::Rgb(r, g, b) => Some(json!(format!("#{r:02x}{g:02x}{b:02x}"))),
+        Colour::Rgb(r, g, b) => Some(json!(Rgb(r, g, b).to_string())),
     }
 }
 
@@ -159,31 +153,11 @@ fn style_fields(term: &Term, style: &Style, map: &mut Map<String, Value>) {
             map.insert(name.to_owned(), v);
         }
     }
-    for (name, attr) in [
-        ("bold", Attrs::BOLD),
-        ("faint", Attrs::FAINT),
-        ("italic", Attrs::ITALIC),
-        ("blink", Attrs::BLINK),
-        ("inverse", Attrs::INVERSE),
-        ("conceal", Attrs::CONCEAL),
-        ("strike", Attrs::STRIKE),
-        ("overline", Attrs::OVERLINE),
-        ("protected", Attrs::PROTECTED),
-    ] {
-        if style.attrs.contains(attr) {
-            map.insert(name.to_owned(), json!(true));
-        }
+    for name in style.attrs.without(Attrs::RAPID).names() {
+        map.insert(name.to_owned(), json!(true));
     }
-    let underline = match style.underline {
-        Underline::None => None,
-        Underline::Single => Some("single"),
-        Underline::Double => Some("double"),
-        Underline::Curly => Some("curly"),
-        Underline::Dotted => Some("dotted"),
-        Underline::Dashed => Some("dashed"),
-    };
-    if let Some(u) = underline {
-        map.insert("underline".to_owned(), json!(u));
+    if style.underline != Underline::None {
+        map.insert("underline".to_owned(), json!(style.underline.name()));
     }
     if let Some(link) = term.link(style.link) {
         map.insert("link".to_owned(), json!(link.uri));

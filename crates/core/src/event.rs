@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tapdeck_term::Size;
 
 use crate::stick::Change;
 use crate::turns::{Judgement, Place, Turn};
@@ -24,7 +25,8 @@ impl Stamp {
     }
 }
 
-/// A terminal's size as the kernel keeps it. Zero means unknown and is passed on as it is.
+/// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means unknown
+/// and is passed on as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WinSize {
     /// Columns of characters.
@@ -43,13 +45,30 @@ impl WinSize {
         Self { cols, rows, x_pixels: 0, y_pixels: 0 }
     }
 
-    /// The size with the customary 80x24 in place of what is unknown, for those who need a real grid.
+    /// Columns and rows, without the pixels.
+    pub const fn size(self) -> Size {
+        Size::new(self.cols, self.rows)
+    }
+
+    /// The size with the customary 80x24 in place of what is unknown, for a model of the screen.
     pub fn or_default(self) -> Self {
         Self {
             cols: if self.cols == 0 { 80 } else { self.cols },
             rows: if self.rows == 0 { 24 } else { self.rows },
             ..self
         }
+    }
+}
+
+impl From<Size> for WinSize {
+    fn from(size: Size) -> Self {
+        Self::cells(size.cols, size.rows)
+    }
+}
+
+impl From<WinSize> for Size {
+    fn from(size: WinSize) -> Self {
+        size.size()
     }
 }
 

@@ -372,6 +372,5 @@ impl Glass {
 }
 
 fn model_size(size: WinSize) -> Size {
-    let size = size.or_default();
-    Size { cols: size.cols, rows: size.rows }
+    size.or_default().size()
 }

@@ -11,7 +11,7 @@ use tapdeck_host::{Goal, Player};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::index::{IndexOptions, build_index};
 use tapdeck_tape::{Container, Event, Header, Kind, Parts, writer};
-use tapdeck_term::Settings;
+use tapdeck_term::{Settings, Size};
 
 const EVENTS: u64 = 300;
 const MS: u64 = 1_000_000;
@@ -33,7 +33,8 @@ fn write_events(path: &Path, events: impl IntoIterator<Item = (u64, Kind)>) {
     let container = Container::of_name(path.to_str().expect("a name")).expect("a format");
     let mut target = writer(container.format, Quality::Brotli(0)).expect("it can be written");
     let mut parts = Parts::default();
-    let header = Header { size: Some((80, 24)), started_ns: Some(1_000_000_000), ..Header::default() };
+    let header =
+        Header { size: Some(Size::new(80, 24)), started_ns: Some(1_000_000_000), ..Header::default() };
     target.begin(&header, &mut parts);
     for (at_ms, kind) in events {
         target.event(&Event::new(at_ms * MS, kind), &mut parts);
@@ -113,7 +114,7 @@ fn a_moment_is_reached_before_what_happened_after_it() {
             (500, out("hello\r\n")),
             (1000, mark("one")),
             (1200, mark("two")),
-            (1500, Kind::Resize { cols: 120, rows: 40 }),
+            (1500, Kind::Resize(Size::new(120, 40))),
             (3000, out("later\r\n")),
             (4000, mark("three")),
             (4500, Kind::Input(Bytes::from_static(b"x"))),

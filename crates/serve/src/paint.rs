@@ -313,24 +313,13 @@ fn look(term: &Term, style: &Style) -> Value {
     if bg != plain.1 {
         note("b", json!(hex(bg)));
     }
-    let letters: String = [
-        (Attrs::BOLD, 'b'),
-        (Attrs::FAINT, 'd'),
-        (Attrs::ITALIC, 'i'),
-        (Attrs::BLINK, 'k'),
-        (Attrs::STRIKE, 's'),
-        (Attrs::OVERLINE, 'o'),
-        (Attrs::CONCEAL, 'c'),
-    ]
-    .iter()
-    .filter(|(attr, _)| has(*attr))
-    .map(|(_, letter)| *letter)
-    .collect();
+    // The colours of inverse text are exchanged already.
+    let letters: String = style.attrs.and(Attrs::VISIBLE).without(Attrs::INVERSE).letters().collect();
     if !letters.is_empty() {
         note("a", json!(letters));
     }
     if style.underline != Underline::None {
-        note("u", json!(format!("{:?}", style.underline).to_lowercase()));
+        note("u", json!(style.underline.name()));
         if style.underline_colour != Colour::Default {
             note("uc", json!(hex(palette.foreground(style.underline_colour))));
         }

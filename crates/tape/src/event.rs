@@ -8,6 +8,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 pub use tapdeck_term::MAX_SIDE;
+use tapdeck_term::Size;
 
 use crate::{Place, Result};
 
@@ -17,8 +18,8 @@ pub(crate) const MAX_SECONDS: f64 = 1e9;
 /// What is known of a session before its first event.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
-    /// Size at the start: columns, rows.
-    pub size: Option<(u16, u16)>,
+    /// Size at the start.
+    pub size: Option<Size>,
     /// Wall clock at the start, nanoseconds since 1970.
     pub started_ns: Option<u64>,
     /// The command line as text.
@@ -93,12 +94,7 @@ pub enum Kind {
     /// The program was given these bytes.
     Input(Bytes),
     /// The terminal took this size.
-    Resize {
-        /// Columns.
-        cols: u16,
-        /// Rows.
-        rows: u16,
-    },
+    Resize(Size),
     /// A person or a tool marked this moment.
     Marker(String),
     /// The program ended with this code.
@@ -369,7 +365,7 @@ impl Losses {
         match kind {
             Kind::Output(bytes) => self.add(Loss::Other, bytes.len()),
             Kind::Input(bytes) => self.add(Loss::Input, bytes.len()),
-            Kind::Resize { .. } => self.add(Loss::Resize, 0),
+            Kind::Resize(_) => self.add(Loss::Resize, 0),
             Kind::Marker(label) => self.add(Loss::Marker, label.len()),
             Kind::Exit(_) | Kind::Signal(_) => self.add(Loss::Exit, 0),
             Kind::Mark { .. } | Kind::Lost(_) => self.add(Loss::Mark, 0),
@@ -380,13 +376,13 @@ impl Losses {
 }
 
 /// A size that a file declared, brought into bounds.
-pub(crate) fn clamp_size(cols: u64, rows: u64) -> (u16, u16) {
+pub(crate) fn clamp_size(cols: u64, rows: u64) -> Size {
     let side = |n: u64| n.clamp(1, u64::from(MAX_SIDE)) as u16;
-    (side(cols), side(rows))
+    Size::new(side(cols), side(rows))
 }
 
 /// A size that a file declared at its head, where 0 means that the recorder had no terminal.
-pub(crate) fn known_size(cols: u64, rows: u64) -> Option<(u16, u16)> {
+pub(crate) fn known_size(cols: u64, rows: u64) -> Option<Size> {
     (cols > 0 && rows > 0).then(|| clamp_size(cols, rows))
 }
 

@@ -11,11 +11,11 @@
 //!
 //! ```
 //! use tapdeck_tape::ahr::Quality;
-//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, open, writer};
+//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, Size, open, writer};
 //!
 //! let mut ahr = writer(Format::Ahr, Quality::default()).expect("a format that can be written");
 //! let mut parts = Parts::default();
-//! ahr.begin(&Header { size: Some((80, 24)), ..Header::default() }, &mut parts);
+//! ahr.begin(&Header { size: Some(Size::new(80, 24)), ..Header::default() }, &mut parts);
 //! ahr.event(&Event::new(1_000_000, Kind::Output("hello".into())), &mut parts);
 //! ahr.finish(&mut parts);
 //!
@@ -71,3 +71,4 @@ pub use format::{Beside, Container, Format, cast_version, open, writer};
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
 pub use straight::Returns;
+pub use tapdeck_term::Size;

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use serde::Deserialize;
-use tapdeck_term::{Settings, Size, Term};
+use tapdeck_term::{Settings, Term};
 
 use crate::Result;
 use crate::ahr::MAX_OFFSET;
@@ -66,11 +66,10 @@ impl Replay {
     /// A terminal as the header describes it, with this many rows of scrollback. It answers no query of the
     /// recorded program: nobody is there to read the answer.
     pub fn new(header: &Header, scrollback: usize) -> Self {
-        let (cols, rows) = header.size.unwrap_or((80, 24));
         let settings =
             Settings { scrollback, replies: false, newline_mode: header.pipes, ..Settings::default() };
         Self {
-            term: Term::new(Size::new(cols, rows), settings),
+            term: Term::new(header.size.unwrap_or_default(), settings),
             byte_off: 0,
             time_ns: 0,
             started_ns: header.started_ns,
@@ -106,12 +105,12 @@ impl Replay {
         self.time_ns = event.time_ns;
         match &event.kind {
             Kind::Output(bytes) => {
-                let _ = self.term.feed_at(bytes, self.byte_off);
+                self.term.feed_at(bytes, self.byte_off);
                 self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
             }
             Kind::Lost(bytes) => self.byte_off = self.byte_off.saturating_add(*bytes).min(MAX_OFFSET),
-            Kind::Resize { cols, rows } => {
-                let _ = self.term.resize(Size::new(*cols, *rows));
+            Kind::Resize(size) => {
+                self.term.resize(*size);
             }
             Kind::Marker(label) => self.moment(MomentKind::Marker, self.byte_off, label),
             Kind::Snapshot { id, anchor, label } => self.moment(MomentKind::Snapshot(*id), *anchor, label),

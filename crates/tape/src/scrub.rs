@@ -17,8 +17,7 @@ const READINGS: usize = 3;
 
 /// The size that a recording begins with.
 pub fn first_size(header: &Header) -> Size {
-    let (cols, rows) = header.size.unwrap_or((80, 24));
-    Size::new(cols, rows)
+    header.size.unwrap_or_default()
 }
 
 /// Reads a recording until a reading teaches nothing new about its secrets. `open` opens it from its start. What breaks
@@ -58,7 +57,7 @@ fn take(kind: &Kind, scrubber: &mut Scrubber) {
     match kind {
         Kind::Output(bytes) => scrubber.output(bytes),
         Kind::Input(bytes) => scrubber.input(bytes),
-        Kind::Resize { cols, rows } => scrubber.resize(Size::new(*cols, *rows)),
+        Kind::Resize(size) => scrubber.resize(*size),
         Kind::Lost(n) => scrubber.lost(*n),
         _ => {}
     }

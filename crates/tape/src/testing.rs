@@ -1,13 +1,14 @@
 //! Helpers of the tests: one session that uses every kind of event, and loops that read and write it.
 
 use bytes::Bytes;
+use tapdeck_term::Size;
 
 use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Note, Parts};
 
 /// A session with every kind of event, invalid UTF-8 and split characters included.
 pub(crate) fn sample_events() -> (Header, Vec<Event>) {
     let header = Header {
-        size: Some((100, 30)),
+        size: Some(Size::new(100, 30)),
         started_ns: Some(1_700_000_000_123_456_000),
         command: Some("vim \"a b\"".into()),
         title: Some("Größe </script>".into()),
@@ -21,7 +22,7 @@ pub(crate) fn sample_events() -> (Header, Vec<Event>) {
         out(0, b"\x1b[2J\x1b[Hhello\r\n"),
         out(1, "sch\u{f6}n \u{20ac}".as_bytes()),
         Event::new(2_000_000, Kind::Input(Bytes::from_static(b"ls\r"))),
-        Event::new(3_500_000, Kind::Resize { cols: 132, rows: 43 }),
+        Event::new(3_500_000, Kind::Resize(Size::new(132, 43))),
         out(4, b"\xe2\x82"),
         out(5, b"\xac \xff\xfe\x00 end"),
         Event::new(6_000_000, Kind::Marker("here".into())),

@@ -5,6 +5,7 @@ use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::{
     Beside, Container, Event, EventReader, Format, Header, Item, Kind, Parts, convert_to_parts, open, writer,
 };
+use tapdeck_term::Size;
 
 const WRITABLE: [Format; 7] = [
     Format::Ahr,
@@ -38,7 +39,7 @@ impl EventReader for Session {
 
 fn session(outputs: &[&[u8]]) -> Session {
     let header = Header {
-        size: Some((90, 20)),
+        size: Some(Size::new(90, 20)),
         started_ns: Some(1_700_000_000_000_000_000),
         command: Some("make".to_owned()),
         ..Header::default()

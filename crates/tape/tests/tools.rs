@@ -11,12 +11,13 @@ use tapdeck_tape::cast::{CastReader, CastVersion, CastWriter};
 use tapdeck_tape::ttyrec::{TtyrecReader, TtyrecWriter};
 use tapdeck_tape::typescript::{Timing, TypescriptReader, TypescriptWriter};
 use tapdeck_tape::{Event, EventReader, EventWriter, Header, Item, Kind, Parts};
+use tapdeck_term::Size;
 
 const TEXT: &str = "hello\r\nschön € wörld\r\n";
 
 fn written(writer: &mut dyn EventWriter) -> Parts {
     let header = Header {
-        size: Some((80, 24)),
+        size: Some(Size::new(80, 24)),
         started_ns: Some(1_700_000_000_000_000_000),
         command: Some("sh -c 'x'".to_owned()),
         title: Some("a title".to_owned()),
@@ -29,7 +30,7 @@ fn written(writer: &mut dyn EventWriter) -> Parts {
         let kind = Kind::Output(Bytes::copy_from_slice(piece));
         writer.event(&Event::new(i as u64 * 1_000_000, kind), &mut parts);
     }
-    writer.event(&Event::new(20_000_000, Kind::Resize { cols: 100, rows: 40 }), &mut parts);
+    writer.event(&Event::new(20_000_000, Kind::Resize(Size::new(100, 40))), &mut parts);
     writer.event(&Event::new(21_000_000, Kind::Exit(0)), &mut parts);
     writer.finish(&mut parts);
     parts

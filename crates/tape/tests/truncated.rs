@@ -5,6 +5,7 @@ use bytes::Bytes;
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, open, writer};
+use tapdeck_term::Size;
 
 /// What a reader made of a file.
 #[derive(Debug, PartialEq)]
@@ -47,7 +48,7 @@ fn read(container: Container, main: &[u8], timing: &[u8]) -> Got {
 
 fn sample(format: Format) -> Parts {
     let header = Header {
-        size: Some((40, 5)),
+        size: Some(Size::new(40, 5)),
         started_ns: Some(1_700_000_000_000_000_000),
         title: Some("töst".to_owned()),
         ..Header::default()
@@ -56,7 +57,7 @@ fn sample(format: Format) -> Parts {
     let events = [
         output(0, b"one\r\n\x1b[31mtwo"),
         Event::new(1_000_000, Kind::Input(Bytes::from_static(b"q\r"))),
-        Event::new(2_000_000, Kind::Resize { cols: 50, rows: 6 }),
+        Event::new(2_000_000, Kind::Resize(Size::new(50, 6))),
         output(3_000_000, "\x1b[m\r\nthree \"quoted\" é\r\n".as_bytes()),
         Event::new(4_000_000, Kind::Marker("here".to_owned())),
         output(5_000_000, b"the end\r\n"),

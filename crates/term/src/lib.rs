@@ -59,7 +59,7 @@ pub use palette::{Palette, Rgb};
 pub use scan::{Kind, Scanner, Token};
 pub use size::{MAX_SIDE, Settings, Size};
 pub use skip::is_plain_text;
-pub use style::{Attrs, Colour, Style, Underline};
+pub use style::{Attrs, Colour, Style, Underline, UnknownColour};
 pub use term::{Cursor, Diff, Generation, RowDiff, Term};
 pub use trace::{Glyph, Tracer, Witness};
 pub use unicode::{char_width, text_width};

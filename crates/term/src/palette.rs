@@ -2,9 +2,18 @@
 
 use crate::style::Colour;
 
+use std::fmt;
+
 /// A colour by its components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Rgb(pub u8, pub u8, pub u8);
+
+/// The colour as `#rrggbb`.
+impl fmt::Display for Rgb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+}
 
 /// Dynamic colours by their OSC number, less 10: text, background, cursor, pointer …
 pub(crate) const DYNAMIC: usize = 10;

@@ -1,5 +1,7 @@
 //! The size of a terminal, and the settings that bound what it may hold.
 
+use std::fmt;
+
 /// The longest side of a terminal that is modelled, and so of one that can be asked for: memory has to be bounded.
 pub const MAX_SIDE: u16 = 1000;
 
@@ -22,6 +24,13 @@ impl Size {
     pub(crate) fn clamped(self, limit: u16) -> Self {
         let limit = limit.clamp(1, 10_000);
         Self { cols: self.cols.clamp(1, limit), rows: self.rows.clamp(1, limit) }
+    }
+}
+
+/// Columns and rows as `80x24`.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.cols, self.rows)
     }
 }
 

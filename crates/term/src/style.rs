@@ -4,6 +4,11 @@
 //! two screens still use are marked and the rest forgotten. Rows in scrollback carry their styles with them, so they
 //! take no part.
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::palette::Rgb;
+
 /// A colour as the program named it; what it looks like is the palette's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Colour {
@@ -14,6 +19,56 @@ pub enum Colour {
     Indexed(u8),
     /// A colour by its components.
     Rgb(u8, u8, u8),
+}
+
+const COLOURS: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+
+/// `red`, `bright-red`, `208`, `#ff8700` or `default`; [`Colour::from_str`] reads it again.
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Default => f.write_str("default"),
+            Self::Indexed(i @ 0..8) => f.write_str(COLOURS[usize::from(i)]),
+            Self::Indexed(i @ 8..16) => write!(f, "bright-{}", COLOURS[usize::from(i) - 8]),
+            Self::Indexed(i) => write!(f, "{i}"),
+            Self::Rgb(r, g, b) => Rgb(r, g, b).fmt(f),
+        }
+    }
+}
+
+/// The text names no colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownColour;
+
+impl fmt::Display for UnknownColour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown colour; use red, bright-red, a number up to 255, #rrggbb or default")
+    }
+}
+
+impl std::error::Error for UnknownColour {}
+
+impl FromStr for Colour {
+    type Err = UnknownColour;
+
+    fn from_str(text: &str) -> Result<Self, UnknownColour> {
+        let base = |name: &str| COLOURS.iter().position(|c| *c == name).map(|i| i as u8);
+        if text == "default" {
+            return Ok(Self::Default);
+        }
+        if let Some(i) = base(text) {
+            return Ok(Self::Indexed(i));
+        }
+        if let Some(i) = text.strip_prefix("bright-").and_then(base) {
+            return Ok(Self::Indexed(8 + i));
+        }
+        if let Some(hex) = text.strip_prefix('#').filter(|h| h.len() == 6 && h.is_ascii()) {
+            let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| UnknownColour);
+            return Ok(Self::Rgb(part(0)?, part(2)?, part(4)?));
+        }
+        text.parse().map(Self::Indexed).map_err(|_| UnknownColour)
+    }
 }
 
 /// How text is underlined.
@@ -36,6 +91,27 @@ pub enum Underline {
 }
 
 impl Underline {
+    /// All of them, in the order of their SGR codes `4:0` to `4:5`.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Single, Self::Double, Self::Curly, Self::Dotted, Self::Dashed];
+
+    /// The word for it in files and protocols: `none`, `single`, `curly`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Single => "single",
+            Self::Double => "double",
+            Self::Curly => "curly",
+            Self::Dotted => "dotted",
+            Self::Dashed => "dashed",
+        }
+    }
+
+    /// The underline of a [name](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|u| u.name() == name)
+    }
+
     pub(crate) fn from_code(n: u16) -> Self {
         match n {
             0 => Self::None,
@@ -73,6 +149,57 @@ impl Attrs {
     pub const PROTECTED: Self = Self(1 << 8);
     /// SGR 6, told apart from the slow one.
     pub const RAPID: Self = Self(1 << 9);
+
+    /// The attributes that change how a character looks: all but protection and the speed of
+    /// blinking.
+    pub const VISIBLE: Self = Self(0xff);
+
+    /// Word and letter of each attribute. Files and protocols take their names from here.
+    const NAMES: [(Self, &'static str, char); 10] = [
+        (Self::BOLD, "bold", 'b'),
+        (Self::FAINT, "faint", 'd'),
+        (Self::ITALIC, "italic", 'i'),
+        (Self::BLINK, "blink", 'k'),
+        (Self::INVERSE, "inverse", 'v'),
+        (Self::CONCEAL, "conceal", 'c'),
+        (Self::STRIKE, "strike", 's'),
+        (Self::OVERLINE, "overline", 'o'),
+        (Self::PROTECTED, "protected", 'p'),
+        (Self::RAPID, "rapid", 'r'),
+    ];
+
+    /// The words for all attributes that are set: `bold`, `faint`, …
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(a, ..)| self.contains(*a)).map(|(_, name, _)| name)
+    }
+
+    /// The letters for all attributes that are set; `d` (dim) is faint, `k` is blink, `v` inverse.
+    pub fn letters(self) -> impl Iterator<Item = char> {
+        Self::NAMES.into_iter().filter(move |(a, ..)| self.contains(*a)).map(|(.., letter)| letter)
+    }
+
+    /// The attribute of a word that [`Self::names`] gives.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|(_, word, _)| *word == name).map(|(attr, ..)| attr)
+    }
+
+    /// What is set here or in `other`.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What is set both here and in `other`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What is set here and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
 
     /// Whether all of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -321,5 +448,45 @@ impl Styles {
 
     pub(crate) fn len(&self) -> usize {
         self.list.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_attributes_and_underlines_are_those_of_the_formats() {
+        let all = Attrs(0x3ff);
+        let names: Vec<_> = all.names().collect();
+        let words = "bold faint italic blink inverse conceal strike overline protected rapid";
+        assert_eq!(names.join(" "), words);
+        assert_eq!(all.letters().collect::<String>(), "bdikvcsopr");
+        assert_eq!(Attrs::FAINT.letters().collect::<String>(), "d");
+        assert!(names.iter().all(|n| Attrs::from_name(n).is_some_and(|a| a.names().eq([*n]))));
+        assert_eq!(Attrs::from_name("dim"), None);
+        assert_eq!(all.and(Attrs::VISIBLE).names().count(), 8);
+        assert!(!all.without(Attrs::BOLD).contains(Attrs::BOLD));
+
+        let names: Vec<_> = Underline::ALL.into_iter().map(Underline::name).collect();
+        assert_eq!(names, ["none", "single", "double", "curly", "dotted", "dashed"]);
+        assert!(Underline::ALL.into_iter().all(|u| Underline::from_name(u.name()) == Some(u)));
+        let by_code = (0..6).map(Underline::from_code);
+        assert!(by_code.eq(Underline::ALL));
+
+        use crate::machine::CursorShape;
+        let names: Vec<_> = CursorShape::ALL.into_iter().map(CursorShape::name).collect();
+        assert_eq!(names, ["default", "block", "underline", "bar"]);
+        assert!(CursorShape::ALL.into_iter().all(|s| CursorShape::from_name(s.name()) == Some(s)));
+    }
+
+    #[test]
+    fn colours_are_written_as_they_are_read() {
+        for text in ["default", "black", "cyan", "bright-red", "16", "208", "#ff8700"] {
+            assert_eq!(text.parse::<Colour>().map(|c| c.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "256", "#ff87", "bright-208", "Red", "#gg0000"] {
+            assert_eq!(text.parse::<Colour>(), Err(UnknownColour), "{text}");
+        }
     }
 }

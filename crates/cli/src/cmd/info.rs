@@ -94,7 +94,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
         let value = json!({
             "file": source.path().to_string_lossy(), "format": format, "title": header.title,
             "command": header.command, "term": header.term, "started_ns": header.started_ns,
-            "cols": header.size.map(|s| s.0), "rows": header.size.map(|s| s.1), "duration_ns": duration_ns,
+            "cols": header.size.map(|s| s.cols), "rows": header.size.map(|s| s.rows), "duration_ns": duration_ns,
             "output_bytes": output_bytes, "inputs": inputs, "moments": moments, "ended": ending,
             "broke_off": broke_off, "cassette": cassette,
         });
@@ -113,7 +113,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     line("started", header.started_ns.map(human::moment));
     line("lasted", Some(human::duration(Duration::from_nanos(duration_ns))));
     line("ended", ending);
-    line("terminal", header.size.map(|(cols, rows)| format!("{cols}x{rows}")));
+    line("terminal", header.size.map(|size| size.to_string()));
     line("output", Some(human::bytes(output_bytes)));
     line("input", (inputs > 0).then(|| format!("{inputs} pieces")));
     line("moments", (moments > 0).then(|| moments.to_string()));
@@ -174,10 +174,10 @@ fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
             None => "not recorded".into(),
         },
     );
-    if let Some((cols, rows)) = s.first_size {
+    if let Some(size) = s.first_size {
         let changes = s.resizes.saturating_sub(1);
         let resized = if changes > 0 { format!(", resized {changes} times") } else { String::new() };
-        line("terminal", format!("{cols}x{rows}{resized}"));
+        line("terminal", format!("{size}{resized}"));
     }
     line("output", format!("{} in {} pieces", human::bytes(s.output_bytes), s.outputs));
     if s.inputs > 0 {

@@ -88,7 +88,7 @@ fn keys_pastes_sizes_and_signals_are_recorded_in_order() {
         .iter()
         .filter_map(|e| match &e.kind {
             EventKind::Input(i) => Some((i.bytes.to_vec(), i.key.clone(), i.paste)),
-            EventKind::Resize { rows, cols } => Some((format!("{cols}x{rows}").into_bytes(), None, None)),
+            EventKind::Resize(size) => Some((size.to_string().into_bytes(), None, None)),
             EventKind::Signal { name } => Some((name.clone().into_bytes(), None, None)),
             _ => None,
         })

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use bytes::Bytes;
 use serde_json::Value;
 use tapdeck_tape::ahr::{BlockBuilder, Mark, Quality, Record};
+use tapdeck_term::Size;
 
 use crate::support::{Home, recorded_part};
 
@@ -14,7 +15,7 @@ const START: u64 = 1_700_000_000_000_000_000;
 fn five_blocks(home: &Home, name: &str) -> (Vec<u8>, Vec<usize>) {
     let mut builder = BlockBuilder::new(0);
     let (mut file, mut starts, mut shown) = (Vec::new(), Vec::new(), Vec::new());
-    assert_eq!(builder.push(Record::resize(START, 80, 24)), None);
+    assert_eq!(builder.push(Record::resize(START, Size::new(80, 24))), None);
     for block in 0..5u64 {
         starts.push(file.len());
         let ts = START + block * 1_000_000_000;
@@ -110,7 +111,7 @@ fn output_that_is_missing_before_the_end_is_missed() {
     let mut builder = BlockBuilder::new(0);
     let mut blocks = Vec::new();
     let records = [
-        vec![Record::resize(START, 80, 24), Record::data(START, 0, &b"one\r\n"[..])],
+        vec![Record::resize(START, Size::new(80, 24)), Record::data(START, 0, &b"one\r\n"[..])],
         vec![Record::data(START + 1_000, 5, vec![b'x'; 3_000])],
         vec![Record::mark(START + 2_000, Mark::Exit(0))],
     ];

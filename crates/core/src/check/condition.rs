@@ -365,9 +365,9 @@ impl fmt::Display for Fact {
                 if let Some(visible) = visible {
                     f.write_str(if *visible { " visible" } else { " hidden" })?;
                 }
-                shape.map_or(Ok(()), |s| write!(f, " {}", shape_name(s)))
+                shape.map_or(Ok(()), |s| write!(f, " {}", s.name()))
             }
-            Self::Size(size) => write!(f, "size {}x{}", size.cols, size.rows),
+            Self::Size(size) => write!(f, "size {size}"),
             Self::Alternate(on) => write!(f, "{} screen", if *on { "alternate" } else { "main" }),
             Self::Mode(mode, on) => write!(f, "mode {} {}", mode.name, if *on { "set" } else { "not set" }),
             Self::Title(test) => write!(f, "title {test}"),
@@ -375,16 +375,6 @@ impl fmt::Display for Fact {
             Self::Above(test) => write!(f, "a row above is {test}"),
             Self::Style(fact) => write!(f, "{fact}"),
         }
-    }
-}
-
-/// A cursor shape's name in files.
-pub fn shape_name(shape: CursorShape) -> &'static str {
-    match shape {
-        CursorShape::Default => "default",
-        CursorShape::Block => "block",
-        CursorShape::Underline => "underline",
-        CursorShape::Bar => "bar",
     }
 }
 
@@ -472,7 +462,7 @@ fn cursor(
         return wrong(format!("the cursor is {}", if is.visible { "shown" } else { "hidden" }));
     }
     if shape.is_some_and(|s| s != is.shape) {
-        return wrong(format!("the cursor is a {}", shape_name(is.shape)));
+        return wrong(format!("the cursor is a {}", is.shape.name()));
     }
     Ok(())
 }

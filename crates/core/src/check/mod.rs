@@ -20,12 +20,12 @@ mod trace;
 mod when;
 
 pub use claim::{Claim, Failure, Shot, evaluate};
-pub use condition::{Condition, Fact, Mismatch, Mode, Spot, TextTest, View, shape_name};
+pub use condition::{Condition, Fact, Mismatch, Mode, Spot, TextTest, View};
 pub use frame::{Frame, Row, Screen};
 pub use json::{Json, JsonPath};
 pub use look::{Look, Region};
 pub use normalise::{Normaliser, RULES, Rule};
-pub use style::{Attr, Cells, StyleFact, colour, colour_name, underline};
+pub use style::{Attr, Cells, StyleFact, UnknownName, colour, underline};
 pub use timeline::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name, signal_number};
 pub use trace::{BytesTest, Count, ExitTest, Happening, JsonTest, Trace};
 pub use when::{Anchor, Point, Window, millis, seconds};

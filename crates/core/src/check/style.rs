@@ -36,76 +36,44 @@ pub struct StyleFact {
 
 /// An attribute by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attr(&'static str, Attrs);
+pub struct Attr(Attrs);
 
-const ATTRS: &[Attr] = &[
-    Attr("bold", Attrs::BOLD),
-    Attr("faint", Attrs::FAINT),
-    Attr("italic", Attrs::ITALIC),
-    Attr("blink", Attrs::BLINK),
-    Attr("inverse", Attrs::INVERSE),
-    Attr("conceal", Attrs::CONCEAL),
-    Attr("strike", Attrs::STRIKE),
-    Attr("overline", Attrs::OVERLINE),
-];
+impl Attr {
+    fn name(self) -> &'static str {
+        self.0.names().next().unwrap_or_default()
+    }
+}
 
 impl FromStr for Attr {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        ATTRS.iter().find(|a| a.0 == name).copied().ok_or_else(|| format!("no attribute is called {name:?}"))
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let attr = Attrs::from_name(name).filter(|attr| Attrs::VISIBLE.contains(*attr));
+        attr.map(Self).ok_or_else(|| UnknownName(format!("no attribute is called {name:?}")))
     }
 }
 
-const COLOURS: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+/// A name in a fact about styles that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownName(String);
 
-/// A colour such as `red`, `bright-red`, `208`, `#ff8700` or `default`.
-pub fn colour(text: &str) -> Result<Colour, String> {
-    let wrong =
-        || format!("{text:?} is no colour: write red, bright-red, a number up to 255, #rrggbb or default");
-    let base = |name: &str| COLOURS.iter().position(|c| *c == name);
-    if text == "default" {
-        return Ok(Colour::Default);
-    }
-    if let Some(i) = base(text) {
-        return Ok(Colour::Indexed(i as u8));
-    }
-    if let Some(i) = text.strip_prefix("bright-").and_then(base) {
-        return Ok(Colour::Indexed(8 + i as u8));
-    }
-    if let Some(hex) = text.strip_prefix('#').filter(|h| h.len() == 6 && h.is_ascii()) {
-        let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| wrong());
-        return Ok(Colour::Rgb(part(0)?, part(2)?, part(4)?));
-    }
-    text.parse().map(Colour::Indexed).map_err(|_| wrong())
+/// Reads a colour such as `red`, `bright-red`, `208`, `#ff8700` or `default`.
+///
+/// # Errors
+/// When the text is no colour.
+pub fn colour(text: &str) -> Result<Colour, UnknownName> {
+    let wrong = "is no colour: write red, bright-red, a number up to 255, #rrggbb or default";
+    text.parse().map_err(|_| UnknownName(format!("{text:?} {wrong}")))
 }
 
-/// A colour as it is written.
-pub fn colour_name(colour: Colour) -> String {
-    match colour {
-        Colour::Default => "default".to_owned(),
-        Colour::Indexed(i @ 0..8) => COLOURS[usize::from(i)].to_owned(),
-        Colour::Indexed(i @ 8..16) => format!("bright-{}", COLOURS[usize::from(i) - 8]),
-        Colour::Indexed(i) => i.to_string(),
-        Colour::Rgb(r, g, b) => format!("#{r:02x}{g:02x}{b:02x}"),
-    }
-}
-
-/// An underline such as `single` or `curly`; `none` for none.
-pub fn underline(text: &str) -> Result<Underline, String> {
-    Ok(match text {
-        "none" => Underline::None,
-        "single" => Underline::Single,
-        "double" => Underline::Double,
-        "curly" => Underline::Curly,
-        "dotted" => Underline::Dotted,
-        "dashed" => Underline::Dashed,
-        _ => {
-            return Err(format!(
-                "{text:?} is no underline: write none, single, double, curly, dotted or dashed"
-            ));
-        }
-    })
+/// Reads an underline such as `single` or `curly`; `none` for none.
+///
+/// # Errors
+/// When the text is no underline.
+pub fn underline(text: &str) -> Result<Underline, UnknownName> {
+    let wrong = "is no underline: write none, single, double, curly, dotted or dashed";
+    Underline::from_name(text).ok_or_else(|| UnknownName(format!("{text:?} {wrong}")))
 }
 
 impl StyleFact {
@@ -146,18 +114,18 @@ impl StyleFact {
 
     fn wrong_with(&self, style: Style, view: View<'_>) -> Option<String> {
         if let Some(fg) = self.fg.filter(|c| *c != style.fg) {
-            return Some(format!("is {}, not {}", colour_name(style.fg), colour_name(fg)));
+            return Some(format!("is {}, not {fg}", style.fg));
         }
         if let Some(bg) = self.bg.filter(|c| *c != style.bg) {
-            return Some(format!("has a background of {}, not {}", colour_name(style.bg), colour_name(bg)));
+            return Some(format!("has a background of {}, not {bg}", style.bg));
         }
-        for (Attr(name, bit), on) in &self.attrs {
-            if style.attrs.contains(*bit) != *on {
-                return Some(format!("is {}{name}", if *on { "not " } else { "" }));
+        for (attr, on) in &self.attrs {
+            if style.attrs.contains(attr.0) != *on {
+                return Some(format!("is {}{}", if *on { "not " } else { "" }, attr.name()));
             }
         }
         if self.underline.is_some_and(|u| u != style.underline) {
-            return Some(format!("is underlined {:?}", style.underline).to_lowercase());
+            return Some(format!("is underlined {}", style.underline.name()));
         }
         let link = view.term.link(style.link).map_or("", |l| l.uri.as_str());
         if self.link.as_ref().is_some_and(|wanted| wanted != link) {
@@ -178,16 +146,16 @@ impl fmt::Display for StyleFact {
             Cells::Text(text) => write!(f, "{text:?} is")?,
         }
         if let Some(fg) = self.fg {
-            write!(f, " {}", colour_name(fg))?;
+            write!(f, " {fg}")?;
         }
         if let Some(bg) = self.bg {
-            write!(f, " on {}", colour_name(bg))?;
+            write!(f, " on {bg}")?;
         }
-        for (Attr(name, _), on) in &self.attrs {
-            write!(f, " {}{name}", if *on { "" } else { "not " })?;
+        for (attr, on) in &self.attrs {
+            write!(f, " {}{}", if *on { "" } else { "not " }, attr.name())?;
         }
         if let Some(underline) = self.underline {
-            write!(f, " underlined {underline:?}")?;
+            write!(f, " underlined {}", underline.name())?;
         }
         self.link.as_ref().map_or(Ok(()), |link| write!(f, " a link to {link:?}"))
     }

@@ -90,16 +90,14 @@ impl Replay {
     pub fn of(mut reader: impl EventReader + Send + 'static, pace: Pace) -> Self {
         let header = reader.header();
         let (pipes, size) = (header.pipes, header.size);
-        let first = size.map(|(cols, rows)| {
-            Ok(Recorded { at_ns: 0, what: RecordedEvent::Resize(WinSize::cells(cols, rows)) })
-        });
+        let first = size.map(|size| Ok(Recorded { at_ns: 0, what: RecordedEvent::Resize(size.into()) }));
         let rest = std::iter::from_fn(move || reader.next_item().map_err(io::Error::other).transpose());
         let rest = rest.filter_map(|item| match item {
             Ok(Item::Event(event)) => Some(Ok(Recorded {
                 at_ns: event.time_ns,
                 what: match event.kind {
                     Kind::Output(bytes) => RecordedEvent::Output(Stream::Out, bytes),
-                    Kind::Resize { cols, rows } => RecordedEvent::Resize(WinSize::cells(cols, rows)),
+                    Kind::Resize(size) => RecordedEvent::Resize(size.into()),
                     Kind::Exit(code) => RecordedEvent::Exit(Exit::Code(code)),
                     Kind::Signal(signal) => RecordedEvent::Exit(Exit::Signal(signal)),
                     _ => return None,

@@ -11,7 +11,6 @@ use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
 };
 use tapdeck_tape::scrub::{scrub_argv, scrub_json, scrub_map, status};
-use tapdeck_term::Size;
 
 /// Readings after which no more is learned about secrets.
 const MAX_READINGS: usize = 4;
@@ -72,7 +71,7 @@ pub fn scrub(
     new_id: Option<String>,
 ) -> Result<(Files, Report), Refusal> {
     let terminal = &cassette.manifest.terminal;
-    let size = Size::new(terminal.initial_cols, terminal.initial_rows);
+    let size = terminal.initial_size();
     let mut closing = Closing {
         manifest: cassette.manifest.clone(),
         outcome: cassette.outcome.clone(),
@@ -84,8 +83,7 @@ pub fn scrub(
     let mut masked = cassette.raw().to_vec();
     scrubber.output_masks().apply(0, &mut masked);
     scrubber.inspect(&masked);
-    let mut recording =
-        Recording::new(terminal.initial_rows, terminal.initial_cols, cassette.manifest.timing.resolution_ms);
+    let mut recording = Recording::new(terminal.initial_size(), cassette.manifest.timing.resolution_ms);
     let mut typed = 0;
     for event in &cassette.events {
         copy(event, &masked, &mut typed, &mut scrubber, &mut recording);
@@ -119,7 +117,7 @@ fn study(cassette: &Cassette, closing: &Closing, mut scrubber: Scrubber) -> Scru
             match &event.kind {
                 EventKind::Output { bytes, .. } => scrubber.output(bytes),
                 EventKind::Input(input) => scrubber.input(&input.bytes),
-                EventKind::Resize { rows, cols } => scrubber.resize(Size::new(*cols, *rows)),
+                EventKind::Resize(size) => scrubber.resize(*size),
                 _ => {}
             }
         }
@@ -197,7 +195,7 @@ fn copy(
             copy.bytes = bytes.into();
             recording.input(at, &copy);
         }
-        EventKind::Resize { rows, cols } => recording.resize(at, *rows, *cols),
+        EventKind::Resize(size) => recording.resize(at, *size),
         EventKind::Signal { name } => recording.signal(at, name),
         EventKind::Service(payload) => {
             let mut payload = payload.clone();

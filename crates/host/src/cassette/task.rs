@@ -66,7 +66,7 @@ impl CassetteRecorder {
         let work = Work {
             folder,
             rules,
-            recording: Recording::new(size.rows, size.cols, resolution_ms),
+            recording: Recording::new(size.size(), resolution_ms),
             size,
             exit: None,
             signals: Vec::new(),
@@ -110,7 +110,7 @@ impl Work {
                 let size = size.or_default();
                 // The first event of a session is its size, which the manifest tells.
                 if std::mem::replace(&mut self.size, size) != size {
-                    rec.resize(at, size.rows, size.cols);
+                    rec.resize(at, size.size());
                 }
             }
             Event::Signal(number) => {

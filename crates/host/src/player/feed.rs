@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Empty;
 use std::sync::Arc;
 
-use tapdeck_core::{Exit, WinSize};
+use tapdeck_core::Exit;
 use tapdeck_tape::ahr::{self, Body, Mark};
 use tapdeck_tape::{EventReader, Item, Kind};
 
@@ -141,7 +141,7 @@ impl Native {
                     off = at;
                     Played::Output(bytes)
                 }
-                Body::Resize { cols, rows } => Played::Resize(WinSize::cells(cols, rows)),
+                Body::Resize(size) => Played::Resize(size.into()),
                 Body::Input { bytes } => Played::Input(bytes),
                 Body::Mark { code, val } => match Mark::from_raw(code, val) {
                     Mark::Exit(code) => Played::Exit(Exit::Code(code.cast_signed())),
@@ -217,7 +217,7 @@ impl Other {
                     self.off = self.off.saturating_add(bytes);
                     continue;
                 }
-                Kind::Resize { cols, rows } => Played::Resize(WinSize::cells(cols, rows)),
+                Kind::Resize(size) => Played::Resize(size.into()),
                 Kind::Input(bytes) => Played::Input(bytes),
                 Kind::Exit(code) => Played::Exit(Exit::Code(code)),
                 Kind::Signal(signal) => Played::Exit(Exit::Signal(signal)),

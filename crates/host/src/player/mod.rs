@@ -127,8 +127,8 @@ impl Player {
         } else {
             let other = Other::open(&source)?;
             let header = other.reader().header();
-            if let Some((cols, rows)) = header.size {
-                first_size = Size { cols, rows };
+            if let Some(size) = header.size {
+                first_size = size;
             }
             idle_limit_ns = header.idle_limit_ns;
             settings.newline_mode |= header.pipes;
@@ -419,8 +419,7 @@ impl Player {
                 let (offset, time_ns, last_ts) =
                     (keyframe.block_offset, keyframe.time_ns, Some(keyframe.last_ts));
                 self.go_to(Spot::Block { offset, time_ns, last_ts })?;
-                let size = Size { cols: keyframe.size.0, rows: keyframe.size.1 };
-                self.show(size, &picture, keyframe.byte_off);
+                self.show(keyframe.size, &picture, keyframe.byte_off);
                 (self.at_ns, self.event_ns) = (time_ns, time_ns);
                 return Ok(());
             }

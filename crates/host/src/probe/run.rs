@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Entry, Event, Exit, Lag, Role, Stamp, WinSize};
 use tapdeck_tape::cassette::{Cassette, EventKind, Model};
+use tapdeck_term::Size;
 use tapdeck_term::keys::encode;
 
 use super::flow::{Agent, Probe, key_of};
@@ -223,7 +224,7 @@ impl Tap for Shown {
         for entry in entries {
             match entry.event {
                 Event::Output { bytes, .. } => self.model.output(&bytes),
-                Event::Resize(size) => self.model.resize(size.rows, size.cols),
+                Event::Resize(size) => self.model.resize(size.size()),
                 Event::Exit(_) => self.exited = true,
                 _ => {}
             }
@@ -243,7 +244,7 @@ struct Watcher {
 impl Watcher {
     fn watch(self, agent: &Agent, probe: &Probe, handle: &Handle, tx: &Sender<(Status, String, Facts)>) {
         let mut machine = Machine::new(agent, probe);
-        let mut shown = Shown { model: Model::new(agent.rows, agent.cols), exited: false };
+        let mut shown = Shown { model: Model::new(Size::new(agent.cols, agent.rows)), exited: false };
         let party = handle.join("probe", Role::Bot).ok();
         let send = |bytes: Vec<u8>| {
             if let Some(party) = party {

@@ -129,7 +129,7 @@ impl ForeignTap {
                 if std::mem::replace(&mut self.size, size) == size {
                     return;
                 }
-                Kind::Resize { cols: size.cols, rows: size.rows }
+                Kind::Resize(size.into())
             }
             Event::Exit(Exit::Code(code)) => Kind::Exit(code),
             Event::Exit(Exit::Signal(signal)) => Kind::Signal(signal),
@@ -295,7 +295,7 @@ impl RecorderTap for ForeignTap {
 
 fn header(options: &RecordOptions, clock: Clock, size: WinSize) -> Header {
     let mut header = Header {
-        size: Some((size.cols, size.rows)),
+        size: Some(size.size()),
         started_ns: Some(clock.wall_start_ns()),
         command: Some(command_line(&options.argv)),
         title: options.title.clone(),

@@ -66,6 +66,9 @@ fn base(picture: &Picture) -> Value {
     })
 }
 
+/// The attributes that have a field of their own in a run.
+const SHORT_FIELDS: Attrs = Attrs::BOLD.or(Attrs::ITALIC).or(Attrs::STRIKE).or(Attrs::BLINK);
+
 /// `[col, text, fg, bg, bold, italic, underline, strike, blink]`, then what is ours: how the colours were named, and
 /// what else there is to the style.
 fn run(term: &Term, run: &Run) -> Value {
@@ -96,18 +99,12 @@ fn run(term: &Term, run: &Run) -> Value {
     if style.bg != Colour::Default {
         note("bg", colour(style.bg));
     }
-    for (name, attr) in [
-        ("faint", Attrs::FAINT),
-        ("conceal", Attrs::CONCEAL),
-        ("inverse", Attrs::INVERSE),
-        ("overline", Attrs::OVERLINE),
-    ] {
-        if has(attr) {
-            note(name, json!(true));
-        }
+    // The fields of the original protocol tell the others.
+    for name in style.attrs.and(Attrs::VISIBLE).without(SHORT_FIELDS).names() {
+        note(name, json!(true));
     }
     if !matches!(style.underline, Underline::None | Underline::Single) {
-        note("underline", json!(format!("{:?}", style.underline).to_lowercase()));
+        note("underline", json!(style.underline.name()));
     }
     if let Some(link) = term.link(style.link) {
         note("link", json!(link.uri));

@@ -108,10 +108,10 @@ impl<R: Read> AhrEvents<R> {
         }
         // The first record tells the start, and the first RESIZE the true size.
         while let Some(item) = events.read()? {
-            if let (Item::Event(Event { kind: Kind::Resize { cols, rows }, time_ns: 0 }), true) =
+            if let (Item::Event(Event { kind: Kind::Resize(size), time_ns: 0 }), true) =
                 (&item, events.ready.iter().all(|i| matches!(i, Item::Note(_))))
             {
-                events.header.size = Some((*cols, *rows));
+                events.header.size = Some(*size);
                 break;
             }
             let is_event = matches!(item, Item::Event(_));
@@ -163,10 +163,7 @@ impl<R: Read> AhrEvents<R> {
         match body {
             Body::Data { bytes, .. } => Kind::Output(bytes),
             Body::Input { bytes } => Kind::Input(bytes),
-            Body::Resize { cols, rows } => {
-                let (cols, rows) = clamp_size(cols.into(), rows.into());
-                Kind::Resize { cols, rows }
-            }
+            Body::Resize(size) => Kind::Resize(clamp_size(size.cols.into(), size.rows.into())),
             Body::Snapshot { id, anchor, label } => Kind::Snapshot { id, anchor, label },
             Body::Mark { code, val } => match Mark::from_raw(code, val) {
                 Mark::Exit(code) => Kind::Exit(code as i32),
@@ -245,7 +242,8 @@ impl AhrWriter {
         if header.first_byte > 0 {
             meta.extra.insert("firstByte".into(), header.first_byte.into());
         }
-        (meta.cols, meta.rows) = header.size.unwrap_or((80, 24));
+        let size = header.size.unwrap_or_default();
+        (meta.cols, meta.rows) = (size.cols, size.rows);
         meta
     }
 
@@ -266,8 +264,8 @@ impl EventWriter for AhrWriter {
         self.last_ns = self.start_ns;
         self.byte_off = header.first_byte;
         self.builder.go_on_at(self.byte_off);
-        let (cols, rows) = header.size.unwrap_or((80, 24));
-        self.push(Record::resize(self.start_ns, cols, rows), out);
+        let size = header.size.unwrap_or_default();
+        self.push(Record::resize(self.start_ns, size), out);
         // What it can tell of the program stands beside it.
         let beside = [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes];
         self.losses.drop_fields(header, if self.alone { &[] } else { &beside });
@@ -283,7 +281,7 @@ impl EventWriter for AhrWriter {
                 Record::data(ts, off, bytes.clone())
             }
             Kind::Input(bytes) => Record::input(ts, bytes.clone()),
-            Kind::Resize { cols, rows } => Record::resize(ts, *cols, *rows),
+            Kind::Resize(size) => Record::resize(ts, *size),
             Kind::Marker(label) => {
                 self.labels += 1;
                 let line = EventLine {
@@ -345,6 +343,8 @@ fn shell_words(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_term::Size;
+
     use super::*;
     use crate::testing::{read_all, sample_events, write_all};
 
@@ -367,7 +367,7 @@ mod tests {
         // Anchors of snapshots count from the start; closing a gap would move them all.
         let mut builder = BlockBuilder::new(0);
         let records = [
-            Record::resize(1, 80, 24),
+            Record::resize(1, Size::new(80, 24)),
             Record::data(2, 0, &b"abc"[..]),
             Record::mark(3, Mark::OutputLag(100)),
             Record::data(4, 103, &b"def"[..]),

@@ -2,6 +2,7 @@
 //! record copies nothing, and writing one takes whatever buffer the recorder already has.
 
 use bytes::Bytes;
+use tapdeck_term::Size;
 
 use super::header::MAX_OFFSET;
 use super::mark::Mark;
@@ -36,12 +37,7 @@ pub enum Body {
         bytes: Bytes,
     },
     /// The terminal took this size.
-    Resize {
-        /// Columns.
-        cols: u16,
-        /// Rows.
-        rows: u16,
-    },
+    Resize(Size),
     /// Bytes that were delivered to the program.
     Input {
         /// The bytes, exact.
@@ -72,8 +68,8 @@ impl Record {
     }
 
     /// A new size of the terminal.
-    pub fn resize(ts_ns: u64, cols: u16, rows: u16) -> Self {
-        Self { ts_ns, body: Body::Resize { cols, rows } }
+    pub fn resize(ts_ns: u64, size: Size) -> Self {
+        Self { ts_ns, body: Body::Resize(size) }
     }
 
     /// Bytes that were delivered to the program.
@@ -96,7 +92,7 @@ impl Record {
     pub fn encoded_len(&self) -> usize {
         match &self.body {
             Body::Data { bytes, .. } => DATA_HEAD + bytes.len(),
-            Body::Resize { .. } => PREFIX + 4,
+            Body::Resize(_) => PREFIX + 4,
             Body::Input { bytes } => INPUT_HEAD + bytes.len(),
             Body::Mark { .. } => PREFIX + 8,
             Body::Snapshot { label, .. } => PREFIX + 18 + fitting_label(label).len(),
@@ -107,7 +103,7 @@ impl Record {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let tag: u8 = match &self.body {
             Body::Data { .. } => 0,
-            Body::Resize { .. } => 1,
+            Body::Resize(_) => 1,
             Body::Input { .. } => 2,
             Body::Mark { .. } => 3,
             Body::Snapshot { .. } => 4,
@@ -120,7 +116,7 @@ impl Record {
                 out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
                 out.extend_from_slice(bytes);
             }
-            Body::Resize { cols, rows } => {
+            Body::Resize(Size { cols, rows }) => {
                 out.extend_from_slice(&cols.to_le_bytes());
                 out.extend_from_slice(&rows.to_le_bytes());
             }
@@ -278,10 +274,10 @@ impl Records {
                 let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
                 Body::Data { off, bytes: self.take_bytes(len as usize).ok_or(SHORT)? }
             }
-            1 => Body::Resize {
+            1 => Body::Resize(Size {
                 cols: u16::from_le_bytes(self.take().ok_or(SHORT)?),
                 rows: u16::from_le_bytes(self.take().ok_or(SHORT)?),
-            },
+            }),
             2 => {
                 let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
                 Body::Input { bytes: self.take_bytes(len as usize).ok_or(SHORT)? }

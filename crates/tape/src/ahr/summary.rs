@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use bytes::Bytes;
+use tapdeck_term::Size;
 
 use super::block::{Block, BlockItem, BlockReader};
 use super::damage::{Damage, DamageKind};
@@ -47,9 +48,9 @@ pub struct Summary {
     /// SNAPSHOT records.
     pub snapshots: u64,
     /// The first size: columns and rows.
-    pub first_size: Option<(u16, u16)>,
+    pub first_size: Option<Size>,
     /// The last size: columns and rows.
-    pub last_size: Option<(u16, u16)>,
+    pub last_size: Option<Size>,
     /// Time of the first record.
     pub first_ts: Option<u64>,
     /// Time of the last record.
@@ -189,10 +190,10 @@ impl Summary {
                 self.overlaps += u64::from(*off < self.end_off);
                 self.end_off = off.saturating_add(bytes.len() as u64);
             }
-            Body::Resize { cols, rows } => {
+            Body::Resize(size) => {
                 self.resizes += 1;
-                self.first_size.get_or_insert((*cols, *rows));
-                self.last_size = Some((*cols, *rows));
+                self.first_size.get_or_insert(*size);
+                self.last_size = Some(*size);
             }
             Body::Input { bytes } => {
                 self.inputs += 1;
@@ -218,7 +219,7 @@ impl Summary {
 /// opens it; otherwise the block before is gone.
 pub(super) fn begin(first: &Block) -> u64 {
     let mut records = first.records().flatten().map(|record| record.body);
-    if !matches!(records.next(), Some(Body::Resize { .. })) {
+    if !matches!(records.next(), Some(Body::Resize(_))) {
         return 0;
     }
     let lost: u64 =

@@ -5,6 +5,8 @@ use std::io::Cursor;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use tapdeck_term::Size;
+
 use super::*;
 use crate::Error;
 
@@ -29,7 +31,7 @@ fn blocks_of(records: Vec<Vec<Record>>, quality: Quality) -> Vec<(Vec<u8>, Vec<R
 /// Many small blocks with every kind of record.
 fn sample() -> Vec<(Vec<u8>, Vec<Record>)> {
     let mut off = 0;
-    let mut all = vec![vec![Record::resize(1, 80, 24)]];
+    let mut all = vec![vec![Record::resize(1, Size::new(80, 24))]];
     for i in 0..12_u64 {
         let ts = 1_000 + i * 10;
         let text: Vec<u8> = (0..200 + i * 31).map(|j| ((j * j + i * 7) % 251) as u8).collect();
@@ -95,7 +97,7 @@ fn a_record_larger_than_a_block_is_split_not_lost() {
         let mut builder = BlockBuilder::new(0);
         let mut file = Vec::new();
         let all = [
-            Record::resize(1, 80, 24),
+            Record::resize(1, Size::new(80, 24)),
             Record::data(2, 0, data.clone()),
             Record::input(3, data.clone()),
             Record::snapshot(4, 1, 1_000_000, "x".repeat(70_000)),
@@ -241,7 +243,7 @@ fn a_printed_recording_is_not_taken_for_this_one() {
     let inner = file_of(&sample());
     let blocks = blocks_of(
         vec![
-            vec![Record::resize(1, 80, 24)],
+            vec![Record::resize(1, Size::new(80, 24))],
             vec![Record::data(2, 0, vec![b'a'; 500]), Record::data(2, 500, inner.clone())],
             vec![Record::data(3, 500 + inner.len() as u64, b"after".to_vec())],
         ],
@@ -329,7 +331,7 @@ fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         4 => (any::<u64>(), vec(any::<u8>(), 0..300))
             .prop_map(|(off, b)| Body::Data { off: off >> 2, bytes: b.into() }),
-        1 => any::<(u16, u16)>().prop_map(|(cols, rows)| Body::Resize { cols, rows }),
+        1 => any::<(u16, u16)>().prop_map(|(cols, rows)| Body::Resize(Size { cols, rows })),
         1 => vec(any::<u8>(), 0..50).prop_map(|b| Body::Input { bytes: b.into() }),
         1 => any::<(u32, u32)>().prop_map(|(code, val)| Body::Mark { code, val }),
         1 => (any::<u64>(), any::<u64>(), ".{0,20}")

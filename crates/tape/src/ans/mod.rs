@@ -8,6 +8,8 @@ use std::io::Read;
 
 use bytes::Bytes;
 
+use tapdeck_term::Size;
+
 use crate::event::{
     Event, EventReader, EventWriter, Field, Header, Item, Kind, Loss, Losses, Parts, clamp_size,
 };
@@ -129,7 +131,8 @@ impl EventWriter for AnsWriter {
         let encode = |text: &str| text.chars().map(|c| cp437::encode(c).unwrap_or(b'?')).collect();
         self.sauce.title = header.title.as_deref().map(encode).unwrap_or_default();
         self.losses.drop_fields(header, &[Field::Title, Field::Pipes]);
-        (self.sauce.width, self.sauce.height) = header.size.unwrap_or((80, 25));
+        let size = header.size.unwrap_or(Size::new(80, 25));
+        (self.sauce.width, self.sauce.height) = (size.cols, size.rows);
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
@@ -181,7 +184,7 @@ mod tests {
         let reader = AnsReader::new(&file[..], None).unwrap();
         assert_eq!(reader.sauce(), Some(&sauce));
         let (header, events, _) = read_all(reader);
-        assert_eq!((header.size, header.title.as_deref()), (Some((132, 50)), Some("Tür")));
+        assert_eq!((header.size, header.title.as_deref()), (Some(Size::new(132, 50)), Some("Tür")));
         assert_eq!(String::from_utf8(output_of(&events)).unwrap(), "\x1b[31m█▓ ♥ café\r\n");
     }
 
@@ -197,7 +200,7 @@ mod tests {
         file[at + 104] = 255;
         let (header, events, _) = read_all(AnsReader::new(&file[..], None).unwrap());
         assert_eq!(output_of(&events), b"art");
-        assert_eq!(header.size, Some((1000, 25)));
+        assert_eq!(header.size, Some(Size::new(1000, 25)));
         for cut in 0..file.len() {
             read_all(AnsReader::new(&file[..cut], Some(9600)).unwrap());
         }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tapdeck_term::Size;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,12 +24,7 @@ pub enum EventKind {
     /// The program was given bytes.
     Input(Input),
     /// The terminal took this size.
-    Resize {
-        /// Rows.
-        rows: u16,
-        /// Columns.
-        cols: u16,
-    },
+    Resize(Size),
     /// A signal was sent to the program's foreground.
     Signal {
         /// Its name, such as `SIGINT`.

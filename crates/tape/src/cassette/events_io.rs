@@ -25,7 +25,7 @@ impl CassetteReader {
         let terminal = &cassette.manifest.terminal;
         let text = |key: &str| cassette.manifest.optional.get(key).cloned();
         let header = Header {
-            size: Some((terminal.initial_cols, terminal.initial_rows)),
+            size: Some(terminal.initial_size()),
             started_ns: text("started_at_ns").and_then(|v| v.as_u64()),
             command: Some(cassette.manifest.command.argv.join(" ")).filter(|c| !c.is_empty()),
             title: text("title").and_then(|v| v.as_str().map(Into::into)),
@@ -41,7 +41,7 @@ impl CassetteReader {
         Some(match kind {
             EventKind::Output { bytes, .. } => Kind::Output(bytes),
             EventKind::Input(input) => Kind::Input(input.bytes),
-            EventKind::Resize { rows, cols } => Kind::Resize { cols, rows },
+            EventKind::Resize(size) => Kind::Resize(size),
             EventKind::Signal { name } => Kind::Other { code: "signal".into(), data: name.into() },
             EventKind::Service(payload) => of_payload(payload),
             // Frames are derived from the rest.
@@ -99,7 +99,7 @@ impl Taken {
         match event.kind {
             Kind::Output(bytes) => recording.output(at, &bytes),
             Kind::Input(bytes) => recording.input(at, &Input { bytes, ..Input::default() }),
-            Kind::Resize { cols, rows } => recording.resize(at, rows, cols),
+            Kind::Resize(size) => recording.resize(at, size),
             Kind::Exit(code) => self.exit = Exit { code: Some(code), signal: None },
             Kind::Signal(number) => self.exit = Exit { code: None, signal: Some(signal_name(number)) },
             Kind::Other { code, data: Value::String(name) } if code == "signal" => {
@@ -221,8 +221,7 @@ mod tests {
     fn make(header: &Header, events: &[Event]) -> Files {
         let mut closing = closing();
         from_header(&mut closing, header);
-        let (cols, rows) = header.size.unwrap_or((80, 24));
-        let mut recording = Recording::new(rows, cols, 1);
+        let mut recording = Recording::new(header.size.unwrap_or_default(), 1);
         let mut taken = Taken::default();
         for event in events {
             taken.event(&mut recording, event.clone());

@@ -2,7 +2,7 @@
 //! and asserting all go through [`Model`], so that they cannot disagree about what was shown.
 
 use serde::{Deserialize, Serialize};
-use tapdeck_term::{Attrs, Colour, CursorShape, Settings, Size, Style, Term, Underline};
+use tapdeck_term::{Attrs, Colour, Rgb, Settings, Size, Style, Term, Underline};
 
 use super::{CassetteEvent, EventKind, Manifest};
 
@@ -105,22 +105,22 @@ pub struct Model {
 
 impl Model {
     /// The terminal at the start of a recording.
-    pub fn new(rows: u16, cols: u16) -> Self {
-        // Nobody is there to read an answer, and an answer must not depend on who derives the frames.
+    pub fn new(size: Size) -> Self {
+        // The program is gone, so no answer of the terminal would reach it.
         let settings = Settings { scrollback: SCROLLBACK, replies: false, ..Settings::default() };
-        Self { term: Term::new(Size::new(cols, rows), settings), framed: 0 }
+        Self { term: Term::new(size, settings), framed: 0 }
     }
 
     /// The terminal at the start of this cassette.
     pub fn of(manifest: &Manifest) -> Self {
-        Self::new(manifest.terminal.initial_rows, manifest.terminal.initial_cols)
+        Self::new(manifest.terminal.initial_size())
     }
 
     /// Takes an event; says whether it was one that can change the picture.
     pub fn apply(&mut self, event: &CassetteEvent) -> bool {
         match &event.kind {
             EventKind::Output { bytes, .. } => self.output(bytes),
-            EventKind::Resize { rows, cols } => self.resize(*rows, *cols),
+            EventKind::Resize(size) => self.resize(*size),
             _ => return false,
         }
         true
@@ -132,8 +132,8 @@ impl Model {
     }
 
     /// Takes a size.
-    pub fn resize(&mut self, rows: u16, cols: u16) {
-        let _ = self.term.resize(Size::new(cols, rows));
+    pub fn resize(&mut self, size: Size) {
+        self.term.resize(size);
     }
 
     /// The terminal as it is now.
@@ -240,13 +240,7 @@ fn picture(term: &Term, seq: u64, t_ms: u64, raw_start: u64, raw_end: u64) -> Fr
             row: cursor.row,
             col: cursor.col,
             visible: cursor.visible,
-            shape: match cursor.shape {
-                CursorShape::Default => "default",
-                CursorShape::Block => "block",
-                CursorShape::Underline => "underline",
-                CursorShape::Bar => "bar",
-            }
-            .into(),
+            shape: cursor.shape.name().into(),
         },
         modes: FrameModes { alternate_screen: modes.alternate(), set: modes.names() },
         title: term.title().to_owned(),
@@ -256,25 +250,8 @@ fn picture(term: &Term, seq: u64, t_ms: u64, raw_start: u64, raw_end: u64) -> Fr
 }
 
 fn styled(term: &Term, row: u16, run: tapdeck_term::Run) -> StyledRun {
-    const ATTRS: [(Attrs, &str); 8] = [
-        (Attrs::BOLD, "bold"),
-        (Attrs::FAINT, "faint"),
-        (Attrs::ITALIC, "italic"),
-        (Attrs::BLINK, "blink"),
-        (Attrs::INVERSE, "inverse"),
-        (Attrs::CONCEAL, "conceal"),
-        (Attrs::STRIKE, "strike"),
-        (Attrs::OVERLINE, "overline"),
-    ];
     let style = run.style;
-    let underline = match style.underline {
-        Underline::None => None,
-        Underline::Single => Some("single"),
-        Underline::Double => Some("double"),
-        Underline::Curly => Some("curly"),
-        Underline::Dotted => Some("dotted"),
-        Underline::Dashed => Some("dashed"),
-    };
+    let underline = Some(style.underline).filter(|u| *u != Underline::None);
     StyledRun {
         row,
         col: run.col,
@@ -282,9 +259,9 @@ fn styled(term: &Term, row: u16, run: tapdeck_term::Run) -> StyledRun {
         text: run.text,
         fg: colour(style.fg),
         bg: colour(style.bg),
-        underline: underline.map(Into::into),
+        underline: underline.map(|u| u.name().into()),
         underline_colour: colour(style.underline_colour),
-        attrs: ATTRS.iter().filter(|(a, _)| style.attrs.contains(*a)).map(|(_, n)| (*n).to_owned()).collect(),
+        attrs: style.attrs.and(Attrs::VISIBLE).names().map(Into::into).collect(),
         link: term.link(style.link).map(|link| link.uri.clone()),
     }
 }
@@ -305,6 +282,6 @@ fn colour(c: Colour) -> Option<String> {
     match c {
         Colour::Default => None,
         Colour::Indexed(i) => Some(i.to_string()),
-        Colour::Rgb(r, g, b) => Some(format!("#{r:02x}{g:02x}{b:02x}")),
+        Colour::Rgb(r, g, b) => Some(Rgb(r, g, b).to_string()),
     }
 }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tapdeck_term::Size;
 
 use super::check::{digest_hex, is_uuid};
 use super::{Refusal, names};
@@ -118,6 +119,13 @@ pub struct Terminal {
     pub pty_mode: Option<Value>,
     /// What frames were derived with.
     pub emulator: Emulator,
+}
+
+impl Terminal {
+    /// Size at the start.
+    pub fn initial_size(&self) -> Size {
+        Size::new(self.initial_cols, self.initial_rows)
+    }
 }
 
 /// A change of size.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use tapdeck_term::Size;
 
 use super::events::{InputBody, InputLine, OutputLine, ServiceLine};
 use super::{
@@ -116,7 +117,7 @@ impl Parts {
                 InputBody::Resize { rows: 0, .. } | InputBody::Resize { cols: 0, .. } => {
                     return Err(Refusal::malformed(names::INPUT, n, "a size of 0"));
                 }
-                InputBody::Resize { rows, cols } => EventKind::Resize { rows, cols },
+                InputBody::Resize { rows, cols } => EventKind::Resize(Size { cols, rows }),
                 InputBody::Signal { name } => EventKind::Signal { name },
             };
             push(names::INPUT, n, line.seq, line.t_ms, kind)

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use tapdeck_term::Size;
 
 use super::events::{InputBody, InputLine, OutputLine, ServiceLine};
 use super::files::limit_of;
@@ -27,7 +28,7 @@ const STREAMS: [&str; 5] = [names::RAW, names::OUTPUT, names::INPUT, names::FRAM
 pub struct Recording {
     resolution_ms: u64,
     /// Rows and columns at the start.
-    first_size: (u16, u16),
+    first_size: Size,
     seq: u64,
     t_ms: u64,
     offset: u64,
@@ -62,17 +63,22 @@ pub struct Closing {
     pub discovery: Option<Discovery>,
 }
 
+/// A cassette knows no size of 0, which means that the recorder had no terminal.
+fn at_least_one(size: Size) -> Size {
+    Size::new(size.cols.max(1), size.rows.max(1))
+}
+
 impl Recording {
     /// Begins with a terminal of this size. Times will be multiples of `resolution_ms`.
-    pub fn new(rows: u16, cols: u16, resolution_ms: u64) -> Self {
-        let (rows, cols) = (rows.max(1), cols.max(1));
+    pub fn new(size: Size, resolution_ms: u64) -> Self {
+        let size = at_least_one(size);
         Self {
             resolution_ms: resolution_ms.max(1),
-            first_size: (rows, cols),
+            first_size: size,
             seq: 0,
             t_ms: 0,
             offset: 0,
-            model: Model::new(rows, cols),
+            model: Model::new(size),
             due: false,
             last: None,
             resizes: Vec::new(),
@@ -116,11 +122,12 @@ impl Recording {
     }
 
     /// The terminal took a size.
-    pub fn resize(&mut self, at_ns: u64, rows: u16, cols: u16) {
-        let (rows, cols) = (rows.max(1), cols.max(1));
+    pub fn resize(&mut self, at_ns: u64, size: Size) {
+        let size = at_least_one(size);
+        let Size { cols, rows } = size;
         let (seq, t_ms) = self.input_line(at_ns, InputBody::Resize { rows, cols });
         self.resizes.push(Resize { seq, t_ms, rows, cols });
-        self.model.resize(rows, cols);
+        self.model.resize(size);
         self.due = true;
     }
 
@@ -268,7 +275,8 @@ impl Recording {
         if let Some(discovery) = discovery {
             object(names::DISCOVERY, check::pretty(&discovery))?;
         }
-        (manifest.terminal.initial_rows, manifest.terminal.initial_cols) = self.first_size;
+        (manifest.terminal.initial_rows, manifest.terminal.initial_cols) =
+            (self.first_size.rows, self.first_size.cols);
         manifest.terminal.resizes = self.resizes;
         manifest.terminal.emulator = super::Emulator::ours();
         manifest.timing.resolution_ms = self.resolution_ms;

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use tapdeck_term::Size;
+
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -31,12 +33,12 @@ pub(crate) fn closing() -> Closing {
 }
 
 fn sample() -> Files {
-    let mut rec = Recording::new(5, 20, 100);
+    let mut rec = Recording::new(Size::new(20, 5), 100);
     rec.output(10 * MS, b"\x1b[1mhello\x1b[m\r\n");
     rec.output(20 * MS, b"$ ");
     rec.input(250 * MS, &Input { bytes: Bytes::from_static(b"ls\r"), ..Input::default() });
     rec.output(260 * MS, b"\xff\x00file\r\n");
-    rec.resize(400 * MS, 6, 30);
+    rec.resize(400 * MS, Size::new(30, 6));
     rec.signal(500 * MS, "SIGINT");
     rec.service(510 * MS, json!({"type": "note", "n": 1}));
     rec.output(900 * MS, b"\x1b]0;title\x07$ ");
@@ -69,7 +71,7 @@ fn a_cassette_reads_back() {
                 EventKind::Input(i) => format!("in {}", String::from_utf8_lossy(&i.bytes)),
                 EventKind::Output { offset, bytes } => format!("out {offset}+{}", bytes.len()),
                 EventKind::Frame(i) => format!("frame {i}"),
-                EventKind::Resize { rows, cols } => format!("{cols}x{rows}"),
+                EventKind::Resize(size) => size.to_string(),
                 EventKind::Signal { name } => name.clone(),
                 EventKind::Service(v) => v["type"].as_str().unwrap().to_owned(),
                 EventKind::Final => "final".to_owned(),
@@ -206,7 +208,7 @@ fn a_cassette_without_a_binding_is_not_said_to_be_bound() {
     for (recorder, everything) in [("tapdeck 0.1.0", false), ("tapdeck 0.1.0", true), ("another", true)] {
         let mut closing = closing();
         closing.manifest.provenance.recorder_version = recorder.into();
-        let mut files = Recording::new(5, 20, 100).finish_in_memory(0, closing).unwrap();
+        let mut files = Recording::new(Size::new(20, 5), 100).finish_in_memory(0, closing).unwrap();
         let mut manifest = Cassette::from_files(&files).unwrap().manifest;
         manifest.content_digest.binding = None;
         if everything {
@@ -265,7 +267,7 @@ fn files_that_are_missing_or_no_files_are_named() {
 /// make time go back either.
 #[test]
 fn time_never_goes_back() {
-    let mut rec = Recording::new(5, 20, 100);
+    let mut rec = Recording::new(Size::new(20, 5), 100);
     for at in [500, 400, 0, 700] {
         rec.output(at * MS, b"x");
     }
@@ -297,7 +299,7 @@ proptest! {
     /// Whatever is recorded, the cassette is accepted, its frames derive again and its output is exact.
     #[test]
     fn whatever_is_recorded_verifies(steps in prop::collection::vec(step(), 0..40), resolution in 1_u64..200) {
-        let mut rec = Recording::new(10, 30, resolution);
+        let mut rec = Recording::new(Size::new(30, 10), resolution);
         let (mut at, mut out, mut typed) = (0, Vec::new(), Vec::new());
         for (wait, step) in steps {
             at += wait * MS;
@@ -310,7 +312,7 @@ proptest! {
                     typed.extend_from_slice(&bytes);
                     rec.input(at, &Input { bytes: bytes.into(), ..Input::default() });
                 }
-                Step::Resize(rows, cols) => rec.resize(at, rows, cols),
+                Step::Resize(rows, cols) => rec.resize(at, Size::new(cols, rows)),
                 Step::Service(n) => rec.service(at, Value::from(n)),
             }
         }

@@ -3,6 +3,7 @@
 //! failure.
 
 use bytes::Bytes;
+use tapdeck_term::Size;
 
 use super::check::pretty;
 use super::read::Parts;
@@ -172,9 +173,9 @@ fn time_faults(parts: &Parts, resolution: u64) -> Vec<String> {
 }
 
 fn terminal_faults(cassette: &Cassette) -> Vec<String> {
-    let said = cassette.manifest.terminal.resizes.iter().map(|r| (r.seq, r.t_ms, r.rows, r.cols));
+    let said = cassette.manifest.terminal.resizes.iter().map(|r| (r.seq, r.t_ms, Size::new(r.cols, r.rows)));
     let there = cassette.events.iter().filter_map(|e| match e.kind {
-        EventKind::Resize { rows, cols } => Some((e.seq, e.t_ms, rows, cols)),
+        EventKind::Resize(size) => Some((e.seq, e.t_ms, size)),
         _ => None,
     });
     let (said, there): (Vec<_>, Vec<_>) = (said.collect(), there.collect());

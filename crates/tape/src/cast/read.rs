@@ -7,6 +7,7 @@ use std::io::Read;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tapdeck_term::Size;
 
 use super::{halves, v1};
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, known_size, seconds};
@@ -146,7 +147,7 @@ impl<R: Read> CastReader<R> {
             ("i", Value::String(text)) => Kind::Input(Bytes::from(text)),
             ("m", Value::String(text)) => Kind::Marker(text),
             ("r", Value::String(text)) => match parse_size(&text) {
-                Some((cols, rows)) => Kind::Resize { cols, rows },
+                Some(size) => Kind::Resize(size),
                 None => return Ok(Note::item(at, format!("ignored an impossible size {text:?}"))),
             },
             ("x", Value::String(text)) if text.trim().parse::<i32>().is_ok() => {
@@ -268,7 +269,7 @@ impl From<HeadLine> for Header {
 }
 
 /// `80x24`, brought into bounds; `None` when it is no size at all.
-fn parse_size(text: &str) -> Option<(u16, u16)> {
+fn parse_size(text: &str) -> Option<Size> {
     let (cols, rows) = text.split_once('x')?;
     known_size(cols.trim().parse().ok()?, rows.trim().parse().ok()?)
 }

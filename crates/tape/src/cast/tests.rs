@@ -1,3 +1,5 @@
+use tapdeck_term::Size;
+
 use super::*;
 use crate::event::{EventReader, EventWriter, Item, Kind, Loss};
 use crate::testing::{output_of, read_all, sample_events, write_all};
@@ -49,7 +51,7 @@ fn files_of_others_are_read() {
     assert_eq!(notes, []);
     assert_eq!(header.extra["tags"][0], "a");
     assert_eq!(events[1].time_ns, 1_000_000_000);
-    assert_eq!(events[1].kind, Kind::Resize { cols: 100, rows: 50 });
+    assert_eq!(events[1].kind, Kind::Resize(Size::new(100, 50)));
     assert_eq!(events[2].kind, Kind::Exit(7));
     // An unknown kind is kept, and so are fields of the header.
     let again = write_all(&mut CastWriter::new(CastVersion::V3), &header, &events).main;
@@ -65,7 +67,7 @@ fn files_of_others_are_read() {
         \"command\": \"/bin/sh\", \"title\": \"\", \"env\": {\"TERM\": \"xterm\"},\n\
         \"stdout\": [[0.25, \"a\"], [0.5, \"b\\u001b[0m\"]]}";
     let (header, events, _) = read_all(CastReader::new(&v1[..]).unwrap());
-    assert_eq!((header.size, header.term.as_deref()), (Some((80, 24)), Some("xterm")));
+    assert_eq!((header.size, header.term.as_deref()), (Some(Size::new(80, 24)), Some("xterm")));
     assert_eq!(events[1].time_ns, 750_000_000);
     assert_eq!(output_of(&events), b"ab\x1b[0m");
 }

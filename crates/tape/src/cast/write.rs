@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
+use tapdeck_term::Size;
 
 use super::CastVersion;
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
@@ -75,7 +76,7 @@ impl EventWriter for CastWriter {
         let carried = [Command, Title, Term, Env, IdleLimit, Theme, Pipes, Extra];
         self.losses.drop_fields(header, &carried);
         let mut head = Map::new();
-        let (cols, rows) = header.size.unwrap_or((80, 24));
+        let Size { cols, rows } = header.size.unwrap_or_default();
         let mut extra = header.extra.clone();
         let mut term = match extra.remove("term") {
             Some(Value::Object(term)) => term,
@@ -139,7 +140,7 @@ impl EventWriter for CastWriter {
         match &event.kind {
             Kind::Output(bytes) => self.text(us, "o", bytes, out),
             Kind::Input(bytes) => self.text(us, "i", bytes, out),
-            Kind::Resize { cols, rows } => self.line(us, "r", &format!("{cols}x{rows}").into(), out),
+            Kind::Resize(size) => self.line(us, "r", &size.to_string().into(), out),
             Kind::Marker(label) => self.line(us, "m", &label.as_str().into(), out),
             Kind::Snapshot { label, .. } => {
                 // A marker keeps the moment and the name; the id and the anchor have no place.

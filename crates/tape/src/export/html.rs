@@ -9,7 +9,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Style, Term, Underline};
+use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Size, Style, Term, Underline};
 
 use super::branch::final_lines;
 use super::pieces::pieces;
@@ -52,8 +52,7 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
     markup(header.title.as_deref().or(header.command.as_deref()).unwrap_or("Recording"), &mut title);
     let mut replay = Replay::new(&header, options.transcript);
     let palette = replay.term().palette();
-    let colour = |c: tapdeck_term::Rgb| format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2);
-    let (fg, bg) = (colour(palette.dynamic(0)), colour(palette.dynamic(1)));
+    let (fg, bg) = (palette.dynamic(0).to_string(), palette.dynamic(1).to_string());
     out.put(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
@@ -81,7 +80,7 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
                 frames.take(replay.term(), start, &mut out)?;
                 due = None;
             }
-            if matches!(event.kind, Kind::Output(_) | Kind::Resize { .. }) {
+            if matches!(event.kind, Kind::Output(_) | Kind::Resize(_)) {
                 due.get_or_insert(event.time_ns);
             }
         }
@@ -123,7 +122,7 @@ fn digest(text: &str) -> String {
 struct Frames {
     since: Generation,
     styles: HashMap<Style, usize>,
-    size: Option<(u16, u16)>,
+    size: Option<Size>,
     /// The frames of the element in hand, with commas between them.
     text: String,
     count: usize,
@@ -131,7 +130,7 @@ struct Frames {
 
 impl Frames {
     fn take<W: Write>(&mut self, term: &Term, time_ns: u64, out: &mut Out<W>) -> Result<()> {
-        let size = (term.size().cols, term.size().rows);
+        let size = term.size();
         if self.size.is_some_and(|before| before != size) {
             self.since = Generation(0);
         }
@@ -185,7 +184,7 @@ impl Frames {
             let _ = write!(text, ",\"d\":{}", script_json(&fresh));
         }
         if self.size != Some(size) {
-            let _ = write!(text, ",\"s\":[{},{}]", size.0, size.1);
+            let _ = write!(text, ",\"s\":[{},{}]", size.cols, size.rows);
             self.size = Some(size);
         }
         text.push('}');
@@ -249,23 +248,11 @@ fn style(term: &Term, style: &Style) -> Value {
         Colour::Default => String::new(),
         c => {
             let rgb = if back { term.palette().background(c) } else { term.palette().foreground(c) };
-            format!("#{:02x}{:02x}{:02x}", rgb.0, rgb.1, rgb.2)
+            rgb.to_string()
         }
     };
-    let mut letters = String::new();
-    for (attr, letter) in [
-        (Attrs::BOLD, 'b'),
-        (Attrs::FAINT, 'f'),
-        (Attrs::ITALIC, 'i'),
-        (Attrs::INVERSE, 'v'),
-        (Attrs::CONCEAL, 'c'),
-        (Attrs::STRIKE, 's'),
-        (Attrs::OVERLINE, 'o'),
-    ] {
-        if style.attrs.contains(attr) {
-            letters.push(letter);
-        }
-    }
+    // A page does not blink.
+    let mut letters: String = style.attrs.and(Attrs::VISIBLE).without(Attrs::BLINK).letters().collect();
     if style.underline != Underline::None {
         letters.push('u');
     }

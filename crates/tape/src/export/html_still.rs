@@ -7,7 +7,7 @@ use std::io::Write;
 use tapdeck_term::{Attrs, Palette, Style, Term};
 
 use super::html::leads_to_the_web;
-use super::svg::{decoration, hex};
+use super::svg::decoration;
 use super::{Out, cell_char, markup};
 use crate::Result;
 
@@ -20,8 +20,8 @@ pub fn html_still(term: &Term, out: impl Write) -> Result<()> {
     let palette = term.palette();
     out.put(format!(
         "<pre style=\"color:{};background:{};line-height:1.2\">",
-        hex(palette.dynamic(0)),
-        hex(palette.dynamic(1))
+        palette.dynamic(0),
+        palette.dynamic(1)
     ))?;
     for line in term.screen() {
         let (mut text, mut col) = (String::new(), 0);
@@ -62,10 +62,10 @@ fn css(palette: &Palette, style: &Style) -> String {
     }
     let mut all = Vec::new();
     if fg != palette.dynamic(0) {
-        all.push(format!("color:{}", hex(fg)));
+        all.push(format!("color:{}", fg));
     }
     if bg != palette.dynamic(1) {
-        all.push(format!("background:{}", hex(bg)));
+        all.push(format!("background:{}", bg));
     }
     for (on, declaration) in [
         (has(Attrs::BOLD), "font-weight:bold"),

@@ -130,7 +130,7 @@
         if (f) el.style.color = f;
         if (b) el.style.background = b;
         if (at.includes("b")) el.style.fontWeight = "bold";
-        if (at.includes("f")) el.style.opacity = "0.6";
+        if (at.includes("d")) el.style.opacity = "0.6";
         if (at.includes("i")) el.style.fontStyle = "italic";
         const line = [at.includes("u") && "underline", at.includes("s") && "line-through"].filter(Boolean);
         if (line.length) el.style.textDecoration = line.concat(under || []).join(" ");

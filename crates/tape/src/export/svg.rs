@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use tapdeck_term::{Attrs, Generation, Palette, Rgb, Run, Style, Term, Underline};
+use tapdeck_term::{Attrs, Generation, Palette, Run, Style, Term, Underline};
 
 use super::pieces::{Piece, pieces};
 use super::{Out, cell_char, markup};
@@ -38,10 +38,6 @@ impl SvgOptions {
     }
 }
 
-pub(super) fn hex(c: Rgb) -> String {
-    format!("#{:02x}{:02x}{:02x}", c.0, c.1, c.2)
-}
-
 /// The lines drawn at text of a style, as CSS and SVG name them; empty for none.
 pub(super) fn decoration(style: &Style) -> String {
     let lines: Vec<&str> = [
@@ -68,7 +64,7 @@ fn open(cols: u16, rows: u16, palette: &Palette, options: &SvgOptions) -> String
          height=\"{height:.1}\" font-family=\"ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace\" \
          font-size=\"{}\">\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n<g transform=\"translate(8 8)\">\n",
         options.font_size,
-        hex(palette.dynamic(1)),
+        palette.dynamic(1),
     )
 }
 
@@ -85,7 +81,7 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
         }
         let (x, width) = (f32::from(run.col) * w, f32::from(run.width) * w);
         if inverse || paper != palette.dynamic(1) {
-            let fill = hex(paper);
+            let fill = paper;
             let _ = writeln!(
                 out,
                 "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{h:.1}\" fill=\"{fill}\"/>"
@@ -95,7 +91,7 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
             continue;
         }
         let base = top + options.font_size * 0.92;
-        let mut look = format!(" fill=\"{}\"", hex(ink));
+        let mut look = format!(" fill=\"{}\"", ink);
         for (on, attribute) in [
             (attrs.contains(Attrs::BOLD), " font-weight=\"bold\""),
             (attrs.contains(Attrs::ITALIC), " font-style=\"italic\""),

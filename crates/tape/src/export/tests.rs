@@ -1,5 +1,7 @@
 use bytes::Bytes;
 
+use tapdeck_term::Size;
+
 use super::*;
 use crate::event::{Event, EventReader, Header, Item, Kind};
 use crate::replay::Replay;
@@ -26,7 +28,7 @@ impl EventReader for Session {
 
 fn session(kinds: Vec<Kind>) -> Session {
     let header = Header {
-        size: Some((40, 6)),
+        size: Some(Size::new(40, 6)),
         title: Some("</title><script>alert(1)</script>".to_owned()),
         started_ns: Some(1_000),
         ..Header::default()

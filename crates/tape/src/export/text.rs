@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use serde_json::{Value, json as object};
-use tapdeck_term::Line;
+use tapdeck_term::{Line, Size};
 
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
 use super::{FinalLine, Out, is_tame, quiet_json, tame, tamed};
@@ -175,7 +175,7 @@ impl<W: Write> LineWriter<W> {
                 if let Some(command) = self.header.command.clone() {
                     self.fact("Command", &command)?;
                 }
-                if let Some((cols, rows)) = self.header.size {
+                if let Some(Size { cols, rows }) = self.header.size {
                     self.fact("Size", &format!("{cols}x{rows}"))?;
                 }
                 if complete {
@@ -267,8 +267,8 @@ impl<W: Write> LineWriter<W> {
             "command": header.command,
             "term": header.term,
             "started_ns": header.started_ns,
-            "cols": header.size.map(|s| s.0),
-            "rows": header.size.map(|s| s.1),
+            "cols": header.size.map(|s| s.cols),
+            "rows": header.size.map(|s| s.rows),
             "duration_ns": replay.time_ns(),
             "output_bytes": replay.byte_off(),
             "exit": {"code": exit, "signal": signal},

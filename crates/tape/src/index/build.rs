@@ -59,7 +59,7 @@ impl IndexBuilder {
     /// Goes on behind a keyframe of an index that breaks off, with the keyframe's dump: the next block is the
     /// one at its offset, and what comes of it is to be written at [`Keyframe::end`].
     pub fn resume(options: IndexOptions, keyframe: &Keyframe, dump: &[u8]) -> Self {
-        let mut term = screens(Size::new(keyframe.size.0, keyframe.size.1), options.pipes);
+        let mut term = screens(keyframe.size, options.pipes);
         let _ = term.feed_at(dump, keyframe.byte_off.saturating_sub(dump.len() as u64));
         Self {
             term,
@@ -95,9 +95,8 @@ impl IndexBuilder {
                     self.byte_off = off.saturating_add(bytes.len() as u64);
                     self.since_keyframe += bytes.len() as u64;
                 }
-                Body::Resize { cols, rows } => {
-                    let (cols, rows) = clamp_size(cols.into(), rows.into());
-                    let _ = self.term.resize(Size::new(cols, rows));
+                Body::Resize(size) => {
+                    self.term.resize(clamp_size(size.cols.into(), size.rows.into()));
                 }
                 Body::Snapshot { id, anchor, label } => self.moment(1, id, anchor, &label, out),
                 Body::Mark { code, val } => {

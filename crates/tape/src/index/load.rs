@@ -4,6 +4,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use bytes::BytesMut;
+use tapdeck_term::Size;
 
 use super::{Chain, END, KEYFRAME, MAGIC, MAX_BODY, MAX_DUMP, MOMENT, VERSION, check};
 use crate::ahr::{Scan, ScanItem, decompress_exact};
@@ -23,8 +24,8 @@ pub struct Keyframe {
     pub time_ns: u64,
     /// How much the program had written.
     pub byte_off: u64,
-    /// Size of the terminal: columns, rows.
-    pub size: (u16, u16),
+    /// Size of the terminal.
+    pub size: Size,
     /// Wall clock of the record before it.
     pub last_ts: u64,
     pub(crate) chain: [u8; 32],
@@ -121,7 +122,7 @@ impl Index {
                     block_offset: a,
                     time_ns: b,
                     byte_off: c,
-                    size: (cols, rows),
+                    size: Size { cols, rows },
                     last_ts,
                     chain,
                     at,

@@ -75,7 +75,7 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
         let settings = Settings { scrollback: self.scrollback, replies: false, ..Settings::default() };
         let (offset, time_ns, byte_off, last_ts, term) = match head {
             Some((k, dump)) => {
-                let mut term = Term::new(Size::new(k.size.0, k.size.1), settings);
+                let mut term = Term::new(k.size, settings);
                 // Provenance of what the dump draws is not known any more; it is all before this point.
                 let _ = term.feed_at(&dump, k.byte_off.saturating_sub(dump.len() as u64));
                 (k.block_offset, k.time_ns, k.byte_off, Some(k.last_ts), term)
@@ -149,9 +149,8 @@ impl<R: Read> Playhead<R> {
                 let _ = self.term.feed_at(&bytes, off);
                 self.byte_off = off.saturating_add(bytes.len() as u64);
             }
-            Body::Resize { cols, rows } => {
-                let (cols, rows) = clamp_size(cols.into(), rows.into());
-                let _ = self.term.resize(Size::new(cols, rows));
+            Body::Resize(size) => {
+                self.term.resize(clamp_size(size.cols.into(), size.rows.into()));
             }
             _ => {}
         }

@@ -1,5 +1,7 @@
 use std::io::Cursor;
 
+use tapdeck_term::Size;
+
 use super::*;
 use crate::ahr::{BlockBuilder, Quality, Record, Summary};
 
@@ -14,7 +16,7 @@ fn recording(lines: u64) -> Vec<u8> {
             file.extend_from_slice(builder.finish(Quality::Brotli(1), false));
         }
     }
-    push(&mut builder, &mut file, Record::resize(1_000_000_000, 60, 12), false);
+    push(&mut builder, &mut file, Record::resize(1_000_000_000, Size::new(60, 12)), false);
     for i in 0..lines {
         // The wall clock is set back once.
         let ts = 1_000_000_000 + i * 1_000_000 - if i > 300 { 500_000_000 } else { 0 };
@@ -23,7 +25,7 @@ fn recording(lines: u64) -> Vec<u8> {
         push(&mut builder, &mut file, Record::data(ts, off, text.into_bytes()), i % 20 == 19);
         off += len;
         if i % 500 == 250 {
-            push(&mut builder, &mut file, Record::resize(ts, 60 + (i % 7) as u16, 12), false);
+            push(&mut builder, &mut file, Record::resize(ts, Size::new(60 + (i % 7) as u16, 12)), false);
             push(&mut builder, &mut file, Record::snapshot(ts, i, off, format!("s{i}")), true);
         }
     }

@@ -190,14 +190,9 @@ fn from_one(n: Option<u16>, what: &str) -> Said<Option<u16>> {
 }
 
 fn read_cursor(raw: &raw::Cursor) -> Said<Fact> {
-    let shape = match raw.shape.as_deref() {
-        None => None,
-        Some("default") => Some(CursorShape::Default),
-        Some("block") => Some(CursorShape::Block),
-        Some("underline") => Some(CursorShape::Underline),
-        Some("bar") => Some(CursorShape::Bar),
-        Some(other) => return Err(format!("{other:?} is no cursor: write default, block, underline or bar")),
-    };
+    let wrong = |name| format!("{name:?} is no cursor: write default, block, underline or bar");
+    let shape = raw.shape.as_deref();
+    let shape = shape.map(|name| CursorShape::from_name(name).ok_or_else(|| wrong(name))).transpose()?;
     let (row, col) = (from_one(raw.row, "row")?, from_one(raw.col, "column")?);
     Ok(Fact::Cursor { row, col, visible: raw.visible, shape })
 }
@@ -223,10 +218,10 @@ fn read_style(raw: &raw::Style, line: u64) -> Result<StyleFact, ScenarioError> {
     let attrs = attrs.into_iter().filter_map(|(name, on)| Some((name.parse().ok()?, on?))).collect();
     Ok(StyleFact {
         cells,
-        fg: read_at(&raw.fg, colour)?,
-        bg: read_at(&raw.bg, colour)?,
+        fg: read_at(&raw.fg, |t| colour(t).map_err(|e| e.to_string()))?,
+        bg: read_at(&raw.bg, |t| colour(t).map_err(|e| e.to_string()))?,
         attrs,
-        underline: read_at(&raw.underline, underline)?,
+        underline: read_at(&raw.underline, |t| underline(t).map_err(|e| e.to_string()))?,
         link: raw.link.clone(),
     })
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
-use tapdeck_term::Size;
 
 use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
 
@@ -21,7 +20,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
                 paste: input.paste.is_some(),
                 reply: input.source.as_deref() == Some("reply"),
             }),
-            EventKind::Resize { rows, cols } => What::Resize(Size::new(*cols, *rows)),
+            EventKind::Resize(size) => What::Resize(*size),
             EventKind::Signal { name } => {
                 What::Signal(signal_number(name).map_or_else(|| name.clone(), signal_name))
             }
@@ -44,7 +43,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
     let exit = outcome.exit.code.map(tapdeck_core::Exit::Code).or(signal.map(tapdeck_core::Exit::Signal));
     let leaked = fact("leaked_processes").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
     Timeline {
-        size: Size::new(terminal.initial_cols, terminal.initial_rows),
+        size: terminal.initial_size(),
         moments: moments.collect(),
         end: End {
             at: Pos { t_ms: outcome.t_ms, seq: outcome.seq },
@@ -97,7 +96,7 @@ pub fn metadata(end: &End) -> Map<String, Value> {
 /// # Errors
 /// When it is larger than a cassette may be.
 pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> Result<Files, Refusal> {
-    let mut recording = Recording::new(timeline.size.rows, timeline.size.cols, resolution_ms);
+    let mut recording = Recording::new(timeline.size, resolution_ms);
     let mut in_paste = false;
     for Moment { at, what } in &timeline.moments {
         let at_ns = at.t_ms.saturating_mul(1_000_000);
@@ -110,7 +109,7 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
                     cassette::Input { bytes: input.bytes.clone(), key: input.key.clone(), paste, source };
                 recording.input(at_ns, &input);
             }
-            What::Resize(size) => recording.resize(at_ns, size.rows, size.cols),
+            What::Resize(size) => recording.resize(at_ns, *size),
             What::Signal(name) => recording.signal(at_ns, &format!("SIG{name}")),
             What::Service(value) => recording.service(at_ns, to_json(value)),
             What::Mark(name) => recording.service(at_ns, json!({ "type": MARK, "label": &**name })),

@@ -288,6 +288,8 @@ fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_term::Size;
+
     use super::*;
     use crate::testing::{output_of, read_all};
 
@@ -297,7 +299,7 @@ mod tests {
             col + fg:bright-red bg:ff00A0\n\n@body\nab1+\ncd__\n\nef++\ngh22\n\n\nijff\nkl00\n";
         let (header, events, notes) = read_all(ThreeAReader::new(file.as_bytes()).unwrap());
         assert_eq!(notes, []);
-        assert_eq!((header.size, header.title.as_deref()), (Some((2, 2)), Some("A Cool Art")));
+        assert_eq!((header.size, header.title.as_deref()), (Some(Size::new(2, 2)), Some("A Cool Art")));
         let times: Vec<u64> = events.iter().map(|e| e.time_ns / 1_000_000).collect();
         assert_eq!(times, [0, 10, 110]);
         let first = String::from_utf8(output_of(&events[..1])).unwrap();
@@ -311,7 +313,7 @@ mod tests {
     fn plain_and_pinned_art_is_read_and_escapes_are_not() {
         let plain = "@3a\n\n@body\na\x1b[31mb\n@x\n\ncd\n";
         let (header, events, _) = read_all(ThreeAReader::new(plain.as_bytes()).unwrap());
-        assert_eq!(header.size, Some((6, 2)));
+        assert_eq!(header.size, Some(Size::new(6, 2)));
         assert_eq!(output_of(&events), b"\x1b[H\x1b[Ka[31mb\r\n\x1b[K@x\x1b[H\x1b[Kcd");
         let pinned = "@3a\ncolors yes\n\n@text-pin\nab\n\n@body\n12\n\n34\n";
         let (_, events, _) = read_all(ThreeAReader::new(pinned.as_bytes()).unwrap());

@@ -86,7 +86,7 @@ impl EventWriter for ThreeAWriter {
             self.frame(start);
         }
         match &event.kind {
-            Kind::Output(_) | Kind::Resize { .. } => {
+            Kind::Output(_) | Kind::Resize(_) => {
                 if let Some(replay) = &mut self.replay {
                     replay.apply(event);
                 }
@@ -179,6 +179,8 @@ fn nearest(r: u8, g: u8, b: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_term::Size;
+
     use super::*;
     use crate::testing::{output_of, read_all, sample_events, write_all};
     use crate::three_a::ThreeAReader;
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn rows_that_no_frame_shows_are_counted() {
         let header = Header {
-            size: Some((10, 2)),
+            size: Some(Size::new(10, 2)),
             command: Some("seq 6".into()),
             title: Some("t".into()),
             ..Header::default()
@@ -205,14 +207,14 @@ mod tests {
     #[test]
     fn the_screens_come_back_at_their_times() {
         let (mut header, mut events) = sample_events();
-        header.size = Some((20, 3));
-        events.retain(|e| !matches!(e.kind, Kind::Resize { .. }));
+        header.size = Some(Size::new(20, 3));
+        events.retain(|e| !matches!(e.kind, Kind::Resize(_)));
         events.push(Event::new(3_000_000_000, Kind::Output(b"\x1b[H\x1b[31mred\x1b[44mblue"[..].into())));
         let mut writer = ThreeAWriter::default();
         let file = write_all(&mut writer, &header, &events).main;
         let (back, got, notes) = read_all(ThreeAReader::new(&file[..]).unwrap());
         assert_eq!(notes, []);
-        assert_eq!(back.size, Some((20, 3)));
+        assert_eq!(back.size, Some(Size::new(20, 3)));
         let times: Vec<u64> = got.iter().map(|e| e.time_ns / 1_000_000).collect();
         assert_eq!(times, [0, 1_500, 3_000]);
         let last = String::from_utf8(output_of(&got[2..])).unwrap();
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_pause_at_the_end_is_kept_and_what_combines_is_counted() {
-        let header = Header { size: Some((10, 2)), ..Header::default() };
+        let header = Header { size: Some(Size::new(10, 2)), ..Header::default() };
         let out =
             |s: u64, text: &'static str| Event::new(s * 1_000_000_000, Kind::Output(text.as_bytes().into()));
         let events = [out(0, "a"), out(1, "\r\ne\u{301}x"), out(6, "")];

@@ -6,6 +6,8 @@ use std::io::Read;
 use bytes::Bytes;
 use memchr::memmem;
 
+use tapdeck_term::Size;
+
 use super::STARTED;
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size, seconds};
 use crate::lines::Lines;
@@ -215,7 +217,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
     fn field(&mut self, rest: &str) {
         let (name, value) = rest.split_once(' ').unwrap_or((rest, ""));
         let value = value.trim_end();
-        let (cols, rows) = self.header.size.unwrap_or((80, 24));
+        let Size { cols, rows } = self.header.size.unwrap_or_default();
         match name {
             "TERM" => self.header.term = Some(value.to_owned()),
             "COMMAND" => self.header.command = Some(value.to_owned()),
@@ -260,9 +262,9 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         let (Some(cols), Some(rows)) = (cols, rows) else {
             return Some(Note::item(at, format!("ignored an impossible size {:?}", cut(rest))));
         };
-        let (cols, rows) = clamp_size(cols, rows);
+        let size = clamp_size(cols, rows);
         self.given_ns = self.time_ns;
-        Some(Item::Event(Event::new(self.time_ns, Kind::Resize { cols, rows })))
+        Some(Item::Event(Event::new(self.time_ns, Kind::Resize(size))))
     }
 }
 
@@ -381,7 +383,7 @@ mod tests {
         let reader = TypescriptReader::new(data.as_bytes(), &b"0.5 2\n1.5 0\n"[..]).unwrap();
         let (header, events, notes) = crate::testing::read_all(reader);
         assert_eq!(notes, []);
-        assert_eq!((header.size, header.command.as_deref()), (Some((120, 20)), Some("x")));
+        assert_eq!((header.size, header.command.as_deref()), (Some(Size::new(120, 20)), Some("x")));
         assert_eq!(header.started_ns, parse_time("2026-11-16 00:44:28+00:00"));
         assert_eq!(events.last(), Some(&Event::new(2_000_000_000, Kind::Exit(3))));
     }

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use tapdeck_term::Size;
+
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
 
 /// The form of the timing file.
@@ -59,7 +61,7 @@ impl EventWriter for TypescriptWriter {
         if let Some(term) = &header.term {
             field("TERM", term);
         }
-        if let Some((cols, rows)) = header.size {
+        if let Some(Size { cols, rows }) = header.size {
             field("COLUMNS", &cols.to_string());
             field("LINES", &rows.to_string());
         }
@@ -91,7 +93,7 @@ impl EventWriter for TypescriptWriter {
                 let _ = writeln!(out.timing, "I {delay} {}", bytes.len());
                 out.main.extend_from_slice(bytes);
             }
-            Kind::Resize { cols, rows } if !classic => {
+            Kind::Resize(Size { cols, rows }) if !classic => {
                 let delay = self.delay(event.time_ns);
                 let _ = writeln!(out.timing, "S {delay} SIGWINCH ROWS={rows} COLS={cols}");
             }

@@ -47,7 +47,7 @@ const MAX_REPLIES: usize = 1 << 20;
 /// How the cursor is drawn (DECSCUSR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CursorShape {
-    /// Whatever the terminal's owner likes.
+    /// As the settings of the terminal say.
     #[default]
     Default,
     /// A block.
@@ -56,6 +56,26 @@ pub enum CursorShape {
     Underline,
     /// A line before.
     Bar,
+}
+
+impl CursorShape {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Default, Self::Block, Self::Underline, Self::Bar];
+
+    /// The word for it in files and protocols: `default`, `block`, `underline` or `bar`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Block => "block",
+            Self::Underline => "underline",
+            Self::Bar => "bar",
+        }
+    }
+
+    /// The shape of a [name](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|shape| shape.name() == name)
+    }
 }
 
 /// Where the cursor is.

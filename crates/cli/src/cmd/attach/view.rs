@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_serve::client::{Attachment, Incoming};
-use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Size, Term};
+use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use super::{Keys, Over};
 use crate::ending::output_failed;
@@ -235,7 +235,7 @@ impl View {
                 self.uncover();
                 let undo = self.term.undo_modes();
                 self.session = size_in(control);
-                self.term.resize(model_size(self.session));
+                self.term.resize(self.session.size());
                 self.choose(&undo);
             }
             "gap" => {
@@ -519,9 +519,5 @@ fn size_in(value: &Value) -> WinSize {
 }
 
 fn model(size: WinSize) -> Term {
-    Term::new(model_size(size), Settings { replies: false, ..Settings::default() })
-}
-
-fn model_size(size: WinSize) -> Size {
-    Size::new(size.cols, size.rows)
+    Term::new(size.size(), Settings { replies: false, ..Settings::default() })
 }

@@ -23,9 +23,8 @@ impl Packing {
     pub(crate) fn read(reader: &mut dyn EventReader, to: &Path, overwrite: bool) -> Result<Self> {
         let closing = converted(reader.header(), Clock::start().wall_start_ns())?;
         let mut folder = CassetteFolder::create(to, overwrite)?;
-        let (cols, rows) = reader.header().size.unwrap_or((80, 24));
         // The finest resolution of a cassette keeps as much of the recording's times as possible.
-        let mut recording = Recording::new(rows, cols, 1);
+        let mut recording = Recording::new(reader.header().size.unwrap_or_default(), 1);
         let mut taken = Taken::default();
         while let Some(item) = reader.next_item().map_err(|e| Failure::io(e.to_string()))? {
             if let Item::Event(event) = item {

@@ -1,5 +1,7 @@
 //! Flows against screens that answer as the agents do, without a program and without a clock.
 
+use tapdeck_term::Size;
+
 use super::super::flow::agent;
 use super::*;
 
@@ -14,7 +16,7 @@ fn play(
     let agent = agent(name, None).expect("an agent");
     let probe = agent.probe(probe).expect("a probe");
     let mut machine = Machine::new(&agent, &probe);
-    let mut model = Model::new(agent.rows, agent.cols);
+    let mut model = Model::new(Size::new(agent.cols, agent.rows));
     let (mut now, mut next, mut sent) = (0, 0, Vec::<String>::new());
     while machine.result().is_none() && now < 200_000 {
         if let Some((after, output)) = script.get(next)

@@ -109,7 +109,7 @@ impl NativeTap {
         let mut builder = BlockBuilder::new(self.builder.byte_off().saturating_sub(in_hand));
         let size = self.size.or_default();
         let marks = Mark::pieces(self.refused).map(|piece| Record::mark(ts, Mark::DiskLoss(piece)));
-        for record in marks.chain([Record::resize(ts, size.cols, size.rows)]) {
+        for record in marks.chain([Record::resize(ts, size.into())]) {
             // Some hundred small records at most: they fit.
             let _ = builder.push(record);
         }

@@ -120,7 +120,7 @@ impl NativeTap {
         self.size = size;
         self.meta.extra.insert("firstByte".into(), from.into());
         let size = size.or_default();
-        self.push(Record::resize(ts, size.cols, size.rows));
+        self.push(Record::resize(ts, size.into()));
     }
 
     /// Takes what has been held back long enough, or all of it.
@@ -164,7 +164,7 @@ impl NativeTap {
             Event::Resize(size) => {
                 self.size = size;
                 let size = size.or_default();
-                self.push(Record::resize(ts, size.cols, size.rows));
+                self.push(Record::resize(ts, size.into()));
             }
             Event::Holder(change) => {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));

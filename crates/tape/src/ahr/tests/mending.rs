@@ -50,7 +50,7 @@ fn a_repaired_copy_lasts_no_longer_than_the_recording() {
     for quality in [Quality::Stored, Quality::Brotli(4)] {
         let data = |n: u64| Record::data(START + n * S, n * 4, &b"text"[..]);
         let records = vec![
-            vec![Record::resize(START, 80, 24), data(0)],
+            vec![Record::resize(START, Size::new(80, 24)), data(0)],
             vec![data(1), data(2), Record::snapshot(START + 2 * S, 1, 12, "here")],
             vec![data(3), Record::mark(START + 4 * S, Mark::Exit(0))],
         ];
@@ -148,7 +148,7 @@ fn a_time_or_an_offset_that_cannot_be_is_found_and_put_right() {
 fn busy() -> Vec<(Vec<u8>, Vec<Record>)> {
     const START: u64 = 1_780_000_000_000_000_000;
     let mut off = 0;
-    let mut all = vec![vec![Record::resize(START, 80, 24)], vec![], vec![], vec![]];
+    let mut all = vec![vec![Record::resize(START, Size::new(80, 24))], vec![], vec![], vec![]];
     for (b, block) in all.iter_mut().enumerate().take(3) {
         for i in 0..9 {
             let ts = START + b as u64 * 180_000_000 + i * 41_237;
@@ -262,7 +262,7 @@ fn a_recording_begun_late_is_whole() {
         file.extend_from_slice(builder.finish(Quality::Stored, true));
         file
     };
-    let size = Record::resize(1, 80, 24);
+    let size = Record::resize(1, Size::new(80, 24));
     let late = build(&[size.clone(), Record::data(2, 5_000, &b"late"[..])]);
     let lagging =
         build(&[size.clone(), Record::mark(2, Mark::OutputLag(70)), Record::data(2, 5_070, &b"late"[..])]);
