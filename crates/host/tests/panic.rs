@@ -95,7 +95,7 @@ fn the_half_that_panics() {
     let log = SharedLog::new(LogLimits::default());
     let driver =
         Driver::new(Bomb { shown: false }, Clock::start(), Config::default(), log).expect("a driver");
-    let _ = driver.with_user(user, signals).run();
+    let _ = driver.with_user(user, Some(signals)).run();
 }
 
 #[test]

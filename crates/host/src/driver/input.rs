@@ -1,19 +1,19 @@
-//! What goes to the program: the keys of whoever drives, and the word that there will be no more of them.
+//! What goes to the program: the keys of the stick's holder, and the end of input behind them.
 
 use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Author, Event, Stamp};
+use tapdeck_core::{Author, Event, Refused, Stamp};
 
 use super::{Driver, Ended, MS};
 use crate::backend::{Backend, EndOfInput};
 use crate::user_side::Typed;
 
-/// How often the end of input is offered again, at first and at most.
+/// How long until the end of input is offered again, at first and at most.
 const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
 
-/// Where the end of input has got to.
+/// How far the end of input has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InputEnd {
     /// Input may still come.
@@ -27,6 +27,10 @@ pub(super) enum InputEnd {
 impl<B: Backend> Driver<B> {
     /// The user's input: to the program first, then to the log.
     pub(super) fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
+        if !self.gate.has_room() {
+            // There was room before this turn, but replies have filled it. The keys wait where they are.
+            return Ok(());
+        }
         let Some(user) = &mut self.user else { return Ok(()) };
         let typed = user.read()?;
         self.take_typed(typed, now)
@@ -36,15 +40,19 @@ impl<B: Backend> Driver<B> {
         match typed {
             Typed::Bytes(bytes) => {
                 if self.gate.stick().holder() != Some(self.local) {
-                    // Whoever sits at the terminal may always take over, and does so by typing.
+                    // The user at the terminal may always take over, and does so by typing. The rules
+                    // refuse a person nothing; should they, the offer below is refused, too.
                     let _ = self.gate.take(self.local, now);
                     if std::mem::take(&mut self.sized_elsewhere) {
-                        // And has the session in the size of that terminal.
+                        // The session gets the size of that terminal.
                         self.resize(self.own_size, now)?;
                     }
                 }
-                // There was room when the terminal was asked, and the stick is ours.
-                let _ = self.gate.offer(self.local, None, bytes, now);
+                match self.gate.offer(self.local, None, bytes, now) {
+                    // A program that was told of the end of input reads no more, as on any terminal.
+                    Ok(()) | Err(Refused::Ended) => {}
+                    Err(refused) => debug_assert!(false, "room and stick were checked: {refused}"),
+                }
                 self.deliver(now)?;
                 self.log_changes(now);
             }
@@ -57,7 +65,8 @@ impl<B: Backend> Driver<B> {
                 self.user = None;
                 self.let_model_answer();
                 if !self.backend.has_terminal() && self.input_end == InputEnd::Open {
-                    // Whoever held the other end of its pipe has gone. A terminal stays, for others to type at.
+                    // The client held the other end of the program's pipe. A terminal would stay, for
+                    // others to type at.
                     self.end_typed(now);
                 }
             }
@@ -95,8 +104,8 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// Tells the program that no more input will come, as a terminal does: whenever it has read everything
-    /// and asks for more.
+    /// Tells the program that no more input will come, as a terminal does: whenever it has read
+    /// everything and asks for more.
     pub(super) fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
         let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
         if self.gate.waiting() == 0 {
@@ -104,7 +113,7 @@ impl<B: Backend> Driver<B> {
             match self.backend.end_input(self.gate.line_open(), quiet) {
                 Ok(EndOfInput::Told) => {
                     self.input_end = InputEnd::Told;
-                    // What anybody types now would go nowhere.
+                    // What is typed from here on would go nowhere.
                     self.gate.end();
                     return Ok(());
                 }
@@ -113,7 +122,7 @@ impl<B: Backend> Driver<B> {
                     self.deliver(now)?;
                 }
                 Ok(EndOfInput::NotYet) => {}
-                // Nobody holds the terminal: nobody to tell.
+                // No process holds the terminal, so none has to be told.
                 Err(_) => {}
             }
         }

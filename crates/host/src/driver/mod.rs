@@ -191,8 +191,8 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Puts the user's terminal, and the process's signals, in front of the session.
-    pub fn with_user(self, user: UserSide, signals: Signals) -> Self {
-        self.with(Some(user), Some(signals))
+    pub fn with_user(self, user: UserSide, signals: Option<Signals>) -> Self {
+        self.with(Some(user), signals)
     }
 
     /// Puts a user's side, if there is one, in front of the session, and passes the process's signals on, if they are

@@ -6,15 +6,19 @@ use std::io;
 use bytes::Bytes;
 use tapdeck_core::{Event, Exit, LogLimits, Role, Stamp, Stream, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
-use tapdeck_host::{Clock, Config, Driver, Handle, SharedLog, SnapshotError, Unanswered};
+use tapdeck_host::{
+    Clock, Config, Driver, Handle, SharedLog, SnapshotError, Unanswered, UserProfile, UserSide,
+};
 
 use crate::{output, run};
 
+/// Room for input that the program has not read yet.
+const GATE: usize = 256 * 1024;
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// What the next read does.
 enum Read {
-    Gives(&'static [u8]),
+    Gives(Vec<u8>),
     Nothing,
     Interrupted,
     WouldBlock,
@@ -34,6 +38,7 @@ struct Faulty {
     handle: std::sync::Arc<std::sync::OnceLock<Handle>>,
     /// Lives until this much was written to it.
     until_taken: usize,
+    terminal: bool,
 }
 
 impl Backend for Faulty {
@@ -44,7 +49,7 @@ impl Backend for Faulty {
     fn read(&mut self, buf: &mut [u8], _now: Stamp) -> io::Result<Got> {
         match self.reads.pop_front() {
             Some(Read::Gives(bytes)) => {
-                buf[..bytes.len()].copy_from_slice(bytes);
+                buf[..bytes.len()].copy_from_slice(&bytes);
                 Ok(Got::Bytes(Stream::Out, bytes.len()))
             }
             Some(Read::Nothing) => Ok(Got::Nothing),
@@ -70,6 +75,10 @@ impl Backend for Faulty {
         };
         self.taken.lock().expect("no panic").extend_from_slice(&bytes[..n]);
         Ok(n)
+    }
+
+    fn has_terminal(&self) -> bool {
+        self.terminal
     }
 
     fn end_input(&mut self, _line_open: bool, _quiet: std::time::Duration) -> io::Result<EndOfInput> {
@@ -103,12 +112,12 @@ impl Backend for Faulty {
 fn short_and_empty_reads_lose_nothing() {
     let reads = [
         Read::Nothing,
-        Read::Gives(b"a"),
+        Read::Gives(b"a".to_vec()),
         Read::Interrupted,
-        Read::Gives(b"bc"),
+        Read::Gives(b"bc".to_vec()),
         Read::Nothing,
         Read::WouldBlock,
-        Read::Gives(b"d"),
+        Read::Gives(b"d".to_vec()),
     ];
     let (outcome, entries) = run(Faulty { reads: reads.into(), ..Faulty::default() });
     assert_eq!(outcome.expect("it ends").exit, Exit::Code(0));
@@ -116,9 +125,33 @@ fn short_and_empty_reads_lose_nothing() {
     assert!(matches!(entries.last().map(|e| &e.event), Some(Event::Exit(Exit::Code(0)))));
 }
 
+/// Lost before: keys that were typed while the answers to a program that asks without reading filled
+/// the gate.
+#[test]
+fn keys_wait_while_replies_fill_the_gate() {
+    const PIECE: usize = 12_000;
+    // Every three bytes ask, and every answer is longer than that.
+    let queries = (0..GATE / PIECE).map(|_| Read::Gives(b"\x1b[c".repeat(PIECE / 3)));
+    let pieces = queries.len();
+    // The program reads only after that; then it takes its time to end.
+    let writes = (0..=pieces).map(|_| Err(io::ErrorKind::WouldBlock.into()));
+    let reads = queries.chain((0..8).map(|_| Read::Nothing)).collect();
+    let backend = Faulty { reads, writes: writes.collect(), terminal: true, ..Faulty::default() };
+    let taken = backend.taken.clone();
+    let (user, client) = UserSide::queues(UserProfile { types: true, answers: false, stays: false });
+    client.push(Bytes::from_static(b"typed"));
+    let log = SharedLog::new(LogLimits { keep: 64 << 20, cap: 64 << 20 });
+    let driver = Driver::new(backend, Clock::start(), Config::default(), log).expect("a driver");
+    driver.with_user(user, None).run().expect("it ends");
+    let taken = taken.lock().expect("no panic");
+    assert!(taken.len() > GATE, "the gate was full: {}", taken.len());
+    assert!(taken.ends_with(b"typed"), "the keys are lost");
+}
+
 #[test]
 fn a_backend_that_breaks_is_stopped_and_reported() {
-    let backend = Faulty { reads: [Read::Gives(b"before"), Read::Fails].into(), ..Faulty::default() };
+    let backend =
+        Faulty { reads: [Read::Gives(b"before".to_vec()), Read::Fails].into(), ..Faulty::default() };
     let killed = backend.killed.clone();
     let (outcome, entries) = run(backend);
     assert!(outcome.is_err());
@@ -166,7 +199,7 @@ fn a_panic_in_a_backend_closes_the_log() {
     let clock = Clock::start();
     let log = SharedLog::new(LogLimits::default());
     let reader = log.reader_from_start(tapdeck_core::ReaderKind::Lossless);
-    let backend = Faulty { reads: [Read::Gives(b"x"), Read::Panics].into(), ..Faulty::default() };
+    let backend = Faulty { reads: [Read::Gives(b"x".to_vec()), Read::Panics].into(), ..Faulty::default() };
     let driver = Driver::new(backend, clock, Config::default(), log.clone()).expect("a driver");
     let result = std::thread::spawn(move || driver.run()).join();
     assert!(result.is_err());
@@ -177,7 +210,8 @@ fn a_panic_in_a_backend_closes_the_log() {
 /// Whoever asked from the thread that answers waited for ever.
 #[test]
 fn the_thread_that_drives_is_told_that_it_cannot_ask() {
-    let backend = Faulty { reads: [Read::Joins, Read::Gives(b"went on")].into(), ..Faulty::default() };
+    let backend =
+        Faulty { reads: [Read::Joins, Read::Gives(b"went on".to_vec())].into(), ..Faulty::default() };
     let given = backend.handle.clone();
     let log = SharedLog::new(LogLimits::default());
     let driver = Driver::new(backend, Clock::start(), Config::default(), log.clone()).expect("a driver");
@@ -195,9 +229,9 @@ fn the_thread_that_drives_is_told_that_it_cannot_ask() {
 fn the_model_sees_everything_however_little_the_log_holds() {
     for cap in [10, 100_000, 4 << 20, 8 << 20] {
         let limits = LogLimits { keep: 0, cap };
-        let mut reads = VecDeque::from([Read::Gives(b"\x1b]2;first\x07")]);
-        reads.extend((0..150).map(|_| Read::Gives(&[b'x'; 60_000])));
-        reads.push_back(Read::Gives(b"\x1b[2J\x1b[Hlast"));
+        let mut reads = VecDeque::from([Read::Gives(b"\x1b]2;first\x07".to_vec())]);
+        reads.extend((0..150).map(|_| Read::Gives(vec![b'x'; 60_000])));
+        reads.push_back(Read::Gives(b"\x1b[2J\x1b[Hlast".to_vec()));
         let config = Config { log: limits, ..Config::default() };
         let backend = Faulty { reads, ..Faulty::default() };
         let driver = Driver::new(backend, Clock::start(), config, SharedLog::new(limits)).expect("a driver");
