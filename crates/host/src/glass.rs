@@ -1,11 +1,17 @@
 //! The glass: the one terminal model of a live session.
 //!
-//! Whoever needs the screen brings the model up to the log's end first, so a session that nobody looks at pays for
-//! no drawing at the moment of output, only later and in large pieces. The model reads the log losslessly: when it
-//! falls far behind, the driver brings it up itself before it lets the log go on. Where no terminal of the user's
-//! shows the session, the model answers the program, and the driver feeds it after every read.
+//! Code that needs the screen brings the model up to the log's end first. A session without clients
+//! pays for no drawing at the moment of output, only later and in large pieces. The model reads the
+//! log losslessly: when it falls far behind, the driver brings it up itself before it lets the log go
+//! on. Where no terminal of the user's shows the session, the model answers the program, and the
+//! driver feeds it after every read.
+//!
+//! The driver may wait for the model, so a thread that holds the model must not wait for the driver.
+//! A [`Look`] marks its thread, and [`Handle`] refuses to ask from there.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -17,15 +23,15 @@ use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text};
 use crate::inbox::Handle;
 use crate::shared::SharedLog;
 
-/// What is taken from the log at a time. A flood of plain lines is looked over in pieces of this size, because only
-/// the last rows of each have to be drawn.
+/// What is taken from the log at a time. A flood of plain lines is taken in pieces of this size,
+/// because only the last rows of each have to be drawn.
 const PIECE: usize = 8 << 20;
 /// With this much unread, the driver waits for the model; with less where the log holds less.
 const FAR_BEHIND: usize = 12 << 20;
-/// A log that holds less than this back for its readers has the model read after every piece of output: one turn of the
-/// driver, which may read 2 MiB, must fit into what is left of it.
+/// A log that holds less than this for its readers has the model read after every piece of output:
+/// one turn of the driver, which may read 2 MiB, must fit into what is left of it.
 const NARROW: usize = 8 << 20;
-/// Signals kept for whoever wants to hear of bells and titles.
+/// Bells, titles and the like that are kept until they are taken.
 const SIGNALS: usize = 256;
 
 /// The model, and where in the log it stands.
@@ -43,7 +49,7 @@ pub struct Picture {
     /// Plain text that is not drawn yet, with its offsets; never between two calls.
     text: Vec<(u64, Bytes)>,
     known: Arc<Known>,
-    /// Who finds turns and states, if anybody wants to know.
+    /// Finds turns and states, where that is asked for.
     detector: Option<Detector>,
 }
 
@@ -52,21 +58,22 @@ pub struct Picture {
 struct Known {
     offset: AtomicU64,
     generation: AtomicU64,
-    /// When whoever finds turns and states wants to look again; [`NEVER`] for not at all.
+    /// When the detector of turns and states wants to look again; [`NEVER`] for not at all.
     look_ns: AtomicU64,
 }
 
 const NEVER: u64 = u64::MAX;
 
 impl Picture {
-    /// Feeds everything that the log holds by now. What comes meanwhile is for the next time: a program that writes as
-    /// fast as it is read would hold its reader for ever.
+    /// Feeds everything that the log holds by now. What comes meanwhile is for the next time: a program
+    /// that writes as fast as it is read would hold its reader for ever.
     pub fn catch_up(&mut self) {
         let end = self.log.end();
         let mut entries = std::mem::take(&mut self.entries);
         while self.next < end {
             entries.clear();
-            // The driver waits before anything is lost, so a lag cannot happen; if it did, the stream goes on.
+            // The driver waits before anything is lost, so there is no lag; if there were, the stream
+            // goes on.
             let _ = self.log.read(self.reader, PIECE, &mut entries);
             if entries.is_empty() {
                 break;
@@ -82,7 +89,7 @@ impl Picture {
     }
 
     fn take(&mut self, entry: Entry) {
-        // Whoever judges the screen at its own times has to see it as it was then.
+        // The detector judges the screen at its own times, and has to see it as it was then.
         let due =
             self.detector.as_ref().and_then(Detector::deadline_ns).is_some_and(|at| at <= entry.at.mono_ns);
         // What follows half a sequence belongs to that.
@@ -127,7 +134,7 @@ impl Picture {
     fn tell(&mut self, event: &Event, at: Stamp) {
         let Some(detector) = &mut self.detector else { return };
         match event {
-            // What the model answers, nobody typed.
+            // What the model answers is no input of a user.
             Event::Input { by: Author::Party(_), bytes, .. } => detector.input(&self.term, bytes, at),
             Event::Signal(signal) => detector.signal(*signal),
             Event::Exit(exit) => detector.exit(*exit, at),
@@ -135,7 +142,7 @@ impl Picture {
         }
     }
 
-    /// Lets time go by for whoever finds turns and states.
+    /// Lets time go by for the detector of turns and states.
     pub fn tick(&mut self, now: Stamp) {
         if let Some(detector) = &mut self.detector {
             detector.advance(&self.term, now);
@@ -143,7 +150,8 @@ impl Picture {
         self.publish();
     }
 
-    /// Another program is at the terminal, or (`None`) the first one is again; see [`Detector::set_guest`].
+    /// Another program is at the terminal, or (`None`) the first one is again; see
+    /// [`Detector::set_guest`].
     pub fn set_guest(&mut self, guest: Option<Arc<Rules>>, now: Stamp) {
         self.draw_text();
         if let Some(detector) = &mut self.detector {
@@ -152,12 +160,12 @@ impl Picture {
         self.publish();
     }
 
-    /// Who finds turns and states.
+    /// The detector of turns and states.
     pub fn detector(&self) -> Option<&Detector> {
         self.detector.as_ref()
     }
 
-    /// What was found out since it was last asked.
+    /// What the detector has found since this was last called.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         let found =
             self.detector.as_mut().map(|d| std::iter::from_fn(|| d.poll()).collect()).unwrap_or_default();
@@ -182,7 +190,7 @@ impl Picture {
         }
     }
 
-    /// Shows text that the program did not write, to watchers alone: it is in no log and no recording.
+    /// Shows text that the program did not write, to observers alone: it is in no log and no recording.
     pub fn show_echo(&mut self, text: &[u8]) {
         let changes = self.term.feed_at(text, self.offset);
         self.note(changes);
@@ -216,6 +224,27 @@ struct Inner {
     wanted: AtomicBool,
 }
 
+impl fmt::Debug for Picture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Picture")
+            .field("offset", &self.offset)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Look<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Look").field(&**self).finish()
+    }
+}
+
+impl fmt::Debug for Glass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Glass").field("seen", &self.seen()).finish_non_exhaustive()
+    }
+}
+
 /// A share in the model of a session.
 #[derive(Clone)]
 pub struct Glass {
@@ -227,7 +256,18 @@ pub struct Glass {
     far_behind: usize,
 }
 
-/// The model, held for a moment and up to date.
+thread_local! {
+    /// Looks that this thread holds.
+    static HELD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether the calling thread holds a model, so that it must not wait for a driver.
+pub(crate) fn is_held_here() -> bool {
+    HELD.get() > 0
+}
+
+/// The model, held for a moment and up to date. While a thread has one, [`Handle`] answers none of
+/// its questions.
 pub struct Look<'a> {
     picture: Option<MutexGuard<'a, Picture>>,
     wanted: &'a AtomicBool,
@@ -252,6 +292,7 @@ impl std::ops::DerefMut for Look<'_> {
 impl Drop for Look<'_> {
     fn drop(&mut self) {
         self.picture = None;
+        HELD.set(HELD.get() - 1);
         if self.wanted.swap(false, Ordering::AcqRel) {
             self.handle.nudge();
         }
@@ -259,8 +300,8 @@ impl Drop for Look<'_> {
 }
 
 impl Glass {
-    /// A model of this size that will read the log from its start. `lines` for a program on pipes, whose lines end
-    /// without a carriage return.
+    /// Makes a model of this size that reads the log from its start. `lines` is for a program on pipes,
+    /// whose lines end without a carriage return.
     pub(crate) fn new(log: &SharedLog, size: WinSize, lines: bool) -> Self {
         let reader = log.reader_from_start(ReaderKind::Lossless);
         let settings = Settings { replies: false, newline_mode: lines, ..Settings::default() };
@@ -284,9 +325,10 @@ impl Glass {
         Self { inner: Arc::new(inner), log: log.clone(), reader, known, far_behind }
     }
 
-    /// Looks at the model, brought up to the log's end.
+    /// Holds the model, brought up to the log's end.
     pub fn look<'a>(&'a self, handle: &'a Handle) -> Look<'a> {
         let picture = self.lock();
+        HELD.set(HELD.get() + 1);
         let mut look = Look { picture: Some(picture), wanted: &self.inner.wanted, handle };
         look.catch_up();
         look
@@ -319,7 +361,7 @@ impl Glass {
         picture.publish();
     }
 
-    /// From now on the model answers the program; what was asked before has been answered by somebody else.
+    /// From now on the model answers the program; what was asked before has been answered already.
     pub(crate) fn set_replies(&self, on: bool) {
         let mut picture = self.lock();
         picture.catch_up();
@@ -333,15 +375,15 @@ impl Glass {
         picture.term.dump_screen()
     }
 
-    /// For the driver, after output, when the model is the one to answer: what it answers. When somebody is looking
-    /// at it, the driver is nudged as soon as they have done.
+    /// For the driver, after output, when the model is the one to answer: its answers. When another
+    /// thread holds the model, the driver is nudged as soon as that one lets go.
     pub(crate) fn answers(&self) -> Vec<u8> {
         let mut picture = match self.inner.picture.try_lock() {
             Ok(picture) => picture,
             Err(TryLockError::Poisoned(e)) => e.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 self.inner.wanted.store(true, Ordering::Release);
-                // It may have been let go in between, by somebody who saw no wish.
+                // The other thread may have let go in between, and seen no wish.
                 match self.inner.picture.try_lock() {
                     Ok(picture) => picture,
                     Err(_) => return Vec::new(),
@@ -359,7 +401,7 @@ impl Glass {
         }
     }
 
-    /// The same after every piece of output, for a log that cannot hold many of them.
+    /// For the driver, after every piece of output: keeps up with a log that cannot hold many of them.
     pub(crate) fn keep_close(&self) {
         if self.far_behind == 0 {
             self.keep_up();

@@ -1,6 +1,7 @@
 //! The driver's one inbox: how other threads act on a session.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use tapdeck_core::turns::Notice;
 use tapdeck_core::{Event, Fence, PartyId, Refused, Role, StickError, WinSize};
 
+use crate::glass;
 use crate::shared::Bell;
 
 /// A request to the driver. Those that can be refused carry the way back.
@@ -22,7 +24,7 @@ pub(crate) enum Request {
     /// The model is free again.
     Nudge,
     Resize(WinSize, Option<Sender<()>>),
-    /// Who drives, by name and number.
+    /// The stick's holder, by number and name.
     Holder(Sender<Option<(PartyId, Arc<str>)>>),
     Join(String, Role, Sender<(PartyId, Arc<str>)>),
     Leave(PartyId),
@@ -45,7 +47,7 @@ struct Inner {
     /// `None` once the session is over: what is posted then is dropped, and with it the way back.
     queue: Mutex<Option<VecDeque<Request>>>,
     wake: Bell,
-    /// Somebody told the session's host to end.
+    /// The session's host was told to end.
     dismissed: AtomicBool,
     /// The thread that runs the session, or is about to.
     thread: OnceLock<ThreadId>,
@@ -53,11 +55,21 @@ struct Inner {
 
 /// A handle to a running session; any thread may hold one.
 ///
-/// Calls that return something wait for the driver's answer. They can be made as soon as there is a handle, from any thread
-/// but the one that drives, which cannot answer itself: there, as in the `open` of [`crate::Launch::run_with`], they return
-/// [`Unanswered::OwnThread`]. Start a thread for them.
+/// Calls that return something wait for the driver's answer. Two callers would wait for ever, and get
+/// an error instead:
+///
+/// - The thread that runs the driver cannot answer itself: there, as in the `open` of
+///   [`crate::Launch::run_with`], calls return [`Unanswered::OwnThread`]. Start a thread for them.
+/// - A thread that holds the model (a [`crate::Look`]) may be what the driver waits for: there they
+///   return [`Unanswered::HoldsModel`]. Drop the look first.
 #[derive(Clone)]
 pub struct Handle(Arc<Inner>);
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("over", &self.queue().is_none()).finish_non_exhaustive()
+    }
+}
 
 /// Why a session did not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -69,12 +81,15 @@ pub enum Unanswered {
     /// The thread that asks is the one that would answer.
     #[error("this thread drives the session and cannot wait for it: ask from another one")]
     OwnThread,
-    /// Nobody has begun to drive it.
-    #[error("nobody has begun to drive the session within {} s", START.as_secs())]
+    /// The thread that asks holds the model, which the driver may be waiting for.
+    #[error("this thread looks at the session's screen and cannot wait for its driver: drop the look first")]
+    HoldsModel,
+    /// No driver runs it yet.
+    #[error("the session was not started within {} s", START.as_secs())]
     NotDriven,
 }
 
-/// How long a session that nobody drives yet is waited for.
+/// How long to wait for a driver to start.
 const START: Duration = Duration::from_secs(10);
 
 /// Where in a recording a snapshot was taken.
@@ -122,6 +137,7 @@ impl Handle {
 
     /// The calling thread is the one that drives.
     pub(crate) fn driven_here(&self) {
+        // A driver runs once, so this is the first time.
         let _ = self.0.thread.set(std::thread::current().id());
     }
 
@@ -130,12 +146,12 @@ impl Handle {
         self.post(Request::Cancel);
     }
 
-    /// The session's host is not needed any more: nothing is to be kept for whoever may look.
+    /// Tells the session's host that it is not needed any more: it need not keep the last screen.
     pub fn dismiss(&self) {
         self.0.dismissed.store(true, Ordering::Release);
     }
 
-    /// Whether that was said.
+    /// Whether the host was told to end.
     pub fn is_dismissed(&self) -> bool {
         self.0.dismissed.load(Ordering::Acquire)
     }
@@ -183,17 +199,17 @@ impl Handle {
         self.join_named(name, role).map(|(id, _)| id)
     }
 
-    /// The same; with the name that it got.
+    /// Joins the session under a name; returns also the name that the party got.
     pub fn join_named(&self, name: &str, role: Role) -> Result<(PartyId, Arc<str>), Unanswered> {
         self.ask(|tx| Request::Join(name.to_owned(), role, tx))
     }
 
-    /// Who drives, by name.
+    /// The name of the stick's holder.
     pub fn holder(&self) -> Result<Option<Arc<str>>, Unanswered> {
         Ok(self.holding_party()?.map(|(_, name)| name))
     }
 
-    /// Whether this party drives.
+    /// Whether this party holds the stick.
     pub fn holds(&self, id: PartyId) -> bool {
         self.holding_party().is_ok_and(|holder| holder.is_some_and(|(party, _)| party == id))
     }
@@ -242,16 +258,16 @@ impl Handle {
         self.ask(Request::Waiting)
     }
 
-    /// How many bytes a line of input may have before the terminal itself drops the rest; none where the program reads
-    /// byte by byte, or nobody knows.
+    /// How many bytes a line of input may have before the terminal itself drops the rest. `None` where
+    /// the program reads byte by byte, or the backend cannot tell.
     pub fn longest_line(&self) -> Result<Option<usize>, Unanswered> {
         self.ask(Request::LongestLine)
     }
 
-    /// Has a snapshot recorded, behind everything that the program has written so far, and waits until it is
-    /// on disk.
+    /// Has a snapshot recorded, behind everything that the program has written so far, and waits until
+    /// it is on disk.
     pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {
-        self.refuse_own_thread()?;
+        self.refuse_deadlock()?;
         if label.len() > usize::from(u16::MAX) {
             return Err(SnapshotError::LongLabel(label.len()));
         }
@@ -267,7 +283,7 @@ impl Handle {
 
     /// Posts a request and waits for its answer.
     fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Unanswered> {
-        self.refuse_own_thread()?;
+        self.refuse_deadlock()?;
         let (tx, rx) = channel();
         self.post(request(tx));
         if self.0.thread.get().is_none() {
@@ -283,7 +299,11 @@ impl Handle {
         rx.recv().map_err(|_| Unanswered::SessionOver)
     }
 
-    fn refuse_own_thread(&self) -> Result<(), Unanswered> {
+    /// Refuses callers that the driver would wait for while they wait for it.
+    fn refuse_deadlock(&self) -> Result<(), Unanswered> {
+        if glass::is_held_here() {
+            return Err(Unanswered::HoldsModel);
+        }
         let own = self.0.thread.get().is_some_and(|thread| *thread == std::thread::current().id());
         // Once it is over, that thread is like any other.
         if own && self.queue().is_some() { Err(Unanswered::OwnThread) } else { Ok(()) }
@@ -299,7 +319,7 @@ impl Handle {
         self.queue().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Ends the inbox: whoever waits for an answer is told that there will be none.
+    /// Ends the inbox: callers that wait for an answer get [`Unanswered::SessionOver`].
     pub(crate) fn close(&self) {
         *self.queue() = None;
     }

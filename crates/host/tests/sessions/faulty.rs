@@ -148,6 +148,28 @@ fn keys_wait_while_replies_fill_the_gate() {
     assert!(taken.ends_with(b"typed"), "the keys are lost");
 }
 
+/// A client that asked the driver while it held the model waited for ever when the driver waited for
+/// the model.
+#[test]
+fn a_thread_that_holds_the_model_is_not_answered() {
+    let backend = Faulty { until_taken: 1, ..Faulty::default() };
+    let log = SharedLog::new(LogLimits::default());
+    let driver = Driver::new(backend, Clock::start(), Config::default(), log).expect("a driver");
+    let (handle, glass) = (driver.handle(), driver.glass());
+    let session = std::thread::spawn(move || driver.run());
+    let me = handle.join("me", Role::Bot).expect("it runs");
+    let look = glass.look(&handle);
+    assert_eq!(handle.holder(), Err(Unanswered::HoldsModel));
+    assert_eq!(handle.clone().snapshot(1, "", PATIENCE), Err(Unanswered::HoldsModel.into()));
+    let other = handle.clone();
+    let asked = std::thread::spawn(move || other.holder()).join();
+    assert_eq!(asked.expect("no panic"), Ok(None), "others are answered");
+    drop(look);
+    handle.claim(me).expect("it runs").expect("free");
+    handle.input(me, None, Bytes::from_static(b"x")).expect("it runs").expect("admitted");
+    session.join().expect("no panic").expect("it ends");
+}
+
 #[test]
 fn a_backend_that_breaks_is_stopped_and_reported() {
     let backend =
