@@ -1,5 +1,6 @@
-//! How fast bytes are judged, and what is found: `cargo run --release -p tapdeck-core --example scrub FILE…` prints MB/s
-//! for each file; with `--show` before the files, also what each rule found, so that one sees which rule is too eager.
+//! How fast bytes are judged, and what is found: `cargo run --release -p tapdeck-core --example
+//! scrub FILE…` prints MB/s for each file; with `--show` before the files, also what each rule
+//! found, so that one sees which rule is too eager.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a tool that measures")]
 

@@ -1,7 +1,7 @@
 //! Authority: what a client may do at a session or at a server.
 //!
-//! Each door makes one [`Authority`] from the credential that a client shows. [`Authority::check`] is
-//! the only rule that compares it with a request; handlers call it and test no role themselves.
+//! Each door makes one [`Authority`] from the credential that a client shows. [`Authority::check`]
+//! is the only rule that compares it with a request; handlers call it and test no role themselves.
 
 use crate::stick::Role;
 
@@ -107,7 +107,8 @@ impl Authority {
         Self { role, rights, until_ns: None }
     }
 
-    /// Returns the authority of the user that runs the server: a person who may also start programs.
+    /// Returns the authority of the user that runs the server: a person who may also start
+    /// programs.
     pub const fn owner() -> Self {
         Self::of(Role::Human).and(Right::Open)
     }

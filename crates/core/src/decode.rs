@@ -1,8 +1,9 @@
-//! Bytes to text, at the edge where somebody wants text.
+//! Bytes to text, for readers that show or store text.
 //!
-//! The log stores bytes. A reader that shows text decodes them incrementally with one of these, in any
-//! encoding known by its label, so that a character split across two reads is still one character. What
-//! cannot be decoded becomes U+FFFD, and a stream that ends inside a character says so when finished.
+//! The log stores bytes. A reader that shows text decodes them incrementally with one of these, in
+//! any encoding known by its label, so that a character split across two reads is still one
+//! character. What cannot be decoded becomes U+FFFD, and a stream that ends inside a character says
+//! so when finished.
 
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
 
@@ -20,8 +21,8 @@ pub struct TextDecoder {
 }
 
 enum Kind {
-    /// Byte n is code point n. Not windows-1252, which is what the web's label table makes of "latin1": this
-    /// one is byte-transparent, which is what those who ask for it want.
+    /// Byte n is code point n. Not windows-1252, which is what the web's label table makes of
+    /// "latin1": this one is byte-transparent, as callers that name it expect.
     Latin1,
     Table(Decoder),
 }

@@ -8,13 +8,13 @@ use tapdeck_term::Size;
 use crate::stick::Change;
 use crate::turns::{Judgement, Place, Turn};
 
-/// A moment, read once a loop turn by whoever owns the clock and passed on from there.
+/// A moment. The owner of the clock reads it once a loop turn and passes it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Stamp {
     /// Nanoseconds since the session started, on a clock that never goes back.
     pub mono_ns: u64,
-    /// Nanoseconds since 1970. Derived from the wall clock at the session's start plus `mono_ns`, so that a
-    /// step of the wall clock cannot reorder a recording.
+    /// Nanoseconds since 1970. Derived from the wall clock at the session's start plus `mono_ns`,
+    /// so that a step of the wall clock cannot reorder a recording.
     pub wall_ns: u64,
 }
 
@@ -25,8 +25,8 @@ impl Stamp {
     }
 }
 
-/// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means unknown
-/// and is passed on as it is.
+/// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means
+/// unknown and is passed on as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WinSize {
     /// Columns of characters.
@@ -99,7 +99,7 @@ impl std::fmt::Display for Exit {
     }
 }
 
-/// Who wrote a piece of input.
+/// The author of a piece of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {
     /// A party at the gate, by its unique name.
@@ -123,7 +123,7 @@ pub enum Event {
     },
     /// These bytes were really delivered to the program.
     Input {
-        /// Who wrote them.
+        /// Their author.
         by: Author,
         /// The bytes, exactly.
         bytes: Bytes,
@@ -136,16 +136,17 @@ pub enum Event {
     Holder(Change),
     /// The program waits for a line ("your turn"). Only in-process programs can say so.
     Wait,
-    /// Somebody took a snapshot of the file system: everything that the program wrote before is in it.
+    /// A snapshot of the file system was taken: everything that the program wrote before is in
+    /// it.
     Snapshot {
-        /// Its number, given by whoever took it.
+        /// Its number, given by the service that took it.
         id: u64,
         /// A name for people; may be empty.
         label: Arc<str>,
     },
     /// A signal was sent to the program.
     Signal(i32),
-    /// Somebody told the session something that is not bytes: a JSON text, kept as it is.
+    /// A client sent the session something that is not bytes: a JSON text, kept as it is.
     Service(Arc<str>),
     /// A turn began to show something.
     TurnStarted {

@@ -1,10 +1,11 @@
 //! The session as a state machine without I/O.
 //!
-//! A program's output is a [`Log`] of bytes with offsets and times. Any number of readers read it, each with
-//! a cursor of its own. Input passes one [`Gate`], where the talking [`Stick`] admits one writer at a time;
-//! what a client may ask for at all is its [`Authority`]. Nothing here reads a clock, opens a file or starts
-//! a thread: time comes in as a [`Stamp`], bytes come in and go out as values, so tests and replays run on
-//! virtual time. [`check`] judges whether a session passes as a test; [`scrub`] masks secrets.
+//! A program's output is a [`Log`] of bytes with offsets and times. Any number of readers read it,
+//! each with a cursor of its own. Input passes one [`Gate`], where the talking [`Stick`] admits one
+//! writer at a time; what a client may ask for at all is its [`Authority`]. Nothing here reads a
+//! clock, opens a file or starts a thread: time comes in as a [`Stamp`], bytes come in and go out
+//! as values, so tests and replays run on virtual time. [`check`] judges whether a session passes
+//! as a test; [`scrub`] masks secrets.
 //!
 //! ```
 //! use tapdeck_core::{Event, Log, LogLimits, ReaderKind, Stamp, Stream};

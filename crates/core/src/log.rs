@@ -1,14 +1,15 @@
 //! The event log: stored once, read by many, each from a cursor of its own.
 //!
-//! The writer never waits. A reader that falls behind what the log keeps is told the exact range it lost the
-//! next time it reads. Only a reader declared lossless can hold entries back, and only up to a cap, so memory
-//! is bounded whatever a reader does.
+//! The writer never waits. A reader that falls behind what the log keeps is told the exact range it
+//! lost the next time it reads. Only a reader declared lossless can hold entries back, and only up
+//! to a cap, so memory is bounded whatever a reader does.
 
 use std::collections::VecDeque;
 
 use crate::event::{Event, Stamp, WinSize};
 
-/// What an entry costs beyond its payload; part of the bound, or a flood of one-byte events would escape it.
+/// What an entry costs beyond its payload; part of the bound, or a flood of one-byte events would
+/// escape it.
 const ENTRY_COST: usize = size_of::<Entry>();
 
 /// Position of an entry in the log, from 0, without gaps.
@@ -37,7 +38,7 @@ impl Entry {
 /// How much the log keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct LogLimits {
-    /// Weight that is kept for late and slow readers when nobody holds more.
+    /// Weight that is kept for late and slow readers when no reader holds more.
     pub keep: usize,
     /// Weight up to which a lossless reader may hold entries back.
     pub cap: usize,
@@ -144,7 +145,8 @@ impl Log {
         self.end
     }
 
-    /// Where the oldest entry still kept stands in the output, its time, and the terminal's size before it.
+    /// Where the oldest entry still kept stands in the output, its time, and the terminal's size
+    /// before it.
     pub fn oldest(&self) -> (u64, Option<Stamp>, WinSize) {
         (self.start().1, self.entries.front().map(|e| e.at), self.size_before)
     }
@@ -179,7 +181,8 @@ impl Log {
         self.readers.get(id.0).and_then(Option::as_ref).map_or(0, |r| r.consumed)
     }
 
-    /// Moves entries of at least one and about `max_weight` into `into` and says what was lost before them.
+    /// Moves entries of at least one and about `max_weight` into `into` and says what was lost
+    /// before them.
     pub fn read(&mut self, id: ReaderId, max_weight: usize, into: &mut Vec<Entry>) -> Option<Lag> {
         let (start, start_offset) = self.start();
         let trimmed = self.appended - self.held as u64;
@@ -228,7 +231,7 @@ impl Log {
         let held_from = lossless.map(|r| r.next).min().unwrap_or(self.end);
         while self.held > self.limits.keep {
             let Some(front) = self.entries.front() else { break };
-            // The newest is held whatever it weighs: nobody could read it otherwise, however fast.
+            // The newest entry is kept whatever it weighs: otherwise no reader could ever read it.
             if front.seq >= held_from && (self.held <= self.limits.cap || self.entries.len() == 1) {
                 break;
             }
@@ -331,8 +334,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is appended, read and lost in whatever order: the reader sees every byte once, in order,
-        /// or is told that it is gone; and the bound holds.
+        /// Whatever is appended, read and lost in whatever order: the reader sees every byte once,
+        /// in order, or is told that it is gone; and the bound holds.
         #[test]
         fn every_byte_is_read_or_reported(
             steps in prop::collection::vec((0usize..300, prop::bool::ANY, 1usize..2000), 1..200),

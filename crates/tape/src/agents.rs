@@ -1,5 +1,6 @@
-//! Rule files for agents (`agents/*.toml`): which commands they are for, what their prompts and screens look like. The
-//! product's own are built in; a user's file of the same name takes the place of one.
+//! Rule files for agents (`agents/*.toml`): which commands they are for, what their prompts and
+//! screens look like. The product's own are built in; a user's file of the same name takes the
+//! place of one.
 //!
 //! Only the table `[turns]` is read here; what else is in such a file belongs to others.
 
@@ -219,7 +220,8 @@ impl Agents {
         let first = argv.first().map(base).unwrap_or_default();
         let words = argv.iter().skip(1).filter(|a| !a.starts_with('-')).map(base);
         let find = |word: &str| self.0.iter().find(|f| f.commands.iter().any(|c| c == word));
-        // What an interpreter runs is its first word; others have words of their own before the command.
+        // What an interpreter runs is its first word; others have words of their own before the
+        // command.
         let look_at = match first.as_str() {
             "node" | "bun" | "deno" | "sh" | "bash" | "dash" | "zsh" | "fish" => 1,
             python if python.starts_with("python") => 1,

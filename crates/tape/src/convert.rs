@@ -1,4 +1,5 @@
-//! Conversion: a reader of one format, a writer of another, and a report of what got lost between them.
+//! Conversion: a reader of one format, a writer of another, and a report of what got lost between
+//! them.
 
 use crate::Result;
 use crate::event::{EventReader, EventWriter, Item, Kind, Losses, Note, Parts};
@@ -25,12 +26,12 @@ pub struct Report {
     pub losses: Losses,
 }
 
-/// Copies everything from `reader` to `writer`. `sink` takes the bytes as they come, with the reader's
-/// position for a progress bar, and may stop the work by failing.
+/// Copies everything from `reader` to `writer`. `sink` takes the bytes as they come, with the
+/// reader's position for a progress bar, and may stop the work by failing.
 ///
 /// # Errors
-/// When the source cannot be read on, with all that came before it already handed over and the target
-/// finished, or when `sink` fails.
+/// When the source cannot be read on, with all that came before it already handed over and the
+/// target finished, or when `sink` fails.
 pub fn convert<E: From<crate::Error>>(
     reader: &mut dyn EventReader,
     writer: &mut dyn EventWriter,

@@ -1,5 +1,6 @@
-//! The one error of this crate. Each variant carries the place in the recording that it is about, because
-//! "malformed file" without a position is of no use to whoever has to look at the file.
+//! The one error of this crate. Each variant carries the place in the recording that it is about,
+//! because "malformed file" without a position is of no use to the person that has to look at the
+//! file.
 
 use std::fmt;
 use std::io;

@@ -1,6 +1,6 @@
-//! The common language of all formats: a header, then events in order, each with a time since the start.
-//! A format is read by an [`EventReader`] and written by an [`EventWriter`], so any can become any other,
-//! and what a target cannot carry is counted by its writer as it goes by.
+//! The common language of all formats: a header, then events in order, each with a time since the
+//! start. A format is read by an [`EventReader`] and written by an [`EventWriter`], so any can
+//! become any other, and what a target cannot carry is counted by its writer as it goes by.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,8 @@ pub struct Header {
     pub idle_limit_ns: Option<u64>,
     /// Colours of the terminal, in asciicast's form.
     pub theme: Option<Value>,
-    /// The program had no terminal: its lines end without a carriage return, and yet begin at the left.
+    /// The program had no terminal: its lines end without a carriage return, and yet begin at the
+    /// left.
     pub pipes: bool,
     /// How much the program had written before the recording began, which was late.
     pub first_byte: u64,
@@ -194,7 +195,8 @@ impl<T: EventReader + ?Sized> EventReader for Box<T> {
     }
 }
 
-/// The bytes that a writer made, to be appended to its files by the caller, who clears them afterwards.
+/// The bytes that a writer made, which the caller appends to its files and then clears
+/// afterwards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
     /// The recording itself.

@@ -1,5 +1,5 @@
-//! Which format a file has. The content decides where it has a signature; the name decides otherwise, and
-//! is all there is for a file that is about to be written.
+//! Which format a file has. The content decides where it has a signature; the name decides
+//! otherwise, and is all there is for a file that is about to be written.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,11 +82,12 @@ impl Container {
         Some(Self { format, zst })
     }
 
-    /// By a file's first bytes (a few kilobytes are plenty) and, where these are silent, its name. For a
-    /// compressed file, give the first bytes of what is inside and say so.
+    /// By a file's first bytes (a few kilobytes are plenty) and, where these are silent, its name.
+    /// For a compressed file, give the first bytes of what is inside and say so.
     pub fn detect(name: Option<&str>, head: &[u8], zst: bool) -> Option<Self> {
         let named = name.and_then(Self::of_name);
-        // A ttyrec has no signature: what looks like one is one, unless the name says that it is another format.
+        // A ttyrec has no signature: what looks like one is one, unless the name says that it is
+        // another format.
         let looks = match named.map(|c| c.format) {
             // Nor does one begin with nothing: zeros are no recording.
             None => is_ttyrec(head, 1_000_000) && head.get(8..12) != Some(&[0; 4]),
@@ -101,8 +102,8 @@ impl Container {
         Some(Self { format, zst })
     }
 
-    /// By a file's first bytes as they stand on disk: a compressed file is looked into. Give at least some
-    /// kilobytes where there are as many.
+    /// By a file's first bytes as they stand on disk: a compressed file is looked into. Give at
+    /// least some kilobytes where there are as many.
     pub fn sniff(name: Option<&str>, head: &[u8]) -> Option<Self> {
         if !Self::is_zst(head) {
             return Self::detect(name, head, false);
@@ -245,8 +246,8 @@ pub fn open<'a>(
     })
 }
 
-/// A writer of a format; `None` for one that is read only, or is not one file. Compression is the caller's to add, with
-/// [`crate::zst::ZstWriter`].
+/// A writer of a format; `None` for one that is read only, or is not one file. Compression is the
+/// caller's to add, with [`crate::zst::ZstWriter`].
 pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> {
     Some(match format {
         Format::Ahr => Box::new(AhrWriter::new(quality)),

@@ -1,5 +1,5 @@
-//! `NAME.instructions.jsonl`: what a person asks an agent to do differently from a line of a session on, with the
-//! snapshot from which the session would be branched.
+//! `NAME.instructions.jsonl`: what a person asks an agent to do differently from a line of a
+//! session on, with the snapshot from which the session would be branched.
 
 use std::io::Read;
 
@@ -74,7 +74,8 @@ pub fn instructions_of(sidecar: impl Read) -> Result<Vec<Instruction>> {
     Ok(found)
 }
 
-/// The snapshot nearest to a line: the one whose anchor is closest to the line's last write, the newest of several.
+/// The snapshot nearest to a line: the one whose anchor is closest to the line's last write, the
+/// newest of several.
 pub fn nearest_snapshot(moments: &[Moment], last_write_byte: u64) -> Option<&Moment> {
     let snapshots = moments.iter().enumerate().filter(|(_, m)| m.snapshot_id().is_some());
     let (_, nearest) = snapshots.min_by_key(|(i, m)| {

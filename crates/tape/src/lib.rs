@@ -1,13 +1,14 @@
 //! Recordings: events to bytes and back.
 //!
-//! Everything here works over slices and `std::io` traits that the caller opened: no file is created, no
-//! clock is read, nothing is paced and nothing is decided. A codec returns bytes and others write them.
-//! What a file says is never trusted: every length is bounded before memory is taken for it, a damaged
-//! part costs what it covers, and every message names the position that it speaks of.
+//! Everything here works over slices and `std::io` traits that the caller opened: no file is
+//! created, no clock is read, nothing is paced and nothing is decided. A codec returns bytes and
+//! others write them. What a file says is never trusted: every length is bounded before memory is
+//! taken for it, a damaged part costs what it covers, and every message names the position that it
+//! speaks of.
 //!
-//! [`ahr`] is the native recording in all its detail. The other formats meet in [`event`]: one reader and
-//! one writer interface over common events, so that any format converts into any other. [`cassette`] is the
-//! folder of evidence about a run that tests are made of.
+//! [`ahr`] is the native recording in all its detail. The other formats meet in [`event`]: one
+//! reader and one writer interface over common events, so that any format converts into any other.
+//! [`cassette`] is the folder of evidence about a run that tests are made of.
 //!
 //! ```
 //! use tapdeck_tape::ahr::Quality;

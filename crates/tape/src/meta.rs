@@ -1,10 +1,10 @@
-//! `NAME.meta.json`, the sidecar with what is known of a session as a whole. These are the file's own
-//! types: keys as they stand in the file, unknown ones kept, so that a later version's sidecar survives
-//! being rewritten by this one.
+//! `NAME.meta.json`, the sidecar with what is known of a session as a whole. These are the file's
+//! own types: keys as they stand in the file, unknown ones kept, so that a later version's sidecar
+//! survives being rewritten by this one.
 //!
-//! A command line on Unix is bytes, not text. `cmd` holds each argument as text with anything that is not
-//! UTF-8 replaced, for people and for tools that know only that key; when that lost something, `cmdB64`
-//! holds all arguments exactly, in base64, and wins.
+//! A command line on Unix is bytes, not text. `cmd` holds each argument as text with anything that
+//! is not UTF-8 replaced, for people and for tools that know only that key; when that lost
+//! something, `cmdB64` holds all arguments exactly, in base64, and wins.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -49,7 +49,8 @@ pub struct Meta {
     /// The value of TERM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<String>,
-    /// The program ran on pipes: its lines end without a carriage return, and yet begin at the left.
+    /// The program ran on pipes: its lines end without a carriage return, and yet begin at the
+    /// left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pipes: bool,
     /// A title for people.
@@ -94,7 +95,8 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// Whether a file that begins so is a sidecar of ours, and not the asciicast that its version makes it look like.
+/// Whether a file that begins so is a sidecar of ours, and not the asciicast that its version makes
+/// it look like.
 pub fn is_meta(head: &[u8]) -> bool {
     let has = |key: &[u8]| memchr::memmem::find(head, key).is_some();
     head.trim_ascii_start().starts_with(b"{") && has(b"\"startedAtNs\"") && !has(b"\"stdout\"")
@@ -159,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_command_line_that_is_not_text_survives() {
-        // A file name in Latin-1 would come back as question marks, and the session could not be run again.
+        // A file name in Latin-1 would come back as question marks, and the session could not be
+        // run again.
         let argv: [&[u8]; 3] = [b"cat", b"caf\xe9.txt", "\u{fffd}".as_bytes()];
         let mut meta = Meta::new();
         meta.set_argv(argv);

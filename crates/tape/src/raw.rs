@@ -1,4 +1,5 @@
-//! Raw: the bare bytes of the output, nothing else. As a source it is one long event stream at time zero.
+//! Raw: the bare bytes of the output, nothing else. As a source it is one long event stream at time
+//! zero.
 
 use std::io::Read;
 

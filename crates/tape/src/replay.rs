@@ -1,5 +1,6 @@
-//! Events into a terminal model, with what happened beside the output remembered. Everything that needs a
-//! screen (exports, final lines, keyframes) goes through here, so they all agree on what it shows.
+//! Events into a terminal model, with what happened beside the output remembered. Everything that
+//! needs a screen (exports, final lines, keyframes) goes through here, so they all agree on what it
+//! shows.
 
 use std::io::Read;
 
@@ -11,7 +12,7 @@ use crate::ahr::MAX_OFFSET;
 use crate::event::{Event, EventReader, Header, Item, Kind, Note};
 use crate::lines::Lines;
 
-/// Moments beyond this many are dropped: nobody marks a session a million times.
+/// Moments beyond this many are dropped, far more than a person sets.
 const MAX_MOMENTS: usize = 1_000_000;
 /// Remarks beyond this many are dropped.
 const MAX_NOTES: usize = 1_000;
@@ -63,8 +64,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// A terminal as the header describes it, with this many rows of scrollback. It answers no query of the
-    /// recorded program: nobody is there to read the answer.
+    /// A terminal as the header describes it, with this many rows of scrollback. It answers no
+    /// query of the recorded program: the program is gone.
     pub fn new(header: &Header, scrollback: usize) -> Self {
         let settings =
             Settings { scrollback, replies: false, newline_mode: header.pipes, ..Settings::default() };
@@ -172,7 +173,8 @@ struct SnapshotLine {
     anchor_byte: u64,
 }
 
-/// The snapshots in a sidecar `NAME.snapshots.jsonl`, in order; lines that are none are passed over.
+/// The snapshots in a sidecar `NAME.snapshots.jsonl`, in order; lines that are none are passed
+/// over.
 ///
 /// # Errors
 /// When the reader fails.

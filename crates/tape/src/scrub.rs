@@ -1,5 +1,6 @@
-//! Scrubbing of recordings: one of any format is read to find what must not be seen, and read again to be copied without
-//! it. Times, chunks, offsets and sequences stay; so does the shape of every frame.
+//! Scrubbing of recordings: one of any format is read to find what must not be seen, and read again
+//! to be copied without it. Times, chunks, offsets and sequences stay; so does the shape of every
+//! frame.
 
 use std::collections::HashSet;
 
@@ -20,8 +21,8 @@ pub fn first_size(header: &Header) -> Size {
     header.size.unwrap_or_default()
 }
 
-/// Reads a recording until a reading teaches nothing new about its secrets. `open` opens it from its start. What breaks
-/// off is judged up to there; whoever copies it will meet the same end.
+/// Reads a recording until a reading teaches nothing new about its secrets. `open` opens it from
+/// its start. What breaks off is judged up to there; a copy of it meets the same end.
 ///
 /// # Errors
 /// When it cannot be opened.
@@ -156,7 +157,8 @@ pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
     scrub_map(&mut meta.extra, scrubber);
 }
 
-/// Scrubs a command line. Its words are looked at together: an option and its value are two of them.
+/// Scrubs a command line. Its words are looked at together: an option and its value are two of
+/// them.
 pub fn scrub_argv(argv: &[String], scrubber: &mut Scrubber) -> Vec<String> {
     let masked: Vec<char> = scrubber.text(&argv.join(" ")).chars().collect();
     let mut at = 0;
@@ -203,8 +205,8 @@ pub fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
     *map = clean_names(std::mem::take(map), scrubber).collect();
 }
 
-/// The same entries with their names scrubbed. Names that hold nothing keep theirs, and of several that are masked alike
-/// none takes another's place.
+/// The same entries with their names scrubbed. Names that hold nothing keep theirs, and of several
+/// that are masked alike none takes another's place.
 fn clean_names<V>(
     entries: impl IntoIterator<Item = (String, V)>,
     scrubber: &mut Scrubber,
@@ -272,7 +274,8 @@ mod tests {
 
     use super::*;
 
-    /// A name may be what must not be seen. No entry is lost over that, and no other name is touched.
+    /// A name may be what must not be seen. No entry is lost over that, and no other name is
+    /// touched.
     #[test]
     fn names_of_objects_are_scrubbed() {
         let rules = Rules::of_packs(&["secrets"]).and_then(|list| Rules::new(list, Vec::new()));

@@ -1,11 +1,12 @@
 //! Tamper evidence: a keyed chain over the blocks of a recording and its sidecars.
 //!
-//! Each block is hashed together with the hash before it, under a key that only the owner has. The hash of
-//! the last block, the head, is written into `meta.json`, which carries a code over all of its own content;
-//! so a changed byte, a removed or exchanged block, a cut tail and an addition all show, and none can be
-//! covered up without the key. `NAME.seal` keeps the hash after every block, a line each: it tells where a
-//! change is, and it is what remains when the recorder died before it could write the head. In that case
-//! what was sealed is proven, and only a cut at the very end (of recording and seal alike) cannot be.
+//! Each block is hashed together with the hash before it, under a key that only the owner has. The
+//! hash of the last block, the head, is written into `meta.json`, which carries a code over all of
+//! its own content; so a changed byte, a removed or exchanged block, a cut tail and an addition all
+//! show, and none can be covered up without the key. `NAME.seal` keeps the hash after every block,
+//! a line each: it tells where a change is, and it is what remains when the recorder died before it
+//! could write the head. In that case what was sealed is proven, and only a cut at the very end (of
+//! recording and seal alike) cannot be.
 //!
 //! | what | hash (BLAKE3, keyed) |
 //! | --- | --- |
@@ -42,7 +43,8 @@ pub struct SealKey {
 }
 
 impl SealKey {
-    /// From a secret of any length. It should be random: a password can be guessed from a sealed recording.
+    /// From a secret of any length. It should be random: a password can be guessed from a sealed
+    /// recording.
     pub fn new(secret: &[u8]) -> Self {
         let id = blake3::derive_key("tapdeck recording seal v1: key id", secret);
         Self {
@@ -167,11 +169,12 @@ impl Sealer {
         Self { key, nonce, hash, blocks: 0, bytes: 0 }
     }
 
-    /// Goes on with a recording that is continued, from the seal in its `meta.json` and the lines of
-    /// `NAME.seal`. The recording has to end where the last line says; see [`Sealer::bytes`].
+    /// Goes on with a recording that is continued, from the seal in its `meta.json` and the lines
+    /// of `NAME.seal`. The recording has to end where the last line says; see [`Sealer::bytes`].
     ///
     /// # Errors
-    /// When the reader fails, when a line is not what the recorder wrote, and when the key is another one.
+    /// When the reader fails, when a line is not what the recorder wrote, and when the key is
+    /// another one.
     pub fn resume(key: SealKey, seal: &Seal, lines: impl Read) -> Result<Self> {
         if seal.key_id != key.id {
             return Err(Error::malformed(Place::Line(1), "the recording was sealed with another key"));
@@ -199,7 +202,8 @@ impl Sealer {
         self.bytes
     }
 
-    /// Takes the bytes of one block as written to the file; returns the line to append to `NAME.seal`.
+    /// Takes the bytes of one block as written to the file; returns the line to append to
+    /// `NAME.seal`.
     pub fn block(&mut self, block: &[u8]) -> Vec<u8> {
         self.hash = self.key.link(&self.hash, self.blocks, block);
         self.bytes += block.len() as u64;
@@ -219,8 +223,8 @@ impl Sealer {
         self.write_meta(meta, None, Vec::new())
     }
 
-    /// Puts the seal of the finished recording into its `meta.json`, over these sidecars (ends of names and
-    /// contents). Nothing in `meta` may be changed afterwards.
+    /// Puts the seal of the finished recording into its `meta.json`, over these sidecars (ends of
+    /// names and contents). Nothing in `meta` may be changed afterwards.
     ///
     /// # Errors
     /// None in practice: all of it can be written as JSON.
@@ -253,7 +257,8 @@ impl Sealer {
     }
 }
 
-/// JSON that depends on the content alone: keys sorted here, whatever order the library keeps them in.
+/// JSON that depends on the content alone: keys sorted here, whatever order the library keeps them
+/// in.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {

@@ -1,5 +1,6 @@
-//! Output of a program on pipes, for a terminal. Such a program ends its lines with a line feed alone, which on a terminal
-//! leads down and not back to the left: without a carriage return before it, each line begins where the last one ended.
+//! Output of a program on pipes, for a terminal. Such a program ends its lines with a line feed
+//! alone, which on a terminal leads down and not back to the left: without a carriage return before
+//! it, each line begins where the last one ended.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,8 @@ use bytes::Bytes;
 
 use crate::event::{Event, EventWriter, Header, Kind, Losses, Parts};
 
-/// Puts carriage returns before line feeds, as a terminal driver does, across any cuts of the stream.
+/// Puts carriage returns before line feeds, as a terminal driver does, across any cuts of the
+/// stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Returns {
     /// The last byte was a carriage return.
@@ -38,7 +40,8 @@ impl Returns {
     }
 }
 
-/// A writer of a format that is played on a terminal: what came from pipes gets its carriage returns.
+/// A writer of a format that is played on a terminal: what came from pipes gets its carriage
+/// returns.
 #[derive(Debug)]
 pub(crate) struct Straight<W> {
     inner: W,
@@ -82,8 +85,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// However the stream is cut, every line feed has one carriage return before it that it lacked, and nothing else
-        /// has changed.
+        /// However the stream is cut, every line feed has one carriage return before it that it
+        /// lacked, and nothing else has changed.
         #[test]
         fn cuts_make_no_difference(bytes in prop::collection::vec(prop::sample::select(&b"\r\nab"[..]), 0..60), cut in 1usize..7) {
             let mut returns = Returns::default();

@@ -1,4 +1,5 @@
-//! Helpers of the tests: one session that uses every kind of event, and loops that read and write it.
+//! Helpers of the tests: one session that uses every kind of event, and loops that read and write
+//! it.
 
 use bytes::Bytes;
 use tapdeck_term::Size;

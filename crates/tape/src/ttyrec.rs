@@ -1,5 +1,6 @@
-//! ttyrec: a row of records, each with seconds, microseconds and a length as little-endian u32, then the
-//! bytes. Times are absolute. There is no size, no input and no ending; a torn end is noticed by its length.
+//! ttyrec: a row of records, each with seconds, microseconds and a length as little-endian u32,
+//! then the bytes. Times are absolute. There is no size, no input and no ending; a torn end is
+//! noticed by its length.
 
 use std::io::Read;
 

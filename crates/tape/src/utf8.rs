@@ -1,5 +1,5 @@
-//! Bytes to text for formats that can only carry text. Chunks end anywhere, so a character may be split
-//! between two; what can never become a character is replaced and counted.
+//! Bytes to text for formats that can only carry text. Chunks end anywhere, so a character may be
+//! split between two; what can never become a character is replaced and counted.
 
 /// Decodes chunk after chunk.
 #[derive(Debug, Default)]
@@ -8,8 +8,8 @@ pub(crate) struct Utf8 {
 }
 
 impl Utf8 {
-    /// Text of `bytes`, after what was held back; the number of bytes replaced. An unfinished character at
-    /// the end is held back.
+    /// Text of `bytes`, after what was held back; the number of bytes replaced. An unfinished
+    /// character at the end is held back.
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut String) -> usize {
         if self.held.is_empty() {
             return self.decode(bytes, out);

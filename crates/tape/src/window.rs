@@ -1,5 +1,5 @@
-//! A window on a stream: look ahead as far as a block needs, move on, and know the offset. Its memory is
-//! bounded by what callers ask for at once, which they bound by the limits of the header.
+//! A window on a stream: look ahead as far as a block needs, move on, and know the offset. Its
+//! memory is bounded by what callers ask for at once, which they bound by the limits of the header.
 
 use std::io::{self, Read};
 
@@ -40,7 +40,8 @@ impl<R: Read> Window<R> {
             self.end -= self.start;
             self.start = 0;
         }
-        // A length that a file claims is reached in steps, so that memory is only taken for bytes that came.
+        // A length that a file claims is reached in steps, so that memory is only taken for bytes
+        // that came.
         while self.end - self.start < want && !self.eof {
             if self.end == self.buf.len() {
                 let step = CHUNK.max(self.buf.len());

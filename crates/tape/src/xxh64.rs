@@ -1,5 +1,6 @@
-//! XXH64, of which a Zstandard frame bears the low half as its checksum. The library that makes frames can only end one
-//! behind everything it was given; a recording whose disk is full has to end behind what is on the disk.
+//! XXH64, of which a Zstandard frame bears the low half as its checksum. The library that makes
+//! frames can only end one behind everything it was given; a recording whose disk is full has to
+//! end behind what is on the disk.
 
 const P1: u64 = 0x9E37_79B1_85EB_CA87;
 const P2: u64 = 0xC2B2_AE3D_27D4_EB4F;

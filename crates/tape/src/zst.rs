@@ -1,5 +1,5 @@
-//! Zstandard around a text or byte format: `.cast.zst`, `.ttyrec.zst`. A few kilobytes can stand for
-//! terabytes, so the reader stops when the ratio is beyond anything that a session makes.
+//! Zstandard around a text or byte format: `.cast.zst`, `.ttyrec.zst`. A few kilobytes can stand
+//! for terabytes, so the reader stops when the ratio is beyond anything that a session makes.
 
 use std::fmt;
 use std::io::{self, BufReader, Read, Write};
@@ -12,8 +12,8 @@ pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// So much may come out whatever went in.
 const FREE: u64 = 256 << 20;
-/// Beyond that, at most this many bytes out for each byte in: a spinner that runs for days comes to a few
-/// hundred.
+/// Beyond that, at most this many bytes out for each byte in: a spinner that runs for days comes to
+/// a few hundred.
 const MAX_RATIO: u64 = 4096;
 /// Largest window, 32 MiB: the highest ordinary level uses 8.
 const WINDOW_LOG_MAX: u32 = 25;
@@ -101,7 +101,8 @@ impl ZstWriter {
         Ok(())
     }
 
-    /// All that was given so far, so that it can be read should nothing follow. Costs some compression.
+    /// All that was given so far, so that it can be read should nothing follow. Costs some
+    /// compression.
     ///
     /// # Errors
     /// When the compressor fails.

@@ -1,5 +1,5 @@
-//! Files that this crate writes, read by the programs whose formats they are. A test whose program is
-//! not installed reports itself as skipped.
+//! Files that this crate writes, read by the programs whose formats they are. A test whose program
+//! is not installed reports itself as skipped.
 #![expect(clippy::disallowed_methods, reason = "the point is to run other programs")]
 
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Every format, cut at every byte: what comes before the cut is read, nothing is made up, and a file that ends in
-//! the middle of something never passes for one that ends well.
+//! Every format, cut at every byte: what comes before the cut is read, nothing is made up, and a
+//! file that ends in the middle of something never passes for one that ends well.
 
 use bytes::Bytes;
 use tapdeck_tape::ahr::Quality;
@@ -114,7 +114,8 @@ fn every_format_cut_at_every_byte() {
             }
             for cut in 0..parts.timing.len() {
                 let got = read(container, &main, &parts.timing[..cut]);
-                // Without its timing, input cannot be told from output: all of it is given, and that is said.
+                // Without its timing, input cannot be told from output: all of it is given, and
+                // that is said.
                 if got.spoke {
                     continue;
                 }
@@ -127,7 +128,8 @@ fn every_format_cut_at_every_byte() {
 fn check(container: Container, whole: &Got, got: &Got, place: &str) {
     let format = container.format;
     if format == Format::ThreeA {
-        // The sequences that draw a picture are the reader's own: there is no telling which came first.
+        // The sequences that draw a picture are the reader's own: there is no telling which came
+        // first.
         return;
     }
     let (all, part) = (whole.output(), got.output());

@@ -1,5 +1,6 @@
-//! Turns and states against recordings: each golden is replayed on virtual time as it was read, byte by byte, and cut at
-//! random a thousand times, and must give the same turns and states each time.
+//! Turns and states against recordings: each golden is replayed on virtual time as it was read,
+//! byte by byte, and cut at random a thousand times, and must give the same turns and states each
+//! time.
 
 use std::path::PathBuf;
 use std::sync::Arc;

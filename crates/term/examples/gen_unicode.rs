@@ -1,8 +1,8 @@
 //! Prints `src/unicode/table.rs`: one property byte for each code point, as ranges.
 //!
-//! The properties are read off the `unicode-width` and `unicode-segmentation` crates by asking them questions, so
-//! that the model itself needs neither at run time. `tests/unicode.rs` asks the same questions again and fails when
-//! the committed table has gone stale.
+//! The properties are read off the `unicode-width` and `unicode-segmentation` crates by asking them
+//! questions, so that the model itself needs neither at run time. `tests/unicode.rs` asks the same
+//! questions again and fails when the committed table has gone stale.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};

@@ -4,8 +4,8 @@ use crate::style::StyleId;
 
 /// Text and style of one column.
 ///
-/// The text is a scalar value, or a reference to a cluster of several; 0 is a cell that nothing was written to. A wide
-/// character occupies a lead cell and a tail cell.
+/// The text is a scalar value, or a reference to a cluster of several; 0 is a cell that nothing was
+/// written to. A wide character occupies a lead cell and a tail cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Cell {
     pub(crate) text: u32,

@@ -1,4 +1,5 @@
-//! What feeding bytes brings back: rows that changed, replies for the program, and signals for the host.
+//! What feeding bytes brings back: rows that changed, replies for the program, and signals for the
+//! host.
 
 use std::ops::RangeInclusive;
 
@@ -102,7 +103,7 @@ pub enum Progress {
     Running(u8),
     /// An error, at a percentage.
     Error(u8),
-    /// Busy, nobody knows how long.
+    /// Busy for an unknown time.
     Indeterminate,
     /// Held up, at a percentage.
     Paused(u8),
@@ -121,8 +122,8 @@ pub enum Graphics {
     Iterm,
 }
 
-/// Something that the host may want to know. Nothing of it was acted on. Texts come from the program: control characters
-/// are taken out, the rest is untrusted.
+/// Something that the host may want to know. Nothing of it was acted on. Texts come from the
+/// program: control characters are taken out, the rest is untrusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Signal {
@@ -132,7 +133,8 @@ pub enum Signal {
     Title(String),
     /// The icon name is now this.
     IconName(String),
-    /// The program wants to write to a clipboard (OSC 52): selection letters, and the data still in base64.
+    /// The program wants to write to a clipboard (OSC 52): selection letters, and the data still in
+    /// base64.
     ClipboardWrite {
         /// `c`, `p`, `s` … as sent.
         selection: String,
@@ -164,8 +166,8 @@ pub enum Signal {
         /// Offset of the sequence's last byte.
         offset: u64,
     },
-    /// Bracketed paste (mode 2004) was switched: line editors do so when they begin and end to read a line. With where it
-    /// was.
+    /// Bracketed paste (mode 2004) was switched: line editors do so when they begin and end to read
+    /// a line. With where it was.
     BracketedPaste {
         /// On or off.
         on: bool,

@@ -51,7 +51,8 @@ impl Charset {
         })
     }
 
-    /// Whether it is one of the national sets that DECNRCM guards. The British set is older than that.
+    /// Whether it is one of the national sets that DECNRCM guards. The British set is older than
+    /// that.
     pub(crate) fn is_national(self) -> bool {
         !matches!(
             self,
@@ -64,7 +65,8 @@ impl Charset {
         )
     }
 
-    /// The intermediates (after the one that names G0–G3) and final byte that designate it, and whether it has 96.
+    /// The intermediates (after the one that names G0–G3) and final byte that designate it, and
+    /// whether it has 96.
     pub(crate) fn designation(self) -> (&'static str, bool) {
         match self {
             Self::Ascii => ("B", false),

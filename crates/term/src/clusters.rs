@@ -1,13 +1,15 @@
 //! Grapheme clusters of more than one scalar value, each kept once.
 //!
-//! Like the styles they are swept, not counted: only the two screens refer to them by number. Text repeats itself, so a
-//! small cache answers most of the time what a cell becomes when a character joins it.
+//! Like the styles they are swept, not counted: only the two screens refer to them by number. Text
+//! repeats itself, so a small cache answers most of the time what a cell becomes when a character
+//! joins it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// The most bytes that one cell may hold; marks past that are dropped, so that a flood of them stays bounded.
+/// The most bytes that one cell may hold; marks past that are dropped, so that a flood of them
+/// stays bounded.
 pub(crate) const MAX_CLUSTER: usize = 128;
 const FIRST_SWEEP: usize = 4096;
 const CACHE: usize = 512;
@@ -90,7 +92,8 @@ impl Clusters {
     }
 }
 
-/// A quick hash. The table is small and swept, so a program that makes keys collide slows down nobody but itself.
+/// A quick hash. The table is small and swept, so a program that makes keys collide slows down
+/// no cell but its own.
 #[derive(Default)]
 struct Fast(u64);
 

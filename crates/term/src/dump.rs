@@ -1,7 +1,8 @@
 //! Bytes that redraw a terminal: fed to a fresh one of the same size they give the same state.
 //!
-//! Rows are written in order, so that those of scrollback scroll off as they once did. Where a row goes on in the next,
-//! the writing wraps too. Then come the modes and all that has no picture; position and pen are last.
+//! Rows are written in order, so that those of scrollback scroll off as they once did. Where a row
+//! goes on in the next, the writing wraps too. Then come the modes and all that has no picture;
+//! position and pen are last.
 
 mod painter;
 
@@ -35,7 +36,8 @@ pub(crate) fn write_position(
         out.extend_from_slice(format!("\x1b[{row};{col}H").as_bytes());
     };
     let cell = grid.cell(pos.y, pos.x);
-    // Writing a cluster again ends a row that goes on. That is worth more than the wrap, unless the caller mends it.
+    // Writing a cluster again ends a row that goes on. That is worth more than the wrap, unless the
+    // caller mends it.
     let risky = grid.meta(pos.y).wrapped && cell.is_cluster();
     if !pos.pending || cell.is_empty() || (risky && !mend) {
         return go(out, pos.x);
@@ -96,15 +98,16 @@ pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets, national: bool) {
 }
 
 impl Term {
-    /// Bytes that, fed to a fresh terminal of the same size and settings, give the same state: both screens, scrollback,
-    /// modes, tabs, margins, charsets, cursor, saved cursors, titles, colours. Half-read input comes last, so that the
-    /// stream can go on from here.
+    /// Bytes that, fed to a fresh terminal of the same size and settings, give the same state: both
+    /// screens, scrollback, modes, tabs, margins, charsets, cursor, saved cursors, titles, colours.
+    /// Half-read input comes last, so that the stream can go on from here.
     pub fn dump(&self) -> Vec<u8> {
         self.dump_all(false).0
     }
 
-    /// The same, and for each row that was ever written to, in order: where in those bytes it ends, and the offset of its last
-    /// write. Whoever feeds them piece by piece, each piece counted up to that offset, has the rows' provenance too.
+    /// The same, and for each row that was ever written to, in order: where in those bytes it ends,
+    /// and the offset of its last write. A caller that feeds them piece by piece, each piece
+    /// counted up to that offset, has the rows' provenance too.
     pub fn dump_with_rows(&self) -> (Vec<u8>, Vec<(usize, u64)>) {
         self.dump_all(true)
     }
@@ -145,8 +148,9 @@ impl Term {
         (self.settle(p, true), ends)
     }
 
-    /// Bytes that repaint a real terminal of the same size as this screen, without scrollback: the screen that is shown,
-    /// modes, title, cursor. They do not reset the terminal, and leave its scrollback alone.
+    /// Bytes that repaint a real terminal of the same size as this screen, without scrollback: the
+    /// screen that is shown, modes, title, cursor. They do not reset the terminal, and leave its
+    /// scrollback alone.
     pub fn dump_screen(&self) -> Vec<u8> {
         let m = &self.m;
         let mut p = Painter::new(m);
@@ -159,9 +163,10 @@ impl Term {
         self.settle(p, false)
     }
 
-    /// Bytes that bring a real terminal of the same size, its screen just cleared, to this state: scrollback goes to its
-    /// own scrollback, then the screen is painted as by [`Self::dump_screen`]. The alternate screen is entered last and
-    /// never left, because many terminals forget it when it is.
+    /// Bytes that bring a real terminal of the same size, its screen just cleared, to this state:
+    /// scrollback goes to its own scrollback, then the screen is painted as by
+    /// [`Self::dump_screen`]. The alternate screen is entered last and never left, because many
+    /// terminals forget it when it is.
     pub fn dump_to_terminal(&self) -> Vec<u8> {
         let m = &self.m;
         let mut p = Painter::new(m);
@@ -170,7 +175,7 @@ impl Term {
             let main = (0..m.hidden.rows).map(|y| Line::of_grid(m, &m.hidden, y));
             p.rows(self.scrollback().chain(main), None);
             if let Some(saved) = m.saved[0] {
-                // Whoever leaves the alternate screen comes back to here.
+                // Leaving the alternate screen comes back to here.
                 p.put(&format!("\x1b[{};{}H", saved.pos.y + 1, saved.pos.x + 1));
             }
         } else if self.scrollback_len() > 0 {
@@ -182,13 +187,15 @@ impl Term {
         out
     }
 
-    /// Bytes that write `text` over a row of a real terminal that shows this screen, and leave everything else as the
-    /// program has it: cursor, saved cursor, pen, modes. The text must fit the row. [`Self::repaint_row`] takes it away.
+    /// Bytes that write `text` over a row of a real terminal that shows this screen, and leave
+    /// everything else as the program has it: cursor, saved cursor, pen, modes. The text must fit
+    /// the row. [`Self::repaint_row`] takes it away.
     pub fn over_row(&self, row: u16, text: &str) -> Vec<u8> {
         self.aside(row, |p| p.put(text))
     }
 
-    /// Bytes that bring a row of a real terminal that shows this screen back after somebody else wrote over it.
+    /// Bytes that bring a row of a real terminal that shows this screen back after something else
+    /// wrote over it.
     pub fn repaint_row(&self, row: u16) -> Vec<u8> {
         self.aside(row, |p| {
             p.put("\x1b[2K");
@@ -263,7 +270,7 @@ impl Term {
         }
         p.pen(Style::default());
         for &(n, on) in &m.saved_modes {
-            // Those whose switching leaves traces are not saved by anyone.
+            // Modes whose switching leaves traces are never saved.
             if !matches!(n, 2 | 3 | 47 | 1047 | 1048 | 1049 | 2048) {
                 let was = Modes::default();
                 p.put(&format!("\x1b[?{n}{}\x1b[?{n}s", if on { 'h' } else { 'l' }));
@@ -355,8 +362,9 @@ impl Term {
             p.put(if s.origin { "\x1b[?6h" } else { "" });
             let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
             let y = s.pos.y;
-            // The row may have another width by now than when the cursor was saved at its end. A wrap that is not at the
-            // end is not restored, and writing the cell again would move the cursor on instead.
+            // The row may have another width by now than when the cursor was saved at its end. A
+            // wrap that is not at the end is not restored, and writing the cell again would move
+            // the cursor on instead.
             let single = grid.meta(y).size == LineSize::Single;
             let end = if single { m.cols() } else { (m.cols() / 2).max(1) } - 1;
             let pos = Pos { pending: s.pos.pending && s.pos.x >= end, ..s.pos };

@@ -1,8 +1,9 @@
 //! Takes out of a recorded stream what would make a real terminal answer or act.
 //!
-//! Someone who replays a recording must not have answers typed into their shell, their clipboard written, files saved or
-//! their window moved. All else passes byte for byte. Where something is taken out after an unfinished sequence or
-//! character, a CAN is put there, so that the two sides cannot join into a sequence that neither was.
+//! A user that replays a recording must not have answers typed into their shell, their clipboard
+//! written, files saved or their window moved. All else passes byte for byte. Where something is
+//! taken out after an unfinished sequence or character, a CAN is put there, so that the two sides
+//! cannot join into a sequence that neither was.
 
 use crate::scan::{Kind, Scanner, Token};
 
@@ -37,13 +38,15 @@ impl ReplayFilter {
         Self { scanner: Scanner::new(), options, gate: Gate::default() }
     }
 
-    /// Appends what may pass of `bytes` to `out`. An unfinished sequence is held back until it is whole.
+    /// Appends what may pass of `bytes` to `out`. An unfinished sequence is held back until it is
+    /// whole.
     pub fn filter(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let (options, gate) = (self.options, &mut self.gate);
         self.scanner.feed(bytes, |s, token| gate.pass(options, s.in_character(), token, out));
     }
 
-    /// Whether what was let through last is unfinished, so that nothing of one's own may be written behind it.
+    /// Whether what was let through last is unfinished, so that nothing of one's own may be written
+    /// behind it.
     pub fn is_dangling(&self) -> bool {
         self.gate.dangling
     }
@@ -116,7 +119,8 @@ fn drop_if(yes: bool) -> Verdict {
     if yes { Verdict::Drop } else { Verdict::Pass }
 }
 
-/// What comes after the introducer. Bytes that no terminal takes for part of it may stand between ESC and its letter.
+/// What comes after the introducer. Bytes that no terminal takes for part of it may stand between
+/// ESC and its letter.
 fn after_introducer(bytes: &[u8]) -> &[u8] {
     match bytes {
         [0x1b, rest @ ..] => {
@@ -140,8 +144,9 @@ fn printable(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|b| (0x20..0x7f).contains(b)).collect()
 }
 
-/// Whether terminals disagree on where the sequence begins or ends, so that another one may hide in it: to one that reads
-/// UTF-8, a bare byte above 0x7f introduces nothing, and two of them may introduce something within.
+/// Whether terminals disagree on where the sequence begins or ends, so that another one may hide in
+/// it: to one that reads UTF-8, a bare byte above 0x7f introduces nothing, and two of them may
+/// introduce something within.
 fn is_ambiguous(kind: Kind, bytes: &[u8]) -> bool {
     match kind {
         Kind::Control => false,
@@ -158,7 +163,8 @@ fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
         return Verdict::Drop;
     }
     match kind {
-        // To a terminal that reads UTF-8 a bare byte is a broken character, and to others it must not be a control.
+        // To a terminal that reads UTF-8 a bare byte is a broken character, and to others it must
+        // not be a control.
         Kind::Control if matches!(bytes, [0x80..=0x9f]) => Verdict::Instead("\u{fffd}".into()),
         Kind::Control => drop_if(matches!(bytes, [0x05] | [0xc2, 0x9a])),
         Kind::Esc => {

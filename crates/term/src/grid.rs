@@ -1,8 +1,9 @@
 //! The cells of one screen.
 //!
-//! All cells lie in one allocation; an order table says which stretch of it is which row, so that scrolling moves a few
-//! bytes. Each row knows how many of its cells were ever written: what lies behind is blank without being touched,
-//! which makes clearing a row and keeping it in scrollback cost what was written, not what is wide.
+//! All cells lie in one allocation; an order table says which stretch of it is which row, so that
+//! scrolling moves a few bytes. Each row knows how many of its cells were ever written: what lies
+//! behind is blank without being touched, which makes clearing a row and keeping it in scrollback
+//! cost what was written, not what is wide.
 
 use crate::cell::Cell;
 use crate::style::StyleId;
@@ -163,7 +164,8 @@ impl Grid {
         meta.wide |= cell.is_wide();
     }
 
-    /// Before cells `x0..x1` are overwritten: the halves of wide characters that stick out become blanks.
+    /// Before cells `x0..x1` are overwritten: the halves of wide characters that stick out become
+    /// blanks.
     #[inline]
     pub(crate) fn split_wide(&mut self, y: usize, x0: usize, x1: usize) {
         if self.meta(y).wide {
@@ -188,7 +190,8 @@ impl Grid {
         }
     }
 
-    /// Fills `x0..x1` with blanks of a style; blanks of the default style up to the end cost nothing.
+    /// Fills `x0..x1` with blanks of a style; blanks of the default style up to the end cost
+    /// nothing.
     #[inline]
     pub(crate) fn erase(&mut self, y: usize, x0: usize, x1: usize, style: StyleId, written: u64) {
         self.split_wide(y, x0, x1);
@@ -252,8 +255,8 @@ impl Grid {
         }
     }
 
-    /// Columns up to `right` changed by other means than writing. A row whose last column was changed so does not go on
-    /// in the next one.
+    /// Columns up to `right` changed by other means than writing. A row whose last column was
+    /// changed so does not go on in the next one.
     pub(crate) fn edge_changed(&mut self, y: usize, right: usize) {
         if right + 1 >= self.cols {
             self.meta_mut(y).wrapped = false;

@@ -1,12 +1,13 @@
 //! Terminal model: bytes to a grid of cells, and back to bytes that redraw it.
 //!
-//! [`Term`] is fed with what a program writes and keeps what a terminal would show: the screen, the rows that scrolled
-//! off it, and the modes. Each row knows the last byte that wrote to it. What the terminal would answer comes back as a
-//! value, as does everything that is meant for its owner. There is no clock, no I/O and no thread in here.
+//! [`Term`] is fed with what a program writes and keeps what a terminal would show: the screen, the
+//! rows that scrolled off it, and the modes. Each row knows the last byte that wrote to it. What
+//! the terminal would answer comes back as a value, as does everything that is meant for its owner.
+//! There is no clock, no I/O and no thread in here.
 //!
-//! Beside the model: [`ModeWatch`] follows only the modes that must be undone when a program dies, [`Scanner`] and
-//! [`ReplayFilter`] cut a stream into tokens and take out what would make a terminal answer, and [`keys`] writes
-//! keystrokes as the modes in force want them.
+//! Beside the model: [`ModeWatch`] follows only the modes that must be undone when a program dies,
+//! [`Scanner`] and [`ReplayFilter`] cut a stream into tokens and take out what would make a
+//! terminal answer, and [`keys`] writes keystrokes as the modes in force want them.
 //!
 //! ```
 //! use tapdeck_term::{Settings, Size, Term};
@@ -68,6 +69,6 @@ pub use watch::ModeWatch;
 /// Name of this emulator, for whatever is derived with it and kept.
 pub const EMULATOR_NAME: &str = "tapdeck-term";
 
-/// Its version. Raise it with every change after which the same bytes may give another screen: frames that were kept
-/// are only compared with frames of the same version.
+/// Its version. Raise it with every change after which the same bytes may give another screen:
+/// frames that were kept are only compared with frames of the same version.
 pub const EMULATOR_VERSION: &str = "1";

@@ -60,7 +60,8 @@ impl<'a> Line<'a> {
         Self { m, meta: *grid.meta(y), body: Body::Live(grid.row(y)) }
     }
 
-    /// Calls `f` with text (empty where nothing was written), columns and style of each character, from the left.
+    /// Calls `f` with text (empty where nothing was written), columns and style of each character,
+    /// from the left.
     pub fn each(&self, f: impl FnMut(&str, usize, Style)) {
         match &self.body {
             Body::Packed(p) => p.each(f),
@@ -115,8 +116,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The text of each column: `None` for the second half of a wide character, empty where nothing was written. Ends
-    /// with the last column that is not blank by default.
+    /// The text of each column: `None` for the second half of a wide character, empty where nothing
+    /// was written. Ends with the last column that is not blank by default.
     pub fn cells(&self) -> Vec<Option<String>> {
         let mut out = Vec::new();
         self.each(|text, width, _| {
@@ -208,8 +209,9 @@ impl<'a> Line<'a> {
         runs
     }
 
-    /// For a row whose text goes on in the next one: the blanks at its end that [`Self::runs`] leaves off although they
-    /// were written, as their first column and their number. Where lines are joined they stand between words.
+    /// For a row whose text goes on in the next one: the blanks at its end that [`Self::runs`]
+    /// leaves off although they were written, as their first column and their number. Where lines
+    /// are joined they stand between words.
     pub fn written_blanks(&self) -> Option<(u16, u16)> {
         if !self.wrapped() {
             return None;
@@ -234,8 +236,8 @@ impl<'a> Line<'a> {
         each_cell(self.m, cells, |text, width, style| add(runs, text, width, style));
     }
 
-    /// Appends the row as text, with SGR sequences where `colours`; trailing blanks are left off, nothing moves the
-    /// cursor. Ends in the default style.
+    /// Appends the row as text, with SGR sequences where `colours`; trailing blanks are left off,
+    /// nothing moves the cursor. Ends in the default style.
     pub fn write_ansi(&self, out: &mut Vec<u8>, colours: bool) {
         if let Some(text) = self.as_plain() {
             out.extend_from_slice(text.as_bytes());

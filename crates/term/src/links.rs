@@ -1,7 +1,8 @@
 //! Hyperlinks (OSC 8), each kept once and referred to by number.
 //!
-//! Rows in scrollback refer to them too, so they cannot be swept with the screens. Numbers only grow; when the links take
-//! more than their share of memory the oldest are forgotten, and text that refers to them is no link any more.
+//! Rows in scrollback refer to them too, so they cannot be swept with the screens. Numbers only
+//! grow; when the links take more than their share of memory the oldest are forgotten, and text
+//! that refers to them is no link any more.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

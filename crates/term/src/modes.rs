@@ -245,8 +245,8 @@ impl Modes {
         self.has(Mode::Focus)
     }
 
-    /// Whether a synchronised update is going on (mode 2026). Nothing is withheld meanwhile: a painter may wait for its
-    /// end, up to a deadline of its own.
+    /// Whether a synchronised update is going on (mode 2026). Nothing is withheld meanwhile: a
+    /// painter may wait for its end, up to a deadline of its own.
     pub fn synchronised(&self) -> bool {
         self.has(Mode::Synchronised)
     }
@@ -326,7 +326,8 @@ impl Modes {
         self.modify_other_keys
     }
 
-    /// The numbers of all modes that are set, DEC private ones as `?n`, for reports to people and programs.
+    /// The numbers of all modes that are set, DEC private ones as `?n`, for reports to people and
+    /// programs.
     pub fn names(&self) -> Vec<String> {
         let mut out: Vec<String> =
             ANSI_MODES.iter().filter(|(_, m)| self.has(*m)).map(|(n, _)| n.to_string()).collect();

@@ -1,9 +1,9 @@
 //! Rows as bytes, for scrollback.
 //!
-//! A record is: a byte of flags, the row's provenance as a difference, its marks, the number of cells, its runs of style
-//! where there are any, and its text to the end of the record. Plain ASCII is one byte a cell; otherwise the text is
-//! UTF-8 in which C0 controls, which cells never hold, say what needs saying: [`WIDE_NEXT`], [`CLUSTER_NEXT`],
-//! [`EMPTY_RUN`].
+//! A record is: a byte of flags, the row's provenance as a difference, its marks, the number of
+//! cells, its runs of style where there are any, and its text to the end of the record. Plain ASCII
+//! is one byte a cell; otherwise the text is UTF-8 in which C0 controls, which cells never hold,
+//! say what needs saying: [`WIDE_NEXT`], [`CLUSTER_NEXT`], [`EMPTY_RUN`].
 
 use crate::cell::{self, Cell};
 use crate::clusters::Clusters;
@@ -136,8 +136,8 @@ pub(crate) fn pack(
     while let [rest @ .., Cell::BLANK] = cells {
         cells = rest;
     }
-    // Plain means 0x20–0x7e throughout: no bit above the seventh anywhere, and no empty cell, which is the only thing
-    // below a space that a cell can hold.
+    // Plain means 0x20–0x7e throughout: no bit above the seventh anywhere, and no empty cell, which
+    // is the only thing below a space that a cell can hold.
     let (mut any, mut all, mut style_bits) = (0, u32::MAX, 0);
     if meta.rich {
         for c in cells {
@@ -153,7 +153,8 @@ pub(crate) fn pack(
         | (u8::from(styled) * STYLED)
         | (u8::from(!plain) * RICH)
         | (u8::from(meta.marks != 0) * MARKED);
-    // The head is put together aside: appending its few bytes one by one would cost more than making them.
+    // The head is put together aside: appending its few bytes one by one would cost more than
+    // making them.
     let delta = meta.written.wrapping_sub(base) as i64;
     let mut head = [0u8; 24];
     head[0] = flags;
@@ -279,7 +280,8 @@ impl<'a> Packed<'a> {
         });
     }
 
-    /// The same in larger pieces: most text is ASCII, and most of it has the style of its neighbours.
+    /// The same in larger pieces: most text is ASCII, and most of it has the style of its
+    /// neighbours.
     pub(crate) fn pieces(&self, mut f: impl FnMut(Piece<'_>, Style)) {
         let (mut runs, mut body) = Runs::open(self);
         let mut wide = 1;
@@ -331,7 +333,8 @@ impl<'a> Packed<'a> {
                         body.split_at(n.min(body.len()))
                     };
                     f(Piece::One(std::str::from_utf8(one).unwrap_or("\u{fffd}"), wide), runs.here().1);
-                    // A wide character's halves have one style each in principle; the lead's counts.
+                    // A wide character's halves have one style each in principle; the lead's
+                    // counts.
                     runs.advance(wide);
                     rest
                 }

@@ -52,7 +52,8 @@ fn parameters(out: &mut Vec<u8>, s: &Style) {
     }
 }
 
-/// `base` is 30 for text, 40 for the background. True colours are written with semicolons, which every reader knows.
+/// `base` is 30 for text, 40 for the background. True colours are written with semicolons, which
+/// every reader knows.
 fn colour(out: &mut Vec<u8>, c: Colour, base: u8) {
     match c {
         Colour::Default => {}
@@ -63,7 +64,8 @@ fn colour(out: &mut Vec<u8>, c: Colour, base: u8) {
     }
 }
 
-/// A number behind a sign. There are many of them in a screen, and none needs the formatting of the library.
+/// A number behind a sign. There are many of them in a screen, and none needs the formatting of the
+/// library.
 fn number(out: &mut Vec<u8>, sign: u8, n: u8) {
     let digits = [sign, b'0' + n / 100, b'0' + n / 10 % 10, b'0' + n % 10];
     match n {

@@ -120,7 +120,8 @@ impl Palette {
     }
 }
 
-/// A colour as X11 writes it: `rgb:r/g/b` with one to four digits each, `#rgb` to `#rrrrggggbbbb`, or a common name.
+/// A colour as X11 writes it: `rgb:r/g/b` with one to four digits each, `#rgb` to `#rrrrggggbbbb`,
+/// or a common name.
 pub(crate) fn parse_colour(s: &str) -> Option<Rgb> {
     let scaled = |h: &str| {
         let v = u32::from_str_radix(h, 16).ok()?;

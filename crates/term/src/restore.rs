@@ -1,4 +1,5 @@
-//! Bringing a real terminal back: to sane modes after a program died, and the cursor after someone else painted.
+//! Bringing a real terminal back: to sane modes after a program died, and the cursor after
+//! something else painted.
 
 use crate::modes::{Modes, MouseEncoding, MouseTracking};
 use crate::paint;
@@ -64,7 +65,8 @@ impl Leftovers {
         put(self.insert, b"\x1b[4l");
         put(self.reverse, b"\x1b[?5l");
         put(self.no_wrap, b"\x1b[?7h");
-        // These move the cursor. Leaving the alternate screen brings it back by itself, else it is kept here.
+        // These move the cursor. Leaving the alternate screen brings it back by itself, else it is
+        // kept here.
         let homing = self.origin || self.margins || self.side_margins;
         let keep = homing && self.alternate != 1049;
         put(keep && self.origin, b"\x1b[?6l");
@@ -86,7 +88,8 @@ impl Leftovers {
         out
     }
 
-    /// The bytes that set again, after an undo, what can be: the rest is the program's to set when it is continued.
+    /// The bytes that set again, after an undo, what can be: the rest is the program's to set when
+    /// it is continued.
     pub(crate) fn redo(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut put = |yes: bool, bytes: &[u8]| {
@@ -167,32 +170,35 @@ impl Term {
         }
     }
 
-    /// Bytes that bring a real terminal back to sane modes after the program has died: only for what is really set, empty
-    /// when nothing is.
+    /// Bytes that bring a real terminal back to sane modes after the program has died: only for
+    /// what is really set, empty when nothing is.
     pub fn undo_modes(&self) -> Vec<u8> {
         self.leftovers().undo()
     }
 
-    /// For who paints this screen in a way of their own, but passes keys on: bytes that have a real terminal spell keys,
-    /// pastes and the mouse as the program wants them, and bytes that undo that.
+    /// For a caller that paints this screen in its own way but passes keys on: bytes that have a
+    /// real terminal spell keys, pastes and the mouse as the program wants them, and bytes that
+    /// undo that.
     pub fn input_modes(&self) -> (Vec<u8>, Vec<u8>) {
         let input = self.leftovers().of_input();
         (input.redo(), input.undo())
     }
 
-    /// Bytes that put the cursor back, with pending wrap, pen, charsets, margins and origin mode, after someone else
-    /// painted on a real terminal that shows this screen.
+    /// Bytes that put the cursor back, with pending wrap, pen, charsets, margins and origin mode,
+    /// after something else painted on a real terminal that shows this screen.
     pub fn restore_cursor(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.write_cursor_state(&mut out);
         out
     }
 
-    /// Margins, origin mode, position, pen and charsets, in the order in which they do not undo each other.
+    /// Margins, origin mode, position, pen and charsets, in the order in which they do not undo
+    /// each other.
     pub(crate) fn write_cursor_state(&self, out: &mut Vec<u8>) {
         let m = &self.m;
         let origin = m.modes.origin();
-        // Position first, without origin mode, so that pending wrap can be had by writing the last cell again.
+        // Position first, without origin mode, so that pending wrap can be had by writing the last
+        // cell again.
         if m.modes.has(crate::modes::Mode::Margins) {
             out.extend_from_slice(format!("\x1b[?69h\x1b[{};{}s", m.left + 1, m.right + 1).as_bytes());
         } else {

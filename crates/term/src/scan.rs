@@ -1,7 +1,7 @@
 //! A byte stream cut into text and control sequences, without interpreting them.
 //!
-//! The scanner holds back an unfinished sequence until it is whole, so any split of the stream gives the same tokens. Its
-//! memory is bounded: a sequence longer than 64 KiB comes in parts.
+//! The scanner holds back an unfinished sequence until it is whole, so any split of the stream
+//! gives the same tokens. Its memory is bounded: a sequence longer than 64 KiB comes in parts.
 
 /// Bytes of one sequence that are held back at most.
 pub(crate) const LIMIT: usize = 64 << 10;

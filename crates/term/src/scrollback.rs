@@ -1,8 +1,9 @@
 //! Rows that have left the screen, packed into chunks.
 //!
-//! A chunk is a stretch of records with the places where they end. Rows go in at the back and are dropped at the front;
-//! a chunk whose rows are all dropped is used again for new ones. A chunk that holds no wrapped row and none wider than
-//! the screen need not be touched when the width changes.
+//! A chunk is a stretch of records with the places where they end. Rows go in at the back and are
+//! dropped at the front; a chunk whose rows are all dropped is used again for new ones. A chunk
+//! that holds no wrapped row and none wider than the screen need not be touched when the width
+//! changes.
 
 use crate::cell::Cell;
 use crate::clusters::Clusters;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The longest side of a terminal that is modelled, and so of one that can be asked for: memory has to be bounded.
+/// The longest side of a terminal that is modelled, and so of one that can be asked for: memory has
+/// to be bounded.
 pub const MAX_SIDE: u16 = 1000;
 
 /// Columns and rows of a terminal.
@@ -57,12 +58,13 @@ pub struct Settings {
     pub clusters: bool,
     /// Whether a line feed also returns the carriage from the start (mode 20).
     pub newline_mode: bool,
-    /// Whether DECCOLM may change the number of columns by itself. Off, the host owns the size and the switch only
-    /// clears the screen.
+    /// Whether DECCOLM may change the number of columns by itself. Off, the host owns the size and
+    /// the switch only clears the screen.
     pub column_switch: bool,
     /// Start in VT52 mode, for plain legacy programs.
     pub vt52: bool,
-    /// The longest payload of an OSC, DCS or APC string that is looked at; longer ones are skipped whole.
+    /// The longest payload of an OSC, DCS or APC string that is looked at; longer ones are skipped
+    /// whole.
     pub string_limit: usize,
     /// Size of a cell in pixels, for the reports that ask for it.
     pub cell_pixels: (u16, u16),

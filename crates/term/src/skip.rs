@@ -1,13 +1,14 @@
 //! Leaving out text that nothing remembers.
 //!
-//! A flood of plain lines ends with the same screen and scrollback whether or not the lines that have left scrollback
-//! by then were ever drawn. What must be known of them is where they leave the cursor and how many rows they are, and
-//! that is counted many times faster than drawn.
+//! A flood of plain lines ends with the same screen and scrollback whether or not the lines that
+//! have left scrollback by then were ever drawn. What must be known of them is where they leave the
+//! cursor and how many rows they are, and that is counted many times faster than drawn.
 
 use crate::modes::Mode;
 use crate::term::Term;
 
-/// Whether all of it is printable ASCII, carriage returns and line feeds: what [`Term::skip_text`] can count.
+/// Whether all of it is printable ASCII, carriage returns and line feeds: what [`Term::skip_text`]
+/// can count.
 pub fn is_plain_text(bytes: &[u8]) -> bool {
     // In stretches without a way out in between, so that it is done many bytes at a time.
     let odd = |b: &u8| u8::from(!(matches!(b, b' '..=b'~') | (*b == b'\r') | (*b == b'\n')));
@@ -58,8 +59,9 @@ impl Count {
 }
 
 impl Term {
-    /// Of pieces of plain text (see [`is_plain_text`]) that come next, tells how many at the front need not be fed: the
-    /// terminal will end up the same without them. They count as fed: [`Term::offset`] moves on past them.
+    /// Of pieces of plain text (see [`is_plain_text`]) that come next, tells how many at the front
+    /// need not be fed: the terminal will end up the same without them. They count as fed:
+    /// [`Term::offset`] moves on past them.
     pub fn skip_text<'a>(&mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> usize {
         let m = &self.m;
         let Some(keep) = m.scrollback.rows_kept(m.cols()) else { return 0 };
@@ -79,7 +81,8 @@ impl Term {
             count.text(piece);
             offset += piece.len() as u64;
         }
-        // Everything that is there now, and the first row, which may be half there, is gone before the end.
+        // Everything that is there now, and the first row, which may be half there, is gone before
+        // the end.
         let needed = keep + m.rows() + 1;
         let Some(enough) = count.rows.checked_sub(needed) else { return 0 };
         let skipped = before.partition_point(|(c, _)| c.rows <= enough).saturating_sub(1);
@@ -125,9 +128,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whether text is left out or not, nobody can tell afterwards.
+        /// The terminal ends up the same whether text is left out or not.
         #[test]
-        fn nobody_can_tell(
+        fn skipping_changes_nothing(
             before in "([ -~]{0,9}(\r\n|\n)){0,12}|\x1b\\[20h\r\n\n\n\n\n|\x1b\\[44m\n\n\n\n\n\n|(\n){6}é|(\n){6}\x1b\\[7l",
             pieces in pieces(),
             after in "[ -~]{0,9}|\x1b\\[3b|\u{301}|\x1b\\[A\x1b\\[Kx",

@@ -1,8 +1,8 @@
 //! Colours and styles, and the table that gives each style in use a small number.
 //!
-//! A cell refers to its style by number. The numbers are not counted: when the table has doubled, the styles that the
-//! two screens still use are marked and the rest forgotten. Rows in scrollback carry their styles with them, so they
-//! take no part.
+//! A cell refers to its style by number. The numbers are not counted: when the table has doubled,
+//! the styles that the two screens still use are marked and the rest forgotten. Rows in scrollback
+//! carry their styles with them, so they take no part.
 
 use std::fmt;
 use std::str::FromStr;
@@ -239,7 +239,8 @@ pub struct Style {
 }
 
 impl Style {
-    /// Appends the sequence that sets exactly this style, whatever was set before; hyperlinks are left alone.
+    /// Appends the sequence that sets exactly this style, whatever was set before; hyperlinks are
+    /// left alone.
     pub fn write_sgr(&self, out: &mut Vec<u8>) {
         crate::paint::sgr(out, self);
     }
@@ -253,7 +254,8 @@ impl Style {
 /// A style in the form that is quick to change, compare and look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Pen {
-    /// Colours: 0 for the default, else a tag in the top byte and the number or the components below.
+    /// Colours: 0 for the default, else a tag in the top byte and the number or the components
+    /// below.
     pub(crate) fg: u32,
     pub(crate) bg: u32,
     pub(crate) underline_colour: u32,
@@ -362,7 +364,8 @@ pub(crate) struct StyleId(pub(crate) u32);
 #[derive(Clone, Debug)]
 pub(crate) struct Styles {
     list: Vec<Pen>,
-    /// Open addressing over `list`; 0 marks a free slot, as the default style is never looked up here.
+    /// Open addressing over `list`; 0 marks a free slot, as the default style is never looked up
+    /// here.
     slots: Vec<u32>,
     /// When the list reaches this length it is worth looking for the dead.
     pub(crate) sweep_at: usize,

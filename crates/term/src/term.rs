@@ -117,8 +117,8 @@ impl Term {
         }
     }
 
-    /// Changes the size. Wrapped lines of the main screen are wrapped anew; the alternate screen is cut or extended.
-    /// The replies hold the report that mode 2048 asks for.
+    /// Changes the size. Wrapped lines of the main screen are wrapped anew; the alternate screen is
+    /// cut or extended. The replies hold the report that mode 2048 asks for.
     pub fn resize(&mut self, size: Size) -> Changes {
         self.m.resize(size);
         self.take_changes()
@@ -182,8 +182,8 @@ impl Term {
         self.m.settings.replies = on;
     }
 
-    /// Tells whether the host's colours are dark. Where the program asked for it (mode 2031), the replies of the next
-    /// feed tell it of a change.
+    /// Tells whether the host's colours are dark. Where the program asked for it (mode 2031), the
+    /// replies of the next feed tell it of a change.
     pub fn set_dark(&mut self, dark: bool) {
         if std::mem::replace(&mut self.m.settings.dark, dark) != dark && self.m.modes.scheme_reports() {
             self.m.report_scheme();

@@ -1,8 +1,8 @@
 //! Follows only the modes that must be undone when a program dies.
 //!
-//! A wrapper that passes bytes through and runs no model still has to leave the user's terminal usable. This scanner looks
-//! for ESC and the shifts with `memchr` and reads only the sequences that it finds, so that plain text costs next to
-//! nothing.
+//! A wrapper that passes bytes through and runs no model still has to leave the user's terminal
+//! usable. This scanner looks for ESC and the shifts with `memchr` and reads only the sequences
+//! that it finds, so that plain text costs next to nothing.
 
 use crate::modes::{MouseEncoding, MouseTracking};
 use crate::restore::Leftovers;
@@ -129,8 +129,9 @@ impl ModeWatch {
         self.state != State::Text
     }
 
-    /// Looks at bytes of a flood: only the private modes are followed exactly, which are the ones that matter most. The
-    /// rest is taken to be set when anything could have set it, so that [`ModeWatch::undo`] resets it in vain at worst.
+    /// Looks at bytes of a flood: only the private modes are followed exactly, which are the ones
+    /// that matter most. The rest is taken to be set when anything could have set it, so that
+    /// [`ModeWatch::undo`] resets it in vain at worst.
     pub fn skim(&mut self, bytes: &[u8]) {
         let mut at = self.finish_sequence(bytes, 0);
         if memchr(0x1b, &bytes[at..]).is_none() {

@@ -253,7 +253,8 @@ fn agents_questions_are_answered() {
 
 #[test]
 fn a_number_cut_by_controls_stays_bounded() {
-    // The digits of one parameter may have line feeds between them; the value once grew beyond its type.
+    // The digits of one parameter may have line feeds between them; the value once grew beyond its
+    // type.
     let mut t = term(10, 3);
     let mut bytes = b"\x1b[".to_vec();
     for _ in 0..40 {

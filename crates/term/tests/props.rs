@@ -1,4 +1,5 @@
-//! Properties of the model on generated programs: what they write is random, but made of what real ones write.
+//! Properties of the model on generated programs: what they write is random, but made of what real
+//! ones write.
 
 use proptest::prelude::*;
 use tapdeck_term::{Line, Scanner, Settings, Size, Style, Term, Token};
@@ -178,7 +179,8 @@ fn state(t: &Term) -> Vec<String> {
     out
 }
 
-/// Drops each REP that comes before the first character: a dump does not carry what it would repeat.
+/// Drops each REP that comes before the first character: a dump does not carry what it would
+/// repeat.
 fn without_early_rep(bytes: &[u8]) -> Vec<u8> {
     let (mut out, mut printed) = (Vec::new(), false);
     let mut scanner = Scanner::new();
@@ -332,7 +334,8 @@ fn still_program() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// A row never changes after the byte that it names as its last, and that byte is one that could write to it.
+    /// A row never changes after the byte that it names as its last, and that byte is one that
+    /// could write to it.
     #[test]
     fn provenance_is_never_early(bytes in still_program()) {
         let mut t = Term::new(Size::new(20, 60), settings());

@@ -1,5 +1,5 @@
-//! The tracer: the same screen as the model's, every character at its place in the stream, nothing lost unseen, and no
-//! difference in which pieces the stream comes.
+//! The tracer: the same screen as the model's, every character at its place in the stream, nothing
+//! lost unseen, and no difference in which pieces the stream comes.
 
 use proptest::prelude::*;
 use tapdeck_term::{Glyph, Kind, Settings, Size, Term, Tracer, Witness};
@@ -107,7 +107,8 @@ proptest! {
             prop_assert_eq!(text.chars().count(), glyphs.len());
             for g in glyphs.iter().filter(|g| g.len > 0) {
                 let there = &bytes[g.at as usize..][..usize::from(g.len)];
-                // Line drawing shows another character than was sent, and half a wide one leaves a space.
+                // Line drawing shows another character than was sent, and half a wide one leaves a
+                // space.
                 if let Ok(there) = std::str::from_utf8(there) {
                     prop_assert!(there.chars().count() == 1, "{there:?} for {:?}", g.c);
                 }
@@ -136,7 +137,8 @@ proptest! {
                 continue;
             }
             let shown = std::mem::take(&mut line);
-            // Nobody sent what DECALN draws, and the head of the first line may have scrolled away.
+            // What DECALN draws was never sent, and the head of the first line may have scrolled
+            // away.
             if !shown.is_empty() && term.scrollback_len() == 0 && !shown.contains('E') {
                 // Erasing makes no new text, so what is left of a line is not told again.
                 let holds = |line: &str| {

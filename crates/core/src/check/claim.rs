@@ -24,7 +24,8 @@ pub enum Claim {
     Never(Window, Condition),
     /// All through the window.
     Always(Window, Condition),
-    /// For so many milliseconds on end the screen stays the same, somewhere in the window, and the condition holds.
+    /// For so many milliseconds on end the screen stays the same, somewhere in the window, and the
+    /// condition holds.
     StableFor(u64, Window, Condition),
     /// Something about what happened.
     Trace(Window, Trace),
@@ -126,7 +127,8 @@ fn walk(timeline: &Timeline, watches: &mut [Watch<'_>]) {
     }
 }
 
-/// Why a claim can say nothing about this recording: it would hold, or not, whatever the program did.
+/// Why a claim can say nothing about this recording: it would hold, or not, whatever the program
+/// did.
 fn impossible(claim: &Claim, timeline: &Timeline) -> Option<String> {
     let (Claim::At(_, condition)
     | Claim::Eventually(_, condition)
@@ -141,8 +143,8 @@ fn impossible(claim: &Claim, timeline: &Timeline) -> Option<String> {
         _ => None,
     });
     let largest = sizes.fold(timeline.size, |a, b| Size::new(a.cols.max(b.cols), a.rows.max(b.rows)));
-    // Whatever differs from a text that nobody knows is no proof that it was never there. The others say so themselves,
-    // with what the text would be.
+    // A difference from a text that is not known is no proof that it was never there. The
+    // others say so themselves, with what the text would be.
     let unread = || matches!(claim, Claim::Never(..)).then(|| condition.unread()).flatten();
     condition.outside(largest).or_else(unread)
 }
@@ -164,7 +166,8 @@ struct State {
     failure: Option<Box<Failure>>,
     /// The last frame in the window, and what was wrong with it.
     near: Option<(Arc<Frame>, Mismatch)>,
-    /// The present stretch of sameness: its frame and beginning; and the longest: beginning and length.
+    /// The present stretch of sameness: its frame and beginning; and the longest: beginning and
+    /// length.
     stretch: Option<(Arc<Frame>, u64)>,
     longest: (u64, u64),
 }

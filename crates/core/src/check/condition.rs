@@ -1,4 +1,5 @@
-//! Facts about one state of the terminal: what is on the screen, where the cursor is, which modes are set.
+//! Facts about one state of the terminal: what is on the screen, where the cursor is, which modes
+//! are set.
 
 use std::fmt;
 use std::sync::Arc;
@@ -201,8 +202,8 @@ impl Condition {
         self.facts.iter().try_for_each(|fact| fact.check(&self.look, view))
     }
 
-    /// What it speaks of that a screen of this size does not have. There nothing is ever to be seen, so that whatever must
-    /// not be there would always hold.
+    /// What it speaks of that a screen of this size does not have. There nothing is ever to be
+    /// seen, so that whatever must not be there would always hold.
     pub fn outside(&self, size: Size) -> Option<String> {
         let region = (self.look.region.top, self.look.region.left);
         let facts = self.facts.iter().filter_map(|fact| match fact {
@@ -231,12 +232,14 @@ impl Condition {
         })
     }
 
-    /// Where on the screen the texts are that the condition speaks of, for reports of what should not be there.
+    /// Where on the screen the texts are that the condition speaks of, for reports of what should
+    /// not be there.
     pub fn spots(&self, frame: &Frame) -> Vec<Spot> {
         self.facts.iter().flat_map(|fact| fact.spots(&self.look, frame)).collect()
     }
 
-    /// Whether only the picture's rows matter, so that two frames with the same rows give the same answer.
+    /// Whether only the picture's rows matter, so that two frames with the same rows give the same
+    /// answer.
     pub(crate) fn is_of_rows(&self) -> bool {
         use Fact::{Blank, Contains, Equals, Lacks, Matches, Unread};
         let of_rows = |f: &Fact| {

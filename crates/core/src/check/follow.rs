@@ -83,14 +83,16 @@ impl<'a> Follow<'a> {
         }
         let reach = match self.next() {
             Some(Happening::Output(wanted)) => wanted.len().saturating_sub(1),
-            // What comes after may still be looked for in bytes; those before it are of no use then.
+            // What comes after may still be looked for in bytes; those before it are of no use
+            // then.
             _ => 0,
         };
         let from = cut.max(buffer.len().saturating_sub(reach));
         self.tail = buffer.split_off(from);
     }
 
-    /// Which of the texts that are to come have come with this frame: what was there before has not.
+    /// Which of the texts that are to come have come with this frame: what was there before has
+    /// not.
     fn look(&mut self, frame: &Frame) -> Vec<usize> {
         let mut come = Vec::new();
         for (i, wanted) in self.wanted.iter().enumerate().skip(self.found.len()) {

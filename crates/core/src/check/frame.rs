@@ -1,4 +1,5 @@
-//! Frames: what was on the screen, derived from the bytes by the terminal model and by nothing else.
+//! Frames: what was on the screen, derived from the bytes by the terminal model and by nothing
+//! else.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,8 +7,8 @@ use tapdeck_term::{Changes, Cursor, Line, Modes, RowSet, Settings, Size, Term, c
 
 use super::timeline::{Pos, What};
 
-/// A text that was worked out once for all who ask the same way: many claims look at the same rows through the same
-/// rules. It is no part of what a row or a frame is.
+/// A text that is worked out once for all claims with the same rules: many claims look at the same
+/// rows through the same rules. It is no part of what a row or a frame is.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(OnceLock<(Vec<usize>, String)>);
 
@@ -189,7 +190,8 @@ impl Screen {
         Self { term, at: Pos::default(), dirty: RowSet::default(), all_dirty: true, last: None }
     }
 
-    /// Takes in what happened. `Some` when it is something that a screen can show, with what it gave rise to.
+    /// Takes in what happened. `Some` when it is something that a screen can show, with what it
+    /// gave rise to.
     pub fn advance(&mut self, at: Pos, what: &What) -> Option<Changes> {
         let changes = match what {
             What::Output(bytes) => {
@@ -293,7 +295,8 @@ mod tests {
         assert_eq!(Row::from_text("abc").slice(1, 2), "b");
     }
 
-    /// Pictures are made from the rows that changed; the result must be what a whole look would give.
+    /// Pictures are made from the rows that changed; the result must be what a whole look would
+    /// give.
     #[test]
     fn what_did_not_change_is_shared() {
         let mut screen = Screen::new(Size::new(20, 3));

@@ -52,7 +52,8 @@ enum Step {
     Any,
 }
 
-/// A path such as `$.quota.windows[0].name`; `*` and `[*]` stand for every element. The `$.` may be left out.
+/// A path such as `$.quota.windows[0].name`; `*` and `[*]` stand for every element. The `$.` may be
+/// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPath {
     text: String,

@@ -1,4 +1,5 @@
-//! Which part of the screen is compared, and how: a region, masks over what may differ, and normalisation.
+//! Which part of the screen is compared, and how: a region, masks over what may differ, and
+//! normalisation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -74,8 +75,8 @@ impl Look {
         self.normalise.iter().map(Normaliser::key).collect()
     }
 
-    /// The same with rows joined where the terminal wrapped a line, for those who look for text that may be wrapped.
-    /// `None` when that makes no difference.
+    /// The rows, joined where the terminal wrapped a line, to look for text
+    /// that may be wrapped. `None` when that makes no difference.
     pub(crate) fn unwrapped(&self, frame: &Frame) -> Option<String> {
         let rows = frame.rows.iter().enumerate().filter(|(y, _)| self.region.has_row(*y));
         if self.region.cuts_columns() || !rows.clone().any(|(_, r)| r.wrapped()) {
@@ -91,8 +92,8 @@ impl Look {
         Some(text)
     }
 
-    /// Whether a text is to be seen, over wrapped lines too. Rows go on as blanks to their end, so a text may end in some
-    /// where the row does.
+    /// Whether a text is to be seen, over wrapped lines too. Rows go on as blanks to their end, so
+    /// a text may end in some where the row does.
     pub fn shows(&self, frame: &Frame, text: &str) -> bool {
         self.times(frame, text) > 0
     }
@@ -114,8 +115,8 @@ impl Look {
         times(&self.text(frame)).max(self.unwrapped(frame).map_or(0, |t| times(&t)))
     }
 
-    /// Whether a text that was not to be seen before is not to be seen now either, as far as the rows that changed can
-    /// tell; `false` when all of it has to be looked at.
+    /// Whether a text that was not to be seen before is not to be seen now either, as far as the
+    /// rows that changed can tell; `false` when all of it has to be looked at.
     pub(crate) fn still_lacks(&self, before: &Frame, now: &Frame, text: &str) -> bool {
         let simple = !text.is_empty() && !text.contains('\n') && !text.ends_with(' ');
         let whole = |frame: &Frame| !frame.rows.iter().any(|row| row.wrapped());
@@ -187,7 +188,8 @@ impl Look {
     }
 }
 
-/// The row with columns covered. Blanks stay blank, so that a mask over the end of a row hides how long it was.
+/// The row with columns covered. Blanks stay blank, so that a mask over the end of a row hides how
+/// long it was.
 fn masked(row: &Row, left: u16, right: u16) -> String {
     if left > right || left >= row.width() {
         return row.text().to_owned();
@@ -246,7 +248,8 @@ mod tests {
         assert_eq!(look.expected(&look.text(&frame)), look.text(&frame), "a stored text stays what it is");
     }
 
-    /// What was worked out for one set of rules must not be taken for another's, whatever came and went in between.
+    /// What was worked out for one set of rules must not be taken for another's, whatever came and
+    /// went in between.
     #[test]
     fn what_is_remembered_is_remembered_by_its_rules() {
         let frame = frame("a1 b2");
@@ -261,7 +264,7 @@ mod tests {
         assert_eq!(Look::default().text(&frame), "a1 b2");
     }
 
-    /// A prompt ends in a blank, and whoever writes `contains: "$ "` means it.
+    /// A prompt ends in a blank, and `contains: "$ "` means that blank.
     #[test]
     fn a_text_may_end_in_blanks_where_the_row_does() {
         let frame = frame("one $\ntwo");

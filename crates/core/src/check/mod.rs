@@ -1,9 +1,10 @@
 //! Checks: facts that must hold of a session, judged on its timeline alone.
 //!
-//! A [`Timeline`] says what happened; frames are derived from its bytes by the terminal model as it is walked through,
-//! once for all checks. "At a time" always means the state at that time: what the last byte before it had left on the
-//! screen, never a frame that came later, and a stretch begins with what was on the screen already. There is no clock
-//! and no I/O: the same checks judge a cassette without waiting and a program that has just run.
+//! A [`Timeline`] says what happened; frames are derived from its bytes by the terminal model as it
+//! is walked through, once for all checks. "At a time" always means the state at that time: what
+//! the last byte before it had left on the screen, never a frame that came later, and a stretch
+//! begins with what was on the screen already. There is no clock and no I/O: the same checks judge
+//! a cassette without waiting and a program that has just run.
 
 mod claim;
 mod condition;

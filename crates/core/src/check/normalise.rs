@@ -1,6 +1,7 @@
-//! Facts that change from run to run, made equal before rows are compared: clocks, dates, durations, process numbers,
-//! temporary names, spinners, counters. Rules are data, each with what it must hit and what it must leave alone.
-//! They work on the rows being compared and never on what is stored.
+//! Facts that change from run to run, made equal before rows are compared: clocks, dates,
+//! durations, process numbers, temporary names, spinners, counters. Rules are data, each with what
+//! it must hit and what it must leave alone. They work on the rows being compared and never on what
+//! is stored.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -149,7 +150,7 @@ static BUILT_IN: LazyLock<Vec<Normaliser>> = LazyLock::new(|| {
 });
 
 impl Normaliser {
-    /// A rule of somebody's own.
+    /// A rule that the scenario gives.
     pub fn new(name: &str, pattern: &str, with: &str) -> Result<Self, String> {
         let pattern = super::pattern(pattern)?;
         let key = KEYS.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What happened in a session, in the order in which it was seen: the ground that checks stand on. It is the same
-//! whether it was read from a cassette or comes from a program that has just run.
+//! What happened in a session, in the order in which it was seen: the ground that checks stand on.
+//! It is the same whether it was read from a cassette or comes from a program that has just run.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use tapdeck_term::Size;
 use super::Json;
 use crate::event::Exit;
 
-/// A place in a timeline. Order is by time first and by `seq` among moments of the same time, which is the same
-/// order that `seq` alone gives: neither ever goes back.
+/// A place in a timeline. Order is by time first and by `seq` among moments of the same time, which
+/// is the same order that `seq` alone gives: neither ever goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pos {
     /// Milliseconds since the start.
@@ -56,7 +56,7 @@ pub enum What {
     Resize(Size),
     /// A signal was sent, by its name without `SIG`.
     Signal(String),
-    /// Something that whoever drives the program had to say.
+    /// Something that the driver of the program reported.
     Service(Json),
     /// A place that was given a name.
     Mark(Arc<str>),
@@ -79,7 +79,7 @@ pub enum Cause {
     Program,
     /// Its time was over.
     Timeout,
-    /// Somebody ended it.
+    /// A user or a client ended it.
     Cancelled,
 }
 
@@ -114,7 +114,7 @@ pub struct End {
     pub exit: Option<Exit>,
     /// Why.
     pub cause: Cause,
-    /// The terminal was closed by all who held it, where that was looked at.
+    /// Whether all processes closed the terminal, where that was observed.
     pub eof: Option<bool>,
     /// Processes of the session that were left when it was over, where they were counted.
     pub leaked: Option<u32>,
@@ -129,8 +129,8 @@ pub struct Timeline {
     pub moments: Vec<Moment>,
     /// How it ended.
     pub end: End,
-    /// What is kept beside the events, by name: how it ended in the recorder's words, what a probe found. Only a
-    /// recording has any of it.
+    /// What is kept beside the events, by name: how it ended in the recorder's words, what a probe
+    /// found. Only a recording has any of it.
     pub beside: Vec<(&'static str, Json)>,
 }
 

@@ -1,5 +1,5 @@
-//! Facts about what happened rather than about what was shown: order, delays and pieces of output, what was typed,
-//! signals and sizes, service events, and how it all ended.
+//! Facts about what happened rather than about what was shown: order, delays and pieces of output,
+//! what was typed, signals and sizes, service events, and how it all ended.
 
 use std::fmt;
 
@@ -160,7 +160,7 @@ pub enum Trace {
     Exit(ExitTest),
     /// Why it ended.
     Ended(Cause),
-    /// Whether the terminal was closed by all who held it.
+    /// Whether all processes closed the terminal.
     Eof(bool),
     /// Processes left behind.
     Leaked(Count),
@@ -189,7 +189,8 @@ impl Trace {
         }
     }
 
-    /// Checks it against the moments of a span; the error says what is wrong, and where if it is somewhere.
+    /// Checks it against the moments of a span; the error says what is wrong, and where if it is
+    /// somewhere.
     pub(crate) fn check(&self, t: &Timeline, span: Span, heard: &Heard) -> Result<(), (String, Option<Pos>)> {
         let inside = || t.moments.iter().filter(|m| span.holds(m.at));
         let nowhere = |r: Result<(), String>| r.map_err(|message| (message, None));

@@ -36,8 +36,8 @@ impl Point {
         Self { anchor: Anchor::Mark(name.to_owned()), plus_ms: 0 }
     }
 
-    /// The two places that the point means in a timeline: before and after what happened at that very moment. At a
-    /// name they are one: the name stands between two moments.
+    /// The two places that the point means in a timeline: before and after what happened at that
+    /// very moment. At a name they are one: the name stands between two moments.
     pub(crate) fn resolve(&self, timeline: &Timeline) -> Result<(Pos, Pos), String> {
         let base = match &self.anchor {
             Anchor::Start => Pos::default(),

@@ -1,5 +1,5 @@
-//! What stands behind a name like `password` and is no secret all the same: a piece of source code, or a word that only
-//! keeps the place of one.
+//! What stands behind a name like `password` and is no secret all the same: a piece of source code,
+//! or a word that only keeps the place of one.
 
 /// Words that are written where a secret would be.
 const STAND_INS: &[&str] = &[
@@ -32,10 +32,12 @@ const STAND_INS: &[&str] = &[
 ];
 /// What names of variables for secrets have in them.
 const NAMES: &[&str] = &["password", "passwd", "token", "secret", "key", "credential", "passphrase"];
-/// Letters that a word of a name has on average; a random text changes between letters, digits and cases sooner.
+/// Letters that a word of a name has on average; a random text changes between letters, digits and
+/// cases sooner.
 const WORD: usize = 3;
 
-/// Whether a text behind the name of a secret is code or a stand-in. `rest` is what follows it on the line.
+/// Whether a text behind the name of a secret is code or a stand-in. `rest` is what follows it on
+/// the line.
 pub(super) fn is_no_secret(text: &[u8], rest: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let first = text.chars().next().unwrap_or(' ');
@@ -53,7 +55,8 @@ pub(super) fn is_no_secret(text: &[u8], rest: &[u8]) -> bool {
         // `secret = load(`, `SOME_TOKEN: some_type_5 = 7;`
         let called = matches!(rest.first(), Some(b'(' | b'[' | b'{' | b'<'));
         let typed = rest.trim_ascii_start().starts_with(b"=");
-        // `password=self.password,` and `token=access_token)`, but not at the end of a line or in quotes.
+        // `password=self.password,` and `token=access_token)`, but not at the end of a line or in
+        // quotes.
         let passed = matches!(rest.first(), Some(b',' | b';' | b')' | b']' | b'}'));
         let of_parts = text.contains('.') || text.contains("::");
         let of_names = NAMES.iter().any(|n| lower.contains(n)) && !text.bytes().any(|b| b.is_ascii_digit());

@@ -13,7 +13,8 @@ use super::rules::{Found, MASK, PEM_BEGIN, Rules};
 const MAX_POSITIONS: usize = 10_000;
 /// Lines that a PEM block may have.
 const PEM_LINES: u32 = 400;
-/// A value must be this long to be looked for everywhere; shorter ones, and such without a digit, are words.
+/// A value must be this long to be looked for everywhere; shorter ones, and such without a digit,
+/// are words.
 const LEARN: usize = 8;
 const LEARN_WORDS: usize = 20;
 /// How often a line in which something was found is looked at again.
@@ -85,7 +86,8 @@ impl Eye {
         self.known.scan(text.as_bytes(), &mut found);
         let mut done = 0;
         let mut masked = Vec::new();
-        // What is masked may uncover the edge of something else, and what is learned may be there twice.
+        // What is masked may uncover the edge of something else, and what is learned may be there
+        // twice.
         for _ in 0..ROUNDS {
             if found.len() == done {
                 break;
@@ -232,12 +234,14 @@ impl Eye {
         self.positions.retain(|p| p.stream != Stream::Field);
     }
 
-    /// Whether a line that ends here may be the beginning of something: what follows could make it a hit.
+    /// Whether a line that ends here may be the beginning of something: what follows could make it
+    /// a hit.
     pub(super) fn is_open(&self, text: &str) -> bool {
         let from = text.len().saturating_sub(OPEN);
         let tail = text.get(from..).unwrap_or(text);
         let mut tried = String::with_capacity(tail.len() + 64);
-        // A text that becomes a hit when more of a value follows it, behind it or behind a name that it ends with.
+        // A text that becomes a hit when more of a value follows it, behind it or behind a name
+        // that it ends with.
         for more in
             ["a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8", "A1B2C3D4E5F6A7B8", "=a1b2c3d4", " a1b2c3d4e5f6a7b8"]
         {

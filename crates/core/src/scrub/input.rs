@@ -1,5 +1,6 @@
-//! What was typed, put together as a line editor would: keys that delete take away, sequences of other keys stand between,
-//! and a line ends with Enter. What is typed at a prompt for a password is masked whole.
+//! What was typed, put together as a line editor would: keys that delete take away, sequences of
+//! other keys stand between, and a line ends with Enter. What is typed at a prompt for a password
+//! is masked whole.
 
 use tapdeck_term::{Glyph, Scanner, Token, Tracer, char_width};
 

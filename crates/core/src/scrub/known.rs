@@ -1,8 +1,8 @@
 //! Values that are known to be secret, found wherever they are seen, whole or in part.
 //!
-//! A screen shows a secret in parts all the time: a line that is typed, a field that scrolls, a box that breaks it. Each
-//! value is cut into overlapping pieces of half its length (6 to 12 bytes); whatever holds such a piece is masked. So of a
-//! value nothing longer than that is left to see.
+//! A screen shows a secret in parts all the time: a line that is typed, a field that scrolls, a box
+//! that breaks it. Each value is cut into overlapping pieces of half its length (6 to 12 bytes);
+//! whatever holds such a piece is masked. So of a value nothing longer than that is left to see.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! What is to be written over what: stretches of a stream and the bytes that take their place, of the same length.
+//! What is to be written over what: stretches of a stream and the bytes that take their place, of
+//! the same length.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,8 @@ impl Masks {
         self.patches.range(..=at).next_back().is_some_and(|(start, patch)| at < start + patch.len())
     }
 
-    /// Masks a single character of the terminal. False: it was masked, or there is nothing of its shape.
+    /// Masks a single character of the terminal. False: it was masked, or there is nothing of its
+    /// shape.
     pub(super) fn glyph(&mut self, glyph: &Glyph) -> bool {
         if glyph.len == 0 || self.covers(glyph.at) {
             return false;

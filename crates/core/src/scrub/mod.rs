@@ -1,13 +1,15 @@
 //! Scrubbing: secrets are taken out of a session without changing its shape.
 //!
-//! A [`Scrubber`] reads what the program wrote and what was typed, in order, and finds out which bytes would show something
-//! that must not be seen. It judges what a terminal would show ([`tapdeck_term::Tracer`]), so it makes no difference whether a
-//! secret came whole, in single bytes, with colours inside, wrapped at the edge or put together by moving the cursor. What
-//! comes out are [`Masks`]: other bytes of the same number for the characters that showed it, as wide as those were. No
-//! escape sequence is touched, no offset changes, every frame keeps its shape.
+//! A [`Scrubber`] reads what the program wrote and what was typed, in order, and finds out which
+//! bytes would show something that must not be seen. It judges what a terminal would show
+//! ([`tapdeck_term::Tracer`]), so it makes no difference whether a secret came whole, in single
+//! bytes, with colours inside, wrapped at the edge or put together by moving the cursor. What comes
+//! out are [`Masks`]: other bytes of the same number for the characters that showed it, as wide as
+//! those were. No escape sequence is touched, no offset changes, every frame keeps its shape.
 //!
-//! Rules are data ([`BUILTIN`]). What a rule for secrets found is known from then on and masked wherever it is seen, also in
-//! part; a second reading with what the first has learned finds it before the place where it was first recognised.
+//! Rules are data ([`BUILTIN`]). What a rule for secrets found is known from then on and masked
+//! wherever it is seen, also in part; a second reading with what the first has learned finds it
+//! before the place where it was first recognised.
 
 mod doubt;
 mod eye;
@@ -100,13 +102,14 @@ impl Scrubber {
         self.eye.field(text)
     }
 
-    /// Takes back what was counted in texts beside the session, which were only looked at to learn from them.
+    /// Takes back what was counted in texts beside the session, which were only looked at to learn
+    /// from them.
     pub fn forget_fields(&mut self) {
         self.eye.forget_fields();
     }
 
-    /// Whether the line that the cursor is on, or the line being typed, may be the beginning of something that is to be
-    /// masked.
+    /// Whether the line that the cursor is on, or the line being typed, may be the beginning of
+    /// something that is to be masked.
     pub fn is_open(&self) -> bool {
         self.typed.is_open() || self.eye.is_open(&self.tracer.before_cursor())
     }
@@ -127,8 +130,8 @@ impl Scrubber {
         self.eye.input.forget_before(input);
     }
 
-    /// Looks for known secrets in masked bytes as they will be stored, whatever they mean to a terminal, and counts what
-    /// is left.
+    /// Looks for known secrets in masked bytes as they will be stored, whatever they mean to a
+    /// terminal, and counts what is left.
     pub fn inspect(&mut self, masked: &[u8]) {
         self.eye.inspect(masked);
     }

@@ -1,5 +1,6 @@
-//! Text inside sequences: titles, links, folders, the clipboard. The sequence stays as it is; characters of its payload
-//! are masked. What is packed inside (base64 of the clipboard, percent signs of addresses) is unpacked to be read.
+//! Text inside sequences: titles, links, folders, the clipboard. The sequence stays as it is;
+//! characters of its payload are masked. What is packed inside (base64 of the clipboard, percent
+//! signs of addresses) is unpacked to be read.
 
 use tapdeck_term::{Glyph, Kind, char_width};
 
@@ -53,7 +54,8 @@ impl Eye {
                 for (i, c) in line[f.range.clone()].char_indices() {
                     let i = from + f.range.start + i;
                     let done = masked[i] == MASK as u8;
-                    // All of the character's bytes: what is unpacked is no text that must keep its width.
+                    // All of the character's bytes: what is unpacked is no text that must keep its
+                    // width.
                     if !done && !self.rules.keep(f.rule).contains(c) && c != ' ' {
                         masked[i..i + c.len_utf8()].fill(MASK as u8);
                         length += 1;

@@ -61,7 +61,8 @@ pub struct Report {
     pub learned: usize,
     /// Payloads of sequences that were too long to be looked at.
     pub unseen_payloads: u64,
-    /// Times that a known secret is still in the stored bytes, where it could not be masked without touching a sequence.
+    /// Times that a known secret is still in the stored bytes, where it could not be masked without
+    /// touching a sequence.
     pub residue: u64,
 }
 

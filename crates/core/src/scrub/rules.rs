@@ -1,4 +1,5 @@
-//! Rules made ready: one automaton says quickly that a line holds nothing, and only where it does not is each rule asked.
+//! Rules made ready: one automaton says quickly that a line holds nothing, and only where it does
+//! not is each rule asked.
 
 use std::ops::Range;
 
@@ -9,7 +10,8 @@ use super::table::{BUILTIN, PACKS};
 
 /// What masked characters become, when they are one byte long.
 pub const MASK: char = '*';
-/// What the first line of a PEM block has in it. Blocks are followed from there, so it is looked for beside the rules.
+/// What the first line of a PEM block has in it. Blocks are followed from there, so it is looked
+/// for beside the rules.
 pub(super) const PEM_BEGIN: &str = "-----BEGIN ";
 /// Memory that the automaton may take.
 const AUTOMATON: usize = 8 << 20;
@@ -24,8 +26,8 @@ pub struct Rule {
     pub name: String,
     /// The pack that it belongs to.
     pub pack: String,
-    /// A regular expression over one logical line. The first group that took part is masked; all of it where the pattern
-    /// has no groups.
+    /// A regular expression over one logical line. The first group that took part is masked; all of
+    /// it where the pattern has no groups.
     pub pattern: String,
     /// Characters that stay as they are.
     pub keep: String,
@@ -33,7 +35,8 @@ pub struct Rule {
     pub mixed: bool,
     /// The masked text must hold a digit.
     pub digit: bool,
-    /// The masked text stands behind a name: code and words that keep a secret's place are left alone.
+    /// The masked text stands behind a name: code and words that keep a secret's place are left
+    /// alone.
     pub named: bool,
     /// The masked text is a secret: it is masked wherever else it is seen, also in part.
     pub secret: bool,
@@ -191,7 +194,8 @@ impl Rules {
                 return Err(wrong(format!("its pattern is longer than {MAX_PATTERN} bytes")));
             }
             let regex = RegexBuilder::new(&rule.pattern).size_limit(AUTOMATON).build();
-            // The message of a syntax error draws the pattern on several lines; its last one says what is wrong.
+            // The message of a syntax error draws the pattern on several lines; its last one says
+            // what is wrong.
             let regex = regex
                 .map_err(|e| wrong(e.to_string().lines().last().unwrap_or_default().trim().to_owned()))?;
             if regex.is_match(b"") {

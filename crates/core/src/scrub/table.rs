@@ -1,5 +1,5 @@
-//! The rules that come with the product, as data. Each has texts that it changes, with what they become, and texts that it
-//! must leave alone; both are tests.
+//! The rules that come with the product, as data. Each has texts that it changes, with what they
+//! become, and texts that it must leave alone; both are tests.
 
 /// A rule as it stands in the table.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +10,8 @@ pub struct Builtin {
     pub pack: &'static str,
     /// What it finds.
     pub about: &'static str,
-    /// A regular expression over one logical line. The first group that took part is masked, or all of it where there is
-    /// none.
+    /// A regular expression over one logical line. The first group that took part is masked, or all
+    /// of it where there is none.
     pub pattern: &'static str,
     /// Characters that stay as they are.
     pub keep: &'static str,
@@ -19,7 +19,8 @@ pub struct Builtin {
     pub mixed: bool,
     /// The masked text must hold a digit.
     pub digit: bool,
-    /// The masked text stands behind a name: code and words that keep a secret's place are left alone.
+    /// The masked text stands behind a name: code and words that keep a secret's place are left
+    /// alone.
     pub named: bool,
     /// The masked text is a secret: it is masked wherever else it is seen, also in part.
     pub secret: bool,
@@ -29,7 +30,8 @@ pub struct Builtin {
     pub misses: &'static [&'static str],
 }
 
-/// The packs, in the order in which they are listed, whether they are used unless others are named, and what they hold.
+/// The packs, in the order in which they are listed, whether they are used unless others are named,
+/// and what they hold.
 pub const PACKS: &[(&str, bool, &str)] = &[
     ("secrets", true, "keys, tokens and passwords"),
     ("accounts", true, "identifiers of accounts and organisations"),

@@ -38,7 +38,7 @@ fn rules_keep_their_word() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// What nobody wants to be masked, with all rules that are used unless others are named.
+/// Texts that must not be masked, with all rules that are used unless others are named.
 #[test]
 fn ordinary_text_stays() {
     let rules = rules(&Rules::default_packs().iter().map(String::as_str).collect::<Vec<_>>(), &[]);
@@ -82,7 +82,8 @@ fn wrong_rules_are_named() {
     assert!(!format!("{short:?}").contains("123"));
 }
 
-/// Reads a session twice, as a file is scrubbed, in pieces of this size, and returns the masked output and the report.
+/// Reads a session twice, as a file is scrubbed, in pieces of this size, and returns the masked
+/// output and the report.
 fn scrub(rules: &Arc<Rules>, size: Size, bytes: &[u8], piece: usize) -> (Vec<u8>, Report) {
     let mut scrubber = Scrubber::new(rules.clone(), size);
     for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! Lines that were typed ahead: where a shell marks its prompts and its output (OSC 133), one command's end and the next
-//! one's beginning are told although nobody pressed a key between them, and though both came before the screen was looked
-//! at.
+//! Lines that were typed ahead: where a shell marks its prompts and its output (OSC 133), one
+//! command's end and the next one's beginning are told although no key was pressed between them,
+//! and though both came before the screen was looked at.
 
 use bytes::Bytes;
 use tapdeck_term::Term;
@@ -10,7 +10,7 @@ use super::page;
 use super::{Evidence, Notice, Place};
 use crate::event::Stamp;
 
-/// A command that was over, and the next one begun, when nobody looked.
+/// A command that was over, and the next one begun, before the screen was judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lap {
     /// The byte behind the mark at which its output begins.
@@ -27,8 +27,8 @@ pub(super) struct Lap {
 const LAPS: usize = 1000;
 
 impl Detector {
-    /// The shell says that output begins: of the command that runs, or of the next one if its line was the last thing
-    /// that was marked.
+    /// The shell says that output begins: of the command that runs, or of the next one if its line
+    /// was the last thing that was marked.
     pub(super) fn note_lap(&mut self, before: Option<Marked>) {
         let Phase::Running(run) = &self.phase else { return };
         if let (Some(output), Some(end), Some(input)) = (self.output_mark, self.end_mark, before)

@@ -1,4 +1,5 @@
-//! The end of a turn: where the answer begins and ends, in bytes and on the page, and what of it is echo.
+//! The end of a turn: where the answer begins and ends, in bytes and on the page, and what of it is
+//! echo.
 
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ impl Detector {
         })));
     }
 
-    /// What was typed, if it is anybody's business: what a program did not show may be a password.
+    /// What was typed, unless the program did not show it: that may be a password.
     pub(super) fn told<'a>(&self, run: &'a Run) -> &'a str {
         let told = self.rules.by_state || run.shown || page::is_echoed(&run.bytes, &run.typed);
         if told { &run.typed } else { "" }
@@ -143,8 +144,8 @@ impl Detector {
         Some(from + found as u64)
     }
 
-    /// Takes out what the terminal echoed: further lines of the input, and the caret of an interrupt.
-    /// Says how many lines of input it took out.
+    /// Takes out what the terminal echoed: further lines of the input, and the caret of an
+    /// interrupt. Says how many lines of input it took out.
     fn strip_echo(&self, run: &mut Run, written: &mut Written) -> usize {
         let continuation =
             run.at.entry.and_then(|e| self.rules.prompts.get(e)).and_then(|p| p.continuation.as_ref());
@@ -203,8 +204,8 @@ impl Detector {
             frame -= 1;
         }
         let end = page::absolute(term, frame);
-        // An answer may have rows that look like the echo of a question. The one that repeats it is that; where it is shown
-        // in some other way, the lowest of them has to do.
+        // An answer may have rows that look like the echo of a question. The one that repeats it is
+        // that; where it is shown in some other way, the lowest of them has to do.
         let looks = |line: &str| self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line));
         let repeats = |line: &str| looks(line) && begins_echo(line, &run.typed);
         let (mut written, mut sure) = page::answer(term, from, end, repeats);
@@ -224,8 +225,9 @@ impl Detector {
             }
             sure |= echoed > 0;
             written.lines.drain(..echoed);
-            // A screen without a past that does not show the question does not show where the answer begins. Nor does one
-            // whose first row is the question, kept there while the answer scrolls by: no blank row is between them then.
+            // A screen without a past that does not show the question does not show where the
+            // answer begins. Nor does one whose first row is the question, kept there while the
+            // answer scrolls by: no blank row is between them then.
             let pinned = end - (written.rows as u64).min(end) <= page::absolute(term, 0)
                 && written.lines.first().is_some_and(|l| !l.trim().is_empty());
             written.evicted |= (!sure || pinned) && term.modes().alternate();
@@ -242,7 +244,8 @@ impl Detector {
         while written.lines.last().is_some_and(is_blank) {
             written.lines.pop();
         }
-        // Enter at an empty prompt asks for nothing, and what stands on the screen is no answer to it.
+        // Enter at an empty prompt asks for nothing, and what stands on the screen is no answer to
+        // it.
         let asked = run.worked || !run.typed.trim().is_empty();
         if (written.lines.is_empty() || !asked) && !run.interrupted {
             self.tell(Notice::Nothing { submitted: from });
@@ -266,12 +269,13 @@ fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
-/// How many letters of a question's end must stand there to be taken for it, where its beginning is out of sight.
+/// How many letters of a question's end must stand there to be taken for it, where its beginning is
+/// out of sight.
 const SURE: usize = 12;
 
-/// How many lines the program's echo of what was asked takes, with everything above it. `at` is the line where it begins,
-/// if that is in sight; of a long one only the end may be. Programs show questions as formatted text, so letters and
-/// digits alone are compared.
+/// How many lines the program's echo of what was asked takes, with everything above it. `at` is the
+/// line where it begins, if that is in sight; of a long one only the end may be. Programs show
+/// questions as formatted text, so letters and digits alone are compared.
 fn echo_rows(lines: &[String], at: Option<usize>, asked: &str) -> usize {
     let asked = letters(asked);
     let known = match at {
@@ -317,7 +321,8 @@ fn behind_lines(run: &Run, from: u64, lines: usize) -> u64 {
     base + at as u64
 }
 
-/// What was asked, as the program showed it, or as it was typed (and may be told) where that is gone.
+/// What was asked, as the program showed it, or as it was typed (and may be told) where that is
+/// gone.
 fn input_text(term: &Term, run: &Run, typed: &str) -> String {
     let mut more = String::new();
     for (line, _) in run.more.iter().filter(|(_, shown)| *shown) {

@@ -15,8 +15,8 @@ use crate::event::{Exit, Stamp};
 const MS: u64 = 1_000_000;
 /// While output flows, the screen is judged this often.
 const FLOWING_NS: u64 = 100 * MS;
-/// After this long a prompt is believed to be one although the last had a line editor behind it and this has none: a
-/// plain shell may have been started from another.
+/// After this long a prompt is believed to be one although the last had a line editor behind it and
+/// this has none: a plain shell may have been started from another.
 pub(super) const EDITOR_NS: u64 = 1500 * MS;
 /// Line ends that are remembered, and rows above a prompt that may belong to it.
 const LINE_ENDS: usize = 16;
@@ -81,8 +81,9 @@ pub(super) struct Run {
     pub(super) shown: bool,
     /// There may be more or less of it than was typed.
     pub(super) edited: bool,
-    /// Lines that were typed since, and whether the program asked for them as more of the same. Others may be anything,
-    /// a password included, and are nobody's business unless they were shown.
+    /// Lines that were typed since, and whether the program asked for them as more of the same.
+    /// Others may be anything, a password included, and are kept only if they were
+    /// shown.
     pub(super) more: Vec<(String, bool)>,
     pub(super) interrupted: bool,
     pub(super) pressed: bool,
@@ -126,7 +127,8 @@ pub struct Detector {
     pub(super) judged_ns: u64,
     /// Something was written that no look at the screen has seen.
     pub(super) unseen: bool,
-    /// The output up to which the screen was looked at because somebody pressed Enter: a large paste presses it often.
+    /// The output up to which the screen was judged because Enter was pressed: a large
+    /// paste presses it often.
     looked_at: Option<u64>,
     pub(super) line_ends: VecDeque<u64>,
     /// The newest mark, and those that begin a prompt and end an output.
@@ -141,10 +143,11 @@ pub struct Detector {
     /// Since when the screen of a program that was given something says that it is idle.
     pub(super) at_rest: Option<Stamp>,
     pub(super) above: Vec<Look>,
-    /// Commands that were over before anybody looked.
+    /// Commands that were over before the screen was judged.
     pub(super) laps: VecDeque<Lap>,
     pub(super) ended: bool,
-    /// The rules of the program that the session began with, while another one is judged by its own.
+    /// The rules of the program that the session began with, while another one is judged by its
+    /// own.
     host: Option<Arc<Rules>>,
 }
 
@@ -186,19 +189,20 @@ impl Detector {
         &self.rules
     }
 
-    /// A program with rules of its own was started from the one that the session began with, or (`None`) it has ended.
-    /// It is judged by its rules from here on. The line that started it is no turn of the other's: the guest's are.
+    /// A program with rules of its own was started from the one that the session began with, or
+    /// (`None`) it has ended. It is judged by its rules from here on. The line that started it is
+    /// no turn of the other's: the guest's are.
     pub fn set_guest(&mut self, guest: Option<Arc<Rules>>, term: &Term, now: Stamp) {
         let rules = match guest {
             Some(rules) => {
                 if self.host.is_none() {
                     self.host = Some(Arc::clone(&self.rules));
                 }
-                // The host's marks say that a command runs, for as long as the guest is there. Those that come with the
-                // host's return are news.
+                // The host's marks say that a command runs, for as long as the guest is there.
+                // Those that come with the host's return are news.
                 (self.mark, self.prompt_mark, self.output_mark, self.end_mark) = (None, None, None, None);
-                // Nor is the guest at a line editor because its host was: who is there is known at once, while what was
-                // written last may still be on its way.
+                // Nor is the guest at a line editor because its host was: which program is there is
+                // known at once, while what was written last may still be on its way.
                 if let Phase::Running(run) = &self.phase
                     && self.editor_on.is_some_and(|(.., offset)| offset < run.submitted.byte)
                 {
@@ -242,7 +246,8 @@ impl Detector {
         matches!(self.phase, Phase::Ready(_))
     }
 
-    /// Whether what was submitted has left the prompt: its echo is over, or the program is at work on it.
+    /// Whether what was submitted has left the prompt: its echo is over, or the program is at work
+    /// on it.
     pub fn has_taken(&self) -> bool {
         match &self.phase {
             Phase::Running(run) if self.rules.by_state => run.worked,
@@ -282,7 +287,8 @@ impl Detector {
         (stands && !typed.is_empty()).then(|| line.trim().to_owned())
     }
 
-    /// What stands in the first row of the program's input field; hints are drawn faintly or in a colour, and are nothing.
+    /// What stands in the first row of the program's input field; hints are drawn faintly or in a
+    /// colour, and are nothing.
     fn field(&self, term: &Term) -> Option<String> {
         let frame = self.rules.frame.as_ref()?;
         let line = term.row(self.rules.input_row(term))?;
@@ -298,7 +304,8 @@ impl Detector {
         (!own.is_empty()).then_some(text)
     }
 
-    /// Whether a line was submitted to a program that reads one at a time: what reads next may be another.
+    /// Whether a line was submitted to a program that reads one at a time: what reads next may be
+    /// another.
     pub fn is_changing(&self) -> bool {
         matches!(self.phase, Phase::Running(_)) && !self.rules.by_state
     }
@@ -336,7 +343,8 @@ impl Detector {
         };
         let settled = last + self.rules.settle_ns.max(1);
         at(settled);
-        // On a busy machine what was written can arrive long after its time; the screen was looked at meanwhile.
+        // On a busy machine what was written can arrive long after its time; the screen was looked
+        // at meanwhile.
         if self.unseen && settled <= self.judged_ns {
             at(self.judged_ns + 1);
         }
@@ -364,10 +372,11 @@ impl Detector {
         next
     }
 
-    /// Time has gone by until now without anything happening. To be called before everything that happens, with the
-    /// model as it was.
+    /// Time has gone by until now without anything happening. To be called before everything that
+    /// happens, with the model as it was.
     pub fn advance(&mut self, term: &Term, now: Stamp) {
-        // Quiet rules make a handful of moments; a bound keeps a wrong rule from holding the session up.
+        // Quiet rules make a handful of moments; a bound keeps a wrong rule from holding the
+        // session up.
         for _ in 0..64 {
             match self.deadline_ns() {
                 Some(at) if at <= now.mono_ns => {
@@ -430,7 +439,7 @@ impl Detector {
         }
     }
 
-    /// Somebody typed; to be called when it was delivered.
+    /// Takes typed bytes. Call it when they were delivered.
     pub fn input(&mut self, term: &Term, bytes: &[u8], at: Stamp) {
         let mut acts = Vec::new();
         let mut typing = std::mem::take(&mut self.typing);
@@ -447,7 +456,7 @@ impl Detector {
                     }
                 }
                 Typed::Enter => {
-                    // Who submits has seen the prompt, however short it stood.
+                    // A submitted line proves that the prompt was there, however briefly.
                     let unseen = self.looked_at != Some(self.offset);
                     if !self.is_ready() && unseen && self.last.mono_ns < at.mono_ns && !self.rules.by_state {
                         self.looked_at = Some(self.offset);
@@ -456,7 +465,7 @@ impl Detector {
                     let shown = page::is_shown(term, &line);
                     self.follow_prompt(term);
                     self.submit(line, shown, edited, at);
-                    // Whoever waits for the answer must not take the prompt that was for it.
+                    // A client that waits for the answer must not be given the prompt before it.
                     if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
                         let judgement = self.by_phase(term, at);
                         self.set_judgement(judgement);

@@ -1,6 +1,7 @@
-//! Reading what is typed: Enter and Ctrl-C, told from the same bytes inside a paste, under either keyboard protocol.
+//! Reading what is typed: Enter and Ctrl-C, told from the same bytes inside a paste, under either
+//! keyboard protocol.
 
-/// What somebody did.
+/// What was done at the keyboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Typed {
     /// Submitted what stands there.
@@ -21,7 +22,8 @@ pub(super) struct Typing {
     in_paste: bool,
     /// The text of the line so far, line ends of a paste included.
     line: Vec<u8>,
-    /// Something was pressed that changes the line in ways that are not followed here: completion, history, a moved cursor.
+    /// Something was pressed that changes the line in ways that are not followed here: completion,
+    /// history, a moved cursor.
     edited: bool,
 }
 
@@ -36,8 +38,8 @@ impl Typing {
         &self.line
     }
 
-    /// Takes bytes that were delivered; calls `did` for each act, with the line that it ends and whether there may be more
-    /// or less of it than was typed.
+    /// Takes bytes that were delivered; calls `did` for each act, with the line that it ends and
+    /// whether there may be more or less of it than was typed.
     pub(super) fn feed(&mut self, bytes: &[u8], mut did: impl FnMut(Typed, &[u8], bool)) {
         for &b in bytes {
             if !self.sequence.is_empty() {

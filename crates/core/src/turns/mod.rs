@@ -1,14 +1,15 @@
 //! Turns and states: what was asked of a program, what it answered, and what it is doing now.
 //!
-//! A [`Detector`] stands beside the terminal model and is told of everything in the order of the log: output with the
-//! signals that it gave, input, signals, the end. It judges the *rendered* screen, and only at moments that depend on
-//! times alone, never on how the output was cut into chunks. So the same session gives the same turns live, replayed,
-//! and fed byte by byte.
+//! A [`Detector`] stands beside the terminal model and is told of everything in the order of the
+//! log: output with the signals that it gave, input, signals, the end. It judges the *rendered*
+//! screen, and only at moments that depend on times alone, never on how the output was cut into
+//! chunks. So the same session gives the same turns live, replayed, and fed byte by byte.
 //!
-//! Evidence is ranked: marks of shell integration (OSC 133), the line editor's switching of bracketed paste, progress
-//! reports (OSC 9;4), the title, prompt patterns on the line of the cursor, the screen rules of an agent, and quiet time
-//! only where a rule allows it. The first prompt means ready. What has neither printed anything nor was interrupted is
-//! no turn. What looks like a prompt and what an agent's screen means is data: see [`Rules`].
+//! Evidence is ranked: marks of shell integration (OSC 133), the line editor's switching of
+//! bracketed paste, progress reports (OSC 9;4), the title, prompt patterns on the line of the
+//! cursor, the screen rules of an agent, and quiet time only where a rule allows it. The first
+//! prompt means ready. What has neither printed anything nor was interrupted is no turn. What looks
+//! like a prompt and what an agent's screen means is data: see [`Rules`].
 
 mod ahead;
 mod answer;
@@ -178,7 +179,7 @@ pub struct Turn {
     pub raw: Bytes,
     /// The answer as it was shown, without prompt and echo.
     pub text: String,
-    /// Somebody pressed Ctrl-C, or a signal was sent.
+    /// Ctrl-C was pressed, or a signal was sent.
     pub interrupted: bool,
     /// The answer was longer than is kept.
     pub truncated: bool,

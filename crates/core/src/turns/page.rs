@@ -1,5 +1,5 @@
-//! Reading the model as a page: rows by their absolute number, what stands in front of the cursor, and the text that was
-//! written since a place in the stream.
+//! Reading the model as a page: rows by their absolute number, what stands in front of the cursor,
+//! and the text that was written since a place in the stream.
 
 use tapdeck_term::{Attrs, Line, Settings, Size, Style, Term};
 
@@ -33,7 +33,8 @@ impl Look {
         Self { text: line.text(), styles }
     }
 
-    /// Whether both are the same part of a prompt: the same text, or other text in the same colours.
+    /// Whether both are the same part of a prompt: the same text, or other text in the same
+    /// colours.
     fn is_like(&self, other: &Self) -> bool {
         let coloured = self.styles.iter().any(|s| *s != Style::default());
         self.text == other.text || (coloured && self.styles == other.styles)
@@ -73,7 +74,8 @@ pub(super) fn columns(line: Line<'_>, from: u16, to: u16) -> String {
     out
 }
 
-/// What stands in front of the cursor, the rows that wrap into its own included, and the number of the first of them.
+/// What stands in front of the cursor, the rows that wrap into its own included, and the number of
+/// the first of them.
 pub(super) fn before_cursor(term: &Term) -> (String, u64) {
     let cursor = term.cursor();
     let here = absolute(term, cursor.row);
@@ -152,7 +154,8 @@ pub(super) struct Written {
     pub(super) rows: usize,
 }
 
-/// The text written from byte `from` on that stands above a place on the page, below the row of the prompt.
+/// The text written from byte `from` on that stands above a place on the page, below the row of the
+/// prompt.
 pub(super) fn written(term: &Term, from: u64, end: (u64, u16), prompt: u64) -> Written {
     let mut first = end.0;
     let mut stopped = None;
@@ -177,8 +180,8 @@ pub(super) fn written(term: &Term, from: u64, end: (u64, u16), prompt: u64) -> W
     written
 }
 
-/// What stands on the screen above a row, up to one that repeats the question, and what has scrolled off since `from`; and
-/// whether there was such a row.
+/// What stands on the screen above a row, up to one that repeats the question, and what has
+/// scrolled off since `from`; and whether there was such a row.
 pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) -> bool) -> (Written, bool) {
     let screen = absolute(term, 0);
     let mut above_echo = false;
@@ -254,7 +257,8 @@ pub(super) fn is_written_since(term: &Term, absolute: u64, byte: u64) -> bool {
     row(term, absolute).and_then(|l| l.written()).is_some_and(|w| w >= byte)
 }
 
-/// Whether a row ends in the character by which a shell shows that there was no line end: an inverse one, or a faint arrow.
+/// Whether a row ends in the character by which a shell shows that there was no line end: an
+/// inverse one, or a faint arrow.
 pub(super) fn ends_in_mark(term: &Term, absolute: u64) -> bool {
     let runs = row(term, absolute).map(|l| l.runs()).unwrap_or_default();
     let last = runs.iter().rev().find(|r| !r.text.trim().is_empty());

@@ -1,4 +1,5 @@
-//! Turns by their prompts: where one stands, whether it is one at all, and where the echo of what was asked ends.
+//! Turns by their prompts: where one stands, whether it is one at all, and where the echo of what
+//! was asked ends.
 
 use tapdeck_term::{Mark, Term};
 
@@ -84,7 +85,8 @@ impl Detector {
             let from_col = if in_front && r == here { c } else { 0 };
             return Some(at(Evidence::Editor, in_front.then_some((r, c, o)), from_col, Some(o)));
         }
-        // Where a line editor stood behind the last prompt, one does behind the next, or comes soon.
+        // Where a line editor stood behind the last prompt, one does behind the next, or comes
+        // soon.
         let editor_is_missing = before.is_some_and(|b| b.editor);
         if known.is_some_and(|p| p.strict) {
             return Some(at(Evidence::Prompt, None, 0, None));
@@ -120,12 +122,13 @@ impl Detector {
                         || (new.sign.is_some() && new.sign != at.sign)
                         || (at.text.trim().is_empty() && !self.typing.is_begun()))
                 {
-                    // With the cursor back at its beginning, a line that is being edited is no prompt on the right.
+                    // With the cursor back at its beginning, a line that is being edited is no
+                    // prompt on the right.
                     let right = if new.sign == at.sign { at.right.clone() } else { new.right.clone() };
                     let mut new = At { entry: new.entry.or(at.entry), right, ..new };
                     if new.text != at.text && self.typing.is_begun() {
-                        // Somebody typed before it was looked at. It is the last one, moved, rather than that and
-                        // what was typed.
+                        // Typing came before it was judged. It is the last one, moved, rather
+                        // than that and what was typed.
                         (new.text, new.col, new.from_col) = (at.text.clone(), at.col, at.from_col);
                     }
                     *at = new;
@@ -217,8 +220,8 @@ impl Detector {
     }
 }
 
-/// How many bytes take the cursor to the start of a row below: a shell that had drawn something under the line (what it
-/// searched for, or a menu) needs no line end for that.
+/// How many bytes take the cursor to the start of a row below: a shell that had drawn something
+/// under the line (what it searched for, or a menu) needs no line end for that.
 fn stepped_down(bytes: &[u8]) -> Option<usize> {
     let rest = bytes.strip_prefix(b"\x1b[")?;
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();

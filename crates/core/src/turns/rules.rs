@@ -52,7 +52,8 @@ pub struct RuleText {
     pub settle_ms: Option<u64>,
     /// Turns begin and end with the state rather than with a prompt.
     pub by_state: bool,
-    /// After this long without a sign of work, what was submitted counts as done; only for turns by state.
+    /// After this long without a sign of work, what was submitted counts as done; only for turns by
+    /// state.
     pub answer_within_ms: Option<u64>,
     /// After so much quiet a turn is over, prompt or not.
     pub quiet_ms: Option<u64>,
@@ -100,8 +101,8 @@ pub struct StateText {
     pub screen: Vec<String>,
     /// None matches a row there.
     pub without: Vec<String>,
-    /// The lowest row that looks like the program's input field (`frame`) matches: it is not that field, but what a dialog
-    /// has in its place.
+    /// The lowest row that looks like the program's input field (`frame`) matches: it is not that
+    /// field, but what a dialog has in its place.
     pub field: Option<String>,
     /// What stands in front of the cursor matches.
     pub cursor: Option<String>,
@@ -246,7 +247,7 @@ impl Rules {
         Ok(self)
     }
 
-    /// The first prompt pattern, for those who want to be told one.
+    /// The first prompt pattern, for messages that name one.
     pub fn pattern(&self) -> &str {
         self.prompts.first().map_or("", |p| p.pattern.as_str())
     }

@@ -1,5 +1,5 @@
-//! What the program is doing: the rules' word about the screen, and what the conversation itself says. For agents whose
-//! prompt never leaves the screen, turns begin and end with it.
+//! What the program is doing: the rules' word about the screen, and what the conversation itself
+//! says. For agents whose prompt never leaves the screen, turns begin and end with it.
 
 use std::sync::Arc;
 
@@ -11,14 +11,16 @@ use super::page::{self, squeezed};
 use super::{AgentState, Evidence, Judgement, Notice, Place};
 use crate::event::Stamp;
 
-/// How much of a question is looked for, and how many rows above the program's frame it is looked for in.
+/// How much of a question is looked for, and how many rows above the program's frame it is looked
+/// for in.
 const ECHO: usize = 16;
-/// How much of its end is looked for in the program's input field; what is shorter must be all that stands there.
+/// How much of its end is looked for in the program's input field; what is shorter must be all that
+/// stands there.
 const TAIL: usize = 12;
 const ECHO_ROWS: u64 = 500;
 
 impl Detector {
-    /// Looks at the screen. `sure` when somebody acts on what stands there.
+    /// Looks at the screen. `sure` when a decision is made from what stands there.
     pub(super) fn judge(&mut self, term: &Term, now: Stamp, sure: bool) {
         self.judged_ns = now.mono_ns;
         self.unseen = false;
@@ -47,8 +49,8 @@ impl Detector {
         let held = screen.judge(&rules);
         let says_idle = held.as_ref().is_some_and(|h| h.rule.state == AgentState::Idle);
         if rules.by_state && says_idle && !waiting && matches!(self.phase, Phase::Running(_)) {
-            // A pause between two steps looks like the end. What it was doing, it goes on doing until the turn is over,
-            // so that whoever waits for the answer finds it there.
+            // A pause between two steps looks like the end. What it was doing, it goes on doing
+            // until the turn is over, so that a client that waits for the answer finds it there.
             let since = self.at_rest.get_or_insert(now).mono_ns;
             if now.mono_ns.saturating_sub(since) < rules.settle_ns {
                 return;
@@ -136,9 +138,10 @@ impl Detector {
         }
     }
 
-    /// Whether an idle screen can mean that what was submitted is over: it was worked on, or has had its time. A program
-    /// that is still starting works too, but not on this: it has not repeated the question yet. Nor has one that still
-    /// shows it in its input field taken it, however long ago Enter was pressed.
+    /// Whether an idle screen can mean that what was submitted is over: it was worked on, or has
+    /// had its time. A program that is still starting works too, but not on this: it has not
+    /// repeated the question yet. Nor has one that still shows it in its input field taken it,
+    /// however long ago Enter was pressed.
     fn may_be_over(&self, term: &Term, run: &Run, now: Stamp) -> bool {
         (self.is_late(run, now) && !self.stands(term, run)) || (run.worked && self.is_echoed(term, run))
     }

@@ -1,4 +1,5 @@
-//! What the goldens do not say: limits, quiet rules, and that a detector holds what it promises whatever it is fed.
+//! What the goldens do not say: limits, quiet rules, and that a detector holds what it promises
+//! whatever it is fed.
 
 use std::sync::Arc;
 
@@ -127,7 +128,8 @@ fn an_edited_line_is_told_as_it_was_submitted() {
     }
 }
 
-/// A row that was erased before, and that a line end alone passes over, is a blank line of the output all the same.
+/// A row that was erased before, and that a line end alone passes over, is a blank line of the
+/// output all the same.
 #[test]
 fn blank_lines_are_output() {
     // What is drawn with the prompt, and what was there before it.
@@ -154,7 +156,8 @@ fn blank_lines_are_output() {
     }
 }
 
-/// An agent's answer ends where the question is repeated, and only there; where that is out of sight, it says so.
+/// An agent's answer ends where the question is repeated, and only there; where that is out of
+/// sight, it says so.
 #[test]
 fn an_answer_may_look_like_a_question() {
     let text = RuleText {
@@ -343,7 +346,8 @@ fn a_guest_that_is_known_before_its_host_has_made_room_is_judged_by_its_own_prom
     bench.out(0, b"\x1b[?2004h$ ");
     bench.type_in(200, b"parrot\r");
     bench.out(201, b"parrot");
-    // The processes say who is there; the terminal still shows the host at its line editor.
+    // The processes tell which program is there; the terminal still shows the host at its line
+    // editor.
     bench.detector.advance(&bench.term, at(300));
     bench.detector.set_guest(Some(rules(&prompt("^parrot> $"))), &bench.term, at(300));
     bench.out(310, b"\r\n\x1b[?2004l\rparrot> ");
@@ -376,7 +380,8 @@ fn what_stands_in_the_input_field_has_not_been_taken_however_long_ago_it_was_sub
         ],
         ..RuleText::default()
     };
-    // What is asked, whether it is drawn as a placeholder, and what comes above the prompt once it is taken.
+    // What is asked, whether it is drawn as a placeholder, and what comes above the prompt once it
+    // is taken.
     let long = "one\r".repeat(400);
     for (asked, shown) in
         [("hi", "hi"), ("a question of some length", "a question of some length"), (&long, "[Pasted]")]
@@ -444,7 +449,8 @@ fn a_signal_interrupts_as_the_key_does() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes, in whatever pieces: no panic, the same notices, and turns in order within the stream.
+    /// Whatever comes, in whatever pieces: no panic, the same notices, and turns in order within
+    /// the stream.
     #[test]
     fn any_bytes_in_any_pieces_give_the_same_turns(
         events in prop::collection::vec((0u64..200, prop_oneof![

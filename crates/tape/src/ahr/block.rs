@@ -1,10 +1,11 @@
-//! Blocks from a stream, whatever happened to it. The reader believes as little as it can: a header is
-//! taken at its word only when what follows agrees, and after damage it looks for the next magic that can
-//! be a header. Memory is bounded by the largest block allowed, whatever the file claims.
+//! Blocks from a stream, whatever happened to it. The reader believes as little as it can: a header
+//! is taken at its word only when what follows agrees, and after damage it looks for the next magic
+//! that can be a header. Memory is bounded by the largest block allowed, whatever the file claims.
 //!
-//! Resynchronising has one hazard: a program may have printed a recording, so that the payload of a stored
-//! block holds whole blocks of another file. A damaged block whose end is in order is therefore skipped as
-//! one piece, and only a header that cannot be trusted makes the search start inside it.
+//! Resynchronising has one hazard: a program may have printed a recording, so that the payload of a
+//! stored block holds whole blocks of another file. A damaged block whose end is in order is
+//! therefore skipped as one piece, and only a header that cannot be trusted makes the search start
+//! inside it.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -54,8 +55,8 @@ impl Block {
         Records::new(self.bytes.clone())
     }
 
-    /// Whether it is the block before it once more, which is remembered for the next time. Only of input, a long
-    /// paste, may two blocks in a row be alike.
+    /// Whether it is the block before it once more, which is remembered for the next time. Only of
+    /// input, a long paste, may two blocks in a row be alike.
     pub(super) fn repeats(&self, before: &mut Option<(Header, Bytes)>) -> bool {
         // Where its output begins tells one with output from any other.
         let bytes = if self.start_off.is_some() { Bytes::new() } else { self.bytes.clone() };
@@ -77,7 +78,8 @@ impl Block {
 pub enum BlockItem {
     /// A block.
     Block(Block),
-    /// A range that could not be read, or only in part; in that case it follows the block that it is about.
+    /// A range that could not be read, or only in part; in that case it follows the block that it
+    /// is about.
     Damage(Damage),
 }
 
@@ -275,8 +277,8 @@ impl<R: Read> BlockReader<R> {
         let offset = self.window.offset();
         let data = self.window.data();
 
-        // The original writer says 48 where 44 is true. What lies behind the payload tells which it is, and
-        // where that was damaged too, the payload itself does.
+        // The original writer says 48 where 44 is true. What lies behind the payload tells which it
+        // is, and where that was damaged too, the payload itself does.
         let starts = if declared == HEADER_LEN {
             [Some(HEADER_LEN), None]
         } else if is_boundary(data, declared + payload_len) && !is_boundary(data, HEADER_LEN + payload_len) {
@@ -294,7 +296,7 @@ impl<R: Read> BlockReader<R> {
             if found.error.is_some() || matches!(decoded, Decoded::Short { .. }) {
                 found = walk_torn(out);
             }
-            // The pool gets the memory back by itself once nobody holds the block any more.
+            // The pool gets the memory back by itself once the last holder of the block is gone.
             let bytes = out.split().freeze();
             let block = |len: usize, partial: bool| Block {
                 offset,
@@ -311,9 +313,9 @@ impl<R: Read> BlockReader<R> {
             match decoded {
                 Decoded::Whole { read, written } => {
                     let Ok(about) = judge(header, read, written, &found) else { continue };
-                    // Where bytes are missing from a block, its stream may run on into the next one and
-                    // still come out right. So a block must end where something begins, or at least hold
-                    // nothing that looks like the next one.
+                    // Where bytes are missing from a block, its stream may run on into the next one
+                    // and still come out right. So a block must end where something begins, or at
+                    // least hold nothing that looks like the next one.
                     if !is_boundary(data, start + read)
                         && (read != payload_len || holds_header(data, start..start + read))
                     {
@@ -381,8 +383,8 @@ impl<R: Read> BlockReader<R> {
     }
 }
 
-/// Whether the header and the payload agree. A header may be wrong in one thing that the payload itself
-/// tells; when it is wrong in more, the payload cannot be believed either.
+/// Whether the header and the payload agree. A header may be wrong in one thing that the payload
+/// itself tells; when it is wrong in more, the payload cannot be believed either.
 fn judge(header: &Header, read: usize, written: usize, found: &Walk) -> Result<Option<DamageKind>, ()> {
     let faults = [
         (read != header.compressed_len as usize, "length of the payload"),
@@ -398,7 +400,8 @@ fn judge(header: &Header, read: usize, written: usize, found: &Walk) -> Result<O
     }
 }
 
-/// Whether a block may begin at `at`, or the file end there; `data` goes to the file's end if it is short.
+/// Whether a block may begin at `at`, or the file end there; `data` goes to the file's end if it is
+/// short.
 pub(super) fn is_boundary(data: &[u8], at: usize) -> bool {
     match data.get(at..) {
         Some(rest) => rest.starts_with(&MAGIC) || (rest.len() < MAGIC.len() && MAGIC.starts_with(rest)),

@@ -1,6 +1,7 @@
-//! Building blocks. The builder collects records until its owner closes the block, because the limit is
-//! reached, the timer fired, a snapshot must be safe or the session ended; it has no timer of its own. Its
-//! buffers are used again for every block, so a recorder at full speed allocates nothing here.
+//! Building blocks. The builder collects records until its owner closes the block, because the
+//! limit is reached, the timer fired, a snapshot must be safe or the session ended; it has no timer
+//! of its own. Its buffers are used again for every block, so a recorder at full speed allocates
+//! nothing here.
 
 use super::BLOCK_LIMIT;
 use super::codec::{self, Quality};
@@ -9,7 +10,8 @@ use super::header::MAX_OFFSET;
 use super::header::{HEADER_LEN, Header, VERSION};
 use super::record::{Body, DATA_HEAD, INPUT_HEAD, Record};
 
-/// A record is not split for less room than this: a few bytes at the end of a block are not worth a record.
+/// A record is not split for less room than this: a few bytes at the end of a block are not worth a
+/// record.
 const MIN_PIECE: usize = 256;
 
 /// Collects records into blocks of a recording.
@@ -26,8 +28,8 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// `byte_off` is how much the program had written before: 0, or what [`super::tail`] found in a file
-    /// that is continued.
+    /// `byte_off` is how much the program had written before: 0, or what [`super::tail`] found in a
+    /// file that is continued.
     pub fn new(byte_off: u64) -> Self {
         Self {
             records: Vec::with_capacity(BLOCK_LIMIT),
@@ -41,8 +43,8 @@ impl BlockBuilder {
         }
     }
 
-    /// Takes a record, or as much of it as fits, and gives back the rest, for which the block has to be
-    /// finished first:
+    /// Takes a record, or as much of it as fits, and gives back the rest, for which the block has
+    /// to be finished first:
     ///
     /// ```
     /// # use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
@@ -123,15 +125,15 @@ impl BlockBuilder {
         self.next_off
     }
 
-    /// Says that the program had written so much when the next record came: of a block without DATA, that is where
-    /// its output begins.
+    /// Says that the program had written so much when the next record came: of a block without
+    /// DATA, that is where its output begins.
     pub(super) fn go_on_at(&mut self, byte_off: u64) {
         self.next_off = byte_off;
     }
 
-    /// Closes the block and returns it, header and payload, ready to be written at the file's end; the
-    /// builder is then empty. Nothing comes of an empty block unless it is the last one, which says that the
-    /// recording ended as it should.
+    /// Closes the block and returns it, header and payload, ready to be written at the file's end;
+    /// the builder is then empty. Nothing comes of an empty block unless it is the last one, which
+    /// says that the recording ended as it should.
     pub fn finish(&mut self, quality: Quality, last: bool) -> &[u8] {
         self.out.clear();
         if self.count == 0 && !last {
@@ -144,7 +146,8 @@ impl BlockBuilder {
             header_len: HEADER_LEN as u16,
             start_ts_ns: self.first_ts.unwrap_or(self.last_ts),
             start_byte_off: self.start_off.unwrap_or(self.next_off),
-            // Both fit: the records are at most a block's limit, or one record where that is larger.
+            // Both fit: the records are at most a block's limit, or one record where that is
+            // larger.
             uncompressed_len: self.records.len() as u32,
             compressed_len: (self.out.len() - HEADER_LEN) as u32,
             record_count: self.count,

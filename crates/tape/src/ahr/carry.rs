@@ -1,6 +1,7 @@
-//! The lines of `NAME.events.jsonl` that are no markers (turns, states, changes of the driver), on their way to
-//! the sidecar of another native recording. Markers are written anew, since their numbers may change; everything
-//! else is carried as it stands, known or not, in order of time between them.
+//! The lines of `NAME.events.jsonl` that are no markers (turns, states, changes of the driver), on
+//! their way to the sidecar of another native recording. Markers are written anew, since their
+//! numbers may change; everything else is carried as it stands, known or not, in order of time
+//! between them.
 
 use std::io::Read;
 

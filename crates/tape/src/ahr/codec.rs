@@ -1,6 +1,6 @@
-//! Brotli, behind two functions. Both sides know the length of the records, so a block is compressed and
-//! decompressed in one go between buffers of known size, and what a payload can expand to is bounded by
-//! what its header declared.
+//! Brotli, behind two functions. Both sides know the length of the records, so a block is
+//! compressed and decompressed in one go between buffers of known size, and what a payload can
+//! expand to is bounded by what its header declared.
 
 use brotlic::decode::DecoderInfo;
 use brotlic::{BrotliDecoder, CompressionMode, WindowSize};
@@ -11,11 +11,12 @@ const LGWIN: u8 = 18;
 /// Room for a block as this crate writes it, in one step.
 const FIRST_STEP: usize = 512 * 1024;
 
-/// How hard to compress a block. Every choice gives the same format, so it may change from block to block.
+/// How hard to compress a block. Every choice gives the same format, so it may change from block to
+/// block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quality {
-    /// A valid brotli stream of uncompressed meta-blocks, at about the speed of copying: for a program that
-    /// writes faster than anything can compress.
+    /// A valid brotli stream of uncompressed meta-blocks, at about the speed of copying: for a
+    /// program that writes faster than anything can compress.
     Stored,
     /// Brotli's own quality, 0 to 11; above 11 counts as 11.
     Brotli(u8),
@@ -57,12 +58,13 @@ pub(crate) fn compress(input: &[u8], quality: Quality, out: &mut Vec<u8>) {
 
 /// Writes `input` as uncompressed meta-blocks (RFC 7932, section 9.2).
 fn store(input: &[u8], out: &mut Vec<u8>) {
-    // The stream opens with the window size: 4 bits that read 0011 for 18. The first meta-block's header
-    // follows in the same byte; later ones start on a byte boundary, because uncompressed bytes do.
+    // The stream opens with the window size: 4 bits that read 0011 for 18. The first meta-block's
+    // header follows in the same byte; later ones start on a byte boundary, because uncompressed
+    // bytes do.
     let (mut bits, mut used) = (0b0011_u32, 4);
     for chunk in input.chunks(1 << 20) {
-        // ISLAST 0, MNIBBLES, MLEN - 1, ISUNCOMPRESSED 1, then padding. A length with a leading nibble of
-        // zero is forbidden, so a short one takes four nibbles and a long one five.
+        // ISLAST 0, MNIBBLES, MLEN - 1, ISUNCOMPRESSED 1, then padding. A length with a leading
+        // nibble of zero is forbidden, so a short one takes four nibbles and a long one five.
         let (nibbles, width) = if chunk.len() <= 1 << 16 { (0b00, 16) } else { (0b01, 20) };
         bits |= (nibbles << 1) << used;
         used += 3;
@@ -78,8 +80,8 @@ fn store(input: &[u8], out: &mut Vec<u8>) {
     out.push(bits as u8);
 }
 
-/// Decompresses to the end of `out`, at most `limit` bytes. Memory is taken as the bytes come: a header may
-/// declare megabytes for a payload that holds nothing.
+/// Decompresses to the end of `out`, at most `limit` bytes. Memory is taken as the bytes come: a
+/// header may declare megabytes for a payload that holds nothing.
 pub(crate) fn decompress(input: &[u8], limit: usize, out: &mut BytesMut) -> Decoded {
     let mut decoder = BrotliDecoder::new();
     let base = out.len();
@@ -121,7 +123,8 @@ mod tests {
 
     #[test]
     fn what_is_stored_comes_back() {
-        // A stored block that a brotli decoder refuses would lose exactly the fastest part of a session.
+        // A stored block that a brotli decoder refuses would lose exactly the fastest part of a
+        // session.
         for len in [0, 1, 2, 15, 16, 255, 65_535, 65_536, 262_144, 1 << 20, (1 << 20) + 1, 3 << 20] {
             let input: Vec<u8> = (0..len).map(|i: usize| (i * 7 + i / 251) as u8).collect();
             let mut packed = Vec::new();
@@ -138,7 +141,8 @@ mod tests {
 
     #[test]
     fn no_quality_loses_noise() {
-        // Bytes that cannot be compressed need more room than they take; too little would drop the block.
+        // Bytes that cannot be compressed need more room than they take; too little would drop the
+        // block.
         let mut x = 1_u64;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

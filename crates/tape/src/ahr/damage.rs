@@ -46,7 +46,8 @@ pub enum DamageKind {
     BadPayload,
     /// The payload could be read, and the header says something else of it; nothing is lost.
     Mismatch(&'static str),
-    /// The time of a record in the block leaps far ahead of those before and behind it; nothing is lost.
+    /// The time of a record in the block leaps far ahead of those before and behind it; nothing is
+    /// lost.
     BadTime,
     /// The block is the one before it once more; nothing is lost.
     Repeated,

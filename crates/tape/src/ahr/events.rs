@@ -1,6 +1,7 @@
-//! The native recording in the common language: its records as events and back. Wall-clock times become
-//! times since the start; where the wall clock was set back, time stands still instead. Labels of markers
-//! have no room in a record, so they travel in `NAME.events.jsonl`, numbered by MARK records.
+//! The native recording in the common language: its records as events and back. Wall-clock times
+//! become times since the start; where the wall clock was set back, time stands still instead.
+//! Labels of markers have no room in a record, so they travel in `NAME.events.jsonl`, numbered by
+//! MARK records.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
@@ -34,7 +35,7 @@ pub struct EventLine {
     pub label: Option<String>,
 }
 
-/// Labels take no more memory than this; nobody names so many.
+/// Labels take no more memory than this, far more than a person writes.
 const MAX_LABELS: usize = 32 << 20;
 
 /// The labels in a sidecar of events, by number. Lines of other kinds are passed over.

@@ -1,6 +1,6 @@
-//! Blocks as they stand in the file, packed, for those who open them elsewhere: on other threads, several at a time.
-//! Only blocks of the plain kind are given, each of which leads to the next; whatever else there is, is odd, and
-//! needs a [`super::BlockReader`].
+//! Blocks as they stand in the file, packed, for callers that open them elsewhere: on other
+//! threads, several at a time. Only blocks of the plain kind are given, each of which leads to the
+//! next; whatever else there is, is odd, and needs a [`super::BlockReader`].
 
 use std::io::Read;
 
@@ -26,7 +26,8 @@ impl<R: Read> Frames<R> {
         Self { window: Window::new(inner, offset), odd: false }
     }
 
-    /// The next block with its header, and where it begins; `None` at the end, or where something is odd.
+    /// The next block with its header, and where it begins; `None` at the end, or where something
+    /// is odd.
     ///
     /// # Errors
     /// When the reader fails.
@@ -60,8 +61,8 @@ fn is_plain(header: &Header) -> bool {
 }
 
 impl Block {
-    /// Opens a block of [`Frames`]; `None` when anything about it is not as it should be. `pool` is used again
-    /// from block to block.
+    /// Opens a block of [`Frames`]; `None` when anything about it is not as it should be. `pool` is
+    /// used again from block to block.
     pub fn open(offset: u64, frame: &[u8], pool: &mut BytesMut) -> Option<Self> {
         let header = Header::from_bytes(frame).filter(is_plain)?;
         let payload = frame.get(HEADER_LEN..)?;

@@ -1,5 +1,6 @@
-//! The block header: 44 bytes, little-endian, no padding. Parsing answers only whether the bytes can be a
-//! header; whether the block that follows is whole is for [`super::BlockReader`] to find out.
+//! The block header: 44 bytes, little-endian, no padding. Parsing answers only whether the bytes
+//! can be a header; whether the block that follows is whole is for [`super::BlockReader`] to find
+//! out.
 
 /// The four bytes that open every block.
 pub const MAGIC: [u8; 4] = *b"AHRC";
@@ -7,16 +8,18 @@ pub const MAGIC: [u8; 4] = *b"AHRC";
 pub const VERSION: u16 = 1;
 /// The length of a header as written.
 pub const HEADER_LEN: usize = 44;
-/// A block that claims to hold more than this is taken for damaged, before any memory is taken for it.
+/// A block that claims to hold more than this is taken for damaged, before any memory is taken for
+/// it.
 pub const MAX_UNCOMPRESSED: u32 = 64 << 20;
-/// A payload that claims to be longer than this is taken for damaged. Brotli never needs more than a few
-/// bytes a megabyte beyond the input.
+/// A payload that claims to be longer than this is taken for damaged. Brotli never needs more than
+/// a few bytes a megabyte beyond the input.
 pub const MAX_COMPRESSED: u32 = MAX_UNCOMPRESSED + (1 << 16);
 
 /// No program writes more than this; a larger offset is damage, and sums with it would overflow.
 pub const MAX_OFFSET: u64 = 1 << 62;
 
-/// Longest header that a later writer of version 1 might use; what lies beyond the known 44 is skipped.
+/// Longest header that a later writer of version 1 might use; what lies beyond the known 44 is
+/// skipped.
 const MAX_HEADER_LEN: u16 = 1024;
 /// The shortest record is a RESIZE.
 const MIN_RECORD: u32 = 16;

@@ -1,5 +1,6 @@
-//! The meaning of MARK records: a code and a value of 32 bits each. The list is this project's own; a code
-//! that is not in it is kept as it is, so that a file written by a later version passes through unharmed.
+//! The meaning of MARK records: a code and a value of 32 bits each. The list is this project's own;
+//! a code that is not in it is kept as it is, so that a file written by a later version passes
+//! through unharmed.
 
 /// Codes below this belong to the original writer, which gave them no meaning that we could know.
 const BASE: u32 = 256;
@@ -24,8 +25,8 @@ const BASE: u32 = 256;
 /// | 270 | a marker with a label, which stands in `NAME.events.jsonl` | number of the label, from 1 |
 /// | 271 | output was lost to damage of the file, which a repair cut out | bytes |
 ///
-/// A loss of more than 32 bits' worth is written as several marks; losses of one kind add up. Offsets of
-/// DATA count what the program wrote, so they jump over what was lost.
+/// A loss of more than 32 bits' worth is written as several marks; losses of one kind add up.
+/// Offsets of DATA count what the program wrote, so they jump over what was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mark {
@@ -121,8 +122,9 @@ impl Mark {
         }
     }
 
-    /// Splits a loss into values that fit a mark: `Mark::pieces(n).map(Mark::OutputLag)`. At most 256 come,
-    /// a tebibyte: beyond that, an offset was damaged, and nobody wants a billion marks of it.
+    /// Splits a loss into values that fit a mark: `Mark::pieces(n).map(Mark::OutputLag)`. At most
+    /// 256 come, a tebibyte: beyond that, an offset was damaged, and a billion marks would be of no
+    /// use of it.
     pub fn pieces(mut bytes: u64) -> impl Iterator<Item = u32> {
         std::iter::from_fn(move || {
             let piece = u32::try_from(bytes).unwrap_or(u32::MAX);

@@ -1,5 +1,6 @@
-//! Times and offsets of a block's records, put right where those around them prove them wrong. A format without
-//! checksums says most things twice, in a header and in a record, and in order: that is what there is to go by.
+//! Times and offsets of a block's records, put right where those around them prove them wrong. A
+//! format without checksums says most things twice, in a header and in a record, and in order: that
+//! is what there is to go by.
 
 use super::header::Header;
 use super::record::{Body, MAX_GAP, Record};
@@ -27,15 +28,16 @@ pub(super) fn mend_times(records: &mut [Record], around: &Around) -> bool {
     for i in 0..records.len() {
         let behind = records.get(i + 1).map(|r| r.ts_ns).or(next_ts);
         let ts = records[i].ts_ns;
-        // One damaged byte of a compressed block can show in many times: the next block bears none of that.
+        // One damaged byte of a compressed block can show in many times: the next block bears none
+        // of that.
         let sure = next_ts.or(behind);
         let mended = match (behind, sure) {
             (Some(behind), _) if leaps(last, ts, behind) => behind,
             (_, Some(sure)) if sure >= last && ts.saturating_sub(sure) > NEVER => sure,
             // Nothing comes before the first block, but its time stands in its header too.
             (_, Some(sure)) if around.last_ts.is_none() && falls(start, ts, sure) => last,
-            // Behind the last block there is none; a header of its own still vouches for a recording continued
-            // years later.
+            // Behind the last block there is none; a header of its own still vouches for a
+            // recording continued years later.
             _ if next_ts.is_none()
                 && (i > 0 || around.last_ts.is_some())
                 && ts.saturating_sub(last.max(start)) > NEVER =>
@@ -65,8 +67,9 @@ pub(super) struct Placed {
     pub(super) gap_at: Option<usize>,
 }
 
-/// Gives every DATA a place that it can have, behind `from`, where output stood before the block: none begins before
-/// the end of the one before, and none ends behind the beginning of the next block.
+/// Gives every DATA a place that it can have, behind `from`, where output stood before the block:
+/// none begins before the end of the one before, and none ends behind the beginning of the next
+/// block.
 pub(super) fn mend_offsets(records: &mut Vec<Record>, from: u64, around: &Around) -> Placed {
     let mut total = length(&*records);
     let says = around.header.start_byte_off;

@@ -1,12 +1,14 @@
 //! `.ahr`, the native recording: an append-only row of self-describing blocks.
 //!
-//! A block is a header of 44 bytes and a brotli stream of records. Each stands on its own, so a recorder
-//! that dies loses the block in progress and nothing else, a damaged block costs only itself, and a reader
-//! can start at any of them. The byte stream inside is what the program wrote, exact.
+//! A block is a header of 44 bytes and a brotli stream of records. Each stands on its own, so a
+//! recorder that dies loses the block in progress and nothing else, a damaged block costs only
+//! itself, and a reader can start at any of them. The byte stream inside is what the program wrote,
+//! exact.
 //!
-//! Writing: push [`Record`]s into a [`BlockBuilder`] and write what [`BlockBuilder::finish`] returns.
-//! Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for headers only.
-//! [`Summary`] counts what passes and [`tail`] tells where an existing file can be continued.
+//! Writing: push [`Record`]s into a [`BlockBuilder`] and write what [`BlockBuilder::finish`]
+//! returns. Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for
+//! headers only. [`Summary`] counts what passes and [`tail`] tells where an existing file can be
+//! continued.
 
 mod block;
 mod build;

@@ -20,8 +20,8 @@ pub enum Item {
     Damage(Damage),
 }
 
-/// Reads the records of a recording in order, past whatever is damaged. Its memory does not depend on the
-/// recording's length.
+/// Reads the records of a recording in order, past whatever is damaged. Its memory does not depend
+/// on the recording's length.
 #[derive(Debug)]
 pub struct Reader<R> {
     blocks: Source<R>,
@@ -40,7 +40,7 @@ enum Source<R> {
     Given { next: Box<Feed>, offset: u64 },
 }
 
-/// Where blocks come from that someone else reads.
+/// The source of blocks that another thread reads.
 type Feed = dyn FnMut() -> Result<Option<BlockItem>> + Send;
 
 impl<R: fmt::Debug> fmt::Debug for Source<R> {
@@ -65,8 +65,9 @@ impl<R: Read> Reader<R> {
         Self::of(Source::Here(Box::new(blocks)))
     }
 
-    /// From blocks that someone else reads: a [`BlockReader`] on a thread of its own, behind a channel,
-    /// makes a replay as fast as the slower of decompressing and showing, not as both together.
+    /// From blocks that the caller reads: a [`BlockReader`] on a thread of its own, behind a
+    /// channel, makes a replay as fast as the slower of decompressing and showing, not as both
+    /// together.
     pub fn given(next: impl FnMut() -> Result<Option<BlockItem>> + Send + 'static) -> Self {
         Self::of(Source::Given { next: Box::new(next), offset: 0 })
     }
@@ -84,8 +85,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Gives a record whose time leaps ahead and comes back the time of the next one, and says so: whoever plays
-    /// it must not wait for centuries.
+    /// Gives a record whose time leaps ahead and comes back the time of the next one, and says so:
+    /// a player must not wait for centuries.
     #[must_use]
     pub fn with_sound_times(mut self) -> Self {
         self.judging = true;

@@ -1,5 +1,5 @@
-//! Records: what a block holds once decompressed. Payloads are slices of the block's buffer, so reading a
-//! record copies nothing, and writing one takes whatever buffer the recorder already has.
+//! Records: what a block holds once decompressed. Payloads are slices of the block's buffer, so
+//! reading a record copies nothing, and writing one takes whatever buffer the recorder already has.
 
 use bytes::Bytes;
 use tapdeck_term::Size;
@@ -52,7 +52,7 @@ pub enum Body {
     },
     /// A file-system snapshot was taken at this point.
     Snapshot {
-        /// The snapshot's id, given by whoever took it.
+        /// The snapshot's id, given by the service that took it.
         id: u64,
         /// Offset in the output at which it was taken.
         anchor: u64,
@@ -99,7 +99,8 @@ impl Record {
         }
     }
 
-    /// Appends the record as it stands in a block. Payloads are shorter than 4 GiB: the builder splits them.
+    /// Appends the record as it stands in a block. Payloads are shorter than 4 GiB: the builder
+    /// splits them.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let tag: u8 = match &self.body {
             Body::Data { .. } => 0,
@@ -165,15 +166,15 @@ pub(crate) struct Walk {
     pub(crate) error: Option<RecordError>,
 }
 
-/// Steps from record to record. Readers do this once for every block, so that what they hand out is known
-/// to be whole.
+/// Steps from record to record. Readers do this once for every block, so that what they hand out is
+/// known to be whole.
 pub(crate) fn walk(bytes: &[u8]) -> Walk {
     walk_while(bytes, |_, _| None)
 }
 
-/// The same for the beginning of a block whose end is missing or cannot be read. Nothing says whether it is sound, so it
-/// ends before the first record that is a year later than the one before it, or whose output begins elsewhere than where it
-/// can.
+/// The same for the beginning of a block whose end is missing or cannot be read. Nothing says
+/// whether it is sound, so it ends before the first record that is a year later than the one before
+/// it, or whose output begins elsewhere than where it can.
 pub(crate) fn walk_torn(bytes: &[u8]) -> Walk {
     let (mut last_ts, mut end) = (None, None);
     walk_while(bytes, |ts, data: Option<(u64, u64)>| {
@@ -186,7 +187,8 @@ pub(crate) fn walk_torn(bytes: &[u8]) -> Walk {
     })
 }
 
-/// Steps for as long as nobody says what is wrong with a record's time, or with where its output begins and how long it is.
+/// Steps for as long as nothing tells what is wrong with a record's time, or with where its output
+/// begins and how long it is.
 fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Option<&'static str>) -> Walk {
     let mut walk = Walk::default();
     let u32_at = |i: usize| bytes.get(i..)?.first_chunk().map(|b| u32::from_le_bytes(*b));
@@ -227,8 +229,8 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
     walk
 }
 
-/// The records of a block, in order. Ends after the first error: without knowing a record's length nothing
-/// behind it can be found.
+/// The records of a block, in order. Ends after the first error: without knowing a record's length
+/// nothing behind it can be found.
 #[derive(Debug, Clone)]
 pub struct Records {
     bytes: Bytes,

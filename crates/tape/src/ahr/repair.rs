@@ -1,6 +1,7 @@
-//! Repair: a clean copy of a damaged recording that loses nothing else. Whole blocks are copied as they
-//! are, the readable part of a torn one is written anew, blocks out of place are put back, and where output is
-//! missing a mark says how much, so that a later look at the copy finds the gap explained.
+//! Repair: a clean copy of a damaged recording that loses nothing else. Whole blocks are copied as
+//! they are, the readable part of a torn one is written anew, blocks out of place are put back, and
+//! where output is missing a mark says how much, so that a later look at the copy finds the gap
+//! explained.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -28,7 +29,8 @@ const AHEAD_BYTES: usize = 32 << 20;
 pub struct Repair<R> {
     blocks: BlockReader<R>,
     over: bool,
-    /// What was read and not copied yet. What is behind a block tells whether its last record is in order.
+    /// What was read and not copied yet. What is behind a block tells whether its last record is in
+    /// order.
     ahead: VecDeque<BlockItem>,
     builder: BlockBuilder,
     last_ts: Option<u64>,
@@ -118,8 +120,8 @@ impl<R: Read> Repair<R> {
         blocks_in(&self.ahead).next().map(|(_, block)| block)
     }
 
-    /// Where output is missing before the next block, a block further on may have it. A wrong offset alone moves
-    /// nothing: what is out of place is out of order in time as well.
+    /// Where output is missing before the next block, a block further on may have it. A wrong
+    /// offset alone moves nothing: what is out of place is out of order in time as well.
     fn put_in_order(&mut self) -> Result<()> {
         let Some(BlockItem::Block(front)) = self.ahead.front() else { return Ok(()) };
         let from = if self.fresh { begin(front) } else { self.next_off };
@@ -178,7 +180,8 @@ impl<R: Read> Repair<R> {
         self.write(block, records, changed, placed.start);
     }
 
-    /// Whether all that the block holds is there already: it was written twice, or stands too far behind its place.
+    /// Whether all that the block holds is there already: it was written twice, or stands too far
+    /// behind its place.
     fn is_spare(&mut self, block: &Block) -> bool {
         let twin = block.repeats(&mut self.last_block);
         let behind = !self.fresh
@@ -210,7 +213,7 @@ impl<R: Read> Repair<R> {
             && u64::from(header.record_count) == block.record_count
             && header.uncompressed_len as usize == block.bytes.len();
         let first_ts = records.first().map_or(header.start_ts_ns, |first| first.ts_ns);
-        // Whoever seeks goes by the header. It may say 48 for 44, too.
+        // A seek goes by the header. It may say 48 for 44, too.
         let right = Header {
             header_len: HEADER_LEN as u16,
             start_byte_off: start,

@@ -1,6 +1,6 @@
-//! Headers without payloads, for questions that need no byte of the output: how long, how large, where is
-//! the moment T, where does the file end. Payloads are skipped by seeking; where a header does not lead to
-//! the next one, the stretch is read in full until it does again.
+//! Headers without payloads, for questions that need no byte of the output: how long, how large,
+//! where is the moment T, where does the file end. Payloads are skipped by seeking; where a header
+//! does not lead to the next one, the stretch is read in full until it does again.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -30,8 +30,8 @@ pub enum ScanItem {
     Damage(Damage),
 }
 
-/// So much is read at once where blocks are large, and where they are small: the header of a small one is
-/// mostly there already, with its neighbours.
+/// So much is read at once where blocks are large, and where they are small: the header of a small
+/// one is mostly there already, with its neighbours.
 const LARGE_STEP: usize = 512;
 const SMALL_STEP: usize = 64 * 1024;
 const SMALL: u64 = 8 * 1024;
@@ -202,8 +202,8 @@ impl Tail {
     }
 }
 
-/// Finds where and with which offset a recording can be continued. Only headers and the last block are
-/// read, unless the file is damaged.
+/// Finds where and with which offset a recording can be continued. Only headers and the last block
+/// are read, unless the file is damaged.
 ///
 /// # Errors
 /// When the underlying reader fails, and when the recording was written for a later version.
@@ -236,8 +236,8 @@ pub fn tail<R: Read + Seek>(mut inner: R) -> Result<Tail> {
     }
     let Some(last) = last else { return Ok(tail) };
 
-    // A header that leads to the end of the file proves nothing about its payload, so the last block is
-    // opened; if anything is wrong anywhere, the whole file is read.
+    // A header that leads to the end of the file proves nothing about its payload, so the last
+    // block is opened; if anything is wrong anywhere, the whole file is read.
     inner.seek(SeekFrom::Start(last.offset)).map_err(|e| read_error(last.offset, e))?;
     if clean
         && let Some(BlockItem::Block(block)) =
@@ -273,7 +273,8 @@ pub fn tail<R: Read + Seek>(mut inner: R) -> Result<Tail> {
 }
 
 impl Tail {
-    /// Whether a damage is a block that the end of the file cuts off, right behind the last whole one.
+    /// Whether a damage is a block that the end of the file cuts off, right behind the last whole
+    /// one.
     fn is_fragment(&self, damage: &Damage) -> bool {
         matches!(damage.kind, DamageKind::TornHeader | DamageKind::TornPayload)
             && damage.offset == self.end

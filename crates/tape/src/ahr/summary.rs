@@ -65,7 +65,8 @@ pub struct Summary {
     pub declared_loss: u64,
     /// As many of them as an earlier repair cut out.
     pub repaired_loss: u64,
-    /// Bytes of output missing between one DATA and the next, or what a block says comes next, for whatever reason.
+    /// Bytes of output missing between one DATA and the next, or what a block says comes next, for
+    /// whatever reason.
     pub missing_bytes: u64,
     /// DATA records that begin before the end of the one before.
     pub overlaps: u64,
@@ -138,7 +139,8 @@ impl Summary {
         self.check_offset(block);
     }
 
-    /// What the header says of where output stands. It alone tells of output that is missing when none follows.
+    /// What the header says of where output stands. It alone tells of output that is missing when
+    /// none follows.
     fn check_offset(&mut self, block: &Block) {
         let says = block.header.start_byte_off;
         let wrong = match block.start_off {
@@ -215,8 +217,8 @@ impl Summary {
     }
 }
 
-/// Where the output of a recording begins, by its first block. One that was begun late says so with the size that
-/// opens it; otherwise the block before is gone.
+/// Where the output of a recording begins, by its first block. One that was begun late says so with
+/// the size that opens it; otherwise the block before is gone.
 pub(super) fn begin(first: &Block) -> u64 {
     let mut records = first.records().flatten().map(|record| record.body);
     if !matches!(records.next(), Some(Body::Resize(_))) {

@@ -1,4 +1,5 @@
-//! The recording's promises, tested from outside: what goes in comes out, and damage costs what it covers.
+//! The recording's promises, tested from outside: what goes in comes out, and damage costs what it
+//! covers.
 
 use std::io::Cursor;
 
@@ -12,7 +13,8 @@ use crate::Error;
 
 mod mending;
 
-/// Blocks of a recording as (bytes, records), so that a test knows what each part of the file holds.
+/// Blocks of a recording as (bytes, records), so that a test knows what each part of the file
+/// holds.
 fn blocks_of(records: Vec<Vec<Record>>, quality: Quality) -> Vec<(Vec<u8>, Vec<Record>)> {
     let mut builder = BlockBuilder::new(0);
     let n = records.len();
@@ -182,7 +184,8 @@ fn a_later_version_is_refused_and_a_flipped_one_is_not() {
 
 #[test]
 fn a_torn_block_gives_what_it_still_holds() {
-    // The machine died while the last block was being written: its beginning is as good as any other.
+    // The machine died while the last block was being written: its beginning is as good as any
+    // other.
     let records: Vec<Record> = (0..100).map(|i| Record::data(i, i * 1000, vec![i as u8; 1000])).collect();
     let blocks = blocks_of(vec![records.clone()], Quality::Stored);
     let file = file_of(&blocks);
@@ -238,8 +241,8 @@ fn damage_says_what_it_cost() {
 
 #[test]
 fn a_printed_recording_is_not_taken_for_this_one() {
-    // Someone runs `cat old.ahr` in a session that is stored uncompressed, and that block is damaged later:
-    // the blocks inside it are bytes of output, not events of this session.
+    // A user runs `cat old.ahr` in a session that is stored uncompressed, and that block is
+    // damaged later: the blocks inside it are bytes of output, not events of this session.
     let inner = file_of(&sample());
     let blocks = blocks_of(
         vec![
@@ -269,7 +272,8 @@ fn lengths_that_lie_take_no_memory() {
 
 #[test]
 fn a_recording_can_be_continued() {
-    // Continuing at the wrong offset would shift every later anchor; behind a torn block it would be lost.
+    // Continuing at the wrong offset would shift every later anchor; behind a torn block it would
+    // be lost.
     let blocks = sample();
     let file = file_of(&blocks);
     let whole = tail(Cursor::new(&file)).unwrap();
@@ -397,7 +401,8 @@ proptest! {
         let mut file = file_of(&blocks);
         let start = at.index(file.len());
         let end = (start + len).min(file.len());
-        // If exactly as much is missing as the next blocks are long, they look like the rest of this one.
+        // If exactly as much is missing as the next blocks are long, they look like the rest of
+        // this one.
         let missing = (end - start).saturating_sub(noise.len());
         prop_assume!(missing < 60);
         file.splice(start..end, noise);

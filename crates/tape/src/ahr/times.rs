@@ -1,14 +1,16 @@
-//! Times that cannot be: one damaged bit in a record's time makes it centuries late. A wall clock may be set, and
-//! then later times go on from there; a single time that is far ahead of the one before and of the one behind
-//! it is damage, and the one behind it is a better guess.
+//! Times that cannot be: one damaged bit in a record's time makes it centuries late. A wall clock
+//! may be set, and then later times go on from there; a single time that is far ahead of the one
+//! before and of the one behind it is damage, and the one behind it is a better guess.
 
 /// What is less late than this may be a clock that was set.
 pub(super) const LEAP: u64 = 60_000_000_000;
 
-/// What is later than this behind all others is no pause: a last time has none behind it to prove it wrong.
+/// What is later than this behind all others is no pause: a last time has none behind it to prove
+/// it wrong.
 pub(super) const NEVER: u64 = 366 * 86_400 * 1_000_000_000;
 
-/// Whether a time of the first block is far before what its header says, which one behind bears out.
+/// Whether a time of the first block is far before what its header says, which one behind bears
+/// out.
 pub(super) fn falls(header: u64, ts: u64, behind: u64) -> bool {
     header.saturating_sub(ts) > LEAP && behind >= header && behind - header < header - ts
 }

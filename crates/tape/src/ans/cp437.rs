@@ -1,5 +1,6 @@
-//! Code page 437, the character set of DOS art. The lower half is ASCII; its control codes have pictures
-//! too, which a terminal never shows except those that have no function in a terminal stream.
+//! Code page 437, the character set of DOS art. The lower half is ASCII; its control codes have
+//! pictures too, which a terminal never shows except those that have no function in a terminal
+//! stream.
 
 use std::sync::LazyLock;
 
@@ -8,8 +9,8 @@ const HIGH: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥
 /// Pictures of the control codes 0x01 to 0x1F.
 const LOW: &str = "☺☻♥♦♣♠•◘○◙♂♀♪♫☼►◄↕‼¶§▬↨↑↓→←∟↔▲▼";
 
-/// Control codes that act in a terminal stream and have no picture there: BEL, BS, TAB, LF, FF, CR, SO, SI
-/// and ESC.
+/// Control codes that act in a terminal stream and have no picture there: BEL, BS, TAB, LF, FF, CR,
+/// SO, SI and ESC.
 fn acts(byte: u8) -> bool {
     matches!(byte, 0 | 7..=10 | 12..=15 | 0x1b)
 }

@@ -1,5 +1,6 @@
-//! `.ans`: DOS art. Bytes of code page 437 with ANSI escape sequences, ended by 0x1A, and a SAUCE record.
-//! There are no times; a modem's speed can be asked for, which is how the art was meant to be seen.
+//! `.ans`: DOS art. Bytes of code page 437 with ANSI escape sequences, ended by 0x1A, and a SAUCE
+//! record. There are no times; a modem's speed can be asked for, which is how the art was meant to
+//! be seen.
 
 mod cp437;
 mod sauce;
@@ -19,7 +20,8 @@ use crate::{Error, Place, Result};
 
 pub use sauce::Sauce;
 
-/// The size stands at the end of the file, so it is read whole; the largest known art is some megabytes.
+/// The size stands at the end of the file, so it is read whole; the largest known art is some
+/// megabytes.
 const MAX_FILE: usize = 32 << 20;
 /// Events are made of so much at a time.
 const CHUNK: usize = 4096;
@@ -35,8 +37,8 @@ pub struct AnsReader {
 }
 
 impl AnsReader {
-    /// Reads the file. With `baud`, bytes come as over a line of that speed (ten bits a byte); without,
-    /// all at once.
+    /// Reads the file. With `baud`, bytes come as over a line of that speed (ten bits a byte);
+    /// without, all at once.
     ///
     /// # Errors
     /// When the reader fails or the file is far too large.
@@ -99,8 +101,8 @@ impl EventReader for AnsReader {
     }
 }
 
-/// Writes the output as one piece of art, for people who collect such things: characters that the code page
-/// lacks become question marks, and are counted.
+/// Writes the output as one piece of ANSI art: characters that the
+/// code page lacks become question marks, and are counted.
 #[derive(Debug, Default)]
 pub struct AnsWriter {
     sauce: Sauce,

@@ -1,5 +1,5 @@
-//! SAUCE, the 128 bytes at the end of a piece of DOS art that tell its title, author and size, and the
-//! comments that may stand before them.
+//! SAUCE, the 128 bytes at the end of a piece of DOS art that tell its title, author and size, and
+//! the comments that may stand before them.
 
 /// Length of the record.
 pub(crate) const LEN: usize = 128;
@@ -26,8 +26,8 @@ pub struct Sauce {
 }
 
 impl Sauce {
-    /// Finds the record at the end of a file, and where the art ends: before the end-of-file mark, the
-    /// comments and the record, as far as these are true.
+    /// Finds the record at the end of a file, and where the art ends: before the end-of-file mark,
+    /// the comments and the record, as far as these are true.
     pub fn find(file: &[u8]) -> Option<(Self, usize)> {
         let start = file.len().checked_sub(LEN)?;
         let b = &file[start..];

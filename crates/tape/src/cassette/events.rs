@@ -11,7 +11,8 @@ use tapdeck_term::Size;
 pub struct CassetteEvent {
     /// Its number: from 1, without gaps, over all streams. Order is by this.
     pub seq: u64,
-    /// Milliseconds since the start, a multiple of the manifest's resolution; never less than before.
+    /// Milliseconds since the start, a multiple of the manifest's resolution; never less than
+    /// before.
     pub t_ms: u64,
     /// What happened.
     pub kind: EventKind,
@@ -54,7 +55,8 @@ pub struct Input {
     pub key: Option<String>,
     /// Whether a bracketed paste begins or ends in them.
     pub paste: Option<Paste>,
-    /// Who sent them: `user`, `reply` (the terminal answered a question), `end_of_input`, or a party's name.
+    /// Their author: `user`, `reply` (the terminal answered a question), `end_of_input`, or a
+    /// party's name.
     pub source: Option<String>,
 }
 

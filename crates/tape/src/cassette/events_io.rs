@@ -1,6 +1,6 @@
-//! A cassette in the common language of recordings, both ways, so that it converts from and to all formats.
-//! Output keeps every byte and every chunk; what has no form of its own in a cassette becomes a service event
-//! and comes back as what it was.
+//! A cassette in the common language of recordings, both ways, so that it converts from and to all
+//! formats. Output keeps every byte and every chunk; what has no form of its own in a cassette
+//! becomes a service event and comes back as what it was.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};

@@ -1,5 +1,6 @@
-//! Frames: pictures of the screen as data, derived from the bytes and from nothing else. Recording, checking
-//! and asserting all go through [`Model`], so that they cannot disagree about what was shown.
+//! Frames: pictures of the screen as data, derived from the bytes and from nothing else. Recording,
+//! checking and asserting all go through [`Model`], so that they cannot disagree about what was
+//! shown.
 
 use serde::{Deserialize, Serialize};
 use tapdeck_term::{Attrs, Colour, Rgb, Settings, Size, Style, Term, Underline};
@@ -168,7 +169,8 @@ impl Frame {
             && self.title == other.title
     }
 
-    /// What the derived frame has otherwise, a sentence a difference, for people: rows and columns count from 1.
+    /// What the derived frame has otherwise, a sentence a difference, for people: rows and columns
+    /// count from 1.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
         let mut fact = |name: &str, a: String, b: String| {

@@ -1,5 +1,5 @@
-//! `manifest.json`: what was run, how, on which terminal, and what the evidence is bound to. These are the
-//! file's own types; keys that this version does not know are kept.
+//! `manifest.json`: what was run, how, on which terminal, and what the evidence is bound to. These
+//! are the file's own types; keys that this version does not know are kept.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -49,7 +49,8 @@ pub struct Manifest {
 pub struct ContentDigest {
     /// SHA-256 of `output.raw`.
     pub sha256: String,
-    /// SHA-256 of every other file by name; of the manifest, of what it says beside its id and these digests.
+    /// SHA-256 of every other file by name; of the manifest, of what it says beside its id and
+    /// these digests.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub files: Map<String, Value>,
     /// SHA-256 over the id and all of these, so that evidence cannot pass under another id.
@@ -62,7 +63,8 @@ pub struct ContentDigest {
 pub struct Harness {
     /// Its name.
     pub name: String,
-    /// SHA-256 of the path of its binary, as it was resolved: a fingerprint that gives no folder away.
+    /// SHA-256 of the path of its binary, as it was resolved: a fingerprint that gives no folder
+    /// away.
     #[serde(default)]
     pub binary_path_digest_sha256: Option<String>,
     /// Its version, where it could be had.
@@ -281,8 +283,8 @@ impl Manifest {
         digest_hex(text.as_bytes())
     }
 
-    /// The digest of what the manifest says beside its id, which the binding has, and the digests: its
-    /// JSON without blanks, keys in order.
+    /// The digest of what the manifest says beside its id, which the binding has, and the digests:
+    /// its JSON without blanks, keys in order.
     pub(crate) fn own_digest(&self) -> String {
         let mut said = serde_json::to_value(self).unwrap_or_default();
         if let Some(said) = said.as_object_mut() {

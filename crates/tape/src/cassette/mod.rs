@@ -1,9 +1,11 @@
-//! The cassette: a folder (or one `.tar.zst` archive) of evidence about one run of a terminal program, made
-//! to be checked without the program. [`Cassette::open`] reads one and refuses whatever is not whole;
-//! [`Recording`] makes the content of one; [`verify`] says of each check whether it holds; [`Model`] derives
-//! frames from the bytes, always through the emulator that the manifest names; [`Schedule`] replays.
+//! The cassette: a folder (or one `.tar.zst` archive) of evidence about one run of a terminal
+//! program, made to be checked without the program. [`Cassette::open`] reads one and refuses
+//! whatever is not whole; [`Recording`] makes the content of one; [`verify`] says of each check
+//! whether it holds; [`Model`] derives frames from the bytes, always through the emulator that the
+//! manifest names; [`Schedule`] replays.
 //!
-//! Nothing here writes to disk. The content is a set of named files ([`Files`]), which `host` commits.
+//! Nothing here writes to disk. The content is a set of named files ([`Files`]), which `host`
+//! commits.
 
 mod check;
 mod events;

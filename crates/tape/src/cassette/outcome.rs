@@ -1,4 +1,5 @@
-//! The files of a cassette that are one object each: how the run ended, what probes found, what was redacted.
+//! The files of a cassette that are one object each: how the run ended, what probes found, what was
+//! redacted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

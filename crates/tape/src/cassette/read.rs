@@ -1,5 +1,5 @@
-//! Reading a cassette: everything is checked before anything is believed, in an order in which the first
-//! fault found is the one that explains the others.
+//! Reading a cassette: everything is checked before anything is believed, in an order in which the
+//! first fault found is the one that explains the others.
 
 use std::path::Path;
 
@@ -24,7 +24,8 @@ pub struct Cassette {
     pub manifest: Manifest,
     /// All events by `seq`; the last is [`EventKind::Final`].
     pub events: Vec<CassetteEvent>,
-    /// The stored frames. They are derived: to assert on the screen, derive it anew with [`super::Model`].
+    /// The stored frames. They are derived: to assert on the screen, derive it anew with
+    /// [`super::Model`].
     pub frames: Vec<Frame>,
     /// How it ended.
     pub outcome: Final,
@@ -153,7 +154,8 @@ impl Parts {
         Ok(Self { manifest, raw, output, events, frames, outcome, scrub_report, quota, discovery })
     }
 
-    /// Chunks lie within the output and cover it; the bytes are those recorded, whole and chunk by chunk.
+    /// Chunks lie within the output and cover it; the bytes are those recorded, whole and chunk by
+    /// chunk.
     pub(crate) fn check_output(&self) -> Result<(), Refusal> {
         self.check_chunks()?;
         self.check_digests()

@@ -1,5 +1,6 @@
-//! Making a cassette: events go in with the time of a monotonic clock, the lines of its files come out. All
-//! numbering is done here, in one counter over all streams, so that a recorder cannot get it wrong.
+//! Making a cassette: events go in with the time of a monotonic clock, the lines of its files come
+//! out. All numbering is done here, in one counter over all streams, so that a recorder cannot get
+//! it wrong.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -21,9 +22,9 @@ const STREAMS: [&str; 5] = [names::RAW, names::OUTPUT, names::INPUT, names::FRAM
 
 /// A cassette in the making.
 ///
-/// A frame is taken when the picture has changed and time moves on to the next tick, or something other than
-/// output happens: so there is at most one a tick, and what was on the screen when a key was pressed is
-/// always among them.
+/// A frame is taken when the picture has changed and time moves on to the next tick, or something
+/// other than output happens: so there is at most one a tick, and what was on the screen when a key
+/// was pressed is always among them.
 #[derive(Debug)]
 pub struct Recording {
     resolution_ms: u64,
@@ -106,8 +107,8 @@ impl Recording {
         self.due = true;
     }
 
-    /// The program was given bytes. The key that they stand for and where they stand in a paste are found out
-    /// where they are not given.
+    /// The program was given bytes. The key that they stand for and where they stand in a paste are
+    /// found out where they are not given.
     pub fn input(&mut self, at_ns: u64, input: &Input) {
         let Input { bytes, mut key, mut paste, source } = input.clone();
         let typed = !matches!(source.as_deref(), Some("reply" | "end_of_input"));
@@ -190,7 +191,8 @@ impl Recording {
     fn put(&mut self, name: &'static str, bytes: &[u8]) {
         if let Some(stream) = STREAMS.iter().position(|s| *s == name).map(|i| &mut self.streams[i]) {
             stream.len += bytes.len() as u64;
-            // Past its bound a cassette cannot be accepted any more; memory stays bounded meanwhile.
+            // Past its bound a cassette cannot be accepted any more; memory stays bounded
+            // meanwhile.
             if stream.len <= limit_of(name) {
                 stream.pending.extend_from_slice(bytes);
                 stream.digest.update(bytes);
@@ -229,8 +231,8 @@ impl Recording {
         &self.model
     }
 
-    /// Ends the run at this time; the files that are one object each are handed over after the streams. The
-    /// manifest comes last: a folder without it is no cassette.
+    /// Ends the run at this time; the files that are one object each are handed over after the
+    /// streams. The manifest comes last: a folder without it is no cassette.
     ///
     /// # Errors
     /// What `each` failed with, or that a file has outgrown its bound.

@@ -1,5 +1,5 @@
-//! Why a cassette is refused. Each reason is a variant of its own and its message is for somebody who has
-//! never seen a cassette: which file, which line, what is wrong there.
+//! Why a cassette is refused. Each reason is a variant of its own and its message is for a reader
+//! that has never seen a cassette: which file, which line, what is wrong there.
 
 use std::io;
 

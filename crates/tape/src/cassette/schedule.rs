@@ -1,6 +1,6 @@
-//! Replay: one scheduler for all paces. Events come in the order of their numbers, chunks as they were
-//! recorded; only the waiting differs. The clock is given, so a test or a fast check brings a virtual one and
-//! never waits, while every event keeps its logical time.
+//! Replay: one scheduler for all paces. Events come in the order of their numbers, chunks as they
+//! were recorded; only the waiting differs. The clock is given, so a test or a fast check brings a
+//! virtual one and never waits, while every event keeps its logical time.
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -1,6 +1,6 @@
-//! Just enough of tar for a cassette in one archive: plain files, their names and lengths. Written as ustar;
-//! read as ustar with the extra headers of GNU and POSIX passed over, since the names of a cassette's files
-//! are short.
+//! Just enough of tar for a cassette in one archive: plain files, their names and lengths. Written
+//! as ustar; read as ustar with the extra headers of GNU and POSIX passed over, since the names of
+//! a cassette's files are short.
 
 use super::Refusal;
 

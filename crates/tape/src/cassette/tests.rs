@@ -165,7 +165,8 @@ fn one_change_fails_one_check() {
             _ => None,
         });
         assert!(found.as_ref().is_some_and(|f| f.contains(tells)), "{tells}: {found:?}");
-        // The reader refuses the same, but for what only a derivation or the committed digests can tell.
+        // The reader refuses the same, but for what only a derivation or the committed digests can
+        // tell.
         let read = Cassette::from_files(&files);
         let only_verify = ["binding", "frames", "emulator", "terminal"].contains(&check);
         assert_eq!(read.is_ok(), only_verify, "{file}: {to}");
@@ -263,8 +264,8 @@ fn files_that_are_missing_or_no_files_are_named() {
     assert!(matches!(Files::read(&folder.path().join("none")), Err(Refusal::Io(_))));
 }
 
-/// A wall-clock jump cannot be seen here at all; a monotonic clock that stands still or is read late must not
-/// make time go back either.
+/// A wall-clock jump cannot be seen here at all; a monotonic clock that stands still or is read
+/// late must not make time go back either.
 #[test]
 fn time_never_goes_back() {
     let mut rec = Recording::new(Size::new(20, 5), 100);
@@ -296,7 +297,8 @@ fn step() -> impl Strategy<Value = (u64, Step)> {
 }
 
 proptest! {
-    /// Whatever is recorded, the cassette is accepted, its frames derive again and its output is exact.
+    /// Whatever is recorded, the cassette is accepted, its frames derive again and its output is
+    /// exact.
     #[test]
     fn whatever_is_recorded_verifies(steps in prop::collection::vec(step(), 0..40), resolution in 1_u64..200) {
         let mut rec = Recording::new(Size::new(30, 10), resolution);

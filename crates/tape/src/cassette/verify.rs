@@ -1,6 +1,6 @@
-//! All checks of a cassette, one by one, so that a person sees which one fails and that the others do not.
-//! A check that cannot mean anything because an earlier one failed is skipped, and says so: one cause, one
-//! failure.
+//! All checks of a cassette, one by one, so that a person sees which one fails and that the others
+//! do not. A check that cannot mean anything because an earlier one failed is skipped, and says so:
+//! one cause, one failure.
 
 use bytes::Bytes;
 use tapdeck_term::Size;
@@ -96,7 +96,7 @@ pub fn verify(files: Result<&Files, &Refusal>) -> Vec<Check> {
     verified(files).0
 }
 
-/// The same, with the cassette itself when every check passed, so that nobody has to read it twice.
+/// Verifies a cassette and returns it when every check passed, so that it is read only once.
 pub fn verified(files: Result<&Files, &Refusal>) -> (Vec<Check>, Option<Cassette>) {
     let mut checks = Checks::new();
     let parts = match files.map(Parts::parse) {
@@ -189,7 +189,8 @@ fn terminal_faults(cassette: &Cassette) -> Vec<String> {
     )]
 }
 
-/// The frames as the bytes give them, at the places where the cassette has some, and the terminal at the end.
+/// The frames as the bytes give them, at the places where the cassette has some, and the terminal
+/// at the end.
 pub fn derive_frames(cassette: &Cassette) -> (Vec<Frame>, Model) {
     let mut model = Model::of(&cassette.manifest);
     let mut frames = Vec::with_capacity(cassette.frames.len());
@@ -202,11 +203,12 @@ pub fn derive_frames(cassette: &Cassette) -> (Vec<Frame>, Model) {
     (frames, model)
 }
 
-/// The files of a cassette with frames of this program's emulator, bound anew where it was bound. Everything else is as
-/// it was.
+/// The files of a cassette with frames of this program's emulator, bound anew where it was bound.
+/// Everything else is as it was.
 ///
 /// # Errors
-/// With what was changed after the cassette was committed: binding that anew would make it evidence.
+/// With what was changed after the cassette was committed: binding that anew would make it
+/// evidence.
 pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str, Bytes)>, String> {
     let (frames, model) = derive_frames(cassette);
     let mut lines = Vec::new();
@@ -306,7 +308,8 @@ fn unbound(cassette: &Cassette) -> Option<String> {
     })
 }
 
-/// What is not as it was committed. A digest that does not fit is passed over where `derived` says that it may be.
+/// What is not as it was committed. A digest that does not fit is passed over where `derived` says
+/// that it may be.
 fn binding_faults(cassette: &Cassette, files: &Files, derived: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let digest = &cassette.manifest.content_digest;
     let mut faults = Vec::new();

@@ -1,5 +1,5 @@
-//! Escapes of single surrogates in JSON: half a character, which no text can hold. Some recorders write them for
-//! bytes that are not UTF-8, and one of them must not cost the rest of the file.
+//! Escapes of single surrogates in JSON: half a character, which no text can hold. Some recorders
+//! write them for bytes that are not UTF-8, and one of them must not cost the rest of the file.
 
 /// The line with each half replaced by the replacement character; `None` when there is none.
 pub(super) fn replace(line: &[u8]) -> Option<Vec<u8>> {

@@ -1,6 +1,6 @@
-//! asciicast, the text format of asciinema: version 1 is one JSON object, 2 and 3 are a header line and an
-//! event a line, with absolute times in 2 and relative ones in 3. All of it is UTF-8, so bytes that are not
-//! cannot be carried; they are replaced and counted.
+//! asciicast, the text format of asciinema: version 1 is one JSON object, 2 and 3 are a header line
+//! and an event a line, with absolute times in 2 and relative ones in 3. All of it is UTF-8, so
+//! bytes that are not cannot be carried; they are replaced and counted.
 
 mod halves;
 mod read;

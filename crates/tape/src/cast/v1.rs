@@ -1,4 +1,5 @@
-//! asciicast version 1: one JSON object with all of the output in it, so it is read whole, within bounds.
+//! asciicast version 1: one JSON object with all of the output in it, so it is read whole, within
+//! bounds.
 
 use std::collections::{BTreeMap, VecDeque};
 

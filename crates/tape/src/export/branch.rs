@@ -1,10 +1,10 @@
-//! The final lines of a session, and the points from which it could be branched: each line of scrollback
-//! and screen with the last byte that wrote to it, and each snapshot behind the last line that was complete
-//! when it was taken.
+//! The final lines of a session, and the points from which it could be branched: each line of
+//! scrollback and screen with the last byte that wrote to it, and each snapshot behind the last
+//! line that was complete when it was taken.
 //!
-//! A snapshot with anchor A was taken when A bytes had been written. It belongs behind the line with the
-//! latest last write before A: in output that only scrolls that is plain order by position, and where a
-//! program moved the cursor about it is still the line that was in work.
+//! A snapshot with anchor A was taken when A bytes had been written. It belongs behind the line
+//! with the latest last write before A: in output that only scrolls that is plain order by
+//! position, and where a program moved the cursor about it is still the line that was in work.
 
 use std::io::Write;
 
@@ -77,8 +77,9 @@ pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator
     })
 }
 
-/// For each moment, by whatever names it, the number of lines before it, sorted by that; equal ones in order of
-/// anchor, then as they came. The line that was being written is the last of those before it.
+/// For each moment, by whatever names it, the number of lines before it, sorted by that; equal ones
+/// in order of anchor, then as they came. The line that was being written is the last of those
+/// before it.
 pub fn place_moments<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
     if moments.is_empty() {
         return Vec::new();
@@ -155,8 +156,8 @@ pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<(
 
 pub(super) const CSV_HEAD: &str = "kind,index,position,ts_ns,text\r\n";
 
-/// The merged list as CSV: kind, index or id, position, time, text. A cell that a spreadsheet would take
-/// for a formula gets an apostrophe in front.
+/// The merged list as CSV: kind, index or id, position, time, text. A cell that a spreadsheet would
+/// take for a formula gets an apostrophe in front.
 ///
 /// # Errors
 /// When the writer fails.

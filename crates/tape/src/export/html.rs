@@ -1,7 +1,7 @@
-//! A recording as one HTML file that plays, seeks, searches and copies, with no network and nothing to
-//! install. The screen is rendered here, not in the page: the file holds the rows that changed in each
-//! frame, so the page has no parser that a recording could attack, and its text only ever becomes text
-//! nodes. A content policy forbids everything but the page's own script.
+//! A recording as one HTML file that plays, seeks, searches and copies, with no network and nothing
+//! to install. The screen is rendered here, not in the page: the file holds the rows that changed
+//! in each frame, so the page has no parser that a recording could attack, and its text only ever
+//! becomes text nodes. A content policy forbids everything but the page's own script.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -116,8 +116,8 @@ fn digest(text: &str) -> String {
     base64::encode(&Sha256::digest(text.as_bytes()))
 }
 
-/// Collects frames: time, rows that changed, cursor, size when it changed. They are written as text at once: as
-/// values first, they would take longer than everything else.
+/// Collects frames: time, rows that changed, cursor, size when it changed. They are written as text
+/// at once: as values first, they would take longer than everything else.
 #[derive(Default)]
 struct Frames {
     since: Generation,
@@ -161,7 +161,8 @@ impl Frames {
                     text.push(']');
                 }
             }
-            // That its text goes on in the next row, and the blanks at its end, matter to whoever copies it.
+            // That its text goes on in the next row, and the blanks at its end, matter to a user
+            // that copies it.
             let line = term.row(row.row);
             if let Some((col, width)) = line.and_then(|line| line.written_blanks()) {
                 let next = self.styles.len();
@@ -206,8 +207,8 @@ impl Frames {
     }
 }
 
-/// What a page must know of a row beside its text: 1 it goes on in the next row, 2 double width, 4 and 8 the upper and lower
-/// half of double height.
+/// What a page must know of a row beside its text: 1 it goes on in the next row, 2 double width, 4
+/// and 8 the upper and lower half of double height.
 pub fn row_flags(line: Line<'_>) -> u8 {
     u8::from(line.wrapped())
         | match line.size() {
@@ -218,8 +219,8 @@ pub fn row_flags(line: Line<'_>) -> u8 {
         }
 }
 
-/// Appends text of cells as JSON that can stand in a script element, and says how many characters it has. What could
-/// act is replaced, or left out where it takes no cell.
+/// Appends text of cells as JSON that can stand in a script element, and says how many characters
+/// it has. What could act is replaced, or left out where it takes no cell.
 fn cell_text(text: &str, out: &mut String) -> usize {
     out.push('"');
     let mut chars = 0;
@@ -241,8 +242,8 @@ fn cell_text(text: &str, out: &mut String) -> usize {
     chars
 }
 
-/// Text colour, background, attributes as a string of letters, how the line under the text looks where it is not plain, and
-/// where a link leads.
+/// Text colour, background, attributes as a string of letters, how the line under the text looks
+/// where it is not plain, and where a link leads.
 fn style(term: &Term, style: &Style) -> Value {
     let hex = |c: Colour, back: bool| match c {
         Colour::Default => String::new(),
@@ -275,8 +276,8 @@ fn style(term: &Term, style: &Style) -> Value {
     json!(look)
 }
 
-/// Whether a page may offer to follow this link: other schemes could start programs, and a text that looks like another
-/// one leads astray.
+/// Whether a page may offer to follow this link: other schemes could start programs, and a text
+/// that looks like another one leads astray.
 pub fn leads_to_the_web(uri: &str) -> bool {
     let starts = |scheme: &str| uri.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
     (starts("http://") || starts("https://")) && super::is_tame(uri)

@@ -1,5 +1,5 @@
-//! One screen as HTML: a `<pre>` whose colours and attributes are inline styles, so that it can stand
-//! in any page. Text is escaped, and nothing in it can act.
+//! One screen as HTML: a `<pre>` whose colours and attributes are inline styles, so that it can
+//! stand in any page. Text is escaped, and nothing in it can act.
 
 use std::fmt::Write as _;
 use std::io::Write;

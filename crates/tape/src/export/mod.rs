@@ -1,6 +1,6 @@
-//! Exports: what a recording shows, for people and tools that have no terminal. A recording is untrusted
-//! text, so each export makes sure that none of it can act: control and bidirectional characters are
-//! replaced, markup is escaped, and cells of a table cannot become formulas.
+//! Exports: what a recording shows, for people and tools that have no terminal. A recording is
+//! untrusted text, so each export makes sure that none of it can act: control and bidirectional
+//! characters are replaced, markup is escaped, and cells of a table cannot become formulas.
 
 mod branch;
 mod html;
@@ -97,8 +97,8 @@ fn replace_acting(text: &str) -> String {
     text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A character of a cell as it can be shown in its place: what could act is replaced, or left out where it takes no
-/// cell, so that the row keeps its columns.
+/// A character of a cell as it can be shown in its place: what could act is replaced, or left out
+/// where it takes no cell, so that the row keeps its columns.
 pub fn cell_char(c: char) -> Option<char> {
     match acts(c) {
         true if tapdeck_term::char_width(c) == 0 => None,
@@ -107,7 +107,8 @@ pub fn cell_char(c: char) -> Option<char> {
     }
 }
 
-/// JSON of the same meaning in which nothing can act: the format itself escapes only some control characters.
+/// JSON of the same meaning in which nothing can act: the format itself escapes only some control
+/// characters.
 fn quiet_json(text: String) -> String {
     if !text.chars().any(acts) {
         return text;

@@ -1,6 +1,7 @@
-//! Runs of text in pieces that keep their cells. A browser takes glyphs that the font lacks from another one, of
-//! any width, so that one symbol would move the rest of the row. Characters that every font of fixed width has
-//! stay together; each other one stands for itself, to be put into the cells that the terminal gave it.
+//! Runs of text in pieces that keep their cells. A browser takes glyphs that the font lacks from
+//! another one, of any width, so that one symbol would move the rest of the row. Characters that
+//! every font of fixed width has stay together; each other one stands for itself, to be put into
+//! the cells that the terminal gave it.
 
 use tapdeck_term::{Run, char_width};
 

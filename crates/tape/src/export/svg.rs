@@ -1,5 +1,5 @@
-//! A screen as SVG: still, or animated by the picture's own clock (SMIL), without a script. Text stays text,
-//! each run pinned to its cells, so any font of fixed width will do.
+//! A screen as SVG: still, or animated by the picture's own clock (SMIL), without a script. Text
+//! stays text, each run pinned to its cells, so any font of fixed width will do.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -21,7 +21,8 @@ pub struct SvgOptions {
     pub fps: u32,
     /// Animated only: pauses are cut to this.
     pub idle_limit_ns: u64,
-    /// Animated only: the picture ends after so many versions of rows, because browsers suffer beyond.
+    /// Animated only: the picture ends after so many versions of rows, because browsers suffer
+    /// beyond.
     pub max_rows: usize,
 }
 
@@ -147,9 +148,9 @@ pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()
     out.flush()
 }
 
-/// A whole recording. Each version of a row is drawn once and shown while it was on the screen; after the
-/// last the picture waits a little and begins again. Returns when it had to end, in nanoseconds since the start,
-/// if the recording goes on behind that.
+/// A whole recording. Each version of a row is drawn once and shown while it was on the screen;
+/// after the last the picture waits a little and begins again. Returns when it had to end, in
+/// nanoseconds since the start, if the recording goes on behind that.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.

@@ -88,7 +88,8 @@ fn snapshots_stand_beside_the_line_in_work() {
 
 #[test]
 fn cursor_addressing_does_not_move_snapshots_away() {
-    // The status line at the top is written last: a plain merge by position would put everything before it.
+    // The status line at the top is written last: a plain merge by position would put everything
+    // before it.
     let text = "\x1b[2J\x1b[3;1Hbody one";
     let more = "\x1b[4;1Hbody two";
     let status = "\x1b[1;1Hstatus";

@@ -1,9 +1,10 @@
 //! Exports that are lines: text, text with colours, a transcript in Markdown, JSON, a table.
 //!
-//! A session's lines are only certain at its end, since a program can change what is on the screen, clear its
-//! scrollback, and wrap it anew by changing its size. So they are written at the end, but not all of them are kept
-//! until then: of a session with more lines than a terminal would hold, the oldest are written as they fall out.
-//! Memory does not grow with the recording, and no line is lost.
+//! A session's lines are only certain at its end, since a program can change what is on the screen,
+//! clear its scrollback, and wrap it anew by changing its size. So they are written at the end, but
+//! not all of them are kept until then: of a session with more lines than a terminal would hold,
+//! the oldest are written as they fall out. Memory does not grow with the recording, and no line is
+//! lost.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -17,8 +18,8 @@ use crate::Result;
 use crate::event::{Event, EventReader, Header, Item, Kind};
 use crate::replay::{MomentKind, Replay};
 
-/// As many lines more than are kept may be there before the oldest are written; a single event brings no more than
-/// this many.
+/// As many lines more than are kept may be there before the oldest are written; a single event
+/// brings no more than this many.
 const STEP: usize = 270_000;
 
 /// What lines are written as.
@@ -86,7 +87,7 @@ struct LineWriter<W> {
     /// Moments that are written, and those before the last of these that are not.
     seen: usize,
     waiting: Vec<usize>,
-    /// There may be backticks in the lines; a terminal shows none that nobody wrote.
+    /// There may be backticks in the lines; the terminal adds none of its own.
     ticks: bool,
 }
 
@@ -275,7 +276,8 @@ impl<W: Write> LineWriter<W> {
             "notes": replay.notes().iter().map(|n| tame(&n.to_string())).collect::<Vec<_>>(),
             "moments": moments,
         });
-        // Behind the lines, which may be millions: the rest of the object, without its opening brace.
+        // Behind the lines, which may be millions: the rest of the object, without its opening
+        // brace.
         let rest = quiet_json(rest.to_string());
         self.out.put(format!("\n],\n{}\n", rest.strip_prefix('{').unwrap_or(&rest)))
     }

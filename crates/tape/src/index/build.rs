@@ -56,8 +56,8 @@ impl IndexBuilder {
         }
     }
 
-    /// Goes on behind a keyframe of an index that breaks off, with the keyframe's dump: the next block is the
-    /// one at its offset, and what comes of it is to be written at [`Keyframe::end`].
+    /// Goes on behind a keyframe of an index that breaks off, with the keyframe's dump: the next
+    /// block is the one at its offset, and what comes of it is to be written at [`Keyframe::end`].
     pub fn resume(options: IndexOptions, keyframe: &Keyframe, dump: &[u8]) -> Self {
         let mut term = screens(keyframe.size, options.pipes);
         let _ = term.feed_at(dump, keyframe.byte_off.saturating_sub(dump.len() as u64));
@@ -153,7 +153,8 @@ impl IndexBuilder {
     }
 }
 
-/// A terminal for keyframes. They hold the screens: scrollback would make each a hundred times larger.
+/// A terminal for keyframes. They hold the screens: scrollback would make each a hundred times
+/// larger.
 fn screens(size: Size, pipes: bool) -> Term {
     Term::new(size, Settings { scrollback: 0, replies: false, newline_mode: pipes, ..Settings::default() })
 }
@@ -178,7 +179,7 @@ pub fn build_index<E: From<crate::Error>>(
     index_blocks(IndexBuilder::new(options), || blocks.next_item(), sink)
 }
 
-/// The same from blocks that someone else reads, and from wherever `builder` stands.
+/// Builds an index from blocks that the caller reads, from where `builder` stands.
 ///
 /// # Errors
 /// When `next` or `sink` fails.

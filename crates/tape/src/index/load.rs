@@ -1,5 +1,5 @@
-//! Reading an index. Dumps stay in the file until one is wanted; what is kept in memory is some dozens of
-//! bytes for every few megabytes of recording.
+//! Reading an index. Dumps stay in the file until one is wanted; what is kept in memory is some
+//! dozens of bytes for every few megabytes of recording.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -97,7 +97,8 @@ impl Index {
 
     /// Takes an entry; `false` when the file ends within it or it is damaged.
     fn entry<R: Read>(&mut self, file: &mut R, tag: u8, at: u64, len: u32, sum: [u8; 8]) -> Result<bool> {
-        // A keyframe's dump is checked when it is used; reading them all would be reading the whole index.
+        // A keyframe's dump is checked when it is used; reading them all would be reading the whole
+        // index.
         let want = if tag == KEYFRAME { len.min(68) } else { len } as usize;
         if !matches!(tag, KEYFRAME | MOMENT | END) {
             return Ok(true);
@@ -147,8 +148,9 @@ impl Index {
         Ok(true)
     }
 
-    /// Keeps only what belongs to this recording: its headers are read and compared. Returns whether the
-    /// index covers the recording to its end; if not, it is stale or unfinished, and worth making anew.
+    /// Keeps only what belongs to this recording: its headers are read and compared. Returns
+    /// whether the index covers the recording to its end; if not, it is stale or unfinished, and
+    /// worth making anew.
     ///
     /// # Errors
     /// When the recording cannot be read.

@@ -1,7 +1,8 @@
-//! `NAME.ahx`: keyframes of a native recording, so that it opens at any moment without being replayed from
-//! the start. A keyframe is a dump of the terminal as it was before some block, and where that block is.
-//! The index is only a help: it can be made again from the recording at any time, is believed only as far
-//! as it matches, and without one everything still works, from the start.
+//! `NAME.ahx`: keyframes of a native recording, so that it opens at any moment without being
+//! replayed from the start. A keyframe is a dump of the terminal as it was before some block, and
+//! where that block is. The index is only a help: it can be made again from the recording at any
+//! time, is believed only as far as it matches, and without one everything still works, from the
+//! start.
 //!
 //! The file is a head and then entries, appended as the recording grows:
 //!
@@ -13,9 +14,9 @@
 //! | body of a moment (2) | time, output offset, kind (0 marker, 1 snapshot), id u64; label |
 //! | body of an end (3) | file length, time, output offset u64; chain 32 bytes |
 //!
-//! The chain is BLAKE3 over the hash before and a block's header, for every block before the entry: reading
-//! the headers alone, without a payload, proves that the index belongs to the recording. All integers are
-//! little-endian; an entry with an unknown tag is skipped.
+//! The chain is BLAKE3 over the hash before and a block's header, for every block before the entry:
+//! reading the headers alone, without a payload, proves that the index belongs to the recording.
+//! All integers are little-endian; an entry with an unknown tag is skipped.
 
 mod build;
 mod load;

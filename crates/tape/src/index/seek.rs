@@ -76,7 +76,8 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
         let (offset, time_ns, byte_off, last_ts, term) = match head {
             Some((k, dump)) => {
                 let mut term = Term::new(k.size, settings);
-                // Provenance of what the dump draws is not known any more; it is all before this point.
+                // Provenance of what the dump draws is not known any more; it is all before this
+                // point.
                 let _ = term.feed_at(&dump, k.byte_off.saturating_sub(dump.len() as u64));
                 (k.block_offset, k.time_ns, k.byte_off, Some(k.last_ts), term)
             }

@@ -1,5 +1,5 @@
-//! Writing a cassette's id and digest into the scenario that is bound to it, leaving everything else as its author
-//! wrote it.
+//! Writing a cassette's id and digest into the scenario that is bound to it, leaving everything
+//! else as its author wrote it.
 
 /// The text of a scenario with this id and digest in its `cassette` part.
 pub fn bind(text: &str, id: &str, sha256: &str) -> String {

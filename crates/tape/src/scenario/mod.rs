@@ -1,8 +1,9 @@
 //! The scenario file: which cassette, how it is made, what must hold of it.
 //!
-//! A scenario is YAML for people to write. The types of the file live here (`raw.rs`); what comes out are the claims of
-//! [`tapdeck_core::check`] and the steps that drive a live program. Whatever is not understood is an error that names
-//! its line: a misspelt key must not become a check that never runs.
+//! A scenario is YAML for people to write. The types of the file live here (`raw.rs`); what comes
+//! out are the claims of [`tapdeck_core::check`] and the steps that drive a live program. Whatever
+//! is not understood is an error that names its line: a misspelt key must not become a check that
+//! never runs.
 
 mod assertion;
 mod bind;
@@ -103,8 +104,8 @@ pub struct Program {
     pub run: Vec<String>,
     /// The place where it runs, as a person writes it, with its line; this machine when left out.
     pub on: Option<(u64, String)>,
-    /// Programs that must be installed for it on this machine; where that is not said, it is the program itself if it runs
-    /// here.
+    /// Programs that must be installed for it on this machine; where that is not said, it is the
+    /// program itself if it runs here.
     pub needs: Option<Vec<String>>,
     /// Files that it finds in its folder.
     pub files: Vec<(String, String)>,

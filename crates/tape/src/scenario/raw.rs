@@ -92,7 +92,8 @@ impl Plain for u64 {
     }
 }
 
-/// Either a plain value or a map with more to say. Written out, so that an unknown key in the map is told as one.
+/// Either a plain value or a map with more to say. Written out, so that an unknown key in the map
+/// is told as one.
 macro_rules! short_or_long {
     ($(#[$doc:meta])* $name:ident, $short:ident($kind:ty), $long:ty) => {
         $(#[$doc])*
@@ -478,7 +479,7 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Scen
     })
 }
 
-/// What the reader of YAML says, for somebody who writes a scenario.
+/// What the reader of YAML says, in the words of a scenario.
 fn in_words(text: &str, line: u64, said: &str) -> ScenarioError {
     let first = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
     let tab = || {

@@ -62,7 +62,8 @@ pub enum Until {
     Screen(Condition),
 }
 
-/// The name of the place that a step leaves behind, by its number from 1. Names that people give have no blanks.
+/// The name of the place that a step leaves behind, by its number from 1. Names that people give
+/// have no blanks.
 pub fn step_mark(number: usize) -> String {
     format!("step {number}")
 }

@@ -79,7 +79,8 @@ fn a_whole_scenario() {
     }
 }
 
-/// What a timeline holds must come back from the cassette made of it, or live and replayed checks would differ.
+/// What a timeline holds must come back from the cassette made of it, or live and replayed checks
+/// would differ.
 #[test]
 fn a_timeline_survives_its_cassette() {
     let scenario = parse(WHOLE).expect("it is understood");

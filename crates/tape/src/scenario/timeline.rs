@@ -5,7 +5,8 @@ use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, 
 
 use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
 
-/// The type of the service events that give a moment its name; it is that of the markers of other formats.
+/// The type of the service events that give a moment its name; it is that of the markers of other
+/// formats.
 const MARK: &str = "tapdeck.marker";
 
 /// The timeline of a cassette.
@@ -90,8 +91,8 @@ pub fn metadata(end: &End) -> Map<String, Value> {
     facts
 }
 
-/// The files of a cassette with this timeline in it. `closing` says the rest; its outcome's exit and metadata are the
-/// timeline's.
+/// The files of a cassette with this timeline in it. `closing` says the rest; its outcome's exit
+/// and metadata are the timeline's.
 ///
 /// # Errors
 /// When it is larger than a cassette may be.

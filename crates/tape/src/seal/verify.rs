@@ -56,8 +56,9 @@ impl SealReport {
     }
 }
 
-/// Checks a recording against its `meta.json`. With the lines of `NAME.seal`, a change is located and an
-/// unfinished recording can be checked. `sidecars` are the ends of names and contents of those that exist.
+/// Checks a recording against its `meta.json`. With the lines of `NAME.seal`, a change is located
+/// and an unfinished recording can be checked. `sidecars` are the ends of names and contents of
+/// those that exist.
 ///
 /// # Errors
 /// When a reader fails; what is wrong with the recording is in the report.
@@ -120,8 +121,8 @@ fn check_sidecars(seal: &Seal, given: &[(&str, &[u8])], key: &SealKey, report: &
     }
 }
 
-/// By the hashes after every block: each is checked against the one before it as written, so that one
-/// changed block does not make all the later ones look changed.
+/// By the hashes after every block: each is checked against the one before it as written, so that
+/// one changed block does not make all the later ones look changed.
 fn check_lines(
     recording: impl Read,
     seal: &Seal,

@@ -1,5 +1,5 @@
-//! Reading animated art. Each frame becomes one event that draws it from the top left corner. The older form
-//! of the format, with `width` and `height` in its header, is refused by name.
+//! Reading animated art. Each frame becomes one event that draws it from the top left corner. The
+//! older form of the format, with `width` and `height` in its header, is refused by name.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -200,7 +200,7 @@ impl Art {
             let delay = self.frame_delays.get(&i).or(self.delay_ms.as_ref());
             time_ms = time_ms.saturating_add(delay.copied().unwrap_or(DEFAULT_DELAY_MS));
         }
-        // Where somebody said how long the last one is to be seen, that is part of the whole.
+        // Where the file tells how long the last one is shown, that is part of the duration.
         if frames.len().checked_sub(1).is_some_and(|last| self.frame_delays.contains_key(&last)) {
             events.push(Event::new(time_ms.saturating_mul(1_000_000), Kind::Output(Bytes::new())));
         }
@@ -208,7 +208,8 @@ impl Art {
     }
 
     fn row(&self, text: &[char], names: &[char], out: &mut String) {
-        // Before the text: behind a row as wide as the screen, the cursor still stands on its last cell.
+        // Before the text: behind a row as wide as the screen, the cursor still stands on its last
+        // cell.
         out.push_str("\x1b[K");
         let mut current = None;
         for (x, &c) in text.iter().enumerate() {
@@ -261,8 +262,8 @@ fn colour(word: &str) -> Option<String> {
     value.parse::<u8>().ok().map(|n| format!("{long};5;{n}"))
 }
 
-/// What the specification tells a reader to ignore or to take for a space. Escape characters are among it,
-/// so art cannot smuggle in sequences of its own.
+/// What the specification tells a reader to ignore or to take for a space. Escape characters are
+/// among it, so art cannot smuggle in sequences of its own.
 fn clean(text: &str) -> String {
     text.chars()
         .filter_map(|c| match c {

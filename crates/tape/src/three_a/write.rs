@@ -1,6 +1,6 @@
-//! Writing animated art: the screen as it was, frame by frame. The format's header holds the length of every
-//! frame and comes first, so frames are kept until the end, within bounds. Colours are the sixteen that need
-//! no definition.
+//! Writing animated art: the screen as it was, frame by frame. The format's header holds the length
+//! of every frame and comes first, so frames are kept until the end, within bounds. Colours are the
+//! sixteen that need no definition.
 
 use std::fmt::Write as _;
 
@@ -123,8 +123,8 @@ impl EventWriter for ThreeAWriter {
     }
 }
 
-/// The screen: each row its text and, as long again, the names of its colours; and how many characters
-/// look different from what they were, and how many lost what was combined with them.
+/// The screen: each row its text and, as long again, the names of its colours; and how many
+/// characters look different from what they were, and how many lost what was combined with them.
 fn draw(term: &Term) -> (String, usize, usize) {
     let cols = usize::from(term.size().cols);
     let (mut out, mut changed, mut cut) = (String::new(), 0, 0);

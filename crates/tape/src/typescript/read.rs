@@ -166,7 +166,8 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         Ok(Some(Item::Event(Event::new(self.time_ns, kind))))
     }
 
-    /// Data that no timing line speaks of: the timing file was cut, and its bytes are given all the same.
+    /// Data that no timing line speaks of: the timing file was cut, and its bytes are given all the
+    /// same.
     fn leftover(&mut self) -> Result<Option<Item>> {
         let have = self.data.fill(2 * MAX_BANNER)?;
         let data = self.data.data();
@@ -289,7 +290,8 @@ impl<R: Read, T: Read> EventReader for TypescriptReader<R, T> {
 fn skip_banner<R: Read>(window: &mut Window<R>) -> Result<String> {
     let have = window.fill(MAX_BANNER)?;
     let data = window.data();
-    // A file that was cut within this line holds nothing else; a few letters may be the program's own.
+    // A file that was cut within this line holds nothing else; a few letters may be the program's
+    // own.
     let torn = have < STARTED.len() && have >= 6 && STARTED.starts_with(data);
     let len = match memchr::memchr(b'\n', data) {
         _ if !data.starts_with(STARTED) && !torn => 0,
@@ -302,8 +304,8 @@ fn skip_banner<R: Read>(window: &mut Window<R>) -> Result<String> {
     Ok(banner)
 }
 
-/// What stands in the brackets of a line that `script` writes: `… [COMMAND="make" TERM="xterm" COLUMNS="80"]`. Quotes in
-/// a command are not escaped, so a value ends where the next name begins.
+/// What stands in the brackets of a line that `script` writes: `… [COMMAND="make" TERM="xterm"
+/// COLUMNS="80"]`. Quotes in a command are not escaped, so a value ends where the next name begins.
 fn bracketed(line: &str) -> Vec<(&'static str, &str)> {
     const NAMES: [&str; 6] = ["COMMAND", "TERM", "TTY", "COLUMNS", "LINES", "COMMAND_EXIT_CODE"];
     let Some(inside) = line.find(" [").map(|at| &line[at + 1..]) else { return Vec::new() };

@@ -33,7 +33,7 @@ fn classic_timing_carries_output_exactly() {
 
 #[test]
 fn a_timing_file_that_does_not_fit_is_noticed() {
-    // Without a word, the end of a session would be missing and nobody would know.
+    // The end of a session would be missing without a note.
     let banner = "Script started on x\n";
     let (_, got, notes) = read_all(
         TypescriptReader::new(format!("{banner}abc").as_bytes(), &b"0.1 2\n0.1 5\n0.1 9\n"[..]).unwrap(),

@@ -43,7 +43,8 @@ impl TypescriptWriter {
 
 impl EventWriter for TypescriptWriter {
     fn begin(&mut self, header: &Header, out: &mut Parts) {
-        // Control characters in a title or command would end the line early and shift all of the data.
+        // Control characters in a title or command would end the line early and shift all of the
+        // data.
         let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
         let when = format_time(header.started_ns.unwrap_or(0));
         let _ = write!(out.main, "Script started on {when}");
@@ -112,7 +113,8 @@ impl EventWriter for TypescriptWriter {
             let _ = write!(out.main, " [COMMAND_EXIT_CODE=\"{code}\"]");
         }
         out.main.push(b'\n');
-        // No output after a while is nothing that `scriptreplay` would take, but a field may come late.
+        // No output after a while is nothing that `scriptreplay` would take, but a field may come
+        // late.
         let pause = self.end_ns / 1000 > self.last_us;
         let delay = self.delay(self.end_ns);
         match self.form {

@@ -14,7 +14,8 @@ pub(super) struct Painter<'a> {
     m: &'a Machine,
     pub(super) pen: Style,
     joiner: Joiner,
-    /// The ASCII character that was put last, which `joiner` has yet to be told of: most text is nothing else.
+    /// The ASCII character that was put last, which `joiner` has yet to be told of: most text is
+    /// nothing else.
     ascii: Option<u8>,
     pub(super) clusters: bool,
     /// Where rows end, and their last writes, where that is wanted.
@@ -62,7 +63,8 @@ impl<'a> Painter<'a> {
         self.pen = style;
     }
 
-    /// One character. Where it would join the one before, or not be as wide as it is, the cluster mode is used.
+    /// One character. Where it would join the one before, or not be as wide as it is, the cluster
+    /// mode is used.
     fn character(&mut self, text: &str, width: usize) {
         // ASCII behind ASCII never joins, and is as wide in either mode.
         let fresh = self.ascii.is_some() || self.joiner == Joiner::NONE;
@@ -175,10 +177,12 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// All rows one after the other, from the first row of an empty screen, or from the end of the row `before` them.
+    /// All rows one after the other, from the first row of an empty screen, or from the end of the
+    /// row `before` them.
     pub(super) fn rows(&mut self, lines: impl Iterator<Item = Line<'a>>, before: Option<Line<'a>>) {
         let mut first = before.is_none();
-        // The row before, where it goes on in this one. (Nothing else is kept of it: copying rows costs more than writing them.)
+        // The row before, where it goes on in this one. (Nothing else is kept of it: copying rows
+        // costs more than writing them.)
         let mut wraps = before.filter(|line| line.wrapped());
         lines.for_each(|line| {
             self.pen(Style::default());
@@ -247,8 +251,8 @@ fn ends_padded(line: Line<'_>, m: &Machine) -> Option<Style> {
     padding
 }
 
-/// Which cluster mode makes this text as wide as it is. Marks alone can be kept narrow by the older rule; what joined by
-/// the newer one needs that again.
+/// Which cluster mode makes this text as wide as it is. Marks alone can be kept narrow by the older
+/// rule; what joined by the newer one needs that again.
 pub(super) fn wants_clusters(text: &str, width: usize) -> bool {
     let props = Props::new();
     let marks = text.chars().skip(1).all(|c| props.of(c).width() == 0);

@@ -140,7 +140,8 @@ pub(super) fn control(c: char) -> Option<u8> {
     })
 }
 
-/// modifyOtherKeys: a key that has no code of its own with these modifiers, or at level 2 any key with modifiers.
+/// modifyOtherKeys: a key that has no code of its own with these modifiers, or at level 2 any key
+/// with modifiers.
 fn other_key(code: u32, mods: Mods, modes: &Modes) -> Option<Vec<u8>> {
     let level = modes.modify_other_keys();
     if level == 0 || mods.is_empty() {

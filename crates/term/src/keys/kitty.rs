@@ -18,7 +18,8 @@ pub(super) fn encode(press: KeyPress, modes: &Modes) -> Vec<u8> {
         return Vec::new();
     }
     let all = flags & ALL_KEYS != 0;
-    // These three keep their bytes so that a shell can still be typed to after a crash, and report no release.
+    // These three keep their bytes so that a shell can still be typed to after a crash, and report
+    // no release.
     let hardy = matches!(key, Key::Enter | Key::Tab | Key::Backspace);
     if hardy && !all {
         if release {

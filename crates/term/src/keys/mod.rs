@@ -1,7 +1,7 @@
 //! Keystrokes, pastes, mouse and focus events as bytes, written as the modes in force want them.
 //!
-//! A sender names a key and the terminal's state decides what it becomes: the same arrow is three bytes or six under
-//! different modes, and a paste must not be able to end its own brackets.
+//! A sender names a key and the terminal's state decides what it becomes: the same arrow is three
+//! bytes or six under different modes, and a paste must not be able to end its own brackets.
 
 mod encode;
 mod kitty;
@@ -126,7 +126,8 @@ pub enum KeyEvent {
     Release,
 }
 
-/// A key with its modifiers. Parses from `C-c`, `M-x`, `S-F5`, `Enter` and from `Ctrl+C`, `Alt+Enter`.
+/// A key with its modifiers. Parses from `C-c`, `M-x`, `S-F5`, `Enter` and from `Ctrl+C`,
+/// `Alt+Enter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyPress {
     /// The key.
@@ -169,8 +170,8 @@ pub fn text(text: &str, modes: &Modes) -> Vec<u8> {
     out
 }
 
-/// The bytes of a paste: in brackets where the program asked for them, line ends as carriage returns, and without the
-/// controls that could end the brackets or act by themselves.
+/// The bytes of a paste: in brackets where the program asked for them, line ends as carriage
+/// returns, and without the controls that could end the brackets or act by themselves.
 pub fn paste(text: &str, modes: &Modes) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 12);
     if modes.bracketed_paste() {

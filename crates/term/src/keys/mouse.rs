@@ -71,8 +71,8 @@ pub struct MouseEvent {
     pub mods: Mods,
 }
 
-/// The bytes of a mouse event; empty when the program did not ask for it. On the alternate screen a wheel that nobody asked
-/// for becomes arrow keys where mode 1007 says so.
+/// The bytes of a mouse event; empty when the program did not ask for it. On the alternate screen a
+/// wheel that the program did not ask for becomes arrow keys where mode 1007 says so.
 pub fn mouse(event: MouseEvent, modes: &Modes) -> Vec<u8> {
     let tracking = modes.mouse();
     let (button, release, motion) = match event.kind {

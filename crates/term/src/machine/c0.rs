@@ -99,15 +99,16 @@ impl Sink for Machine {
 }
 
 impl Machine {
-    /// LF, VT, FF and IND: down a line in the same column. A pending wrap is given up, as the cursor has moved.
+    /// LF, VT, FF and IND: down a line in the same column. A pending wrap is given up, as the
+    /// cursor has moved.
     #[inline]
     pub(super) fn line_feed(&mut self) {
         self.pos.pending = false;
         self.index();
     }
 
-    /// A wrap can only be pending after a character that is still there, and a row half as long may have been scrolled
-    /// under the cursor.
+    /// A wrap can only be pending after a character that is still there, and a row half as long may
+    /// have been scrolled under the cursor.
     #[inline]
     fn check_pending(&mut self) {
         if self.has_double {

@@ -206,7 +206,8 @@ impl Machine {
         }
     }
 
-    /// XTPUSHSGR: all of the pen; which parts are named is of no use to a program that pops what it pushed.
+    /// XTPUSHSGR: all of the pen; which parts are named is of no use to a program that pops what it
+    /// pushed.
     fn push_pen(&mut self) {
         if self.pen_stack.len() < 10 {
             self.pen_stack.push(self.pen);

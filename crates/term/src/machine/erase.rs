@@ -4,8 +4,8 @@ use super::{Machine, Protection};
 use crate::cell::Cell;
 
 impl Machine {
-    /// Erases `x0..x1` of a row. `selective` leaves cells protected by DECSCA; plain erasure leaves those protected by
-    /// SPA, while that is the protection in use.
+    /// Erases `x0..x1` of a row. `selective` leaves cells protected by DECSCA; plain erasure leaves
+    /// those protected by SPA, while that is the protection in use.
     pub(super) fn erase_span(&mut self, y: usize, x0: usize, x1: usize, selective: bool) {
         if x0 >= x1 {
             return;

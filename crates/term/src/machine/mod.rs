@@ -1,7 +1,8 @@
 //! The terminal's state and what each token does to it.
 //!
-//! The parser calls [`Machine`] through the `Sink` trait; each family of functions has a file of its own. A token's end
-//! offset is kept in `now` while it is carried out, and every row it writes to takes that as its provenance.
+//! The parser calls [`Machine`] through the `Sink` trait; each family of functions has a file of
+//! its own. A token's end offset is kept in `now` while it is carried out, and every row it writes
+//! to takes that as its provenance.
 
 mod c0;
 mod csi;
@@ -87,7 +88,8 @@ pub(crate) struct Pos {
     pub(crate) pending: bool,
 }
 
-/// Which protection selective and plain erasure honour, as the last of DECSCA and SPA/EPA used says.
+/// Which protection selective and plain erasure honour, as the last of DECSCA and SPA/EPA used
+/// says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Protection {
     #[default]
@@ -102,11 +104,13 @@ pub(crate) struct Machine {
     pub(crate) settings: Settings,
     /// The screen shown.
     pub(crate) grid: Grid,
-    /// The screen not shown: the alternate one while the main one is shown, and the other way round.
+    /// The screen not shown: the alternate one while the main one is shown, and the other way
+    /// round.
     pub(crate) hidden: Grid,
     pub(crate) pos: Pos,
     pub(crate) pen: Pen,
-    /// The pen's number, stale while `pen_changed`, and that of what erasing leaves, stale while `erase_changed`.
+    /// The pen's number, stale while `pen_changed`, and that of what erasing leaves, stale while
+    /// `erase_changed`.
     pen_id: StyleId,
     erase_id: StyleId,
     pen_changed: bool,
@@ -153,9 +157,11 @@ pub(crate) struct Machine {
     joiner: Joiner,
     /// There has been a double-width row.
     has_double: bool,
-    /// Cells that were printed hold where they came from instead of a style (see [`crate::Tracer`]).
+    /// Cells that were printed hold where they came from instead of a style (see
+    /// [`crate::Tracer`]).
     pub(crate) tracing: bool,
-    /// While tracing, the rows that left the main screen at the top: how many cells, and what they knew.
+    /// While tracing, the rows that left the main screen at the top: how many cells, and what they
+    /// knew.
     pub(crate) lost: Vec<(usize, crate::grid::RowMeta)>,
     pub(crate) lost_cells: Vec<Cell>,
     /// What REP repeats.
@@ -309,7 +315,7 @@ impl Machine {
     #[cold]
     fn sweep_styles(&mut self) {
         if self.tracing {
-            // The numbers in the cells are no styles, and nobody asks for the styles.
+            // While tracing, the numbers in the cells are no styles, and none is asked for.
             self.styles = Styles::new();
             self.sgr_cache.forget_numbers();
             self.erase_changed = true;
@@ -370,7 +376,7 @@ impl Machine {
         (self.right_limit() + 1).saturating_sub(self.pos.x)
     }
 
-    /// While tracing, keeps a row that leaves the screen for whoever wants to know what was in it.
+    /// While tracing, keeps a row that leaves the screen, for the witness to read what was in it.
     fn lose_row(&mut self, y: usize) {
         self.lost.push((self.grid.row(y).len(), *self.grid.meta(y)));
         self.lost_cells.extend_from_slice(self.grid.row(y));

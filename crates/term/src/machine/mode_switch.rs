@@ -42,7 +42,8 @@ impl Machine {
                 return;
             }
             3 => {
-                // Initialisation strings switch to 80 columns as a matter of form; that must not clear the screen.
+                // Initialisation strings switch to 80 columns as a matter of form; that must not
+                // clear the screen.
                 let meant = on || self.has(Mode::Columns132) || self.has(Mode::Asked132);
                 if self.has(Mode::Allow132) && meant {
                     self.switch_columns(on);

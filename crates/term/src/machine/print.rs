@@ -66,7 +66,8 @@ impl Machine {
     /// Goes to the next line because the row is full.
     pub(super) fn wrap(&mut self) {
         let (x, y) = (self.pos.x, self.pos.y);
-        // Only text that reaches the edge goes on in the next row; a wrap at a margin is none that could be undone.
+        // Only text that reaches the edge goes on in the next row; a wrap at a margin is none that
+        // could be undone.
         let moves = y == self.bottom || y + 1 < self.rows();
         if moves && x == self.row_end() && self.grid.cell(y, x).text != 0 {
             self.grid.meta_mut(y).wrapped = true;
@@ -141,8 +142,9 @@ impl Machine {
         self.joiner = Joiner::PLAIN;
     }
 
-    /// Text of any script that goes to the end of the row's text, as most does: many characters without looking at the
-    /// machine in between. Returns the bytes taken; stops at anything out of the ordinary.
+    /// Text of any script that goes to the end of the row's text, as most does: many characters
+    /// without looking at the machine in between. Returns the bytes taken; stops at anything out of
+    /// the ordinary.
     pub(super) fn print_utf8(&mut self, bytes: &[u8], base: u64) -> usize {
         if !self.utf8 || !self.plain_print || self.pos.pending || !self.joiner.is_closed() {
             return 0;
@@ -295,7 +297,8 @@ impl Machine {
         if self.pos.x >= self.left { self.left } else { 0 }
     }
 
-    /// Adds a character to the cluster before the cursor. False: there is none, or it must stand alone.
+    /// Adds a character to the cluster before the cursor. False: there is none, or it must stand
+    /// alone.
     fn join(&mut self, c: char, p: Prop) -> bool {
         let Some((y, x)) = self.cell_before() else { return false };
         let cell = self.grid.cell(y, x);
@@ -344,7 +347,8 @@ impl Machine {
         }
     }
 
-    /// Gives the cell before the cursor a new text, which may be wider or narrower than what it held.
+    /// Gives the cell before the cursor a new text, which may be wider or narrower than what it
+    /// held.
     fn rewrite(&mut self, y: usize, x: usize, text: u32, before: usize, width: usize) {
         let now = self.now;
         let style = self.grid.cell(y, x).style;
@@ -369,7 +373,8 @@ impl Machine {
             // It was in the last column: it moves to the next line as a wide character would have.
             let wraps = self.modes.has(Mode::Wrap);
             if !wraps && x > 0 {
-                // It takes the column before it as well, where a wide character would have been put.
+                // It takes the column before it as well, where a wide character would have been
+                // put.
                 self.grid.split_wide(y, x - 1, x + 1);
                 let (row, meta) = self.grid.span(y, x - 1, x + 1);
                 row[x - 1] = Cell { text: text | WIDE, style };

@@ -1,7 +1,7 @@
 //! Answers to the program's questions, as bytes for the host to deliver.
 //!
-//! Nothing that the program wrote is ever sent back to it: a title that was set cannot be asked for, and unknown names
-//! are answered with the plain "no" that their protocol has.
+//! Nothing that the program wrote is ever sent back to it: a title that was set cannot be asked
+//! for, and unknown names are answered with the plain "no" that their protocol has.
 
 use super::{CursorShape, MAX_REPLIES, Machine, Protection};
 use crate::modes::ANSI_MODES;
@@ -35,8 +35,8 @@ impl Machine {
         self.reply(if bell { b"\x07" } else { b"\x1b\\" });
     }
 
-    /// DA1: a VT420 with the extensions that are there: 132 columns, selective erase, national sets, technical set,
-    /// horizontal scrolling, colour, rectangles.
+    /// DA1: a VT420 with the extensions that are there: 132 columns, selective erase, national
+    /// sets, technical set, horizontal scrolling, colour, rectangles.
     pub(super) fn device_attributes(&mut self) {
         if self.modes.vt52() {
             self.reply(b"\x1b/Z");

@@ -52,7 +52,8 @@ impl Machine {
         self.pos.pending = false;
     }
 
-    /// xterm's soft reset leaves wrapping on; a VT420's turned it off, which no program expects today.
+    /// xterm's soft reset leaves wrapping on; a VT420's turned it off, which no program expects
+    /// today.
     fn settings_wrap(&self) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! Changing the size: rows move to and from scrollback, and wrapped lines of the main screen are wrapped anew.
+//! Changing the size: rows move to and from scrollback, and wrapped lines of the main screen are
+//! wrapped anew.
 
 use super::{Machine, Pos};
 use crate::grid::{Grid, RowMeta};
@@ -68,7 +69,8 @@ impl Machine {
         }
     }
 
-    /// Resizes the main screen, which is in `grid`. Returns where the cursor went, and by how much rows moved down.
+    /// Resizes the main screen, which is in `grid`. Returns where the cursor went, and by how much
+    /// rows moved down.
     fn resize_main(&mut self, cols: usize, rows: usize, pos: Pos) -> (Pos, isize) {
         let old_rows = self.grid.rows;
         let reflow = self.settings.reflow && cols != self.grid.cols;
@@ -86,8 +88,8 @@ impl Machine {
             let meta = *self.grid.meta(y);
             if y == pos.y {
                 let row = self.grid.row(y);
-                // A cursor beyond text that was itself put there by addressing is not at the end of a line: it stays
-                // in its row.
+                // A cursor beyond text that was itself put there by addressing is not at the end of
+                // a line: it stays in its row.
                 let addressed = pos.x >= row.len() && row.iter().any(|c| c.text == 0);
                 let x = if addressed { pos.x.min(cols - 1) } else { pos.x };
                 rewrap.track(x + usize::from(pos.pending && reflow));

@@ -117,7 +117,8 @@ impl Machine {
         self.grid.meta_mut(bottom).wrapped = false;
     }
 
-    /// Whether each line feed and each wrap moves one row of the whole screen into scrollback, and does nothing else.
+    /// Whether each line feed and each wrap moves one row of the whole screen into scrollback, and
+    /// does nothing else.
     pub(crate) fn scrolls_plainly(&self) -> bool {
         let rows = (self.top, self.bottom) == (0, self.rows() - 1);
         rows && !self.has_side_margins()

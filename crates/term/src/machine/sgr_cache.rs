@@ -1,8 +1,9 @@
 //! Remembers what SGR sequences do.
 //!
-//! Programs use few different ones and use them all the time. What one does to the pen can be written down: each colour is
-//! kept or set, each attribute kept, set or cleared. So a sequence seen before costs a look into this table; parameters
-//! are not read again, and mostly the style's number is known as well.
+//! Programs use few different ones and use them all the time. What one does to the pen can be
+//! written down: each colour is kept or set, each attribute kept, set or cleared. So a sequence
+//! seen before costs a look into this table; parameters are not read again, and mostly the style's
+//! number is known as well.
 
 use super::{Machine, sgr};
 use crate::parser::Params;
@@ -58,7 +59,8 @@ impl SgrCache {
     }
 }
 
-/// Reads parameters up to an `m` as key, with their length. `None`: it is no SGR, too long, or the bytes end too soon.
+/// Reads parameters up to an `m` as key, with their length. `None`: it is no SGR, too long, or the
+/// bytes end too soon.
 #[inline(always)]
 fn read_key(bytes: &[u8]) -> Option<([u64; WORDS], usize)> {
     let block = bytes.first_chunk::<{ WORDS * 8 }>()?;
@@ -82,7 +84,8 @@ fn read_key(bytes: &[u8]) -> Option<([u64; WORDS], usize)> {
 }
 
 impl Machine {
-    /// Takes the SGR sequence that begins after the introducer. Returns the bytes taken, 0 when it is something else.
+    /// Takes the SGR sequence that begins after the introducer. Returns the bytes taken, 0 when it
+    /// is something else.
     #[inline]
     pub(super) fn quick_sgr(&mut self, bytes: &[u8]) -> usize {
         let Some((key, len)) = read_key(bytes) else { return 0 };

@@ -1,9 +1,10 @@
 //! Bytes to tokens of the control-sequence grammar (ECMA-48 with DEC's and xterm's habits).
 //!
-//! The parser keeps all its state between calls, so any split of the input gives the same tokens. Its memory is bounded:
-//! at most [`MAX_PARAMS`] parameters, two intermediates and a string of a settable length; what goes past is counted
-//! as overflow and the sequence is skipped whole. Runs of plain ASCII are handed over as slices; that, and reading CSI
-//! parameters in one tight loop, is where its speed comes from.
+//! The parser keeps all its state between calls, so any split of the input gives the same tokens.
+//! Its memory is bounded: at most [`MAX_PARAMS`] parameters, two intermediates and a string of a
+//! settable length; what goes past is counted as overflow and the sequence is skipped whole. Runs
+//! of plain ASCII are handed over as slices; that, and reading CSI parameters in one tight loop, is
+//! where its speed comes from.
 
 mod params;
 mod pending;
@@ -23,18 +24,21 @@ pub(crate) enum StringKind {
     Sos,
 }
 
-/// Takes the tokens. `end` is the number of bytes of the stream up to and including the token's last.
+/// Takes the tokens. `end` is the number of bytes of the stream up to and including the token's
+/// last.
 pub(crate) trait Sink {
     /// Printable ASCII; `end` is for the run's last byte.
     fn ascii(&mut self, run: &[u8], end: u64);
     /// One character that is not ASCII.
     fn character(&mut self, c: char, end: u64);
-    /// A chance to take many characters at once: `bytes` begins with one that is not ASCII, at offset `base`. Returns how
-    /// many bytes were taken, which must be whole characters and no controls.
+    /// A chance to take many characters at once: `bytes` begins with one that is not ASCII, at
+    /// offset `base`. Returns how many bytes were taken, which must be whole characters and no
+    /// controls.
     fn characters(&mut self, _bytes: &[u8], _base: u64) -> usize {
         0
     }
-    /// A chance to take an SGR sequence by its bytes, which begin after the introducer. Returns how many were taken.
+    /// A chance to take an SGR sequence by its bytes, which begin after the introducer. Returns how
+    /// many were taken.
     fn sgr(&mut self, _bytes: &[u8]) -> usize {
         0
     }
@@ -44,9 +48,11 @@ pub(crate) trait Sink {
     fn esc(&mut self, inter: u16, last: u8, end: u64) -> bool;
     /// As [`Self::esc`].
     fn csi(&mut self, csi: &Csi, end: u64) -> bool;
-    /// A finished string. `head` is the DCS's opening. `overflow`: it was too long and is not all there.
+    /// A finished string. `head` is the DCS's opening. `overflow`: it was too long and is not all
+    /// there.
     fn string(&mut self, kind: StringKind, head: &Csi, data: &[u8], bell: bool, overflow: bool, end: u64);
-    /// A string that something else cut off: its bytes so far, unless it was too long, and where they end.
+    /// A string that something else cut off: its bytes so far, unless it was too long, and where
+    /// they end.
     fn abandoned(&mut self, _kind: StringKind, _data: &[u8], _end: u64) {}
     /// An ESC-prefixed VT52 command with its arguments.
     fn vt52(&mut self, last: u8, args: [u8; 2], end: u64) -> bool;
@@ -126,8 +132,8 @@ impl Parser {
         self.state == State::Ground && self.utf8_len == 0
     }
 
-    /// Reads `bytes`, of which the first has the offset `base`. Returns early, with how much it took, after a token
-    /// for which the sink may have changed the parser's modes.
+    /// Reads `bytes`, of which the first has the offset `base`. Returns early, with how much it
+    /// took, after a token for which the sink may have changed the parser's modes.
     pub(crate) fn advance<S: Sink>(&mut self, bytes: &[u8], base: u64, sink: &mut S) -> usize {
         let mut i = 0;
         while i < bytes.len() {
@@ -267,10 +273,12 @@ impl Parser {
         self.csi.params.push(std::mem::take(&mut self.value), sub);
     }
 
-    /// Reads parameters up to the final byte. The bool says that the caller has to look at the parser's modes.
+    /// Reads parameters up to the final byte. The bool says that the caller has to look at the
+    /// parser's modes.
     #[inline]
     fn csi_params<S: Sink>(&mut self, bytes: &[u8], mut i: usize, base: u64, sink: &mut S) -> (usize, bool) {
-        // Kept in locals while the parameters last: this is the loop that colourful output spends its time in.
+        // Kept in locals while the parameters last: this is the loop that colourful output spends
+        // its time in.
         let mut value = self.value;
         let mut len = usize::from(self.csi.params.len);
         let mut given = self.csi.params.given;
@@ -374,7 +382,8 @@ impl Parser {
         (i, false)
     }
 
-    /// A control byte inside a sequence: CAN, SUB and ESC end it, other C0 controls act at once, the rest is dropped.
+    /// A control byte inside a sequence: CAN, SUB and ESC end it, other C0 controls act at once,
+    /// the rest is dropped.
     fn control_inside<S: Sink>(&mut self, b: u8, end: u64, sink: &mut S) {
         match b {
             0x1b => {
@@ -402,7 +411,8 @@ impl Parser {
                 false
             }
             (State::StringEscape, _) => {
-                // The ESC was not part of a terminator: the string is abandoned, and the ESC begins anew.
+                // The ESC was not part of a terminator: the string is abandoned, and the ESC begins
+                // anew.
                 self.finish_string_aborted(end.saturating_sub(2), sink);
                 self.state = State::Escape;
                 self.csi.inter = 0;

@@ -105,7 +105,8 @@ pub(super) fn short_number(bytes: &[u8], i: usize) -> Option<(u16, usize, u8)> {
     let four = bytes.get(i..)?.first_chunk::<4>()?;
     let word = u32::from_le_bytes(*four);
     let values = word ^ 0x3030_3030;
-    // The top bit of each byte that is no digit; carries only reach bytes behind the first of those.
+    // The top bit of each byte that is no digit; carries only reach bytes behind the first of
+    // those.
     let other = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080;
     // 7, 15, 23 or 31 for the first of them.
     let place = other.trailing_zeros();

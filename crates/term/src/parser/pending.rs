@@ -14,7 +14,8 @@ impl Parser {
         u64::from(self.state == State::StringEscape)
     }
 
-    /// Bytes that bring a fresh parser to where this one stands inside a token; empty between tokens.
+    /// Bytes that bring a fresh parser to where this one stands inside a token; empty between
+    /// tokens.
     pub(crate) fn pending(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let params = |out: &mut Vec<u8>| {

@@ -7,7 +7,8 @@ impl Parser {
     /// Takes the body of a string up to what may end it.
     pub(super) fn string_body<S: Sink>(&mut self, bytes: &[u8], i: usize, base: u64, sink: &mut S) -> usize {
         let rest = &bytes[i..];
-        // BEL ends an OSC only; CAN and SUB abandon any string. 8-bit ST counts outside UTF-8 alone.
+        // BEL ends an OSC only; CAN and SUB abandon any string. 8-bit ST counts outside UTF-8
+        // alone.
         let mut n = if self.kind == StringKind::Osc {
             memchr3(0x1b, 0x07, 0x18, rest).unwrap_or(rest.len())
         } else {

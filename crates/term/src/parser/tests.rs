@@ -1,4 +1,5 @@
-//! The parser against the `vte` crate: the same tokens from the same bytes, in the grammar that both know.
+//! The parser against the `vte` crate: the same tokens from the same bytes, in the grammar that
+//! both know.
 
 use super::{Csi, Parser, Sink, StringKind};
 use proptest::prelude::*;

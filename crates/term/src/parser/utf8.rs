@@ -45,8 +45,9 @@ impl Parser {
         i + 1
     }
 
-    /// Goes on with a character that a split or an error has interrupted. An error yields one replacement for the
-    /// longest part that could have begun a character; the offending byte is read again.
+    /// Goes on with a character that a split or an error has interrupted. An error yields one
+    /// replacement for the longest part that could have begun a character; the offending byte is
+    /// read again.
     pub(super) fn utf8_continue<S: Sink>(
         &mut self,
         bytes: &[u8],

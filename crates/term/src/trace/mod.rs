@@ -1,10 +1,11 @@
 //! Where every character on the screen came from.
 //!
-//! A [`Tracer`] is the terminal model with one difference: a cell that was printed remembers the bytes of the stream that
-//! printed it, in the place of its style. Nothing else can tell what a terminal shows: text arrives in pieces, in any
-//! order, wrapped, with colours inside. Before a text is lost (overwritten, erased, scrolled away) and at the end, each
-//! logical line is handed to a [`Witness`] with the place of each of its characters, once for every time that it changed.
-//! So are the payloads of strings such as titles, links and the clipboard.
+//! A [`Tracer`] is the terminal model with one difference: a cell that was printed remembers the
+//! bytes of the stream that printed it, in the place of its style. Nothing else can tell what a
+//! terminal shows: text arrives in pieces, in any order, wrapped, with colours inside. Before a
+//! text is lost (overwritten, erased, scrolled away) and at the end, each logical line is handed to
+//! a [`Witness`] with the place of each of its characters, once for every time that it changed. So
+//! are the payloads of strings such as titles, links and the clipboard.
 
 mod sink;
 
@@ -25,7 +26,8 @@ const SINGLE: u32 = 1 << 30;
 const PLACE: u32 = SINGLE - 1;
 /// When the stream is this far beyond the base, a new base is taken.
 const REBASE: u64 = 1 << 29;
-/// Characters of one line kept beyond the top of the screen, and how many of them are kept when there are more.
+/// Characters of one line kept beyond the top of the screen, and how many of them are kept when
+/// there are more.
 const CARRY: usize = 16 << 10;
 const CARRY_KEPT: usize = 4 << 10;
 /// Rows kept for growing screens.
@@ -46,8 +48,8 @@ pub struct Glyph {
 
 /// Is told what the terminal showed.
 pub trait Witness {
-    /// Whether a line of this text is to be told of. Most are not, and where each of their characters came from need not
-    /// be found out.
+    /// Whether a line of this text is to be told of. Most are not, and where each of their
+    /// characters came from need not be found out.
     fn cares(&mut self, _text: &str) -> bool {
         true
     }
@@ -75,7 +77,8 @@ struct State {
     offset: u64,
     /// The beginning of the line at the top of the main screen, when it has scrolled off.
     carry: Vec<Glyph>,
-    /// Text since the last control, colours apart: where its pieces begin in the stream and in `run`.
+    /// Text since the last control, colours apart: where its pieces begin in the stream and in
+    /// `run`.
     run: Vec<u8>,
     pieces: Vec<(u64, usize)>,
     /// The screen does not show that text as it was sent.
@@ -194,8 +197,9 @@ impl State {
         let width = if cell.is_wide() { 2 } else { 1 };
         let place = cell.style.0 & PLACE;
         let single = cell.style.0 & SINGLE != 0;
-        // What is left of half a wide character is a space that its bytes did not print; and several characters in one
-        // cell, other than a letter with marks, cannot be changed one by one.
+        // What is left of half a wide character is a space that its bytes did not print; and
+        // several characters in one cell, other than a letter with marks, cannot be changed one by
+        // one.
         if cell.is_empty() || place == 0 || (!single && (c.is_ascii() || cell.is_cluster())) {
             return Glyph { c, width, len: 0, at: 0 };
         }
@@ -224,7 +228,7 @@ impl State {
         }
     }
 
-    /// Whether somebody wants to be told of the text in hand.
+    /// Whether a witness wants the text in hand.
     fn is_wanted(&mut self, w: &mut impl Witness) -> bool {
         let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
         let wanted = !text.is_empty() && w.cares(text);
@@ -373,7 +377,8 @@ impl State {
         }
     }
 
-    /// The text as it was sent ends here. It is handed over only where the screen did not show it so.
+    /// The text as it was sent ends here. It is handed over only where the screen did not show it
+    /// so.
     fn end_run(&mut self, w: &mut impl Witness) {
         if std::mem::take(&mut self.odd) {
             self.glyphs.clear();

@@ -1,4 +1,5 @@
-//! The tokens of the stream on their way to the model: before each that takes text away, that text is handed over.
+//! The tokens of the stream on their way to the model: before each that takes text away, that text
+//! is handed over.
 
 use super::{PROTECTED, SINGLE, State, Witness, public};
 use crate::machine::Machine;
@@ -9,7 +10,7 @@ use crate::style::{Attrs, StyleId};
 /// Text as it was sent is kept up to this length.
 const RUN: usize = 64 << 10;
 
-/// The model with its state, and who is told.
+/// The model with its state, and the witness that is told.
 pub(super) struct Trace<'a, W> {
     pub(super) m: &'a mut Machine,
     pub(super) s: &'a mut State,
@@ -43,8 +44,8 @@ impl<W: Witness> Trace<'_, W> {
         cells.iter().position(|c| c.text & !0x20 != 0).map(|i| x0 + i)
     }
 
-    /// Before text is written over: once for each row that a stretch of text runs over, so that it makes no difference
-    /// in which pieces the text comes.
+    /// Before text is written over: once for each row that a stretch of text runs over, so that it
+    /// makes no difference in which pieces the text comes.
     fn cover(&mut self, y: usize) {
         if self.s.covered != Some(y) {
             self.s.lines(self.m, y..y + 1, self.w);
@@ -52,7 +53,8 @@ impl<W: Witness> Trace<'_, W> {
         }
     }
 
-    /// Before the screen scrolls up by one at the cursor. Rows that leave the main screen come by themselves.
+    /// Before the screen scrolls up by one at the cursor. Rows that leave the main screen come by
+    /// themselves.
     fn before_line_feed(&mut self) {
         let m = &mut *self.m;
         if m.pos.y != m.bottom {

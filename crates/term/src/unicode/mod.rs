@@ -1,8 +1,9 @@
 //! Widths and grapheme clusters, from one property byte a code point.
 //!
-//! The byte holds the width (bits 0–1), the class for cluster breaking (bits 2–5), whether the emoji selector makes
-//! it wide (bit 6) and whether the text selector makes it narrow (bit 7). The table is generated; see
-//! `examples/gen_unicode.rs`. It is spread out on first use, so that a lookup is two loads.
+//! The byte holds the width (bits 0–1), the class for cluster breaking (bits 2–5), whether the
+//! emoji selector makes it wide (bit 6) and whether the text selector makes it narrow (bit 7). The
+//! table is generated; see `examples/gen_unicode.rs`. It is spread out on first use, so that a
+//! lookup is two loads.
 
 mod table;
 
@@ -108,7 +109,8 @@ impl Props {
     }
 }
 
-/// Where the running cluster stands: enough of the past to decide whether the next character joins it.
+/// Where the running cluster stands: enough of the past to decide whether the next character joins
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Joiner {
     /// Something was written since the last control: there is a cluster to join.
@@ -130,7 +132,8 @@ impl Joiner {
     /// After a character without any power to join.
     pub(crate) const PLAIN: Self = Self { started: true, ..Self::NONE };
 
-    /// Whether plain text after this cannot join it (only a prepending mark reaches out to what follows).
+    /// Whether plain text after this cannot join it (only a prepending mark reaches out to what
+    /// follows).
     #[inline]
     pub(crate) fn is_closed(self) -> bool {
         self.class != PREPEND

@@ -21,7 +21,8 @@ fn clusters_end_where_unicode_says() {
         while let (Some(sign), Some(cp)) = (signs.next(), signs.next()) {
             let c = code(cp);
             let joins = joiner.push(props.of(c));
-            // Controls are carried out, not written, and end the cluster. CR LF is two of them to a terminal.
+            // Controls are carried out, not written, and end the cluster. CR LF is two of them to a
+            // terminal.
             if c.is_control() || c == '\u{200b}' {
                 joiner = Joiner::NONE;
                 continue;

@@ -86,7 +86,8 @@ fn is_repair_mark(record: &Record) -> bool {
     matches!(record.body, Body::Mark { code, val } if matches!(Mark::from_raw(code, val), Mark::Repaired(_)))
 }
 
-/// A damaged bit in a time or an offset, wherever in a block, costs neither the time nor the place of anything else.
+/// A damaged bit in a time or an offset, wherever in a block, costs neither the time nor the place
+/// of anything else.
 #[test]
 fn a_time_or_an_offset_that_cannot_be_is_found_and_put_right() {
     const S: u64 = 1_000_000_000;
@@ -104,8 +105,8 @@ fn a_time_or_an_offset_that_cannot_be_is_found_and_put_right() {
     };
     let whole = build(&|_, _| {});
     assert!(Summary::of(&whole[..]).unwrap().is_whole());
-    // The last record of all has nothing behind it that would prove it wrong; the time of the first of all stands in
-    // the header as well, which a builder fills with the same wrong one.
+    // The last record of all has nothing behind it that would prove it wrong; the time of the first
+    // of all stands in the header as well, which a builder fills with the same wrong one.
     for at in 1..8 {
         for bit in [42, 50, 62] {
             let late = build(&|n, r| r.ts_ns ^= if n == at { 1 << bit } else { 0 });
@@ -144,7 +145,8 @@ fn a_time_or_an_offset_that_cannot_be_is_found_and_put_right() {
     assert_eq!((copy.output_bytes, copy.missing_bytes, copy.declared_loss), (36, 100, 100));
 }
 
-/// Blocks as a terminal gives them: some hundred small records, so that a damaged bit of the payload shows anywhere.
+/// Blocks as a terminal gives them: some hundred small records, so that a damaged bit of the
+/// payload shows anywhere.
 fn busy() -> Vec<(Vec<u8>, Vec<Record>)> {
     const START: u64 = 1_780_000_000_000_000_000;
     let mut off = 0;
@@ -180,7 +182,7 @@ fn must_be_mended(damaged: &[u8], what: &str) {
         s.declared_loss,
         s.overlaps
     );
-    // Nobody wrote more than this: what is said to be lost must be what can be.
+    // The program wrote no more than this: what is said to be lost must be what can be.
     assert!(s.output_bytes <= 10_000 && s.declared_loss <= 10_000_000_000, "{what}: {s:?}");
     assert!(repaired(&copy) == copy, "{what}: a mended copy is mended again");
 }
@@ -202,8 +204,8 @@ fn whatever_bit_is_flipped_the_copy_is_whole() {
     }
 }
 
-/// A block cut out was not noticed when no output followed it, and one that was there twice, or in another's place,
-/// was copied so.
+/// A block cut out was not noticed when no output followed it, and one that was there twice, or in
+/// another's place, was copied so.
 #[test]
 fn blocks_removed_repeated_and_out_of_place_are_found_and_mended() {
     let blocks = busy();
