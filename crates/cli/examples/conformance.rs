@@ -1,9 +1,10 @@
 //! Runs recorded terminal cases through the model and writes `docs/CONFORMANCE.md`:
 //! `cargo run -p tapdeck-cli --example conformance -- DIR > docs/CONFORMANCE.md`.
 //!
-//! `DIR/<suite>/<case>/` holds `in.bytes`, `size`, and either `expected.txt` with `cursor` or a `script.json` of steps and
-//! checks; `DIR/CORE.txt` names the cases that must pass. Cases that differ are listed with the reason that
-//! `crates/term/tests/differences.txt` gives; one without a reason makes the program fail.
+//! `DIR/<suite>/<case>/` holds `in.bytes`, `size`, and either `expected.txt` with `cursor` or a
+//! `script.json` of steps and checks; `DIR/CORE.txt` names the cases that must pass. Cases that
+//! differ are listed with the reason that `crates/term/tests/differences.txt` gives; one without a
+//! reason makes the program fail.
 
 #![expect(clippy::print_stdout, reason = "it writes a document to its standard output")]
 

@@ -1,6 +1,6 @@
-//! The user's configuration: `$TAPDECK_CONFIG`, or `tapdeck/config.toml` under `$XDG_CONFIG_HOME` (`~/.config`). A
-//! file that is not there is an empty one; one that cannot be understood is an error that names the place, so that
-//! a typing error does not go unnoticed.
+//! The user's configuration: `$TAPDECK_CONFIG`, or `tapdeck/config.toml` under `$XDG_CONFIG_HOME`
+//! (`~/.config`). A file that is not there is an empty one; one that cannot be understood is an
+//! error that names the place, so that a typing error does not go unnoticed.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::io::Read;
 use serde::Deserialize;
 use tapdeck::paths;
 
-/// No sane configuration is longer.
+/// The longest configuration, in bytes.
 const MAX: u64 = 1 << 20;
 
 /// Everything that can be configured.
@@ -17,7 +17,7 @@ const MAX: u64 = 1 << 20;
 pub(crate) struct Config {
     /// The viewer.
     pub(crate) view: View,
-    /// What is run when something changes.
+    /// The hooks.
     pub(crate) hooks: Hooks,
     /// Attached terminals.
     pub(crate) attach: Attach,
@@ -35,7 +35,7 @@ pub(crate) struct Hotkeys {
     pub(crate) capture: String,
     /// The key that pastes.
     pub(crate) paste: String,
-    /// Whether the desktop is told what was done.
+    /// Whether to show a desktop notification for each action.
     pub(crate) notify: bool,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Hooks {
     pub(crate) states: Vec<String>,
     /// Whether the bell of this terminal is rung.
     pub(crate) bell: bool,
-    /// Whether the desktop is told.
+    /// Whether to show a desktop notification.
     pub(crate) notify: bool,
 }
 
@@ -77,8 +77,8 @@ pub(crate) struct Hooks {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct View {
-    /// Program and arguments that branch a session; `{recording}`, `{snapshot}`, `{label}`, `{anchor}` and
-    /// `{text}` are filled in.
+    /// Program and arguments that branch a session; `{recording}`, `{snapshot}`, `{label}`,
+    /// `{anchor}` and `{text}` are filled in.
     pub(crate) branch_command: Vec<String>,
     /// Whether the mouse is used.
     pub(crate) mouse: bool,
@@ -99,7 +99,7 @@ impl Config {
         let fail = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let file = match File::open(&path) {
             Ok(file) => file,
-            // One that is named must be there.
+            // A file that the user has named must exist.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && paths::named_config_file().is_none() => {
                 return Ok(Self::default());
             }

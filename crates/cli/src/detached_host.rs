@@ -53,13 +53,14 @@ pub(crate) fn start(args: Vec<OsString>) -> Result<String> {
     }
 }
 
-/// Starts a detached host for a client that does not see standard error. The failure has the message
-/// that the host printed there.
+/// Starts a detached host for a client that does not see standard error. The failure has the
+/// message that the host printed there.
 #[cfg(feature = "web")]
 pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
     let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
     if id.is_some() {
-        // Reaps the host when it ends. Without the thread it would stay a zombie while this process lives.
+        // Reaps the host when it ends. Without the thread it would stay a zombie while this process
+        // lives.
         let reaper = std::thread::Builder::new().name("tapdeck-reaper".into()).stack_size(64 * 1024);
         let _ = reaper.spawn(move || host.wait());
     }
@@ -99,8 +100,8 @@ fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started> {
     Ok(Started { id, said, code, host })
 }
 
-/// Prepares the host: leaves the terminal's session before anything is started. The program and its jobs
-/// end with their host, even if that is killed.
+/// Prepares the host: leaves the terminal's session before anything is started. The program and its
+/// jobs end with their host, even if that is killed.
 pub(crate) fn prepare(launch: &mut Launch, doors: &DoorArgs) {
     // Fails for the leader of a process group, which its parent has put into a session already.
     let _ = setsid();
@@ -118,6 +119,7 @@ pub(crate) fn announce(id: &str) {
     let _ = writeln!(out, "{id}");
     let _ = out.flush();
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+        // A descriptor that cannot be replaced stays open; the session goes on.
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);
         let _ = rustix::stdio::dup2_stderr(&null);

@@ -83,12 +83,12 @@ impl Failure {
         self.message.as_deref().unwrap_or_default()
     }
 
-    /// The same failure with another message.
+    /// Replaces the message.
     pub(crate) fn with_message(self, message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), ..self }
     }
 
-    /// The same failure as another kind.
+    /// Replaces the kind.
     pub(crate) fn with_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }

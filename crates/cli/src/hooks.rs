@@ -1,4 +1,4 @@
-//! The user's hooks: what is done when a session's program changes its state.
+//! The user's hooks, which run when a session's program changes its state.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -9,11 +9,11 @@ use tapdeck_serve::live::OnState;
 use crate::config::{Config, Hooks};
 use crate::ending::say;
 
-/// What to do on a change of state, if the user asked for anything.
+/// The hook for changes of state, if the user has configured one.
 pub(crate) fn on_state() -> Option<OnState> {
     let hooks = match Config::load() {
         Ok(config) => config.hooks,
-        // A session does not stand or fall with it.
+        // A session runs even with a broken configuration.
         Err(e) => {
             say(format_args!("{e}; no hooks are run"));
             return None;
@@ -52,7 +52,7 @@ fn changed(hooks: &Hooks, event: &Value) {
     }
 }
 
-/// Tells the desktop.
+/// Shows a desktop notification.
 pub(crate) fn notify(title: &str, text: &str, event: &Value) {
     start("notify-send", vec!["--".into(), title.to_owned(), text.to_owned()], event);
 }
@@ -71,7 +71,7 @@ fn start(program: &str, args: Vec<String>, event: &Value) {
         .stderr(Stdio::null())
         .spawn();
     if let Ok(mut child) = spawned {
-        // Somebody has to wait for it, or it stays as a zombie.
+        // Reaps the program when it ends.
         let _ = std::thread::Builder::new().name("tapdeck-hook".into()).spawn(move || child.wait());
     }
 }

@@ -1,5 +1,5 @@
-//! The terminal views of the `tapdeck` command, as a library for the command itself and for its benchmarks.
-//! Programs of others use the crate `tapdeck`.
+//! The terminal views of the `tapdeck` command, as a library for the command itself and for its
+//! benchmarks. Programs of others use the crate `tapdeck`.
 
 pub mod human;
 pub mod render;

@@ -1,4 +1,4 @@
-//! Values as people type them.
+//! Parsers of arguments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -115,7 +115,7 @@ pub(crate) enum Place {
     Time(Duration),
     /// A share of it.
     Share(f64),
-    /// So many bytes of output.
+    /// A number of bytes of output.
     Byte(u64),
     /// A marker's label, or a snapshot's label or id.
     Moment(String),

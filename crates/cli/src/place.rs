@@ -1,4 +1,4 @@
-//! Where a session's program is to run, as arguments.
+//! The arguments for the place where a session's program runs.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,8 @@ use tapdeck_host::backend::{Container, Place};
 /// Where the program runs.
 #[derive(Args, Default)]
 pub(crate) struct PlaceArgs {
-    /// Run it elsewhere: docker:IMAGE (a new container), docker:exec:CONTAINER or ssh:[USER@]HOST[:PORT]
+    /// Run it elsewhere: docker:IMAGE (a new container), docker:exec:CONTAINER or
+    /// ssh:[USER@]HOST[:PORT]
     #[arg(long, value_name = "PLACE")]
     on: Option<Place>,
     /// With --on, the user to be there
@@ -26,7 +27,7 @@ pub(crate) struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// The same where one is asked for.
+    /// The place that these arguments ask for, if they do.
     pub(crate) fn wanted(&self) -> Result<Option<Place>, String> {
         self.on.is_some().then(|| self.place()).transpose()
     }
@@ -62,7 +63,8 @@ impl PlaceArgs {
     }
 }
 
-/// A mount with its folder's whole path. What is no folder here would silently become an empty one within.
+/// A mount with the absolute path of its folder. A missing folder would silently become an empty
+/// one within.
 fn mount(text: &str) -> Result<String, String> {
     let wrong = || format!("{text:?} is no mount: write FOLDER:WITHIN or FOLDER:WITHIN:ro");
     let (folder, rest) = text.split_once(':').ok_or_else(wrong)?;

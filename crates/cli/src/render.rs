@@ -1,7 +1,7 @@
 //! The terminal model as a filter: bytes in, the final screen out.
 //!
-//! Besides a person's view and a JSON document it serves conformance suites and other programs with one request a line
-//! (`--jsonl`), so that thousands of small cases need one process.
+//! Besides a person's view and a JSON document it serves conformance suites and other programs with
+//! one request a line (`--jsonl`), so that thousands of small cases need one process.
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -138,7 +138,8 @@ fn run_value(term: &Term, run: &Run) -> Value {
     Value::Object(map)
 }
 
-/// Colours keep apart what the program said: nothing for the default, a number for the palette, `#rrggbb` else.
+/// Colours keep apart what the program said: nothing for the default, a number for the palette,
+/// `#rrggbb` else.
 fn colour_value(c: Colour) -> Option<Value> {
     match c {
         Colour::Default => None,

@@ -1,5 +1,6 @@
-//! Events that a harness tells a recorder while the program runs: JSON values, one a line, from a file or a
-//! named pipe. They are opaque here; the session gives each its place among the bytes when it arrives.
+//! Events that a harness sends to a recorder while the program runs: JSON values, one a line, from
+//! a file or a named pipe. They are opaque here; the session gives each its place among the bytes
+//! when it arrives.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,14 +12,15 @@ use tapdeck_host::Handle;
 /// No event is longer than this.
 const MAX_EVENT: u64 = 1 << 20;
 
-/// Where events come from.
+/// A source of events.
 pub(crate) struct Source(File);
 
 impl Source {
     /// Opens a file or a named pipe.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let pipe = std::fs::metadata(path)?.file_type().is_fifo();
-        // A pipe that is open for writing here too has no end while others come and go, and opens at once.
+        // A pipe that is open for writing here too has no end while others come and go, and opens
+        // at once.
         Ok(Self(OpenOptions::new().read(true).write(pipe).open(path)?))
     }
 

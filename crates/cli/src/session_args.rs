@@ -97,7 +97,8 @@ impl SessionArgs {
     }
 }
 
-/// Holds signals back until the session handles them, so that its files and sockets are always removed.
+/// Holds signals back until the session handles them, so that its files and sockets are always
+/// removed.
 pub(crate) fn hold_signals() -> Result<HeldSignals> {
     Ok(HeldSignals::hold().map_err(LaunchError::Setup)?)
 }

@@ -1,8 +1,8 @@
 //! `tapdeck attach`: a live session in this terminal.
 //!
-//! While the session has this terminal's size its bytes pass through as they are; otherwise a model of our own is kept,
-//! and the part around its cursor painted. Questions of the program to its terminal are taken out: the session's own
-//! model answers them.
+//! While the session has this terminal's size its bytes pass through as they are; otherwise a model
+//! of our own is kept, and the part around its cursor painted. Questions of the program to its
+//! terminal are taken out: the session's own model answers them.
 
 mod view;
 
@@ -38,7 +38,7 @@ pub(crate) struct AttachArgs {
     /// Only watch
     #[arg(short, long, conflicts_with = "takeover")]
     read_only: bool,
-    /// Take the stick, whoever drives
+    /// Take the stick at once, even from another person
     #[arg(long)]
     takeover: bool,
     /// The keys to leave with, one or two, or `none`; C-\ d unless the configuration says otherwise
@@ -46,10 +46,10 @@ pub(crate) struct AttachArgs {
     detach_keys: Option<String>,
 }
 
-/// The keys to leave with, if there are any.
+/// The keys that detach, if there are any.
 pub(crate) type Keys = Option<DetachKeys>;
 
-/// Those that were asked for, or those of the configuration.
+/// Parses the detach keys of the argument, or of the configuration.
 pub(crate) fn keys_to_leave_with(asked: Option<&str>) -> Result<Keys> {
     let keys = match asked {
         Some(keys) => keys.to_owned(),
@@ -73,35 +73,36 @@ pub(crate) fn run(args: &AttachArgs) -> Result {
         takeover: args.takeover,
         ..Attach::default()
     };
-    let again = format!("tapdeck attach {}", listing.id);
-    let from = Origin { id: &listing.id, again: &again, far: false };
-    bring(keys, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))
+    let reattach = format!("tapdeck attach {}", listing.id);
+    let from = Target { id: &listing.id, reattach: &reattach, is_remote: false };
+    show(keys, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))
 }
 
-/// Where a session is brought from.
-pub(crate) struct Origin<'a> {
-    /// What it is called.
+/// The session to show.
+pub(crate) struct Target<'a> {
+    /// Its id or name.
     pub(crate) id: &'a str,
-    /// The command that comes back.
-    pub(crate) again: &'a str,
-    /// It is a server's: commands for sessions here do not reach it, and this one ends as its program ended.
-    pub(crate) far: bool,
+    /// The command that attaches again.
+    pub(crate) reattach: &'a str,
+    /// It is on a server: commands for local sessions do not reach it, and this one ends as its
+    /// program ended.
+    pub(crate) is_remote: bool,
 }
 
-/// Brings a session to this terminal, wherever it is: `open` reaches it.
-pub(crate) fn bring(
+/// Shows a session on this terminal. `open` connects to it.
+pub(crate) fn show(
     keys: Keys,
-    from: &Origin<'_>,
+    from: &Target<'_>,
     wish: &Attach<'_>,
     open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Value)>,
 ) -> Result {
     let keyboard = Keyboard::take()?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
-    let Origin { id, again, far } = *from;
+    let Target { id, reattach, is_remote } = *from;
     let request = Attach { read_only: wish.read_only || !keyboard.is_there(), size, ..wish.clone() };
     let (attachment, opened) = open(&request)?;
     if !keyboard.is_there() && !wish.read_only {
-        let reach = if far { String::new() } else { format!("; tapdeck type and send reach {id}") };
+        let reach = if is_remote { String::new() } else { format!("; tapdeck type and send reach {id}") };
         say(format_args!("standard input is no terminal, so this only watches{reach}"));
     }
     let mut view = View::new(keys, attachment, keyboard, &opened, wish.takeover)?;
@@ -110,10 +111,10 @@ pub(crate) fn bring(
     drop(view);
     let how = how?;
     match how {
-        Over::Detached => {
-            say(format_args!("detached from {id}: {again} comes back"));
+        AttachEnd::Detached => {
+            say(format_args!("detached from {id}: {reattach} comes back"));
         }
-        Over::Exited(exit) => {
+        AttachEnd::Exited(exit) => {
             let how = match exit {
                 Exit::Code(code) => format!("exit code {code}"),
                 Exit::Signal(signal) => match signals::name(signal) {
@@ -122,21 +123,21 @@ pub(crate) fn bring(
                 },
             };
             say(format_args!("the program of {id} has ended: {how}"));
-            if far {
+            if is_remote {
                 return Ok(Ending::As(exit));
             }
         }
-        Over::Lost(why) => {
+        AttachEnd::Lost(why) => {
             let why = why.map_or_else(|| format!("session {id} is gone"), |why| format!("{id}: {why}"));
             return Err(Failure::io(why));
         }
-        Over::Signal(signal) => return Ok(Ending::by_signal(signal)),
+        AttachEnd::Signal(signal) => return Ok(Ending::by_signal(signal)),
     }
     Ok(Ending::Done)
 }
 
-/// How it ended.
-enum Over {
+/// How an attachment ended.
+enum AttachEnd {
     Detached,
     Exited(Exit),
     /// With what was said last, if anything was.

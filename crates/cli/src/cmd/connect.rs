@@ -19,7 +19,7 @@ use crate::parse;
 
 /// The variable that holds a token.
 const TOKEN_VAR: &str = "TAPDECK_TOKEN";
-/// No token is longer.
+/// The longest token, in bytes.
 const TOKEN_LIMIT: u64 = 4096;
 
 /// Run a program at a server, as if it ran here.
@@ -41,7 +41,8 @@ Examples:
   tapdeck connect tls://build.example:4433 --attach nightly --read-only
   tapdeck connect tls://build.example:4433 --on docker:debian:12 -- bash")]
 pub(crate) struct ConnectArgs {
-    /// Where the server listens: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with HOST:PORT
+    /// Where the server listens: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with
+    /// HOST:PORT
     #[arg(value_name = "ADDRESS")]
     address: Endpoint,
     /// Run on pipes, with standard output and error apart
@@ -59,7 +60,7 @@ pub(crate) struct ConnectArgs {
     /// With --attach, only watch
     #[arg(short, long, conflicts_with = "takeover")]
     read_only: bool,
-    /// With --attach, take the stick, whoever drives
+    /// With --attach, take the stick at once, even from another person
     #[arg(long)]
     takeover: bool,
     /// With --attach, the keys to leave with, one or two, or `none`
@@ -113,7 +114,7 @@ impl ConnectArgs {
         // The user would believe to be protected by the certificate.
         if let Some(option) = self.useless_certificate_option() {
             let message =
-                format!("{option} is of no use at {}: nobody shows a certificate there", self.address);
+                format!("{option} is of no use at {}: this transport has no certificate", self.address);
             return Err(Failure::usage(message));
         }
         self.out_of_place().map_or(Ok(()), |why| Err(Failure::usage(why)))
@@ -126,8 +127,8 @@ impl ConnectArgs {
         said.filter(|_| bare)
     }
 
-    /// Why an option has no effect: it is for joining a session when a program is started, or the other way
-    /// round.
+    /// Why an option has no effect: it is for joining a session when a program is started, or the
+    /// other way round.
     fn out_of_place(&self) -> Option<String> {
         let joining = [
             ("--read-only", self.read_only),
@@ -151,7 +152,8 @@ impl ConnectArgs {
         }
     }
 
-    /// The token, from a file or the environment. Every user of the machine can read a command line.
+    /// The token, from a file or the environment. Every user of the machine can read a command
+    /// line.
     fn token(&self) -> Result<Option<String>, Failure> {
         let text = match &self.token_file {
             Some(path) => {
@@ -175,7 +177,8 @@ impl ConnectArgs {
         self.env.iter().filter_map(value).collect()
     }
 
-    /// The request to the server. The terminal there gets the settings of `user`, if that is a terminal.
+    /// The request to the server. The terminal there gets the settings of `user`, if that is a
+    /// terminal.
     fn wanted(&self, size: WinSize, user: Option<&UserSide>, token: Option<String>) -> Wanted {
         let tty = self.has_terminal().then(|| {
             let settings = user.and_then(UserSide::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
@@ -235,15 +238,15 @@ fn join(args: &ConnectArgs, session: &str) -> Result {
         takeover: args.takeover,
         ..Attach::default()
     };
-    let again = format!("tapdeck connect {} --attach {session}", args.address);
-    let from = attach::Origin { id: session, again: &again, far: true };
-    attach::bring(keys, &from, &wish, |wish| {
+    let reattach = format!("tapdeck connect {} --attach {session}", args.address);
+    let from = attach::Target { id: session, reattach: &reattach, is_remote: true };
+    attach::show(keys, &from, &wish, |wish| {
         Ok(Attachment::over(args.dial(wish.token, &mut NonInteractive)?, wish)?)
     })
 }
 
-/// Gives a failure another exit code than a program's: one that was not started must not look like one that
-/// ended with 1.
+/// Gives a failure another exit code than a program's: one that was not started must not look like
+/// one that ended with 1.
 fn not_started(failure: Failure) -> Failure {
     match failure.kind() {
         Kind::Check | Kind::NotFound | Kind::Io => failure.with_kind(Kind::NotStarted),

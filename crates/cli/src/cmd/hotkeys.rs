@@ -1,4 +1,5 @@
-//! `tapdeck hotkeys`: capturing and pasting turns with keys that work in every window of an X11 desktop.
+//! `tapdeck hotkeys`: capturing and pasting turns with keys that work in every window of an X11
+//! desktop.
 
 use clap::Args;
 use serde_json::{Value as Json, json};

@@ -4,6 +4,7 @@ mod keys;
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,7 +55,8 @@ pub(crate) struct PlayArgs {
     /// Begin again at the end, until stopped
     #[arg(short, long)]
     r#loop: bool,
-    /// Start at a time (1:23:45, 90s), a share (50%), a marker or snapshot (@label) or in the output (byte:4096)
+    /// Start at a time (1:23:45, 90s), a share (50%), a marker or snapshot (@label) or in the
+    /// output (byte:4096)
     #[arg(long, value_name = "PLACE", value_parser = parse::place)]
     at: Option<parse::Place>,
     /// Print what is left at the end at once: all of the scrollback and the screen
@@ -79,11 +81,11 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// The final lines come with this much scrollback.
 const ALL_ROWS: usize = 1_000_000;
-/// Keys that wait for moments; more are only a key that was held down.
+/// The most keys that wait for moments: more come from a key that is held down.
 const MAX_OWED: usize = 16;
 const JUST_PASSED: u64 = 1_000_000_000;
 const TICK: Duration = Duration::from_millis(250);
-/// With --loop, it begins anew no sooner than this after it began.
+/// With --loop, the least time between two starts.
 const LEAST_TURN_NS: u64 = 250_000_000;
 
 pub(crate) fn run(args: &PlayArgs) -> Result {
@@ -129,7 +131,7 @@ fn ended(player: &Player) -> Ending {
     Ending::Done
 }
 
-/// Goes to where the user wants to begin.
+/// Goes to the place where the user wants to begin.
 fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Stopped> {
     let name = match place {
         parse::Place::Time(time) => {
@@ -158,7 +160,7 @@ fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Stopped> {
     }
 }
 
-/// By label, or by a snapshot's id.
+/// Finds a moment by its label, or by a snapshot's id.
 fn find_moment<'a>(moments: &'a [Moment], name: &str) -> Option<&'a Moment> {
     let id = name.parse().ok().map(MomentKind::Snapshot);
     let labelled = moments.iter().find(|m| m.label == name);
@@ -172,7 +174,7 @@ fn moment_name(moment: &Moment) -> String {
     }
 }
 
-/// Prints everything that the recording leaves behind.
+/// Prints the final screen and scrollback of the recording.
 fn fast(mut player: Player, colours: bool) -> Result<Ending, Stopped> {
     player.forward_only();
     while player.advance()?.is_some() {}
@@ -191,7 +193,7 @@ struct Screening<'a> {
     pace: Pace,
     clock: Clock,
     filter: ReplayFilter,
-    /// What ran on pipes lacks what leads back to the left.
+    /// Adds carriage returns to the output of a program that ran on pipes.
     returns: Option<Returns>,
     out: Vec<u8>,
     paused: bool,
@@ -200,19 +202,15 @@ struct Screening<'a> {
     /// Whether the progress line is on the screen, and whether it covers a row of the picture.
     drawn: bool,
     covered: bool,
-    /// The length that it tells.
+    /// The length that the progress line shows.
     told_ns: u64,
-    /// When it was begun anew.
+    /// When the last round began.
     begun_ns: u64,
-    /// Show the progress until then even where it covers something.
+    /// Until when the progress line is shown even if it covers a row.
     announce_until_ns: u64,
-    /// Jumps to moments that wait until the moments are known, in the order of the keys: forth or back.
+    /// Jumps to moments that wait until the moments are known, in the order of the keys: forth or
+    /// back.
     owed: VecDeque<bool>,
-}
-
-enum Go {
-    On,
-    Quit(Ending),
 }
 
 impl<'a> Screening<'a> {
@@ -258,8 +256,8 @@ impl<'a> Screening<'a> {
         self.schedule()?;
         let ending = loop {
             match self.turn(&mut keyboard)? {
-                Go::On => {}
-                Go::Quit(ending) => break ending,
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(ending) => break ending,
             }
         };
         if on_terminal {
@@ -308,7 +306,7 @@ impl<'a> Screening<'a> {
         self.flush()
     }
 
-    fn turn(&mut self, keyboard: &mut Keyboard) -> Result<Go, Stopped> {
+    fn turn(&mut self, keyboard: &mut Keyboard) -> Result<ControlFlow<Ending>, Stopped> {
         let now = self.clock.now().mono_ns;
         let has_next = self.player.peek()?.is_some();
         let mut limit = None;
@@ -317,9 +315,9 @@ impl<'a> Screening<'a> {
         }
         if !has_next && !self.paused {
             if !self.args.r#loop {
-                return Ok(Go::Quit(Ending::Done));
+                return Ok(ControlFlow::Break(Ending::Done));
             }
-            // One that lasts no time would keep the machine busy for nothing.
+            // A recording without duration would keep the machine busy.
             let rest = (self.begun_ns + LEAST_TURN_NS).saturating_sub(now);
             if rest == 0 {
                 self.begun_ns = now;
@@ -335,15 +333,15 @@ impl<'a> Screening<'a> {
         } else if keyboard.is_there()
             && (self.player.is_looking_ahead() || self.player.duration_ns() != self.told_ns)
         {
-            // The progress line does not tell the length yet, and keys may wait for moments.
+            // The progress line lacks the length, and keys may wait for moments.
             limit = Some(TICK);
         }
         match keyboard.wait(limit)? {
-            Pressed::Signal(signal) => return Ok(Go::Quit(Ending::by_signal(signal))),
+            Pressed::Signal(signal) => return Ok(ControlFlow::Break(Ending::by_signal(signal))),
             Pressed::Keys(keys) => {
                 for key in keys_of(&keys) {
-                    if let Go::Quit(ending) = self.obey(key, keyboard)? {
-                        return Ok(Go::Quit(ending));
+                    if let ControlFlow::Break(ending) = self.obey(key, keyboard)? {
+                        return Ok(ControlFlow::Break(ending));
                     }
                 }
             }
@@ -354,7 +352,7 @@ impl<'a> Screening<'a> {
         self.show_what_is_due()?;
         self.progress(keyboard);
         self.flush()?;
-        Ok(Go::On)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn show_what_is_due(&mut self) -> Result<(), Stopped> {
@@ -372,11 +370,11 @@ impl<'a> Screening<'a> {
         Ok(())
     }
 
-    /// Passes one event and shows it.
+    /// Plays one event.
     fn show_next(&mut self) -> Result<(), Stopped> {
         let played = self.player.advance()?;
         if let Some(Played::Resize(_)) = played {
-            // The row that was free may be the picture's now.
+            // The picture may use the row of the progress line now.
             self.covered |= self.drawn;
         }
         if let Some(Played::Output(bytes)) = played {
@@ -397,7 +395,8 @@ impl<'a> Screening<'a> {
         let at = self.player.at_ns();
         if let Some((next, _)) = self.player.peek()? {
             let gap = self.pace.gap_ns(next.saturating_sub(at));
-            // Counted from when the last one was due, so that small delays do not add up.
+            // Counted from the time at which the last event was due, so that small delays do not
+            // add up.
             let now = self.clock.now().mono_ns;
             let from = if self.due_ns + 1_000_000_000 > now { self.due_ns.min(now) } else { now };
             self.due_ns = from + gap;
@@ -405,14 +404,14 @@ impl<'a> Screening<'a> {
         Ok(())
     }
 
-    fn obey(&mut self, key: Key, keyboard: &mut Keyboard) -> Result<Go, Stopped> {
+    fn obey(&mut self, key: Key, keyboard: &mut Keyboard) -> Result<ControlFlow<Ending>, Stopped> {
         let (at, end) = (self.player.at_ns(), self.player.duration_ns());
         if matches!(key, Key::StepForth | Key::StepBack | Key::Skip(_) | Key::Tenth(_)) {
-            // Whoever goes elsewhere has given up waiting.
+            // A jump elsewhere gives up waiting for moments.
             self.owed.clear();
         }
         match key {
-            Key::Quit => return Ok(Go::Quit(Ending::Done)),
+            Key::Quit => return Ok(ControlFlow::Break(Ending::Done)),
             Key::Suspend => {
                 keyboard.suspend()?;
                 self.picture();
@@ -436,12 +435,13 @@ impl<'a> Screening<'a> {
             }
             Key::Skip(by) => self.jump(at.saturating_add_signed(by).min(end))?,
             Key::Tenth(n) => {
-                // A tenth of what is known so far would be a place that nobody meant.
+                // A tenth of the length that is known so far would be the wrong place.
                 let end = if self.player.is_looking_ahead() { self.player.whole_duration_ns() } else { end };
                 self.jump(end / 10 * u64::from(n))?;
             }
             Key::NextMoment | Key::LastMoment => {
-                // In a large recording they are not all known yet: the key waits for them rather than be lost.
+                // The moments of a large recording are known late: the key waits for them rather
+                // than be lost.
                 if self.owed.len() < MAX_OWED {
                     self.owed.push_back(key == Key::NextMoment);
                 }
@@ -451,7 +451,7 @@ impl<'a> Screening<'a> {
         self.due_ns = self.clock.now().mono_ns;
         self.schedule()?;
         self.announce_until_ns = self.clock.now().mono_ns + 1_500_000_000;
-        Ok(Go::On)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn jump(&mut self, to_ns: u64) -> Result<(), Stopped> {
@@ -460,7 +460,7 @@ impl<'a> Screening<'a> {
         Ok(())
     }
 
-    /// Jumps where the keys that wait want it, if the moments are known within the time.
+    /// Performs the jumps of waiting keys, if the moments become known within the time.
     fn jump_to_moments(&mut self, within: Duration) -> Result<(), Stopped> {
         while !self.owed.is_empty() && self.player.moments(Some(within)).is_some() {
             if let Some(forth) = self.owed.pop_front() {
@@ -476,11 +476,13 @@ impl<'a> Screening<'a> {
         let (at, offset, paused) = (self.player.at_ns(), self.player.offset(), self.paused);
         let Some(moments) = self.player.moments(Some(Duration::ZERO)) else { return Ok(()) };
         let moment = if forth {
-            // While it plays, time has passed since the last event, and with it those that the output did not move.
+            // While it plays, time has passed since the last event, and with it those that the
+            // output did not move.
             let past = if paused { at } else { u64::MAX };
             moments.iter().find(|m| (m.anchor, m.time_ns) > (offset, past))
         } else {
-            // While it plays, the one just passed is not meant: nobody could ever get before it.
+            // While it plays, the moment just passed does not count: otherwise no key could get
+            // before it.
             let since = if paused { 0 } else { JUST_PASSED };
             moments
                 .iter()
@@ -499,10 +501,11 @@ impl<'a> Screening<'a> {
         if is_terminal() {
             self.filter = filter(self.args);
             if !self.player.term().modes().alternate() {
-                // The recording may have left the other screen at an earlier place than the picture's.
+                // The recording may have left the other screen at an earlier place than the
+                // picture's.
                 self.out.extend_from_slice(b"\x1b[?1049l");
             }
-            // The picture is whole, so that nothing of it is held back.
+            // The picture is complete, so the filter must not hold any of it back.
             filter(self.args).filter(&self.player.term().dump_screen(), &mut self.out);
             (self.drawn, self.covered) = (false, false);
         }
@@ -514,7 +517,8 @@ impl<'a> Screening<'a> {
         }
     }
 
-    /// Draws the progress line: always where the picture leaves a row free, else while paused and after a key.
+    /// Draws the progress line: always where the picture leaves a row free, else while paused and
+    /// after a key.
     fn progress(&mut self, keyboard: &Keyboard) {
         let end_ns = self.player.duration_ns();
         self.told_ns = end_ns;

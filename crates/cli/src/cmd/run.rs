@@ -1,4 +1,5 @@
-//! `tapdeck run`: a program on a terminal, with nothing between it and the user that either could notice.
+//! `tapdeck run`: a program on a terminal, with nothing between it and the user that either could
+//! notice.
 
 use std::ffi::OsString;
 

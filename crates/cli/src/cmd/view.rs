@@ -44,7 +44,8 @@ pub(crate) struct ViewArgs {
     /// A recording, or the id or name of a live session; left out, the only live session there is
     #[arg(value_name = "FILE|SESSION")]
     what: Option<OsString>,
-    /// Begin at a time (1:23:45, 90s), a share (50%) or in the output (byte:4096); at the end when left out
+    /// Begin at a time (1:23:45, 90s), a share (50%) or in the output (byte:4096); at the end when
+    /// left out
     #[arg(long, value_name = "PLACE", value_parser = parse::place)]
     at: Option<parse::Place>,
     /// Begin playing
@@ -116,8 +117,9 @@ fn watch(
     Ok((signal.map_or(Ending::Done, Ending::by_signal), exit))
 }
 
-/// `rec --view`: starts the session in a host of its own, which outlives the viewer, and shows it. Ends as
-/// the program ended, if it has. `own` is the size of this terminal, unless one was asked for.
+/// `rec --view`: starts the session in a host of its own, which outlives the viewer, and shows it.
+/// Ends as the program ended, if it has. `own` is the size of this terminal, unless one was asked
+/// for.
 pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
     let config = Config::load().map_err(Failure::usage)?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {

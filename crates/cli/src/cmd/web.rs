@@ -40,10 +40,12 @@ pub(crate) struct WebArgs {
     /// Show the recordings of this folder; left out, of the folder where tapdeck rec puts them
     #[arg(long, value_name = "FOLDER")]
     recordings: Option<PathBuf>,
-    /// A further name, with its port if any, under which a browser reaches the page, such as that of a proxy
+    /// A further name, with its port if any, under which a browser reaches the page, such as that
+    /// of a proxy
     #[arg(long, value_name = "HOST[:PORT]")]
     host: Vec<String>,
-    /// A page elsewhere whose player may show live sessions to those who are logged in here: http://localhost:3000
+    /// A page elsewhere whose player may show live sessions to those who are logged in here:
+    /// http://localhost:3000
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
     player: Vec<String>,
     /// Run this program as a session of its own, and open it
@@ -91,7 +93,8 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     Ok(Ending::Done)
 }
 
-/// Starts a program as a detached session for a user of the page, who is shown the message of a failure.
+/// Starts a program as a detached session for a user of the page, who is shown the message of a
+/// failure.
 fn start_quietly(command: Vec<String>) -> Result<String, String> {
     let args = host_args(command.into_iter().map(OsString::from));
     detached_host::start_quietly(args).map_err(|failure| failure.message().to_owned())

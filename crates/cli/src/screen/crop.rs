@@ -1,4 +1,5 @@
-//! A model painted into a terminal of another size: the part around the cursor, row by row where something changed.
+//! Paints a model into a terminal of another size: the part around the cursor, and only rows that
+//! changed.
 
 use tapdeck_term::{Generation, Line, Style, Term};
 
@@ -13,18 +14,18 @@ pub(crate) struct Crop {
 }
 
 impl Crop {
-    /// What has been painted.
+    /// The generation that has been painted.
     pub(crate) fn seen(&self) -> Option<Generation> {
         self.seen
     }
 
-    /// Everything is to be painted anew.
+    /// Has everything painted anew.
     pub(crate) fn forget(&mut self) {
         self.seen = None;
     }
 
-    /// Appends what brings a terminal of this size up to date, with `notice` over its last row if there is one. To have
-    /// that row back, everything is to be painted anew.
+    /// Appends what brings a terminal of this size up to date, with `notice` over its last row if
+    /// there is one. To have that row back, everything is to be painted anew.
     pub(crate) fn paint(
         &mut self,
         term: &Term,
@@ -34,7 +35,8 @@ impl Crop {
         out: &mut Vec<u8>,
     ) {
         let (cursor, size) = (term.cursor(), term.size());
-        // A line is read from its beginning: it comes back into sight as soon as the cursor does not keep it out.
+        // The beginning of a line comes back into sight as soon as the cursor does
+        // not keep it out.
         let left = if cursor.col < cols { 0 } else { self.corner.1 };
         let corner =
             (follow(self.corner.0, cursor.row, rows, size.rows), follow(left, cursor.col, cols, size.cols));
@@ -147,7 +149,8 @@ mod tests {
         assert_eq!(small.row(0).map(|l| l.text()).as_deref(), Some("中中two"));
     }
 
-    /// A long line moves the view to the right; the next one, which fits, is seen from its beginning again.
+    /// A long line moves the view to the right; the next one, which fits, is seen from its
+    /// beginning again.
     #[test]
     fn the_view_goes_back_to_the_left_when_the_cursor_fits_there() {
         let mut term = Term::new(Size::new(60, 12), Settings::default());

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use tapdeck_term::keys::{self, KeyPress};
 use tapdeck_term::{Modes, Settings, Size, Term};
 
-/// What keys typed in an attached terminal mean.
+/// The meaning of keys typed in an attached terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// For the program.
@@ -18,15 +18,15 @@ pub(crate) enum Typed {
     Release,
 }
 
-/// A sequence of one or two keys, with every way in which terminals spell them.
+/// A sequence of one or two keys, with all their encodings.
 #[derive(Debug, Clone)]
 pub(crate) struct DetachKeys {
     first: Vec<Vec<u8>>,
-    /// Nothing: the first key alone detaches.
+    /// The second key; without one, the first key alone detaches.
     then: Option<Vec<Vec<u8>>>,
     /// The first key, as it was typed.
     pending: Option<Vec<u8>>,
-    /// As it was given, for messages.
+    /// The name as given, for messages.
     name: String,
 }
 
@@ -63,67 +63,27 @@ fn spellings(key: KeyPress) -> Vec<Vec<u8>> {
 }
 
 impl DetachKeys {
-    /// The key in front of `t` and `r`, where there is one.
+    /// The name of the key in front of `t` and `r`, if there is one.
     pub(crate) fn prefix(&self) -> Option<&str> {
         self.then.as_ref()?;
         self.name.split(' ').next()
     }
 
-    /// Cuts what was typed into what is for the program and what is for the client.
+    /// Splits typed bytes into those for the program and commands for the client.
     pub(crate) fn read(&mut self, mut typed: &[u8]) -> Vec<Typed> {
         let mut out = Vec::new();
         let mut through = Vec::new();
-        let starts =
-            |typed: &[u8], keys: &[Vec<u8>]| keys.iter().find(|k| typed.starts_with(k)).map(Vec::len);
         while !typed.is_empty() {
-            if let Some(held) = self.pending.take() {
-                let command = match &self.then {
-                    Some(then) if starts(typed, then).is_some() => Some(Typed::Detach),
-                    _ if typed.starts_with(b"t") => Some(Typed::Take),
-                    _ if typed.starts_with(b"r") => Some(Typed::Release),
-                    _ => None,
-                };
-                match command {
-                    Some(command) => {
-                        let len = self.then.as_ref().and_then(|then| starts(typed, then)).unwrap_or(1);
-                        typed = &typed[len..];
-                        if !through.is_empty() {
-                            out.push(Typed::Through(std::mem::take(&mut through)));
-                        }
-                        out.push(command);
-                    }
-                    // Typed twice it is the key itself; anything else was not meant for us, and goes through with it.
-                    None => match starts(typed, &self.first) {
-                        Some(len) => {
-                            through.extend_from_slice(&typed[..len]);
-                            typed = &typed[len..];
-                        }
-                        None => {
-                            through.extend_from_slice(&held);
-                            through.push(typed[0]);
-                            typed = &typed[1..];
-                        }
-                    },
+            let (len, command) = match self.pending.take() {
+                Some(held) => self.after_first(&held, typed, &mut through),
+                None => self.first(typed, &mut through),
+            };
+            typed = &typed[len..];
+            if let Some(command) = command {
+                if !through.is_empty() {
+                    out.push(Typed::Through(std::mem::take(&mut through)));
                 }
-                continue;
-            }
-            match starts(typed, &self.first) {
-                Some(len) => {
-                    let (key, rest) = typed.split_at(len);
-                    typed = rest;
-                    if self.then.is_some() {
-                        self.pending = Some(key.to_vec());
-                    } else {
-                        if !through.is_empty() {
-                            out.push(Typed::Through(std::mem::take(&mut through)));
-                        }
-                        out.push(Typed::Detach);
-                    }
-                }
-                None => {
-                    through.push(typed[0]);
-                    typed = &typed[1..];
-                }
+                out.push(command);
             }
         }
         if !through.is_empty() {
@@ -131,6 +91,51 @@ impl DetachKeys {
         }
         out
     }
+
+    /// Takes the first key, or one byte for the program. Returns how much of `typed` was taken.
+    fn first(&mut self, typed: &[u8], through: &mut Vec<u8>) -> (usize, Option<Typed>) {
+        match (prefix_len(typed, &self.first), &self.then) {
+            (Some(len), None) => (len, Some(Typed::Detach)),
+            (Some(len), Some(_)) => {
+                self.pending = Some(typed[..len].to_vec());
+                (len, None)
+            }
+            (None, _) => {
+                through.push(typed[0]);
+                (1, None)
+            }
+        }
+    }
+
+    /// Takes what follows the first key, which is held. Returns how much of `typed` was taken.
+    fn after_first(&self, held: &[u8], typed: &[u8], through: &mut Vec<u8>) -> (usize, Option<Typed>) {
+        let then = self.then.as_deref().unwrap_or_default();
+        if let Some(len) = prefix_len(typed, then) {
+            return (len, Some(Typed::Detach));
+        }
+        match typed[0] {
+            b't' => return (1, Some(Typed::Take)),
+            b'r' => return (1, Some(Typed::Release)),
+            _ => {}
+        }
+        // Typed twice it is the key itself. Any other key goes to the program, with the first.
+        match prefix_len(typed, &self.first) {
+            Some(len) => {
+                through.extend_from_slice(&typed[..len]);
+                (len, None)
+            }
+            None => {
+                through.extend_from_slice(held);
+                through.push(typed[0]);
+                (1, None)
+            }
+        }
+    }
+}
+
+/// The length of the spelling that the bytes begin with.
+fn prefix_len(typed: &[u8], spellings: &[Vec<u8>]) -> Option<usize> {
+    spellings.iter().find(|key| typed.starts_with(key)).map(Vec::len)
 }
 
 #[cfg(test)]

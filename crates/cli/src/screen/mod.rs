@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 use tapdeck_term::Line;
 
-/// Writes rows as they look, each with `end` behind it, without the blank ones at the end: they are the empty part of a
-/// screen.
+/// Writes rows with their styles, each followed by `end`, without the blank rows at the end, which
+/// are the empty part of a screen.
 pub(crate) fn write_used_rows<'a>(
     rows: impl Iterator<Item = Line<'a>>,
     colours: bool,

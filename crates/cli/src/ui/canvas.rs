@@ -1,6 +1,6 @@
-//! Rows of the terminal model on a ratatui buffer. What a program wrote is foreign text: nothing reaches the
-//! buffer that could act on the terminal, and no character that the terminal might take for wider or narrower
-//! than the model does, or the rest of the row would shift.
+//! Rows of the terminal model on a ratatui buffer. What a program wrote is foreign text: nothing
+//! reaches the buffer that could act on the terminal, and no character that the terminal might take
+//! for wider or narrower than the model does, or the rest of the row would shift.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub struct Brush {
 }
 
 impl Brush {
-    /// For a terminal as it is now.
+    /// The brush for a terminal in its present state.
     pub fn of(term: &Term, colour: bool) -> Self {
         let (palette, usual) = (term.palette(), Palette::default());
         let differs = |ours: Rgb, usual: Rgb| (ours != usual).then_some(Color::Rgb(ours.0, ours.1, ours.2));
@@ -42,7 +42,7 @@ impl Brush {
         }
     }
 
-    /// The same for what is less important than something else.
+    /// The brush for content that is less important.
     pub fn dimmed(self, dim: bool) -> Self {
         Self { dim, ..self }
     }
@@ -89,8 +89,8 @@ impl Brush {
         Style::new().fg(fg).bg(self.colour(style.bg, self.background)).add_modifier(modifier)
     }
 
-    /// Paints a row into an area one row high, beginning with column `left` of the row. Ranges of columns are
-    /// painted over in styles of their own.
+    /// Paints a row into an area one row high, beginning with column `left` of the row. Ranges of
+    /// columns are painted over in styles of their own.
     pub fn row(&self, buf: &mut Buffer, area: Rect, line: Line<'_>, left: u16, over: &[(Range<u16>, Style)]) {
         if area.is_empty() {
             return;
@@ -113,7 +113,7 @@ impl Brush {
                 over.iter().filter(|(range, _)| range.contains(&from)).fold(last.1, |s, (_, o)| s.patch(*o));
             let x = area.x + from.saturating_sub(left);
             if from < left || to > right {
-                // Half of a wide character is nothing.
+                // Half of a wide character is not drawn.
                 buf[(x, area.y)].set_symbol(" ").set_style(look);
             } else {
                 put(buf, x, area.y, text, width, look);
@@ -125,7 +125,7 @@ impl Brush {
     }
 }
 
-/// Puts a character that the model says is so wide.
+/// Puts a character that has this width in the model.
 fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
     let cell = &mut buf[(x, y)];
     cell.set_style(style);
@@ -141,19 +141,20 @@ fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
         }
     }
     if width == 2 {
-        // Empty, which no other cell is: whatever comes here next is seen to be a change.
+        // Empty, as no other cell is: the next content of the cell always differs.
         buf[(x + 1, y)].set_symbol("").set_style(style);
     }
 }
 
-/// A character as it may be sent to the terminal: with nothing that acts, and of the width that the model says.
+/// A character as it may be sent to the terminal: without control characters, and of the width that
+/// the model says.
 fn symbol(text: &str, width: u16) -> String {
     let fits = |s: &str| s.width() == usize::from(width);
     let tame: String = text.chars().filter(|c| !human::acts(*c)).collect();
     if fits(&tame) {
         return tame;
     }
-    // Terminals differ about clusters; about the first character alone they mostly agree.
+    // Terminals disagree about the width of clusters, but rarely about their first character.
     let first: String = tame.chars().take(1).collect();
     match (fits(&first), width) {
         (true, _) => first,
@@ -162,7 +163,7 @@ fn symbol(text: &str, width: u16) -> String {
     }
 }
 
-/// Clears an area to be drawn over. A wide character that is cut by its edge goes whole.
+/// Clears an area. A wide character that is cut by its edge is cleared whole.
 pub fn cover(buf: &mut Buffer, area: Rect) {
     let area = area.intersection(buf.area);
     for y in area.top()..area.bottom() {
@@ -178,7 +179,8 @@ pub fn cover(buf: &mut Buffer, area: Rect) {
     Clear.render(area, buf);
 }
 
-/// Text of ours or from outside in a row of the buffer, cut to a width; says how many columns it took.
+/// Writes text into a row of the buffer, cut to a width. Returns how many columns it
+/// took.
 pub fn label(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
     if width == 0 || !buf.area.contains((x, y).into()) {
         return 0;
@@ -188,7 +190,7 @@ pub fn label(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: St
     end - x
 }
 
-/// Text cut to so many columns, with an ellipsis where something is missing.
+/// Cuts text to a number of columns, with an ellipsis in place of the rest.
 pub fn shortened(text: &str, width: usize) -> String {
     let text = human::printable(text);
     if text.width() <= width {

@@ -1,6 +1,6 @@
-//! What a terminal sends, as events. The keyboard belongs to `host`, which gives bytes together with signals and
-//! time; here they become keys, mouse events and pastes. Answers of the terminal, and sequences that mean nothing
-//! here, are passed over whole.
+//! What a terminal sends, as events. The keyboard belongs to `host`, which gives bytes together
+//! with signals and time; here they become keys, mouse events and pastes. Answers of the terminal,
+//! and sequences that mean nothing here, are passed over whole.
 
 use std::mem;
 
@@ -12,23 +12,23 @@ const MAX_SEQUENCE: usize = 4096;
 const MAX_PASTE: usize = 64 << 10;
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Bytes in, events out.
+/// Decodes the bytes of a terminal into events.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pending: Vec<u8>,
     paste: Option<Vec<u8>>,
 }
 
-/// What stands at the front of the bytes.
-enum Front {
-    /// Something of this length, with or without a meaning.
+/// What the bytes begin with.
+enum Parsed {
+    /// A sequence of this length, and its event if it has one.
     Whole(usize, Option<Event>),
-    /// The beginning of something.
-    Half,
+    /// The beginning of a sequence.
+    Partial,
 }
 
 impl Decoder {
-    /// Takes bytes.
+    /// Decodes more bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.pending.extend_from_slice(bytes);
         self.drain(false)
@@ -39,7 +39,7 @@ impl Decoder {
         !self.pending.is_empty() && self.paste.is_none()
     }
 
-    /// Nothing more came: what looked like the beginning of a sequence is taken for itself.
+    /// Decodes the pending bytes as keys, after a wait in which the sequence did not go on.
     pub fn flush(&mut self) -> Vec<Event> {
         self.drain(true)
     }
@@ -56,16 +56,16 @@ impl Decoder {
                 }
                 continue;
             }
-            match front(&bytes[at..], ended) {
-                Front::Whole(len, event) => {
+            match parse(&bytes[at..], ended) {
+                Parsed::Whole(len, event) => {
                     if bytes[at..at + len] == *b"\x1b[200~" {
                         self.paste = Some(Vec::new());
                     }
                     events.extend(event);
                     at += len;
                 }
-                Front::Half if bytes.len() - at > MAX_SEQUENCE => at = bytes.len(),
-                Front::Half => break,
+                Parsed::Partial if bytes.len() - at > MAX_SEQUENCE => at = bytes.len(),
+                Parsed::Partial => break,
             }
         }
         bytes.drain(..at);
@@ -73,7 +73,7 @@ impl Decoder {
         events
     }
 
-    /// Takes the part of a paste that is sure not to be its end; says how much that was.
+    /// Takes the part of a paste that cannot be its end. Returns the length of that part.
     fn pasted(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> usize {
         let Some(text) = &mut self.paste else { return 0 };
         let end = bytes.windows(PASTE_END.len()).position(|w| w == PASTE_END);
@@ -101,23 +101,23 @@ impl Decoder {
     }
 }
 
-fn front(bytes: &[u8], ended: bool) -> Front {
-    let Some(&first) = bytes.first() else { return Front::Half };
+fn parse(bytes: &[u8], ended: bool) -> Parsed {
+    let Some(&first) = bytes.first() else { return Parsed::Partial };
     if first == 0x1b {
         return match escape(bytes) {
-            // Too short to be a sequence, and no more came: Alt with that character.
-            Front::Half if ended && bytes.len() == 2 => match character(&bytes[1..]) {
-                Front::Whole(_, Some(Event::Key(k))) => {
-                    Front::Whole(2, Some(key(k.code, k.modifiers | KeyModifiers::ALT)))
+            // Two bytes and no more are Alt with that character.
+            Parsed::Partial if ended && bytes.len() == 2 => match character(&bytes[1..]) {
+                Parsed::Whole(_, Some(Event::Key(k))) => {
+                    Parsed::Whole(2, Some(key(k.code, k.modifiers | KeyModifiers::ALT)))
                 }
-                _ => Front::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+                _ => Parsed::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
             },
-            Front::Half if ended => Front::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            Parsed::Partial if ended => Parsed::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
             front => front,
         };
     }
     match character(bytes) {
-        Front::Half if ended => Front::Whole(1, None),
+        Parsed::Partial if ended => Parsed::Whole(1, None),
         front => front,
     }
 }
@@ -127,9 +127,9 @@ fn key(code: KeyCode, mods: KeyModifiers) -> Event {
 }
 
 /// A character, plain or of the control kind.
-fn character(bytes: &[u8]) -> Front {
-    let ctrl = |c: char| Front::Whole(1, Some(key(KeyCode::Char(c), KeyModifiers::CONTROL)));
-    let plain = |code| Front::Whole(1, Some(key(code, KeyModifiers::NONE)));
+fn character(bytes: &[u8]) -> Parsed {
+    let ctrl = |c: char| Parsed::Whole(1, Some(key(KeyCode::Char(c), KeyModifiers::CONTROL)));
+    let plain = |code| Parsed::Whole(1, Some(key(code, KeyModifiers::NONE)));
     match bytes[0] {
         b'\r' => plain(KeyCode::Enter),
         b'\t' => plain(KeyCode::Tab),
@@ -140,53 +140,53 @@ fn character(bytes: &[u8]) -> Front {
         b if b < 0x80 => {
             let c = char::from(b);
             let shift = if c.is_ascii_uppercase() { KeyModifiers::SHIFT } else { KeyModifiers::NONE };
-            Front::Whole(1, Some(key(KeyCode::Char(c), shift)))
+            Parsed::Whole(1, Some(key(KeyCode::Char(c), shift)))
         }
         b => {
             let len = match b {
                 0xc2..=0xdf => 2,
                 0xe0..=0xef => 3,
                 0xf0..=0xf4 => 4,
-                _ => return Front::Whole(1, None),
+                _ => return Parsed::Whole(1, None),
             };
             let there = &bytes[..len.min(bytes.len())];
             match std::str::from_utf8(there) {
                 Ok(text) => {
-                    Front::Whole(len, text.chars().next().map(|c| key(KeyCode::Char(c), KeyModifiers::NONE)))
+                    Parsed::Whole(len, text.chars().next().map(|c| key(KeyCode::Char(c), KeyModifiers::NONE)))
                 }
-                Err(e) if e.error_len().is_none() => Front::Half,
-                Err(_) => Front::Whole(1, None),
+                Err(e) if e.error_len().is_none() => Parsed::Partial,
+                Err(_) => Parsed::Whole(1, None),
             }
         }
     }
 }
 
-fn escape(bytes: &[u8]) -> Front {
+fn escape(bytes: &[u8]) -> Parsed {
     match bytes.get(1) {
-        None => Front::Half,
+        None => Parsed::Partial,
         Some(b'[') => csi(bytes),
         Some(b'O') => match bytes.get(2) {
-            None => Front::Half,
-            Some(b) => Front::Whole(3, ss3(*b).map(|code| key(code, KeyModifiers::NONE))),
+            None => Parsed::Partial,
+            Some(b) => Parsed::Whole(3, ss3(*b).map(|code| key(code, KeyModifiers::NONE))),
         },
-        // Strings: what the terminal answers.
+        // Strings are replies of the terminal.
         Some(b']' | b'P' | b'_' | b'^' | b'X') => {
             let end = bytes[2..].iter().position(|b| *b == 7 || *b == 0x1b);
             match end.map(|i| i + 2) {
-                Some(i) if bytes[i] == 7 => Front::Whole(i + 1, None),
-                Some(i) if bytes.get(i + 1) == Some(&b'\\') => Front::Whole(i + 2, None),
-                _ if bytes.len() == 2 => Front::Half,
-                Some(i) => Front::Whole(i, None),
-                None => Front::Half,
+                Some(i) if bytes[i] == 7 => Parsed::Whole(i + 1, None),
+                Some(i) if bytes.get(i + 1) == Some(&b'\\') => Parsed::Whole(i + 2, None),
+                _ if bytes.len() == 2 => Parsed::Partial,
+                Some(i) => Parsed::Whole(i, None),
+                None => Parsed::Partial,
             }
         }
-        Some(0x1b) => Front::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+        Some(0x1b) => Parsed::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
         Some(_) => match character(&bytes[1..]) {
-            Front::Whole(len, Some(Event::Key(k))) => {
-                Front::Whole(len + 1, Some(key(k.code, k.modifiers | KeyModifiers::ALT)))
+            Parsed::Whole(len, Some(Event::Key(k))) => {
+                Parsed::Whole(len + 1, Some(key(k.code, k.modifiers | KeyModifiers::ALT)))
             }
-            Front::Whole(len, _) => Front::Whole(len + 1, None),
-            Front::Half => Front::Half,
+            Parsed::Whole(len, _) => Parsed::Whole(len + 1, None),
+            Parsed::Partial => Parsed::Partial,
         },
     }
 }
@@ -247,29 +247,31 @@ fn modifiers(n: u16) -> KeyModifiers {
     mods
 }
 
-fn csi(bytes: &[u8]) -> Front {
-    // The Linux console's own: ESC [ [ A.
+fn csi(bytes: &[u8]) -> Parsed {
+    // The Linux console sends ESC [ [ A.
     if bytes.get(2) == Some(&b'[') {
         return match bytes.get(3) {
-            None => Front::Half,
-            Some(b @ b'A'..=b'E') => Front::Whole(4, Some(key(KeyCode::F(b - b'A' + 1), KeyModifiers::NONE))),
-            Some(_) => Front::Whole(4, None),
+            None => Parsed::Partial,
+            Some(b @ b'A'..=b'E') => {
+                Parsed::Whole(4, Some(key(KeyCode::F(b - b'A' + 1), KeyModifiers::NONE)))
+            }
+            Some(_) => Parsed::Whole(4, None),
         };
     }
     let Some(end) = bytes.iter().skip(2).position(|b| !(0x20..=0x3f).contains(b)).map(|i| i + 2) else {
-        return Front::Half;
+        return Parsed::Partial;
     };
     let (last, body) = (bytes[end], &bytes[2..end]);
     if !(0x40..=0x7e).contains(&last) {
-        return Front::Whole(end, None);
+        return Parsed::Whole(end, None);
     }
     let len = end + 1;
     if last == b'M' && body.is_empty() {
-        // The oldest kind of mouse report has three bytes behind it; nobody asked for it.
-        return if bytes.len() < len + 3 { Front::Half } else { Front::Whole(len + 3, None) };
+        // The oldest kind of mouse report has three bytes behind it. It was not requested.
+        return if bytes.len() < len + 3 { Parsed::Partial } else { Parsed::Whole(len + 3, None) };
     }
     if let [b'<', report @ ..] = body {
-        return Front::Whole(len, mouse(report, last == b'm').map(Event::Mouse));
+        return Parsed::Whole(len, mouse(report, last == b'm').map(Event::Mouse));
     }
     let n = numbers(body);
     let mods = modifiers(n.get(1).copied().unwrap_or(1));
@@ -287,7 +289,7 @@ fn csi(bytes: &[u8]) -> Front {
         _ if body.first().is_none_or(u8::is_ascii_digit) => lettered(last).map(|code| key(code, mods)),
         _ => None,
     };
-    Front::Whole(len, event)
+    Parsed::Whole(len, event)
 }
 
 fn of_char(c: char) -> KeyCode {

@@ -1,6 +1,6 @@
-//! Views in the terminal: the viewer and the dashboard. What they show comes from the terminal model; what is typed
-//! comes as events; neither knows where either is from, so both are tested as data: keys in, screen out. Only
-//! [`screen`] touches the real terminal.
+//! Views in the terminal: the viewer and the dashboard. What they show comes from the terminal
+//! model, and input comes as events. They know the source of neither, so they are tested as
+//! data: keys in, screen out. Only [`screen`] touches the real terminal.
 
 pub mod canvas;
 pub mod dash;

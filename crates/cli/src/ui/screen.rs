@@ -1,5 +1,5 @@
-//! The real terminal behind a view: taken with its keyboard, given back on every way out, painted in one write a
-//! frame.
+//! The real terminal behind a view: taken with its keyboard, given back on every way out, painted
+//! in one write a frame.
 
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
@@ -22,14 +22,14 @@ const ON: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[2J";
 const ON_MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1002h\x1b[?1006h";
 const OFF: &[u8] = b"\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[m\x1b[?25h\x1b[?1049l";
 
-/// What came in.
+/// What a wait for the terminal returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Came {
-    /// Keys, mouse, pastes, perhaps none.
-    Events(Vec<Event>),
-    /// This process is asked to end.
+pub enum ScreenEvent {
+    /// Keys, mouse events and pastes; none when the wait ended for another reason.
+    Input(Vec<Event>),
+    /// A signal asks this process to end.
     Signal(i32),
-    /// The size may have changed, and nothing of the picture is left.
+    /// The terminal must be painted anew. Its size may have changed.
     Repaint,
 }
 
@@ -42,7 +42,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal; `None` where there is none.
+    /// Takes the terminal. Returns `None` if there is none.
     ///
     /// # Errors
     /// When the system refuses.
@@ -56,27 +56,27 @@ impl Screen {
         Ok(Some(Self { terminal, keyboard, decoder: Decoder::default() }))
     }
 
-    /// Waits for something, at most so long; something to read on another descriptor ends the wait too.
+    /// Waits for input, at most `at_most`. Data on another descriptor ends the wait, too.
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn wait(&mut self, at_most: Option<Duration>, others: &[BorrowedFd<'_>]) -> io::Result<Came> {
+    pub fn wait(&mut self, at_most: Option<Duration>, others: &[BorrowedFd<'_>]) -> io::Result<ScreenEvent> {
         let waiting = self.decoder.is_waiting();
         let limit = match (waiting, at_most) {
             (true, limit) => Some(limit.map_or(ESCAPE_WAIT, |l| l.min(ESCAPE_WAIT))),
             (false, limit) => limit,
         };
-        // While the end of a sequence is awaited, others must not cut the waiting short.
+        // Other descriptors must not cut the wait for the end of a sequence short.
         let others = if waiting { &[] } else { others };
         Ok(match self.keyboard.wait_with(limit, others)? {
-            Pressed::Keys(bytes) => Came::Events(self.decoder.push(&bytes)),
-            Pressed::Signal(signal) => Came::Signal(signal),
+            Pressed::Keys(bytes) => ScreenEvent::Input(self.decoder.push(&bytes)),
+            Pressed::Signal(signal) => ScreenEvent::Signal(signal),
             Pressed::Repaint => {
                 self.repaint()?;
-                Came::Repaint
+                ScreenEvent::Repaint
             }
-            Pressed::Nothing if waiting => Came::Events(self.decoder.flush()),
-            Pressed::Nothing => Came::Events(Vec::new()),
+            Pressed::Nothing if waiting => ScreenEvent::Input(self.decoder.flush()),
+            Pressed::Nothing => ScreenEvent::Input(Vec::new()),
         })
     }
 
@@ -112,7 +112,7 @@ impl Screen {
     }
 }
 
-/// An empty picture of the terminal's size. The size comes from `host`, which never guesses one.
+/// An empty picture of the terminal's size. The size comes from `host`, which does not guess.
 fn fresh(keyboard: &Keyboard) -> io::Result<Terminal<CrosstermBackend<Out>>> {
     let size = keyboard.screen_size().unwrap_or_default();
     let area = Rect::new(0, 0, size.cols.min(MAX_SIDE), size.rows.min(MAX_SIDE));
@@ -120,7 +120,7 @@ fn fresh(keyboard: &Keyboard) -> io::Result<Terminal<CrosstermBackend<Out>>> {
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(area) })
 }
 
-/// Standard output, written to once a frame and told where a frame begins and ends, so that none is seen half.
+/// Standard output. Each frame is one write, marked as one synchronised update.
 struct Out(Vec<u8>);
 
 impl Write for Out {

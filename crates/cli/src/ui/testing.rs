@@ -1,4 +1,5 @@
-//! What the tests of the views share: a stage on which keys go in and a screen comes out, and a session made of paper.
+//! What the tests of the views share: a stage on which keys go in and a screen comes out, and a
+//! session made of paper.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,9 +1,10 @@
-//! Colours of the views, in one place. Without colour everything is still told apart, by bold, dim and reverse.
+//! Colours of the views, in one place. Without colour, styles differ by bold, dim
+//! and reverse.
 
 use ratatui::style::{Color, Modifier, Style};
 use tapdeck_core::turns::AgentState;
 
-/// How things look.
+/// The styles of the views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Theme {
     /// Whether colours may be used.
@@ -11,7 +12,7 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// As the environment wants it: `NO_COLOR` is respected.
+    /// The theme of the environment, which respects `NO_COLOR`.
     pub fn from_env() -> Self {
         Self { colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
     }
@@ -44,7 +45,7 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What is less important.
+    /// The style of less important text.
     pub fn faint(self) -> Style {
         self.frame()
     }
@@ -72,7 +73,7 @@ impl Theme {
         )
     }
 
-    /// What a program is doing: who waits for somebody stands out.
+    /// The style of a program's state. One that waits for a person stands out.
     pub fn state(self, state: AgentState) -> Style {
         match state {
             AgentState::Working => self.fg(Color::Green),
@@ -110,7 +111,7 @@ impl Theme {
         self.fg(Color::Indexed(39))
     }
 
-    /// Something found.
+    /// A match of the search.
     pub fn found(self) -> Style {
         self.pick(
             Style::new().fg(Color::Indexed(16)).bg(Color::Indexed(179)),
@@ -118,7 +119,7 @@ impl Theme {
         )
     }
 
-    /// The one found last.
+    /// The current match.
     pub fn found_now(self) -> Style {
         self.pick(
             Style::new().fg(Color::Indexed(16)).bg(Color::Indexed(214)).add_modifier(Modifier::BOLD),
@@ -127,16 +128,16 @@ impl Theme {
     }
 }
 
-/// What the state at the left of the status line is like.
+/// The kind of the state at the left of the status line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// Nothing moves.
+    /// Nothing changes.
     Calm,
     /// It plays, or is live.
     Going,
     /// Keys go to the program.
     Driving,
-    /// An answer is wanted.
+    /// The viewer waits for an answer.
     Asking,
     /// Something failed.
     Wrong,

@@ -1,6 +1,6 @@
-//! Real coding agents, talking to a model on the loopback: what they are doing is told right, and prompts reach them, each
-//! once, however busy the machine is. They are no part of the usual tests: `cargo xtask agents` installs the agents and
-//! runs these.
+//! Real coding agents, talking to a model on the loopback: what they are doing is told right, and
+//! prompts reach them, each once, however busy the machine is. They are no part of the usual tests:
+//! `cargo xtask agents` installs the agents and runs these.
 
 use std::fs;
 use std::io::Write;
@@ -41,7 +41,8 @@ impl Model {
         model
     }
 
-    /// What people asked: requests of the conversation itself have tools, those for titles and the like have none.
+    /// What people asked: requests of the conversation itself have tools, those for titles and the
+    /// like have none.
     fn asked(&self) -> Vec<String> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines = log.lines().map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
@@ -64,7 +65,8 @@ struct Agent {
 }
 
 impl Agent {
-    /// Starts one of them with everything answered that it would ask first, but for whether the folder can be trusted.
+    /// Starts one of them with everything answered that it would ask first, but for whether the
+    /// folder can be trusted.
     fn start(name: &str, trusted: bool) -> Self {
         let home = Home::new();
         let model = Model::start(&home);
@@ -119,7 +121,8 @@ impl Agent {
         assert!(there, "not {state}: {said}\n{}", self.picture());
     }
 
-    /// Presses a key until the program is idle: keys that come just when a dialog does are lost on some.
+    /// Presses a key until the program is idle: keys that come just when a dialog does are lost on
+    /// some.
     fn press(&self, key: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -206,7 +209,8 @@ fn number(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// The prompts: short and long, of one line and of many, with all that a shell or an editor might trip over.
+/// The prompts: short and long, of one line and of many, with all that a shell or an editor might
+/// trip over.
 fn prompt(i: usize) -> String {
     match i % 20 {
         3 => {

@@ -1,4 +1,5 @@
-//! Sessions on terminals of several sizes: what each shows, who has a say in the size, and what is left behind.
+//! Sessions on terminals of several sizes: what each shows, who has a say in the size, and what is
+//! left behind.
 
 use serde_json::Value;
 
@@ -10,7 +11,8 @@ fn rows(seat: &Seat) -> Vec<String> {
     seat.screen().lines().map(str::to_owned).collect()
 }
 
-/// What a session last showed went away with the screen on which it was painted, and the session with it.
+/// What a session last showed went away with the screen on which it was painted, and the session
+/// with it.
 #[test]
 fn the_last_screen_of_a_session_stays_whatever_the_sizes() {
     let home = Home::new();
@@ -30,7 +32,7 @@ fn the_last_screen_of_a_session_stays_whatever_the_sizes() {
         assert!(shown[at + 2].starts_with("tapdeck: the program of "), "right below: {shown:?}");
         assert!(!seat.term.modes().alternate());
     }
-    // One that ends while somebody looks, who sees a part of it.
+    // A session that ends while a smaller terminal is attached.
     let session = Detached::start(&home, &[], &["sh", "-c", "seq 30; read x; echo the last line"]);
     session.wait_text("^30$");
     let mut seat = Seat::with_size(home.tapdeck(["attach", "--read-only", &session.id]), 40, 10);
@@ -43,7 +45,7 @@ fn the_last_screen_of_a_session_stays_whatever_the_sizes() {
     assert!(above.iter().any(|r| r == "1"), "what had scrolled away is above: {above:?}");
 }
 
-/// The terminal of a `run` kept the size of whoever had driven from elsewhere.
+/// The terminal of a `run` kept the size of a client that had driven from elsewhere.
 #[test]
 fn the_size_follows_whoever_typed_last() {
     let home = Home::new();
@@ -53,7 +55,7 @@ fn the_size_follows_whoever_typed_last() {
         let all: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
         (all[0]["cols"].as_u64(), all[0]["rows_n"].as_u64())
     };
-    // Somebody who has typed nothing leaves the session as its own terminal has it.
+    // A client that has typed nothing leaves the session in the size of its own terminal.
     let mut guest = Seat::with_size(home.tapdeck(["attach", "loc"]), 100, 30);
     guest.wait_text("$");
     guest.resize(101, 31);
@@ -71,7 +73,7 @@ fn the_size_follows_whoever_typed_last() {
     seat.send("\x0c\rstty size\r");
     seat.wait_text("24 80");
     assert_eq!(size(), (Some(80), Some(24)));
-    // Where nobody else has it on a terminal, the size follows at once.
+    // Without another terminal on the session, the size follows at once.
     let mut taker = Seat::with_size(home.tapdeck(["attach", "loc", "--takeover"]), 100, 30);
     eventually("the size to be the taker's", || size() == (Some(100), Some(30)));
     taker.wait_text("24 80");
@@ -85,12 +87,12 @@ fn the_size_follows_whoever_typed_last() {
     assert!(seat.end().success());
 }
 
-/// A notice was written between the program's bytes: it scrolled up with them, and the cursor that the program had
-/// saved was another after it.
+/// A notice was written between the program's bytes: it scrolled up with them, and the cursor that
+/// the program had saved was another after it.
 #[test]
 fn a_notice_is_never_among_what_the_program_wrote() {
     let home = Home::new();
-    // Every line begins where the cursor was saved, so that a cursor saved by anybody else shows.
+    // Every line begins where the cursor was saved, so that a cursor saved by another writer shows.
     let script = "printf 'ready\\0337'; read x; for i in $(seq 400); do printf '\\0338\\0337\\n'; printf 'line %s' $i; \
                   [ $((i % 40)) = 0 ] && sleep 0.05; printf '\\r\\n\\0337'; done; read x";
     let session = Detached::start(&home, &["--name", "s"], &["sh", "-c", script]);

@@ -133,7 +133,7 @@ fn bad_peers_do_no_harm() {
     let mut wrong = broker.greeted("client");
     wrong.0.write_all(&[0, 0, 0, 2, 0xc1, 0xc1]).expect("sent");
     assert_eq!(wrong.receive().expect("told").get("error"), Some(&Value::from("malformed")));
-    // Half a frame, and a peer that never reads: neither holds anybody up.
+    // Half a frame, and a peer that never reads: neither delays other clients.
     let mut half = broker.greeted("wrapper");
     half.0.write_all(&[0, 0, 1, 0, 0x81]).expect("sent");
     let mut owner = broker.greeted("wrapper");
@@ -160,7 +160,7 @@ fn bad_peers_do_no_harm() {
     }
 }
 
-/// A clipboard tool that does not come to an end holds up nobody but who asked for it.
+/// A clipboard tool that does not end delays only the client that asked for it.
 #[test]
 fn a_slow_sink_holds_up_nobody() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! The bus of a session: the original protocol, what bad and slow clients cannot do, and commands with their answers.
+//! The bus of a session: the original protocol, what bad and slow clients cannot do, and commands
+//! with their answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -77,7 +78,8 @@ fn the_bus_speaks_the_original_protocol() {
         (&json!(false), &Value::Null, &json!(false))
     );
     assert_eq!(a.ask("HELLO", "OK")["driver"], Value::Null);
-    // The first to come drives, later ones wait, and nobody is a person by saying so.
+    // The first client drives, later ones wait, and a client is not a person just because it says
+    // so.
     let mut b = Raw::new(&session);
     assert_eq!(b.ask(r#"HELLO {"role": "ai", "name": "bot"}"#, "OK")["driver"], "bot");
     let mut c = Raw::new(&session);
@@ -109,7 +111,8 @@ fn the_bus_speaks_the_original_protocol() {
     ] {
         b.ask(wrong, "DENIED");
     }
-    // A request that was cut short once ended the session, because what could not be read asked for nothing special.
+    // A request that was cut short once ended the session, because what could not be read asked for
+    // nothing special.
     for cut in ["KILL {\"signal\":", "RESIZE {", "SUB {", "SNAP ["] {
         assert!(b.ask(cut, "DENIED")["error"].as_str().is_some_and(|e| e.contains("JSON")), "{cut}");
     }
@@ -261,7 +264,8 @@ fn bad_clients_do_no_harm() {
     let mut bot = Bus::connect(&address.parse().expect("an address")).expect("it listens");
     bot.hello(&Hello { role: "human", name: "bot", token: Some("machine") }, PATIENCE).expect("let in");
     assert_eq!(session.listing()["driver"], "bot");
-    // What cannot be read is not taken for what was not said: a stale hold, a signal, a wish for no output.
+    // What cannot be read is not taken for what was not said: a stale hold, a signal, a wish for no
+    // output.
     for (verb, payload) in [
         ("KEY", r#"{"text": "x", "fence": "1"}"#),
         ("KILL", r#"{"signal": 9}"#),
@@ -296,8 +300,8 @@ fn bad_clients_do_no_harm() {
     }
 }
 
-/// Most watch, some never read, some read a little: the program writes on, those who can follow have the right screen
-/// at the end, and those who cannot are told what they missed.
+/// Most watch, some never read, some read a little: the program writes on, those who can follow
+/// have the right screen at the end, and those who cannot are told what they missed.
 #[test]
 fn slow_subscribers_are_told_and_slow_nobody() {
     let home = Home::new();
@@ -325,11 +329,13 @@ fn slow_subscribers_are_told_and_slow_nobody() {
             });
         }
     });
-    // Those who read nothing meanwhile: what they missed is said, and then they have the screen as well.
+    // Those who read nothing meanwhile: what they missed is said, and then they have the screen as
+    // well.
     let whole = session.listing()["seq"].as_u64().expect("a place");
     for raw in &mut slow {
         let (mut gap, mut seen, mut ended) = (0, 0, false);
-        // In either order: the screen may come before it is said what is missing. Every byte is sent or said to be.
+        // In either order: the screen may come before it is said what is missing. Every byte is
+        // sent or said to be.
         while !ended || gap + seen < whole - 16 {
             let (verb, value) = raw.line().unwrap_or_else(|| panic!("{gap} + {seen} of {whole}, {ended}"));
             match verb.as_str() {
@@ -345,7 +351,7 @@ fn slow_subscribers_are_told_and_slow_nobody() {
     }
 }
 
-/// Whoever asks while the program writes has all of it nevertheless, and hears what happens.
+/// A client that asks while the program writes gets all of the output, and all events.
 #[test]
 fn what_is_asked_meanwhile_costs_nothing_of_the_output() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Cassettes as their users meet them: recorded from real programs, refused, tampered with, converted.
+//! Cassettes as their users meet them: recorded from real programs, refused, tampered with,
+//! converted.
 
 use std::fs;
 use std::io::Write;
@@ -164,7 +165,7 @@ fn a_failed_run_leaves_traces_under_diagnostics_alone() {
         assert_eq!(fs::read(traces.join("output.raw")).expect("the bytes"), b"begun\r\n");
         assert!(Cassette::open(&traces).is_err(), "no reader accepts it");
     }
-    // Somebody ends the recorder: what there is of the run is no evidence either, unless that is accepted.
+    // A signal ends the recorder: the cut run is no evidence either, unless that is accepted.
     for (signal, accept, code) in
         [(Signal::INT, None, 1), (Signal::TERM, None, 1), (Signal::TERM, Some("--accept=cancelled"), 0)]
     {
@@ -210,7 +211,8 @@ fn what_must_hold_before_a_run_is_checked_before_it() {
     assert_eq!(cassette.manifest.harness.binary_version.as_deref(), Some("1.2.3"));
 }
 
-/// A lock without a process behind it locked an account for ever; one that waits hides the contention.
+/// A lock without a process behind it locked an account for ever; one that waits hides the
+/// contention.
 #[test]
 fn one_recording_an_account_and_the_dead_hold_nothing() {
     let home = Home::new();

@@ -107,7 +107,7 @@ fn streams_in_and_out() {
     }
 }
 
-/// What can be read only once is read as a file is, by everybody who reads recordings.
+/// Every command that reads recordings reads a pipe as it reads a file.
 #[test]
 fn a_pipe_is_as_good_as_a_file() {
     let home = Home::new();
@@ -154,7 +154,8 @@ fn a_pipe_is_as_good_as_a_file() {
     }
 }
 
-/// The command, the title and the folder stand beside an .ahr; where nothing can, they were lost without a word.
+/// The command, the title and the folder stand beside an .ahr; where nothing can, they were lost
+/// without a word.
 #[test]
 fn fields_of_the_header_that_have_no_place_are_counted() {
     let home = Home::new();
@@ -322,7 +323,8 @@ fn a_typescript_of_script_itself_is_read() {
     assert_eq!(std::fs::read(home.path("s.txt")).expect("read"), b"from script\n");
 }
 
-/// Turns and changes of the driver stand beside a recording, and were dropped on the way to another one.
+/// Turns and changes of the driver stand beside a recording, and were dropped on the way to another
+/// one.
 #[test]
 fn events_beside_a_recording_go_along_or_are_counted() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! The X11 desktop: keys that work in every window, and the clipboard, with a real server, terminal emulator and keyboard.
+//! The X11 desktop: keys that work in every window, and the clipboard, with a real server, terminal
+//! emulator and keyboard.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -141,7 +142,7 @@ fn keys_capture_and_paste_where_the_focus_is() {
     assert!(second.contains("C-M-c is taken by another program"), "{second}");
     let plain = desktop.run(TAPDECK, &["hotkeys", "--capture", "c"]);
     assert!(plain.contains("add Ctrl, Alt or Super"), "{plain}");
-    // Two in one window: nobody can tell which is meant.
+    // Two in one window: the target is ambiguous.
     let both = format!("{TAPDECK} run --name third -- {TAPDECK} attach left");
     desktop.window("both", &["sh", "-c", &both]);
     eventually("both", || {

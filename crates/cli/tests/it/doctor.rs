@@ -59,7 +59,7 @@ fn the_doctor_tries_things_and_says_what_fails() {
         assert_eq!(found[which].0, verdict, "{name}: {found:?}");
         assert!(found[which].1.contains(says), "{name}: {found:?}");
     }
-    // Whoever only wants a session is told as well, and gets it.
+    // A user who only wants a session is warned as well, and gets it.
     let out =
         home.tapdeck(["run", "--", "echo", "here"]).env("TAPDECK_CONFIG", &wrong).output().expect("it runs");
     assert!(String::from_utf8_lossy(&out.stdout).contains("here"), "{out:?}");

@@ -46,12 +46,13 @@ fn a_full_disk_never_ends_in_silence() {
     assert!(message.to_lowercase().contains("no space"), "{message}");
     assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
     assert!(kept > 1_000_000, "{kept} bytes kept");
-    // The seal may have lost its end to the full disk, but it must not say that somebody changed something.
+    // The seal may have lost its end to the full disk, but it must not report a change.
     let sealed = String::from_utf8_lossy(&sealed.stdout).into_owned();
     assert!(!sealed.contains("is not what was sealed"), "{sealed}");
 }
 
-/// Process 1 of a container is given every orphan, and is killed by no signal that it has not asked for.
+/// Process 1 of a container is given every orphan, and is killed by no signal that it has not asked
+/// for.
 #[test]
 fn as_process_one_it_reaps_orphans_and_ends_with_the_right_code() {
     let home = Home::new();
@@ -98,7 +99,8 @@ fn many_at_once() {
     }
 }
 
-/// A recording in a format of others cannot say what is missing from its middle: it ends where the disk did.
+/// A recording in a format of others cannot say what is missing from its middle: it ends where the
+/// disk did.
 #[test]
 fn a_refused_recording_in_another_format_ends_whole() {
     for (name, limit) in [
@@ -130,7 +132,8 @@ fn refused_in_another_format(name: &str, limit: u32) {
     assert!(kept.len() > 50_000 && out.stdout.starts_with(&kept), "{name}: what is there is the beginning");
 }
 
-/// A file that was emptied behind the recorder's back got a hole in place of what was lost, and nobody was told.
+/// A file that was emptied behind the recorder's back got a hole in place of what was lost, without
+/// a message.
 #[test]
 fn a_recording_that_somebody_cuts_says_so() {
     let home = Home::new();
@@ -147,7 +150,8 @@ fn a_recording_that_somebody_cuts_says_so() {
     assert_eq!(back, b"after\r\n");
 }
 
-/// Whatever cannot hold a recording is refused at once, and whatever cannot be written ends in an error.
+/// Whatever cannot hold a recording is refused at once, and whatever cannot be written ends in an
+/// error.
 #[test]
 fn targets_that_cannot_be_written() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Live sessions: started without a terminal, found, watched, driven, handed over, and left in order.
+//! Live sessions: started without a terminal, found, watched, driven, handed over, and left in
+//! order.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -147,7 +148,7 @@ fn a_program_that_ends_unseen_leaves_its_last_screen_until_somebody_looks() {
     let session = Detached::start(&home, &[], &["sh", "-c", "kill -9 $$"]);
     let exit: Value = serde_json::from_str(&session.ok(&["wait", "--exit"])).expect("JSON");
     assert_eq!((&exit["signal"], &exit["code"]), (&json!("KILL"), &json!(137)));
-    // Whoever waited, for whatever, has not looked.
+    // `wait` does not count as looking.
     let session = Detached::start(&home, &[], &["sh", "-c", "read x; echo result 42; exit 3"]);
     let id = session.id.clone();
     std::thread::scope(|scope| {
@@ -168,7 +169,8 @@ fn a_program_that_ends_unseen_leaves_its_last_screen_until_somebody_looks() {
     eventually("its host to go", || session.listing().is_null());
 }
 
-/// A host that only waits to be looked at ends when it is told to, and so does one whose program has not ended.
+/// A host that only waits to be looked at ends when it is told to, and so does one whose program
+/// has not ended.
 #[test]
 fn a_host_that_is_told_to_end_waits_for_nobody() {
     let home = Home::new();
@@ -198,7 +200,7 @@ fn what_is_said_to_a_program_that_has_ended() {
         assert_eq!(out.status.code(), Some(1), "{said:?}: {}", text(&out));
         assert!(text(&out).contains("the program has ended with code 3"), "{said:?}: {}", text(&out));
     }
-    // No name is nobody's, even where there is only one to be meant.
+    // An empty name matches no session, even if there is only one.
     for nobody in [&["kill", ""][..], &["send", "", "x"], &["peek", ""]] {
         assert_eq!(home.run(nobody).status.code(), Some(2), "{nobody:?}");
     }
@@ -206,8 +208,8 @@ fn what_is_said_to_a_program_that_has_ended() {
     eventually("its host to go", || session.listing().is_null());
 }
 
-/// Two programs and a person fight for the stick: never two drivers, never a key after the hand-over, and the person
-/// always wins.
+/// Two programs and a person fight for the stick: never two drivers, never a key after the
+/// hand-over, and the person always wins.
 #[test]
 fn the_stick_is_never_held_by_two() {
     let home = Home::new();
@@ -235,7 +237,8 @@ fn the_stick_is_never_held_by_two() {
     });
     let keys = || std::fs::read_to_string(home.path("keys")).unwrap_or_default();
     let count = |letter| keys().matches(letter).count();
-    // What the gate took from a driver who lost the stick before it was delivered is dropped, never delivered late.
+    // What the gate took from a driver who lost the stick before it was delivered is dropped, never
+    // delivered late.
     session.ok(&["wait", "--idle", "100"]);
     for (letter, typed) in ["a", "b", "h"].into_iter().zip(&typed) {
         assert!(count(letter) <= *typed, "{letter}: {} of {typed}", count(letter));
@@ -243,7 +246,8 @@ fn the_stick_is_never_held_by_two() {
     assert!(count("h") > 0 && typed[2] <= rounds, "{typed:?}");
 }
 
-/// Attached in the middle of whatever the program is drawing, a client has exactly the session's screen.
+/// Attached in the middle of whatever the program is drawing, a client has exactly the session's
+/// screen.
 #[test]
 fn an_attached_client_has_the_sessions_screen_to_the_cell() {
     let home = Home::new();
@@ -266,7 +270,8 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         let mut dump = usize::try_from(opened["dump"].as_u64().expect("a length")).expect("small");
         let frame = eye.ask("SNAP", "", PATIENCE).expect("a frame").json();
         let seq = frame["seq"].as_u64().expect("a place");
-        // Fed up to exactly the byte at which the picture was taken, the twin shows the same picture.
+        // Fed up to exactly the byte at which the picture was taken, the twin shows the same
+        // picture.
         'feed: while dump > 0 || offset < seq {
             assert!(twin.wait(PATIENCE).expect("waited"), "it goes on");
             for incoming in twin.receive().expect("it goes on") {
@@ -324,7 +329,8 @@ fn attached_in_a_terminal_and_left_in_order() {
     assert!(seat.end().success());
     assert!(seat.screen().contains("detached"), "{}", seat.screen());
     assert_eq!(session.listing()["driver"], Value::Null);
-    // Back again, the screen is as it was; a second terminal sees as much as fits, and is told who drives.
+    // Back again, the screen is as it was; a second terminal sees as much as fits, and is told who
+    // drives.
     let mut seat = Seat::with_size(home.tapdeck(["attach", "s"]), 90, 20);
     seat.wait_text("<42>");
     let mut small = Seat::with_size(home.tapdeck(["attach", "s"]), 30, 8);
@@ -440,7 +446,7 @@ fn a_foreground_session_is_live_too() {
     let out = home.run(["type", "fg", "echo from afar", "--enter"]);
     assert!(out.status.success(), "{}", text(&out));
     seat.wait("it to arrive", |s| s.screen().matches("from afar").count() == 2);
-    // Whoever sits at the terminal takes over by typing.
+    // The user at the terminal takes over by typing.
     let mut bot = {
         let listing: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
         let socket = listing[0]["socket"].as_str().expect("a path");

@@ -1,4 +1,5 @@
-//! The page as people meet it: over TLS, on a telephone, with a mouse, an input method, another's player.
+//! The page as people meet it: over TLS, on a telephone, with a mouse, an input method, another's
+//! player.
 
 use std::process::Command;
 
@@ -27,7 +28,8 @@ fn over_tls_it_is_the_same_page() {
     );
     browser.type_keys(&format!("echo over-$((3+4)){ENTER}"));
     browser.wait_text("\nover-7");
-    // After a cut it comes back by the cookie, which goes over nothing but TLS and is no script's to read.
+    // After a cut it comes back by the cookie, which goes over nothing but TLS and is no script's
+    // to read.
     browser.cut();
     browser.type_keys(&format!("echo again-$((4+4)){ENTER}"));
     browser.wait_to_drive_again();
@@ -44,7 +46,8 @@ fn over_tls_it_is_the_same_page() {
     assert_eq!(browser.log(), json!([]), "nothing to complain about");
 }
 
-/// A tab was lost when the server was started anew, and a link pasted into one that showed the page did nothing.
+/// A tab was lost when the server was started anew, and a link pasted into one that showed the page
+/// did nothing.
 #[test]
 fn a_tab_takes_another_link_and_outlives_the_server() {
     let home = Home::new();
@@ -148,7 +151,7 @@ fn asciinemas_own_player_watches_a_live_session() {
         ("/player.js", "text/javascript", script),
         ("/player.css", "text/css", style),
     ]);
-    // Whoever has not logged in sees nothing.
+    // A browser that is not logged in sees nothing.
     let there = format!("http://127.0.0.1:{}/", other.port);
     browser.go(&there);
     browser.wait("the player", "return document.querySelector('.ap-player') !== null");
@@ -389,8 +392,9 @@ fn half_a_redraw_is_not_shown() {
     let peek = session.peek();
     let worst: u64 =
         peek.split("worst ").nth(1).and_then(|w| w.split(' ').next()?.parse().ok()).expect("a time");
-    // A machine that sleeps so long over three milliseconds has waited as long as a frame is held; one that is busy may
-    // read a second half late now and then. Shown as they come, about half of the frames would be torn.
+    // A machine that sleeps so long over three milliseconds has waited as long as a frame is held;
+    // one that is busy may read a second half late now and then. Shown as they come, about half of
+    // the frames would be torn.
     if worst < 100_000 {
         assert!(4 * torn < frames, "{torn} of {frames} are torn");
     }
@@ -433,7 +437,8 @@ fn a_session_is_started_from_the_page_by_those_who_may() {
     let id = sessions()[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(sessions()[0]["state"], "running");
     home.run(["kill", &id]);
-    // At a server a token says who may; and what is started there is the server's, recorded like everything.
+    // At a server a token says who may; and what is started there is the server's, recorded like
+    // everything.
     let runs = home.path("runs");
     let server =
         Server::start(&home, &["--listen", "ws://127.0.0.1:0", "--record", runs.to_str().expect("text")]);

@@ -1,5 +1,6 @@
-//! Sessions elsewhere: the same scenarios on a terminal and on pipes, here, in a container, beside another program in
-//! one, and behind ssh. The engine and the server are real ones that these tests start and end themselves.
+//! Sessions elsewhere: the same scenarios on a terminal and on pipes, here, in a container, beside
+//! another program in one, and behind ssh. The engine and the server are real ones that these tests
+//! start and end themselves.
 
 use std::io::Write;
 use std::path::Path;
@@ -154,7 +155,8 @@ fn check_cases(spot: &Spot<'_>) {
     }
 }
 
-/// A person at a terminal: size, keys, a change of size, Ctrl-C, output as it comes, and all of it recorded.
+/// A person at a terminal: size, keys, a change of size, Ctrl-C, output as it comes, and all of it
+/// recorded.
 fn check_person(spot: &Spot<'_>) {
     let tape = spot.home.path(&format!("{}.ahr", spot.name));
     let mut args = vec!["rec", "-q", "--overwrite"];
@@ -374,7 +376,8 @@ fn check_behind_tls(engine: &Engine, home: &Home) {
     check_person(&far);
     check_flood(&far);
     engine.wait_for_containers(0);
-    // Without the certificates there is nobody to speak to, and without the user's own nobody is let in.
+    // Without the certificates the server is not trusted, and without the user's own the client is
+    // not let in.
     for (left_out, said) in [("ca.pem", "ca.pem"), ("cert.pem", "cert.pem"), ("", "ertificate")] {
         let folder = home.path(&format!("without-{left_out}"));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -431,7 +434,7 @@ fn behind_ssh() {
     check_shared(&spot);
     check_tested(&spot);
 
-    // A locked key is unlocked by a person, and by nobody else.
+    // Only a person can unlock a locked key.
     let locked = place.replace(&server.key("user"), &server.key("locked"));
     let locked = Spot { name: "ssh", home: &home, args: words(&locked), env: Vec::new() };
     let alone = locked.run(&["run"], &["true"], b"");
@@ -493,7 +496,7 @@ fn behind_ssh() {
     assert_eq!(waited.stdout, b"{\"code\":4}\n");
     assert!(home.run(["kill", "lost"]).status.success());
 
-    // Somebody else's key in its place is refused, whatever was allowed.
+    // Another key in its place is refused, whatever was allowed.
     let hosts = home.path(".ssh/known_hosts");
     let other = std::fs::read_to_string(server.key("locked") + ".pub").expect("a key");
     let name = format!("[127.0.0.1]:{}", server.port());

@@ -28,7 +28,7 @@ fn ends_as_the_program_ends() {
     }
 }
 
-/// It ended as if nobody read any more, without a word.
+/// It ended as if its reader were gone, without a message.
 #[test]
 fn output_that_cannot_be_written_is_said() {
     let home = Home::new();
@@ -174,7 +174,8 @@ fn pipes_keep_output_and_errors_apart() {
     assert_eq!(String::from_utf8_lossy(&out.stderr), "err\n");
 }
 
-/// Descriptors of whoever started us, above 1023 too, would keep files and sockets alive in the program.
+/// Descriptors of the process that started us, above 1023 too, would keep files and sockets alive
+/// in the program.
 #[test]
 fn the_program_has_three_descriptors_and_no_more() {
     let home = Home::new();

@@ -33,7 +33,8 @@ fn fast_prints_all_lines_not_only_the_screen() {
     assert!(coloured.windows(3).any(|w| w == b"31m"), "{}", String::from_utf8_lossy(&coloured));
 }
 
-/// A program on pipes ends its lines with a line feed alone. Live they were straight, and replayed a staircase.
+/// A program on pipes ends its lines with a line feed alone. Live they were straight, and replayed
+/// a staircase.
 #[test]
 fn what_ran_on_pipes_is_straight_in_every_form_and_exact_on_disk() {
     let home = Home::new();
@@ -69,7 +70,7 @@ fn what_ran_on_pipes_is_straight_in_every_form_and_exact_on_disk() {
     assert!(screen.lines().any(|line| line.trim_end() == "also left"), "{screen}");
 }
 
-/// Nobody could pause or quit what came through a pipe, or what had been brought from the background.
+/// A recording from a pipe, or one brought to the foreground, could not be paused or quit.
 #[test]
 fn keys_are_the_terminals_whatever_standard_input_is() {
     let home = Home::new();

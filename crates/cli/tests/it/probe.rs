@@ -1,4 +1,5 @@
-//! Probes against a program that behaves as an agent does, on a real terminal, and against the cassette of that.
+//! Probes against a program that behaves as an agent does, on a real terminal, and against the
+//! cassette of that.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +10,8 @@ use tapdeck_tape::cassette::Cassette;
 
 use crate::support::Home;
 
-/// An agent that asks for trust, shows an old panel at its start, and draws the true one in two pieces.
+/// An agent that asks for trust, shows an old panel at its start, and draws the true one in two
+/// pieces.
 const AGENT: &str = r#"#!/bin/bash
 [ "$1" = auth ] && exit ${SIGNED_IN:-0}
 stty raw -echo
@@ -62,7 +64,7 @@ fn a_probe_gets_past_the_dialog_and_reads_the_fresh_panel() {
     assert_eq!(json(&output)["quota"]["windows"], *windows);
 }
 
-/// An answer is kept for as long as it may be believed, and is nobody else's.
+/// An answer is kept until it expires, and only for the same user and account.
 #[test]
 fn an_answer_is_believed_for_a_while() {
     let home = Home::new();
@@ -123,7 +125,8 @@ fn without_an_account_or_a_program_there_is_a_clear_answer_and_no_cassette() {
     assert_eq!(home.run(["probe", "nobody", "quota"]).status.code(), Some(2));
 }
 
-/// Recordings of the real agents, without an account: what was read off them must be read off them again.
+/// Recordings of the real agents, without an account: what was read off them must be read off them
+/// again.
 #[test]
 fn the_real_agents_as_they_were() {
     let home = Home::new();

@@ -61,7 +61,8 @@ fn without_a_name_it_goes_to_the_state_folder() {
     assert!(names.iter().any(|n| n.to_string_lossy().ends_with(".ahr")), "{names:?}");
 }
 
-/// Between the making of the file and the session's own signals, a cancel left sockets and an empty recording behind.
+/// Between the making of the file and the session's own signals, a cancel left sockets and an empty
+/// recording behind.
 #[test]
 fn a_cancel_at_any_moment_leaves_nothing_behind() {
     let home = Home::new();
@@ -113,7 +114,7 @@ fn input_is_recorded_only_when_asked_for() {
     }
 }
 
-/// What a program has its terminal not show is nobody's business, unless it is asked for; that it was typed is known.
+/// Input without echo is not recorded unless asked for; only the fact that keys were typed is.
 #[test]
 fn a_password_is_not_recorded_with_the_rest_of_the_input() {
     let home = Home::new();
@@ -161,7 +162,8 @@ fn nothing_is_overwritten_unless_told() {
     assert_eq!(home.run(["verify", "a.ahr"]).status.code(), Some(0));
     home.run(["rec", "-q", "--overwrite", "a.ahr", "--", "echo", "three"]);
     assert_eq!(recorded_output(&home.path("a.ahr")), b"three\r\n");
-    // What was told of a recording that is gone is not told of the next one, and what a person wrote of it is kept.
+    // What was told of a recording that is gone is not told of the next one, and what a person
+    // wrote of it is kept.
     std::fs::remove_file(home.path("a.ahr")).expect("removed");
     std::fs::write(home.path("a.events.jsonl"), "{}\n").expect("written");
     std::fs::write(home.path("a.instructions.jsonl"), "{}\n").expect("written");
@@ -185,7 +187,8 @@ fn nothing_is_overwritten_unless_told() {
     assert!(!home.path("a").exists());
 }
 
-/// Going on with a recording that was torn by a crash costs nothing of what could be read of it before.
+/// Going on with a recording that was torn by a crash costs nothing of what could be read of it
+/// before.
 #[test]
 fn what_a_torn_end_holds_outlives_an_append() {
     let home = Home::new();
@@ -299,8 +302,8 @@ fn pipes_are_recorded_with_their_stream() {
     assert!(info.contains(r#""marks":2"#), "the switch of streams and the exit: {info}");
 }
 
-/// Killed at any moment, the recording is whole and is what was shown up to some point. How close that point is to
-/// the end depends on the machine's load, so it is no test's verdict.
+/// Killed at any moment, the recording is whole and is what was shown up to some point. How close
+/// that point is to the end depends on the machine's load, so it is no test's verdict.
 #[test]
 fn a_killed_recorder_leaves_a_whole_recording() {
     let home = Home::new();
@@ -398,7 +401,7 @@ fn verify_names_what_is_damaged() {
     assert_eq!(home.run(["verify", "not.ahr"]).status.code(), Some(1));
 }
 
-/// With no terminal at all, somebody must answer the program's questions, or agents wait for ever.
+/// With no terminal at all, the model must answer the program's queries, or agents wait for ever.
 #[test]
 fn the_model_answers_where_no_terminal_does() {
     let home = Home::new();
@@ -461,7 +464,8 @@ fn a_killed_recorder_leaves_what_was_shown_in_any_format() {
     }
 }
 
-/// A recording opens anywhere right after it ends, with no command in between; a short one needs no index.
+/// A recording opens anywhere right after it ends, with no command in between; a short one needs no
+/// index.
 #[test]
 fn the_index_is_written_as_it_goes() {
     let home = Home::new();

@@ -11,7 +11,8 @@ use crate::support::{Home, recorded_part};
 
 const START: u64 = 1_700_000_000_000_000_000;
 
-/// A recording of five blocks, a second and ten lines each, with a snapshot in the third; where blocks begin.
+/// A recording of five blocks, a second and ten lines each, with a snapshot in the third; where
+/// blocks begin.
 fn five_blocks(home: &Home, name: &str) -> (Vec<u8>, Vec<usize>) {
     let mut builder = BlockBuilder::new(0);
     let (mut file, mut starts, mut shown) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,8 +104,9 @@ fn a_repaired_copy_is_whole_and_loses_nothing_else() {
     assert!(!home.path("x.ahr").exists());
 }
 
-/// `verify` called a recording whole from which a block was cut out, where no output came behind it; `repair` said of such
-/// a loss that it was none, and `verify` of the copy that it had happened while recording.
+/// `verify` called a recording whole from which a block was cut out, where no output came behind
+/// it; `repair` said of such a loss that it was none, and `verify` of the copy that it had happened
+/// while recording.
 #[test]
 fn output_that_is_missing_before_the_end_is_missed() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Scenarios through the command: the corpus, and what happens to whoever touches it.
+//! Scenarios through the command: the corpus, and what a change to it does.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -44,7 +44,7 @@ fn the_corpus_from_cassettes() {
     assert!(text(&output).contains("0 failed, 0 skipped"), "{}", text(&output));
 }
 
-/// Evidence is for everybody: nothing in it tells of the machine or the person that recorded it.
+/// Evidence is public: nothing in it tells of the machine or the person that recorded it.
 #[test]
 fn nothing_of_a_machine_is_in_the_corpus() {
     fn look(folder: &Path, found: &mut Vec<String>) {
@@ -60,7 +60,8 @@ fn nothing_of_a_machine_is_in_the_corpus() {
                 Err(_) => fs::read(&path).expect("read"),
             };
             let text = String::from_utf8_lossy(&bytes);
-            // Folders of people and of builds, a login at a host, and what the programs of the corpus show of a machine.
+            // Folders of people and of builds, a login at a host, and what the programs of the
+            // corpus show of a machine.
             for mark in ["/root/", "/work/", "/tmp/tapdeck-", "root@", "load average: 0", "load average: 1"] {
                 if text.contains(mark) {
                     found.push(format!("{}: {mark}", path.display()));
@@ -93,7 +94,7 @@ fn one(home: &Home, name: &str) -> (PathBuf, PathBuf) {
     (file, cassette)
 }
 
-/// Whoever changes evidence is told which, and no other check fails for it.
+/// A change to evidence fails exactly the check that names it.
 #[test]
 fn a_changed_cassette_fails_the_right_check() {
     type Change = fn(&Path, &Path);
@@ -171,7 +172,8 @@ fn a_changed_cassette_fails_the_right_check() {
             faults.iter().any(|f| f["claim"].as_str().expect("text").contains(claim)),
             "{what}: {faults:#?}"
         );
-        // The manifest is bound to everything, so that one may fail with the right one; nothing else does.
+        // The manifest is bound to everything, so that one may fail with the right one; nothing
+        // else does.
         let others = faults.iter().filter(|f| {
             let said = f["claim"].as_str().expect("text");
             !said.contains(claim) && !said.contains("committed")
@@ -206,7 +208,8 @@ fn a_failure_is_shown_with_the_screen() {
     assert!(xml.contains("tests=\"1\" failures=\"1\"") && xml.contains("hello wurld"), "{xml}");
 }
 
-/// Recording makes everything that is missing; after that a change on disk is shown, and made only when agreed to.
+/// Recording makes everything that is missing; after that a change on disk is shown, and made only
+/// when agreed to.
 #[test]
 fn record_then_update() {
     let home = Home::new();
@@ -253,7 +256,8 @@ fn record_then_update() {
     assert_eq!(fs::read_to_string(&stored).expect("stored"), "another\n");
 }
 
-/// A text that cannot be read is not an empty one, whatever the screen shows; one that is missing can be made.
+/// A text that cannot be read is not an empty one, whatever the screen shows; one that is missing
+/// can be made.
 #[test]
 fn a_stored_text_that_cannot_be_read_is_a_failure() {
     let home = Home::new();
@@ -308,7 +312,8 @@ fn a_failed_run_is_not_recorded() {
     }
 }
 
-/// Whoever is told to end while programs run ends them, removes their folders, keeps nothing, and goes by that signal.
+/// A signal during the run ends the programs, removes their folders, keeps nothing, and ends the
+/// command.
 #[test]
 fn a_signal_ends_the_programs_first() {
     let home = Home::new();

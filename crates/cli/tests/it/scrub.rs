@@ -1,4 +1,5 @@
-//! `tapdeck scrub`: a real session without its secret, in every format, in every file, in every frame.
+//! `tapdeck scrub`: a real session without its secret, in every format, in every file, in every
+//! frame.
 
 use std::fs;
 
@@ -21,7 +22,7 @@ fn record(home: &Home, name: &str) {
     type_it(home.tapdeck(["rec", "-q", "-I", "--title", &title, name, "--", "sh", "-c", SCRIPT]));
 }
 
-/// Somebody types the key, byte by byte, and each comes back before the next.
+/// The user types the key, byte by byte, and each comes back before the next.
 fn type_it(command: std::process::Command) {
     let mut seat = Seat::with_size(command, 80, 24);
     seat.wait_text("Your key?");
@@ -44,7 +45,8 @@ fn sequences(bytes: &[u8]) -> Vec<Vec<u8>> {
     list
 }
 
-/// Every frame, byte by byte: where there is something and how wide it is; and none shows the secret.
+/// Every frame, byte by byte: where there is something and how wide it is; and none shows the
+/// secret.
 fn check_frames(before: &[u8], after: &[u8]) {
     let term = || Term::new(Size::new(80, 24), Settings::default());
     let (mut a, mut b) = (term(), term());
@@ -123,8 +125,8 @@ fn every_format_keeps_its_format() {
     }
 }
 
-/// As a folder and as an archive: no file holds it, the sequences are intact, the frames keep their shape, and the result
-/// is a whole cassette of its own.
+/// As a folder and as an archive: no file holds it, the sequences are intact, the frames keep their
+/// shape, and the result is a whole cassette of its own.
 #[test]
 fn a_scrubbed_cassette_is_another_cassette() {
     let home = Home::new();

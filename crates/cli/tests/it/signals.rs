@@ -1,4 +1,5 @@
-//! Signals: passed on to whoever has the terminal, with the terminal given back on every way out.
+//! Signals: passed on to the foreground process group, with the terminal given back on every way
+//! out.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -96,7 +97,8 @@ fn a_failed_start_leaves_the_terminal_alone() {
     assert_eq!(format!("{:?}", seat.termios()), before);
 }
 
-/// A program that is killed in the middle of its picture leaves modes behind that a shell would suffer from.
+/// A program that is killed in the middle of its picture leaves modes behind that a shell would
+/// suffer from.
 #[test]
 fn modes_of_a_killed_program_are_undone() {
     let home = Home::new();
@@ -161,9 +163,9 @@ fn a_program_that_stops_itself_hands_over_to_the_shell() {
     seat.end();
 }
 
-/// A user's terminal that takes nothing must not keep a process that was told to go.
-/// The first process of a window, of `setsid` or of a service cannot be stopped by itself: the program was set going
-/// again at once.
+/// A user's terminal that takes nothing must not keep a process that was told to go. The first
+/// process of a window, of `setsid` or of a service cannot be stopped by itself: the program was
+/// set going again at once.
 #[test]
 fn a_stopped_program_stays_so_where_there_is_no_shell() {
     let home = Home::new();
@@ -188,7 +190,7 @@ fn told_to_end_it_ends_though_nobody_reads_its_output() {
     let home = Home::new();
     let mut seat = seat(&home, "echo ready; exec yes");
     seat.wait("the first line", |s| s.raw.windows(5).any(|w| w == b"ready"));
-    // From here on nobody reads; the pipeline fills up.
+    // From here on nothing reads; the pipeline fills up.
     std::thread::park_timeout(std::time::Duration::from_millis(300));
     signal(seat.child.id(), Signal::TERM);
     eventually("the end", || seat.child.try_wait().expect("a child").is_some());
@@ -228,7 +230,8 @@ fn from_the_background_to_the_foreground() {
     seat.end();
 }
 
-/// A full-screen program that was stopped and continued in the background came back to the shell's text.
+/// A full-screen program that was stopped and continued in the background came back to the shell's
+/// text.
 #[test]
 fn the_picture_comes_back_with_the_foreground() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Snapshots in a recorded session: where they are anchored, when success is said, and who can do harm.
+//! Snapshots in a recorded session: where they are anchored, when success is said, and who can do
+//! harm.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -107,7 +108,7 @@ fn a_format_that_carries_no_snapshots_is_named_as_the_reason() {
     assert!(said.contains(".ahr") && said.ends_with("1\n"), "{said}");
 }
 
-/// Nobody reads what the session shows: the anchor must count what the program has written all the same.
+/// Without a reader of the session, the anchor must still count what the program has written.
 #[test]
 fn a_user_who_does_not_look_shifts_no_anchor() {
     let home = Home::new();
@@ -129,7 +130,7 @@ fn a_user_who_does_not_look_shifts_no_anchor() {
     assert_eq!(recorded_output(&home.path("s.ahr")).len(), 71536);
 }
 
-/// A program that never stops writing keeps nobody waiting.
+/// A program that never stops writing does not delay a snapshot.
 #[test]
 fn a_flood_does_not_hold_a_snapshot_up() {
     let home = Home::new();
@@ -329,7 +330,8 @@ fn a_full_disk_is_a_failed_snapshot_until_there_is_room() {
     assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
 }
 
-/// The recorder is killed: its socket is left behind, and says that nobody is there.
+/// The recorder is killed: its socket is left behind, and a client is told that no recorder
+/// answers.
 #[test]
 fn a_killed_recorder_is_no_recorder() {
     let home = Home::new();
@@ -342,8 +344,8 @@ fn a_killed_recorder_is_no_recorder() {
     assert_eq!(out.status.code(), Some(3));
 }
 
-/// Modes keep other users out; should they fail to, the recorder looks who it is. Root may ask, since it is
-/// root who takes snapshots.
+/// Modes keep other users out; should they fail to, the recorder looks who it is. Root may ask,
+/// since it is root who takes snapshots.
 #[test]
 fn another_user_is_not_answered_but_root_is() {
     let home = Home::new();
@@ -395,7 +397,8 @@ fn another_user_is_not_answered_but_root_is() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
-/// A path that no socket can have: the recording matters more, unless somebody relies on the door.
+/// A path that no socket can have: the recording matters more, unless the program relies on the
+/// door.
 #[test]
 fn without_a_door_there_is_still_a_recording_unless_it_was_asked_for() {
     let home = Home::new();

@@ -110,7 +110,7 @@ fn whoever_has_a_key_attaches_by_name() {
     assert_eq!(seat.end().code(), Some(0), "{}", seat.screen());
     assert!(run(&["peek", "work"]).contains("now-16x64"), "the session is still there");
 
-    // Somebody who may only watch sees the same, and nothing that they type arrives.
+    // A visitor who may only watch sees the same, and no key of theirs arrives.
     let mut seat = Seat::with_size(door.ssh(&home, "watch", "work"), 64, 16);
     seat.wait_text("now-16x64");
     seat.send("echo meddled\r");

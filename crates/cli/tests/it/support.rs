@@ -60,7 +60,7 @@ pub struct Seat {
     pub child: Child,
     pub term: Term,
     pub raw: Vec<u8>,
-    /// What the terminal would answer, until somebody takes it.
+    /// What the terminal would answer, until a test takes it.
     pub replies: Vec<u8>,
     /// The terminal's settings before anything ran on it.
     pub original: String,
@@ -161,7 +161,8 @@ impl Seat {
         std::mem::take(&mut self.replies)
     }
 
-    /// Whether a program of this name, somewhere below, is waiting in a read or a poll of its terminal.
+    /// Whether a program of this name, somewhere below, is waiting in a read or a poll of its
+    /// terminal.
     pub fn waits_for_input(&self, name: &str) -> bool {
         let root = self.child.id().cast_signed();
         let Ok(all) = std::fs::read_dir("/proc") else { return false };
@@ -206,7 +207,7 @@ impl Seat {
                 self.raw.extend_from_slice(&buf[..n]);
                 true
             }
-            // Nobody has the terminal open; do not spin on it.
+            // No process has the terminal open; do not spin on it.
             _ => {
                 std::thread::park_timeout(within);
                 false
@@ -279,7 +280,8 @@ pub fn recorded_output(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Checks that everything in a recording with gaps is what was shown at that place; returns how much it is.
+/// Checks that everything in a recording with gaps is what was shown at that place; returns how
+/// much it is.
 pub fn recorded_part(path: &Path, shown: &[u8]) -> usize {
     use tapdeck_tape::ahr::{Body, Item, Reader};
     let reader = Reader::new(std::fs::File::open(path).expect("the recording is there"));

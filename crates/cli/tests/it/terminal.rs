@@ -91,14 +91,16 @@ fn wait_for_job(seat: &mut Seat, name: &str) {
     });
 }
 
-/// A program, what is typed to it (waiting for a text before each), and the text that shows that it is done.
+/// A program, what is typed to it (waiting for a text before each), and the text that shows that it
+/// is done.
 struct Scene {
     program: &'static [&'static str],
     keys: &'static [(&'static str, &'static str)],
     until: &'static str,
 }
 
-/// The same keys give the same picture with and without us, also when the size changes while it draws.
+/// The same keys give the same picture with and without us, also when the size changes while it
+/// draws.
 #[test]
 fn full_screen_programs_look_the_same() {
     let scenes = [
@@ -132,7 +134,8 @@ fn full_screen_programs_look_the_same() {
             }
             seat.wait_text(scene.until);
             seat.resize(100, 30);
-            // A pager that is resized while it draws may not notice by itself; then it is resized again.
+            // A pager that is resized while it draws may not notice by itself; then it is resized
+            // again.
             let mut looks = 0;
             seat.wait(if under { "the new size, with us" } else { "the new size, without us" }, |s| {
                 looks += 1;
@@ -172,7 +175,8 @@ fn top_and_htop_draw_and_obey() {
     }
 }
 
-/// Both directions full at once: a program that writes without reading, and a paste that it must read in the end.
+/// Both directions full at once: a program that writes without reading, and a paste that it must
+/// read in the end.
 #[test]
 fn a_large_paste_into_a_busy_writer_loses_nothing() {
     use std::io::{Read, Write};

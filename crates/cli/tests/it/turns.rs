@@ -1,4 +1,5 @@
-//! Turns and states, live: real programs that read a line at a time, driven over the bus and from the command line.
+//! Turns and states, live: real programs that read a line at a time, driven over the bus and from
+//! the command line.
 
 use serde_json::{Value, json};
 use tapdeck_needs::has;
@@ -60,7 +61,8 @@ fn cmd(bus: &mut Bus, line: &str) -> String {
     answer["text"].as_str().expect("text").to_owned()
 }
 
-/// Program, environment, its commands with what each must print, and one that prints `a` and goes on for ever.
+/// Program, environment, its commands with what each must print, and one that prints `a` and goes
+/// on for ever.
 type Repl<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], &'a str);
 
 const TWO_LINES: &str = r"\[\e[32m\]me@host\[\e[0m\] \[\e[34m\]\w\[\e[0m\]\n\[\e[35m\]❯\[\e[0m\] ";
@@ -223,7 +225,7 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     assert!(code == 0 && said.starts_with("submitted: "), "{said}");
     session.wait("idle");
     assert!(session.tapdeck(&["turns", "show", "@"]).1.ends_with("line 100\nend\n"));
-    // What somebody else began is not submitted along with it.
+    // Text that another client began is not submitted along with it.
     session.tapdeck(&["type", "@", "rm -rf ./nothing "]);
     session.tapdeck(&["wait", "@", "--text", "nothing"]);
     let (code, said) = session.tapdeck(&["paste", "@", "echo more"]);
@@ -252,7 +254,7 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     assert!(code == 1, "{said}");
     session.tapdeck(&["send", "@", "C-c"]);
     session.wait("idle");
-    // Whoever asks a question is not answered by a prompt that was for somebody else.
+    // A question is not answered by a prompt that was for another client.
     session.tapdeck(&["type", "@", "read -p 'Password: ' x", "--enter"]);
     session.wait("blocked");
     let (code, said) = session.tapdeck(&["paste", "@", "echo wrong"]);
@@ -265,7 +267,8 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     assert!(code == 1 && said.contains("stalled: ") && said.contains("nothing was sent"), "{said}");
 }
 
-/// A command, the bell of this terminal and the desktop are told of a change, and only of those that were asked for.
+/// A command, the bell of this terminal and the desktop are told of a change, and only of those
+/// that were asked for.
 #[test]
 fn hooks_are_run_when_the_state_changes() {
     let home = Home::new();
@@ -313,7 +316,8 @@ fn several_lines_are_not_typed_into_a_program_that_would_run_each() {
     assert_eq!(session.tapdeck(&["turns", "show", "@"]).1, "[31mx\n", "without its controls");
 }
 
-/// An agent is judged by its own rules also when it is started from a shell, or by a script within one.
+/// An agent is judged by its own rules also when it is started from a shell, or by a script within
+/// one.
 #[test]
 fn what_is_started_from_a_shell_has_its_own_turns() {
     let home = Home::new();
@@ -330,7 +334,7 @@ fn what_is_started_from_a_shell_has_its_own_turns() {
     let env = [("XDG_CONFIG_HOME", config.to_str().expect("text")), ("PS1", "$ ")];
     let session = Session::start(&home, &env, &["bash", "--norc"]);
     session.wait("idle");
-    // Each asks as somebody else, so that nobody holds the stick meanwhile.
+    // Each asks as another client, so that none holds the stick meanwhile.
     let ask = |line: &str| cmd(&mut session.bus(), line);
     assert_eq!(ask("cd; echo first"), "first\n");
     let judged_by = |name: &str| {
@@ -343,7 +347,7 @@ fn what_is_started_from_a_shell_has_its_own_turns() {
         judged_by("parrot");
         session.wait("idle");
         assert_eq!(ask(again), format!("{again} {again}\n"));
-        // Whoever asked before may still be on the way out with the stick.
+        // The client before may not have released the stick yet.
         eventually("the end of input", || session.tapdeck(&["send", "@", "C-d"]).0 == 0);
         judged_by("shell");
         session.wait("idle");

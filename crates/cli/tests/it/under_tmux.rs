@@ -1,5 +1,6 @@
-//! Attached under tmux, again and again while programs draw: what tmux has on its screen afterwards is the session's screen, cell
-//! for cell. A byte lost or doubled between the picture and the stream would stay there.
+//! Attached under tmux, again and again while programs draw: what tmux has on its screen afterwards
+//! is the session's screen, cell for cell. A byte lost or doubled between the picture and the
+//! stream would stay there.
 //!
 //! `TAPDECK_ROUNDS` says how often; `cargo xtask soak` asks for two hundred.
 
@@ -72,7 +73,8 @@ fn model(eye: &mut Bus) -> Value {
     eye.ask("SNAP", "", PATIENCE).expect("a frame").json()
 }
 
-/// The styled cells of a row of a frame: column, text, bold and underlined. (tmux has colours of its own idea.)
+/// The styled cells of a row of a frame: column, text, bold and underlined. (tmux has colours of
+/// its own idea.)
 fn styled(run: &Value) -> Vec<(usize, char, bool, bool)> {
     let start = run[0].as_u64().and_then(|n| usize::try_from(n).ok()).expect("a column");
     let (bold, underlined) = (run[4] == true, run[6] == true);
@@ -109,7 +111,8 @@ fn difference(frame: &Value, shown: &Term, cursor: &str) -> Option<String> {
     None
 }
 
-/// Attaches to a program so often, while `keys` are typed to it by another client; `behind` are rows of scrollback to be there.
+/// Attaches to a program so often, while `keys` are typed to it by another client; `behind` are
+/// rows of scrollback to be there.
 fn check(name: &str, command: &[&str], keys: &[&str], behind: usize) {
     if !has("tmux") || !has(command[0]) {
         return;

@@ -325,7 +325,8 @@ fn a_program_recorded_in_the_viewer_ends_the_command_as_it_ended() {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// A view that comes late did not see rows being written, and still knows which snapshot belongs to which.
+/// A view that comes late did not see rows being written, and still knows which snapshot belongs to
+/// which.
 #[test]
 fn snapshots_from_before_the_view_came_are_at_their_rows() {
     let home = Home::new();

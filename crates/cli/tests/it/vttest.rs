@@ -1,6 +1,6 @@
-//! `vttest` walked through: every screen of its menus, as the model shows it under `tapdeck run`, against the
-//! screens that were looked at and found right. A changed screen is a change of behaviour: look at it, then
-//! run with `TAPDECK_BLESS=1`.
+//! `vttest` walked through: every screen of its menus, as the model shows it under `tapdeck run`,
+//! against the screens that were looked at and found right. A changed screen is a change of
+//! behaviour: look at it, then run with `TAPDECK_BLESS=1`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use tapdeck_term::{Settings, Size, Term};
 
 use crate::support::{Home, PATIENCE, Seat};
 
-/// The menus that are walked, by the number to type: those whose screens do not depend on the keyboard, the
-/// clock or the font.
+/// The menus that are walked, by the number to type: those whose screens do not depend on the
+/// keyboard, the clock or the font.
 const MENUS: [(&str, &str); 5] = [
     ("1", "cursor movements"),
     ("2", "screen features"),
@@ -88,8 +88,8 @@ fn walk(home: &Home, path: &str, name: &str, expected: &BTreeMap<String, String>
     }
 }
 
-/// Reads, and answers what is asked, until the program has shown something since then, waits for input again, and nothing
-/// is on its way.
+/// Reads, and answers what is asked, until the program has shown something since then, waits for
+/// input again, and nothing is on its way.
 fn settle(seat: &mut Seat, before: usize) {
     let mut quiet = 0;
     seat.wait("vttest to wait for a key", |seat| {

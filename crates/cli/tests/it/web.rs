@@ -7,8 +7,8 @@ use crate::support::{Home, eventually};
 
 const TAB: &str = "\u{e004}";
 
-/// Each row: what is asked, with which headers, and the status that must come. Tokens in place of `TOKEN`, the port in
-/// place of `PORT`.
+/// Each row: what is asked, with which headers, and the status that must come. Tokens in place of
+/// `TOKEN`, the port in place of `PORT`.
 #[test]
 fn only_our_own_page_with_a_credential_gets_in() {
     let home = Home::new();
@@ -70,7 +70,7 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", &live, format!("{own}|{WS}"), "", 403),
         ("GET", &live, format!("{own}|Origin: http://evil.example|{bearer}|{WS}"), "", 403),
         ("GET", "/ws/session/no-such", format!("{own}|{bearer}|{WS}"), "", 404),
-        // Whoever only asks is told why a socket would be refused.
+        // A plain request is told why a socket would be refused.
         ("GET", "/ws/session/no-such", format!("{own}|{bearer}"), "", 404),
         ("GET", "/ws/play/no-such.ahr", format!("{own}|{bearer}"), "", 404),
         ("GET", &live, own.into(), "", 401),
@@ -324,14 +324,14 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     browser.tab(&first);
     browser.wait_text("\nwhile-you-were-away");
     browser.wait("the connection", "return !document.querySelector('.tile').classList.contains('away')");
-    // The program ends, and everybody sees how.
+    // The program ends, and every client sees how.
     browser.tab(&second);
     browser.js("document.querySelector('.hands').focus()");
     browser.type_keys(&format!("exit 7{ENTER}"));
     browser.wait_text("ended with 7");
     browser.tab(&first);
     browser.wait_text("ended with 7");
-    // Whoever comes when it is over is told so, and does not try for ever.
+    // A client that comes after the end is told so, and does not retry for ever.
     browser.go(&format!("http://127.0.0.1:{}/#s/{}", web.port, session.id));
     browser.js("location.reload()");
     browser.wait_text("the session has ended");

@@ -1,5 +1,5 @@
-//! Chromium without a window, driven by WebDriver: the few requests that tests and benchmarks need, on nothing but
-//! the standard library.
+//! Chromium without a window, driven by WebDriver: the few requests that tests and benchmarks need,
+//! on nothing but the standard library.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -53,7 +53,7 @@ pub fn http(port: u16, method: &str, path: &str, headers: &[&str], body: &str) -
 pub struct Kind {
     /// A telephone: a small screen, fingers and no mouse.
     pub phone: bool,
-    /// Certificates of nobody's are taken.
+    /// Self-signed certificates are accepted.
     pub trusting: bool,
 }
 
@@ -82,7 +82,7 @@ impl Driver {
                 .parse()
                 .ok()
         });
-        // It must not stop because nobody reads what it says.
+        // A full pipe must not stop it.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let mut driver = Self { child, port: port.unwrap_or(0), session: String::new() };
         let profile = format!("--user-data-dir={}", folder.join("profile").display());

@@ -1,4 +1,5 @@
-//! Sessions over the network: the same scenarios through every transport, and what others do to them.
+//! Sessions over the network: the same scenarios through every transport, and what others do to
+//! them.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -110,7 +111,8 @@ fn scenario(server: &Server<'_>, address: &str) {
     assert_eq!(out.status.code(), Some(127), "{address}");
     assert!(text(&out.stderr).contains("no-such-program: command not found"), "{}", text(&out.stderr));
 
-    // However soon a program ends, and whatever is still being said to it: how it ended comes through.
+    // However soon a program ends, and whatever is still being said to it: how it ended comes
+    // through.
     for n in 0..30 {
         let out = server
             .connect(address, &["--", "sh", "-c", "exit 7"])
@@ -219,7 +221,8 @@ fn output_comes_while_the_program_runs() {
     assert!(child.wait().expect("it ends").success());
 }
 
-/// A server that a script starts in the background ignores interrupts; its sessions could not be interrupted either.
+/// A server that a script starts in the background ignores interrupts; its sessions could not be
+/// interrupted either.
 #[test]
 fn a_session_can_be_interrupted_whatever_its_server_ignores() {
     let home = Home::new();
@@ -284,7 +287,7 @@ fn a_detached_session_outlives_its_client_and_ends_with_its_server() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Nobody could say that it was all, so whatever reads to its end ran for ever.
+/// The input could not be ended, so a program that reads to its end ran for ever.
 #[test]
 fn the_input_of_a_detached_job_on_pipes_is_at_its_end() {
     let home = Home::new();
@@ -301,10 +304,10 @@ fn the_input_of_a_detached_job_on_pipes_is_at_its_end() {
         assert!(out.status.success() && !said.contains("passed on"), "{said}");
         let ended = home.run(["wait", &id, "--exit", "--timeout", "20s"]);
         assert!(ended.status.success(), "{}", text(&ended.stderr));
-        // Its last screen would wait for somebody who looks.
+        // Its last screen would wait for a client that looks.
         home.run(["kill", &id]);
     }
-    // What is lost is not lost without a word; and what nobody would read is refused.
+    // Lost input is reported, and input that no program would read is refused.
     let file = home.path("data");
     std::fs::write(&file, "data").expect("written");
     let stdin = || std::fs::File::open(&file).expect("there");
@@ -327,7 +330,7 @@ fn whoever_joins_a_session_at_a_server_ends_as_its_program_ends() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let address = &server.addresses[0];
-    // What was there before somebody came who is no terminal is told as text.
+    // A client that is no terminal gets what was there before as text.
     let long = format!("{} {}", "x".repeat(79), "y".repeat(120));
     let script = format!("echo early; echo '{long}'; printf last; exit 3");
     assert!(

@@ -1,4 +1,5 @@
-//! Crowds at a server: many sessions over one connection, many connections, and those who only get in the way.
+//! Crowds at a server: many sessions over one connection, many connections, and those who only get
+//! in the way.
 //!
 //! How many is said by `TAPDECK_CROWD`; `cargo xtask crowd` asks for a thousand.
 
@@ -23,7 +24,7 @@ fn crowd() -> usize {
     std::env::var("TAPDECK_CROWD").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }
 
-/// Believes everybody: who the server is, is another test's matter.
+/// Trusts every server: other tests check certificates.
 #[derive(Debug)]
 struct Credulous;
 
@@ -72,7 +73,8 @@ fn endpoint() -> quinn::Endpoint {
     let mut endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a socket");
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
     let mut transport = quinn::TransportConfig::default();
-    // With two hundred handshakes at once, a busy machine may need longer than a network would be given.
+    // With two hundred handshakes at once, a busy machine may need longer than a network would be
+    // given.
     transport.max_idle_timeout(None);
     config.transport_config(Arc::new(transport));
     endpoint.set_default_client_config(config);
@@ -221,7 +223,7 @@ fn two_hundred_connections_at_once() {
     });
 }
 
-/// First datagrams of handshakes that nobody goes on with.
+/// First datagrams of handshakes that no client continues.
 async fn half_open(count: usize) -> Vec<Vec<u8>> {
     let sink = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
     let at = sink.local_addr().expect("bound");
@@ -237,8 +239,8 @@ async fn half_open(count: usize) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// Those who come and say nothing, or nothing that makes sense, at every address; others come and go as if they were
-/// not there.
+/// Those who come and say nothing, or nothing that makes sense, at every address; others come and
+/// go as if they were not there.
 #[test]
 fn who_says_nothing_keeps_nobody_out() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Who is let in over the network, and what those who are not, or who make no sense, can do to others: nothing.
+//! Who is let in over the network, and what those who are not, or who make no sense, can do to
+//! others: nothing.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -74,7 +75,8 @@ fn what_makes_no_sense_is_refused_and_harms_nobody() {
         (framed(&json!({"carriage": "boat"})), "malformed_negotiation"),
         (framed(&json!({"cmd": 5})), "malformed_negotiation"),
         (framed(&json!({"cmd": ["cat"], "tty": {"cols": 70_000, "rows": 24}})), "malformed_negotiation"),
-        // There is one session, which a number must not be taken for, nor a wish to watch that cannot be read.
+        // There is one session, which a number must not be taken for, nor a wish to watch that
+        // cannot be read.
         (framed(&json!({"backend": "attach", "session": 5})), "malformed_negotiation"),
         (framed(&json!({"backend": "attach", "read_only": "yes"})), "malformed_negotiation"),
         (framed(&json!({"backend": "attach", "watch": 1})), "malformed_negotiation"),
@@ -119,7 +121,7 @@ fn what_makes_no_sense_is_refused_and_harms_nobody() {
     assert!(text(&good.rest()).contains("\"code\":0"));
 }
 
-/// Whoever leaves a program much to read has not left before it was read.
+/// A client that leaves a program much to read stays until it was read.
 #[test]
 fn what_was_sent_before_leaving_is_read_to_its_end() {
     let home = Home::new();
@@ -201,7 +203,8 @@ fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
     let listed = server.listed();
     assert_eq!(listed[0]["clients"][0]["role"], "observer", "{listed:?}");
 
-    // What is taken back ends what it let in: the watcher is sent away, the program of the other ends.
+    // What is taken back ends what it let in: the watcher is sent away, the program of the other
+    // ends.
     let owners: Vec<_> = others
         .iter()
         .zip(["4341", "4342"])
@@ -234,7 +237,7 @@ fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
     assert_eq!(ask(&open, &["--", "true"]).status.code(), Some(125));
 }
 
-/// Whoever names a key believes to be guarded by it.
+/// A user who names a key relies on it.
 #[test]
 fn a_key_is_not_named_where_nobody_shows_one() {
     let home = Home::new();
@@ -245,7 +248,8 @@ fn a_key_is_not_named_where_nobody_shows_one() {
             assert!(text(&out.stderr).contains(option), "{}", text(&out.stderr));
         }
     }
-    // Nor is what only makes sense for a session that is joined, or only for a program that is started.
+    // Nor is what only makes sense for a session that is joined, or only for a program that is
+    // started.
     for wrong in [
         &["-r", "--", "true"][..],
         &["--takeover", "--", "true"],
@@ -280,7 +284,7 @@ fn a_server_is_known_by_its_key() {
     let wrong = server.run(&address, &["--fingerprint", &"0".repeat(64), "--", "true"]);
     assert_eq!(wrong.status.code(), Some(125));
     assert!(text(&wrong.stderr).contains("has the fingerprint sha256:"), "{}", text(&wrong.stderr));
-    // Somebody else at that address.
+    // Another server at that address.
     let known = home.path("state").join("tapdeck").join("known_servers");
     let lines = std::fs::read_to_string(&known).expect("remembered");
     let (who, _) = lines.trim().split_once(' ').expect("a line");
@@ -290,7 +294,7 @@ fn a_server_is_known_by_its_key() {
     assert!(text(&changed.stderr).contains("another key than before"), "{}", text(&changed.stderr));
 }
 
-/// The files are named before anybody is told by which key to know the server.
+/// The files are named before a client is told by which key to know the server.
 #[test]
 fn a_certificate_that_does_not_go_with_its_key_is_refused() {
     let home = Home::new();
@@ -367,8 +371,8 @@ fn resident(pid: u32) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
 }
 
-/// A reader that rests stops its own program, whatever carries it: neither side fills its memory meanwhile, nothing is
-/// lost, and others go on.
+/// A reader that rests stops its own program, whatever carries it: neither side fills its memory
+/// meanwhile, nothing is lost, and others go on.
 #[test]
 fn a_reader_that_rests_holds_up_its_own_program_alone() {
     const LINES: u64 = 3_000_000;
@@ -416,7 +420,8 @@ fn a_reader_that_rests_holds_up_its_own_program_alone() {
     }
 }
 
-/// Every look at an idle session was followed by another one 25 ms later, for ever, in each of a thousand sessions.
+/// Every look at an idle session was followed by another one 25 ms later, for ever, in each of a
+/// thousand sessions.
 #[test]
 fn idle_sessions_wake_nobody() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! QUIC where the way is bad, one side is slow, or the other is gone: the client has no thread that would see to it.
+//! QUIC where the way is bad, one side is slow, or the other is gone: the client has no thread that
+//! would see to it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -13,7 +14,7 @@ use crate::wire::{Server, text};
 
 const LISTEN: [&str; 2] = ["--listen", "quic://127.0.0.1:0"];
 
-/// Somebody on the way between one client and a server, who may lose things.
+/// A relay between one client and a server that may lose datagrams.
 struct Between {
     address: String,
     seen: Arc<Seen>,
@@ -30,7 +31,7 @@ struct Seen {
 }
 
 impl Between {
-    /// Loses every so-manieth datagram, whoever sent it; none if that is 0.
+    /// Loses every n-th datagram of both sides; none if this is 0.
     fn new(server: &str, loses: u64) -> Self {
         let server: SocketAddr = server.strip_prefix("quic://").expect("QUIC").parse().expect("an address");
         let front = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port"));
@@ -62,8 +63,8 @@ impl Between {
         Self { address, seen, over, threads: threads.into() }
     }
 
-    /// Waits until nothing passes any more, and everything that the server sent was confirmed: a client that does not
-    /// see to its connection leaves the last word to the server.
+    /// Waits until nothing passes any more, and everything that the server sent was confirmed: a
+    /// client that does not see to its connection leaves the last word to the server.
     fn wait_until_quiet(&self) {
         eventually("the client's last word", || {
             let last = *self.seen.last.lock().expect("whole");
@@ -176,7 +177,7 @@ fn a_server_that_is_killed_is_missed() {
     let _ = server.child.wait();
     assert_eq!(seat.end().code(), Some(4));
     assert!(seat.screen().contains("the other side has ended the connection"), "{}", seat.screen());
-    // And nobody is waited for at a port that is nobody's.
+    // A port without a server is given up at once.
     let out = server.run(&server.addresses[1], &["--", "true"]);
     assert_eq!(out.status.code(), Some(125), "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains("nobody listens there"), "{}", text(&out.stderr));

@@ -1,7 +1,7 @@
 //! A session as this terminal shows it.
 //!
-//! Where the sizes are the same the program's bytes pass, and nothing of ours may come between them: a notice is only
-//! written while output rests, and is gone before the next byte passes.
+//! Where the sizes are the same the program's bytes pass, and nothing of ours may come between
+//! them: a notice is only written while output rests, and is gone before the next byte passes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_serve::client::{Attachment, Incoming};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
-use super::{Keys, Over};
+use super::{AttachEnd, Keys};
 use crate::ending::output_failed;
 use crate::failure::{Failure, Result};
 use crate::human;
@@ -22,15 +22,15 @@ use crate::screen::write_used_rows;
 
 /// How long a notice stays.
 const NOTICE_NS: u64 = 2_000_000_000;
-/// How long nothing must have come before something of ours is written.
+/// How long the stream must be quiet before a notice is written.
 const REST_NS: u64 = 20_000_000;
 /// The least time between two paintings of a session of another size.
 const PAINT_NS: u64 = 16_000_000;
 
-/// A line of ours over the last row, for a moment.
+/// A notice over the last row, for a few seconds.
 struct Notice {
     text: String,
-    /// Until when, from when it was first seen.
+    /// When it goes, from the time it was first shown.
     until: Option<u64>,
     /// It is on the screen.
     shown: bool,
@@ -40,7 +40,7 @@ pub(super) struct View {
     detach_keys: Keys,
     own: WinSize,
     session: WinSize,
-    /// What the session shows, to paint from.
+    /// The model of the session's screen, to paint from.
     term: Term,
     attachment: Attachment,
     keyboard: Keyboard,
@@ -49,28 +49,29 @@ pub(super) struct View {
     crop: Crop,
     /// The session has another size than this terminal.
     cropping: bool,
-    /// What has the keys spelt as the program wants them, while cropping, and what undoes that.
+    /// The keyboard modes of the program, while cropping, and the sequence that undoes them.
     input_modes: (Vec<u8>, Vec<u8>),
     out: Vec<u8>,
     clock: Clock,
     painted_ns: u64,
-    /// When something last came.
+    /// When the last output came.
     output_ns: u64,
     notice: Option<Notice>,
     drives: bool,
-    /// Something was typed here, or the stick taken: the session is to have the size of this terminal.
+    /// The user has typed here, or taken the stick: the session takes the size of this
+    /// terminal.
     active: bool,
-    driver: Option<String>,
-    /// What the other side has complained about, not of anything in particular.
+    holder: Option<String>,
+    /// The last error of the session that is about no request.
     complaint: Option<String>,
-    /// What comes is a picture to begin from, not the stream yet.
+    /// The session sends a picture to begin from, not the stream yet.
     restoring: bool,
     /// Nothing has been shown so far.
     first: bool,
 }
 
 impl View {
-    /// Of a session that has answered with `opened`.
+    /// The view of a session that has answered with `opened`.
     pub(super) fn new(
         detach_keys: Keys,
         attachment: Attachment,
@@ -98,14 +99,14 @@ impl View {
             notice: None,
             drives: opened["you"].as_bool().unwrap_or(false),
             active: takeover,
-            driver: opened["driver"].as_str().map(str::to_owned),
+            holder: opened["driver"].as_str().map(str::to_owned),
             complaint: None,
             restoring: true,
             first: true,
         })
     }
 
-    pub(super) fn follow(&mut self) -> Result<Over, Failure> {
+    pub(super) fn follow(&mut self) -> Result<AttachEnd, Failure> {
         self.open_curtain();
         // The screen may have come together with the answer.
         if let Some(over) = self.receive()? {
@@ -136,7 +137,7 @@ impl View {
                     }
                 }
                 Pressed::Repaint => self.resized()?,
-                Pressed::Signal(signal) => return Ok(Over::Signal(signal)),
+                Pressed::Signal(signal) => return Ok(AttachEnd::Signal(signal)),
                 Pressed::Nothing => {}
             }
             self.attachment.flush()?;
@@ -163,7 +164,7 @@ impl View {
         self.out.extend_from_slice(b"\x1b[22;0t\x1b[!p\x1b[m\x1b[H\x1b[2J");
     }
 
-    fn receive(&mut self) -> Result<Option<Over>, Failure> {
+    fn receive(&mut self) -> Result<Option<AttachEnd>, Failure> {
         for incoming in self.attachment.receive()? {
             match incoming {
                 Incoming::Output(bytes) => self.output(&bytes),
@@ -172,7 +173,7 @@ impl View {
                         return Ok(Some(over));
                     }
                 }
-                Incoming::End => return Ok(Some(Over::Lost(self.complaint.take()))),
+                Incoming::End => return Ok(Some(AttachEnd::Lost(self.complaint.take()))),
             }
             if self.out.len() > 1 << 20 {
                 self.flush();
@@ -186,15 +187,16 @@ impl View {
         self.output_ns = self.clock.now().mono_ns;
         self.term.feed(bytes);
         if self.restoring || self.cropping {
-            // A picture is for a terminal that remembers both its screens, which not every one does; ours is painted from
-            // the model. The filter has to know where in a sequence the stream goes on.
+            // A picture needs a terminal that remembers both its screens, which not every one
+            // does, so it is painted from the model. The filter must know where in a sequence the
+            // stream goes on.
             self.filter.filter(bytes, &mut Vec::new());
         } else {
             self.filter.filter(bytes, &mut self.out);
         }
     }
 
-    /// The model is complete: from here on the stream goes on.
+    /// Goes over from the picture to the stream, when the model is complete.
     fn go_live(&mut self) {
         self.restoring = false;
         if self.keyboard.screen_size().is_none() {
@@ -211,7 +213,8 @@ impl View {
         }
     }
 
-    /// What the session has shown so far, as text, for whoever is no terminal; the stream goes on behind it.
+    /// What the session has shown so far, as text for an output that is no terminal. The stream
+    /// follows it.
     fn tell_so_far(&mut self) {
         let cursor = self.term.cursor();
         let here = self.term.scrollback_len() + usize::from(cursor.row);
@@ -222,13 +225,13 @@ impl View {
             }
             goes_on = line.wrapped();
             self.out.extend_from_slice(line.text().as_bytes());
-            // Where a line goes on in the next row, they stand between words.
+            // In a wrapped line, blanks at the end of a row stand between words.
             let blanks = line.written_blanks().map_or(0, |(_, n)| usize::from(n));
             self.out.extend(std::iter::repeat_n(b' ', blanks));
         }
     }
 
-    fn control(&mut self, control: &Value) -> Option<Over> {
+    fn control(&mut self, control: &Value) -> Option<AttachEnd> {
         match control["type"].as_str().unwrap_or("") {
             "live" => self.go_live(),
             "resize" => {
@@ -239,7 +242,7 @@ impl View {
                 self.choose(&undo);
             }
             "gap" => {
-                // The screen comes anew; what is known of the old one is worth nothing.
+                // The session sends its screen anew.
                 self.uncover();
                 self.filter.finish(&mut self.out);
                 if !self.cropping && self.keyboard.screen_size().is_some() {
@@ -252,18 +255,18 @@ impl View {
             }
             "driver" => {
                 self.drives = control["you"].as_bool().unwrap_or(false);
-                let was = std::mem::replace(&mut self.driver, control["driver"].as_str().map(str::to_owned));
+                let was = std::mem::replace(&mut self.holder, control["driver"].as_str().map(str::to_owned));
                 if self.drives {
                     if self.active {
                         let _ = self.attachment.resize(self.own);
                     }
-                } else if let Some(driver) = self.driver.clone().filter(|d| was.as_ref() != Some(d)) {
-                    self.notify(&format!("{} drives", human::printable(&driver)));
+                } else if let Some(holder) = self.holder.clone().filter(|d| was.as_ref() != Some(d)) {
+                    self.notify(&format!("{} drives", human::printable(&holder)));
                 }
             }
             "denied" => {
                 let why = match (control["error"].as_str(), control["driver"].as_str()) {
-                    (_, Some(driver)) => format!("{} drives", human::printable(driver)),
+                    (_, Some(holder)) => format!("{} drives", human::printable(holder)),
                     (Some(error), None) => human::printable(error),
                     (None, None) => "refused".into(),
                 };
@@ -276,7 +279,7 @@ impl View {
             "exit" => {
                 let signal = control["signal"].as_str().and_then(signals::number).map(Exit::Signal);
                 let code = control["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(1);
-                return Some(Over::Exited(signal.unwrap_or(Exit::Code(code))));
+                return Some(AttachEnd::Exited(signal.unwrap_or(Exit::Code(code))));
             }
             "error" if control["about"].is_null() => {
                 self.complaint = control["message"].as_str().map(human::printable);
@@ -286,7 +289,7 @@ impl View {
         None
     }
 
-    fn typed(&mut self, keys: &[u8]) -> Result<Option<Over>, Failure> {
+    fn typed(&mut self, keys: &[u8]) -> Result<Option<AttachEnd>, Failure> {
         let typed = match &mut self.detach_keys {
             Some(detach) => detach.read(keys),
             None => vec![Typed::Through(keys.to_vec())],
@@ -296,12 +299,12 @@ impl View {
                 Typed::Through(bytes) => {
                     self.active = true;
                     if self.drives && self.session != self.own_cells() {
-                        // Whoever types has the session in their size.
+                        // The session takes the size of the client that types.
                         self.attachment.resize(self.own)?;
                     }
                     self.attachment.type_bytes(&bytes)?;
                 }
-                Typed::Detach => return Ok(Some(Over::Detached)),
+                Typed::Detach => return Ok(Some(AttachEnd::Detached)),
                 Typed::Take => {
                     self.active = true;
                     self.attachment.control(&json!({"type": "take"}))?;
@@ -333,7 +336,8 @@ impl View {
         WinSize::cells(own.cols, own.rows)
     }
 
-    /// Passes bytes through, or paints, as the sizes have it. `undo` brings a terminal to order through which bytes passed.
+    /// Passes bytes through, or paints if the sizes differ. `undo` resets a terminal
+    /// through which bytes passed.
     fn choose(&mut self, undo: &[u8]) {
         self.crop.forget();
         let cropping = self.keyboard.screen_size().is_some() && self.session != self.own_cells();
@@ -373,7 +377,7 @@ impl View {
         let own = self.own.or_default();
         let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| line_of(&n.text, own.cols));
         self.crop.paint(&self.term, own.cols, own.rows, notice.as_deref().map(str::as_bytes), &mut self.out);
-        // Keys are to be spelt as the program wants them.
+        // The terminal encodes keys as the program wants them.
         let modes = self.term.input_modes();
         if modes != self.input_modes {
             let was = std::mem::replace(&mut self.input_modes, modes);
@@ -392,7 +396,7 @@ impl View {
         }
     }
 
-    /// Has a line of ours shown as soon as that disturbs nothing.
+    /// Shows a notice as soon as that disturbs no output.
     fn notify(&mut self, text: &str) {
         if self.keyboard.is_there() && self.keyboard.screen_size().is_some() {
             self.uncover();
@@ -400,7 +404,8 @@ impl View {
         }
     }
 
-    /// When the notice is to come or to go; never while something is unfinished, which goes on by itself.
+    /// When the notice comes or goes; never within a sequence, which goes on by
+    /// itself.
     fn notice_due(&self) -> Option<u64> {
         let notice = self.notice.as_ref()?;
         match notice.until {
@@ -411,7 +416,7 @@ impl View {
         }
     }
 
-    /// Shows the notice, or takes it away.
+    /// Shows the notice, or removes it.
     fn turn_notice(&mut self, now: u64) {
         let Some(notice) = &mut self.notice else { return };
         let until = *notice.until.get_or_insert(now + NOTICE_NS);
@@ -431,7 +436,8 @@ impl View {
         }
     }
 
-    /// Takes the notice off a screen on which the program's bytes are to go on. It comes back when they rest.
+    /// Removes the notice before the program's bytes go on. It comes back when
+    /// they rest.
     fn uncover(&mut self) {
         if !self.cropping
             && let Some(notice) = self.notice.as_mut().filter(|n| n.shown)
@@ -442,17 +448,17 @@ impl View {
         }
     }
 
-    /// Gives the terminal back in order. What the session has shown last stays on it if the session is over: nobody can
-    /// look at it again.
-    pub(super) fn leave(&mut self, over: Option<&Over>) {
+    /// Gives the terminal back in order. The last screen of a session that is over stays on it,
+    /// because no client can look at it again.
+    pub(super) fn leave(&mut self, over: Option<&AttachEnd>) {
         if self.keyboard.screen_size().is_some() {
             self.uncover();
             let mut rows = Vec::new();
             let alternate = self.term.modes().alternate();
-            if matches!(over, Some(Over::Exited(_))) && (self.cropping || alternate) {
+            if matches!(over, Some(AttachEnd::Exited(_))) && (self.cropping || alternate) {
                 let above = if alternate { 0 } else { usize::MAX };
                 let lines = self.term.lines().skip(self.term.scrollback_len().saturating_sub(above));
-                // Memory takes everything.
+                // A write to memory cannot fail.
                 let _ = write_used_rows(lines, true, "\r\n", &mut rows);
             }
             if self.cropping {
@@ -464,7 +470,7 @@ impl View {
                 undo.extend_from_slice(&self.term.undo_modes());
                 self.term.feed(&undo);
                 self.out.extend_from_slice(&undo);
-                // Below what is used: the empty part of the screen would push it away.
+                // Below the last used row: the empty part of the screen would push the rows away.
                 let used = self.term.screen().rposition(|line| !line.is_blank()).map_or(0, |row| row + 1);
                 let end = if used == 0 { "" } else { "\r\n" };
                 self.out.extend_from_slice(format!("\x1b[m\x1b[{};1H{end}", used.max(1)).as_bytes());
@@ -485,7 +491,8 @@ impl View {
         }
     }
 
-    /// Waits until the terminal has taken everything. A connection that is kept up from here must not wait with us.
+    /// Waits until the terminal has taken everything. A connection that is kept up from here must
+    /// not wait with us.
     fn drain(&mut self) -> std::io::Result<()> {
         let mut lives = true;
         while self.terminal.is_blocked() {
@@ -497,7 +504,7 @@ impl View {
                 Err(e) => return Err(e.into()),
             }
             if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
-                // If it has failed, whoever reads next is told.
+                // The next read reports a failure.
                 lives = self.attachment.tend().is_ok();
             }
             self.terminal.flush()?;
@@ -506,7 +513,7 @@ impl View {
     }
 }
 
-/// A notice as it stands in a row of so many columns.
+/// A notice for a row of this many columns.
 fn line_of(text: &str, cols: u16) -> String {
     let mut text = text.to_owned();
     while tapdeck_term::text_width(&text) + 2 > usize::from(cols) && text.pop().is_some() {}

@@ -3,7 +3,7 @@
 const SKIP: u64 = 5_000_000_000;
 const LONG_SKIP: u64 = 60_000_000_000;
 
-/// What a key asks for.
+/// The command of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Quit,
@@ -17,7 +17,7 @@ pub(super) enum Key {
     LastMoment,
 }
 
-/// The keys in what was typed. Sequences that are none of ours are passed over whole.
+/// Decodes typed keys. Other sequences are skipped whole.
 pub(super) fn keys_of(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;

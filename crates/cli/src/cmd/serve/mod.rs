@@ -45,9 +45,9 @@ Examples:
 )]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
-    what: Option<What>,
-    /// Where to listen: unix:PATH, or tls://, quic://, wss://, ws://, wt:// or ssh:// with HOST:PORT; a socket among those of live
-    /// sessions when left out
+    command: Option<ServeCommand>,
+    /// Where to listen: unix:PATH, or tls://, quic://, wss://, ws://, wt:// or ssh:// with
+    /// HOST:PORT; a socket among those of live sessions when left out
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<Listen>,
     /// Whose keys open an ssh:// address; ~/.ssh/authorized_keys when left out
@@ -75,7 +75,8 @@ pub(crate) struct ServeArgs {
     /// A further name, with its port if any, under which a browser reaches the page
     #[arg(long, value_name = "HOST[:PORT]")]
     host: Vec<String>,
-    /// A page elsewhere whose player may show live sessions to those who are logged in here: https://docs.example
+    /// A page elsewhere whose player may show live sessions to those who are logged in here:
+    /// https://docs.example
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
     player: Vec<String>,
 }
@@ -102,13 +103,13 @@ fn address(text: &str) -> Result<Listen, String> {
 }
 
 #[derive(Subcommand)]
-enum What {
+enum ServeCommand {
     Token(token::TokenArgs),
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result {
-    match &args.what {
-        Some(What::Token(args)) => token::run(args),
+    match &args.command {
+        Some(ServeCommand::Token(args)) => token::run(args),
         None => serve(args),
     }
 }
@@ -128,61 +129,72 @@ fn serve(args: &ServeArgs) -> Result {
     listened.map(|()| Ending::Done)
 }
 
-fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Result<(), Failure> {
-    let mut listen = args.listen.clone();
-    if listen.is_empty() {
+/// Listens at all addresses, and prints where.
+fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Result<()> {
+    let mut addresses = args.listen.clone();
+    if addresses.is_empty() {
         let folder = registry::folder()?;
-        listen.push(Listen::Wire(Endpoint::Unix(folder.join("serve.sock"))));
+        addresses.push(Listen::Wire(Endpoint::Unix(folder.join("serve.sock"))));
     }
     let mut identity = None;
-    for address in &listen {
-        let address = match address {
-            Listen::Wire(address) => address,
+    for address in &addresses {
+        match address {
             #[cfg(feature = "ssh")]
             Listen::Ssh(place) => {
                 let shown = porter::open(running, place, args.authorized_keys.as_deref(), signals)?;
                 print(format_args!("listening {shown}\n"));
-                continue;
             }
-        };
-        let failed = |e: std::io::Error| {
-            let refused = e.kind() == std::io::ErrorKind::PermissionDenied && e.raw_os_error().is_none();
-            let kind = if refused { Kind::Usage } else { Kind::Io };
-            Failure::new(kind, format!("cannot listen at {address}: {e}"))
-        };
-        if let Endpoint::Unix(path) = address {
-            running.unix(Door::unix(path).map_err(failed)?).map_err(failed)?;
-            print(format_args!("listening {address}\n"));
-            continue;
-        }
-        let own = match &identity {
-            Some(own) => Arc::clone(own),
-            None => {
-                let own = Arc::new(self::identity(args)?);
-                print(format_args!("fingerprint {}\n", own.fingerprint()));
-                if running.has_token().is_ok_and(|there_is| !there_is) {
-                    say(
-                        "nobody has a token that is good, so nobody can come in: see tapdeck serve token add",
-                    );
-                }
-                Arc::clone(identity.insert(own))
+            Listen::Wire(address @ Endpoint::Unix(path)) => {
+                let failed = |e| cannot_listen(address, &e);
+                running.unix(Door::unix(path).map_err(failed)?).map_err(failed)?;
+                print(format_args!("listening {address}\n"));
             }
-        };
-        let listening = running
-            .net(address, &own, |at, server| site::make(at, &args.host, &args.player, server))
-            .map_err(failed)?;
-        print(format_args!("listening {}\n", listening.at));
-        if let Some(link) = site::link(&listening.at, &args.host) {
-            print(format_args!("page {link}\n"));
-        }
-        if let Some(hash) = listening.browser_hash {
-            print(format_args!("certificate {hash}\n"));
+            Listen::Wire(address) => {
+                let own = match identity.take() {
+                    Some(own) => own,
+                    None => announce_identity(args, running)?,
+                };
+                listen_net(args, running, address, &own)?;
+                identity = Some(own);
+            }
         }
     }
     Ok(())
 }
 
-fn identity(args: &ServeArgs) -> Result<Identity, Failure> {
+/// Loads the server's certificate, and prints its fingerprint.
+fn announce_identity(args: &ServeArgs, running: &Running) -> Result<Arc<Identity>> {
+    let own = Arc::new(identity(args)?);
+    print(format_args!("fingerprint {}\n", own.fingerprint()));
+    if running.has_token().is_ok_and(|there_is| !there_is) {
+        say("there is no valid token, so no client can come in: see tapdeck serve token add");
+    }
+    Ok(own)
+}
+
+/// Listens at an address of the network.
+fn listen_net(args: &ServeArgs, running: &Running, address: &Endpoint, own: &Arc<Identity>) -> Result<()> {
+    let listening = running
+        .net(address, own, |at, server| site::make(at, &args.host, &args.player, server))
+        .map_err(|e| cannot_listen(address, &e))?;
+    print(format_args!("listening {}\n", listening.at));
+    if let Some(link) = site::link(&listening.at, &args.host) {
+        print(format_args!("page {link}\n"));
+    }
+    if let Some(hash) = listening.browser_hash {
+        print(format_args!("certificate {hash}\n"));
+    }
+    Ok(())
+}
+
+fn cannot_listen(address: &Endpoint, e: &std::io::Error) -> Failure {
+    // Without an OS error, the address itself was refused.
+    let refused = e.kind() == std::io::ErrorKind::PermissionDenied && e.raw_os_error().is_none();
+    let kind = if refused { Kind::Usage } else { Kind::Io };
+    Failure::new(kind, format!("cannot listen at {address}: {e}"))
+}
+
+fn identity(args: &ServeArgs) -> Result<Identity> {
     let made = match (&args.cert, &args.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key),
         _ => Identity::own(&state_folder().join("serve")),

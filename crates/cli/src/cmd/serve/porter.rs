@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::sessions::find;
 use crate::snapshot_door::SESSION_VAR;
 
-/// Opens the door at an address; says where it is, and by which key it is known.
+/// Opens the door at an address. Returns the address with the fingerprint of its key.
 pub(super) fn open(
     running: &Running,
     address: &str,
@@ -33,7 +33,7 @@ pub(super) fn open(
         Failure::io(format!("{}: {e}{hint}", keys.display()))
     })?;
     if count == 0 {
-        say(format_args!("{} has no key for this door: nobody can come in yet", keys.display()));
+        say(format_args!("{} has no key for this door: no client can come in yet", keys.display()));
     }
     let own = state_folder().join("ssh_host_ed25519_key");
     let host_key = ssh_door::host_key(&own).map_err(|e| io("the door's own key", e))?;

@@ -1,4 +1,4 @@
-//! The page of a server: for those whose token lets them watch or drive.
+//! The page of a server, for clients with a token to watch or drive.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: 
     }))
 }
 
-/// How a browser comes to the page at this address, with a token in the place of `TOKEN`.
+/// The link to the page at this address, with a token in the place of `TOKEN`.
 #[cfg(feature = "web")]
 pub(super) fn link(at: &Endpoint, names: &[String]) -> Option<String> {
     use std::net::IpAddr;
@@ -42,7 +42,8 @@ pub(super) fn link(at: &Endpoint, names: &[String]) -> Option<String> {
         _ => return None,
     };
     let place = match (names.first(), host.parse()) {
-        // The name that the user gives it is how it is reached; without TLS it is that of a proxy, of which nothing is known.
+        // The name that the user gives it is how it is reached; without TLS it is that of a proxy,
+        // of which nothing is known.
         (Some(name), _) if *transport == Transport::Wss => name.clone(),
         (_, Ok(IpAddr::V6(ip))) if !ip.is_unspecified() => format!("[{ip}]:{port}"),
         (_, Ok(ip)) if ip.is_unspecified() => format!("localhost:{port}"),

@@ -25,14 +25,15 @@ Examples:
   tapdeck serve token rm guest")]
 pub(super) struct TokenArgs {
     #[command(subcommand)]
-    what: What,
+    command: TokenCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum TokenCommand {
     /// Make a token and print it
     Add {
-        /// What it allows: tty:open (run programs), tty:attach (join sessions), observe (watch them)
+        /// What it allows: tty:open (run programs), tty:attach (join sessions), observe
+        /// (watch them)
         #[arg(
             long,
             value_name = "SCOPE,…",
@@ -68,8 +69,8 @@ pub(super) fn run(args: &TokenArgs) -> Result {
         _ => Failure::io(format!("cannot use the list of tokens: {e}")),
     };
     let now = Clock::start().wall_start_ns();
-    match &args.what {
-        What::Add { scope, name, expires } => {
+    match &args.command {
+        TokenCommand::Add { scope, name, expires } => {
             let scopes = Scope::ALL.into_iter().filter(|known| scope.contains(known)).collect();
             if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
                 return Err(Failure::usage("a token's name is a word"));
@@ -78,12 +79,12 @@ pub(super) fn run(args: &TokenArgs) -> Result {
             let (_, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;
             print(format_args!("{secret}\n"));
         }
-        What::Ls { json: true } => {
+        TokenCommand::Ls { json: true } => {
             let all = tokens.all().map_err(failed)?;
             let all: Vec<Value> = all.iter().map(|t| described(t, now)).collect();
             print_json(&Value::from(all));
         }
-        What::Ls { json: false } => {
+        TokenCommand::Ls { json: false } => {
             for token in tokens.all().map_err(failed)? {
                 let scopes: Vec<String> = token.scopes.iter().map(Scope::to_string).collect();
                 let until = match token.expires_ns {
@@ -94,7 +95,7 @@ pub(super) fn run(args: &TokenArgs) -> Result {
                 print(format_args!("{}  {}  {until}\n", human::printable(&token.name), scopes.join(",")));
             }
         }
-        What::Rm { name } => {
+        TokenCommand::Rm { name } => {
             if !tokens.remove(name).map_err(failed)? {
                 return Err(Failure::not_found(format!("there is no token called {name:?}")));
             }

@@ -110,9 +110,9 @@ impl Dash {
             mini::draw(buf, inner, term, theme.colour);
             return;
         }
-        // Cropped: the part with the cursor in it, as it would be in a smaller window.
+        // Shows the part with the cursor, as a smaller window would.
         let cursor = term.cursor();
-        // It moves only as far as the cursor makes it: a picture that jumps about cannot be read.
+        // The part moves no farther than the cursor requires: a picture that jumps cannot be read.
         let lowest = size.rows.saturating_sub(inner.height);
         let follows = typing || (cursor.visible && !term.modes().alternate());
         let reach = (cursor.row + 1).saturating_sub(inner.height)..=cursor.row;
@@ -122,7 +122,7 @@ impl Dash {
         };
         let top = top.min(lowest);
         let left = (cursor.col + 1).saturating_sub(inner.width).min(size.cols.saturating_sub(inner.width));
-        // Columns move only while somebody types there.
+        // Columns move only while the user types there.
         let left = if typing { left } else { 0 };
         tile.origin = (left, top);
         let brush = Brush::of(term, theme.colour).dimmed(!tile.live.runs());
@@ -163,7 +163,7 @@ impl Dash {
                 let title = tile.live.term().title();
                 let dash = if title.is_empty() { "" } else { " — " };
                 let state = state(tile).map_or(String::new(), |s| format!(" · {s}"));
-                format!("{}{dash}{title}{state} · {}", tile.live.name, driver(tile))
+                format!("{}{dash}{title}{state} · {}", tile.live.name, holder_text(tile))
             }
             (_, None, None) => String::new(),
         };
@@ -215,7 +215,7 @@ fn paint_title(tile: &Tile, i: usize, area: Rect, theme: Theme, buf: &mut Buffer
         (None, None) => tile.live.driver().map_or(String::new(), |d| format!(" ⌨ {} ", shortened(d, 16))),
     };
     let room = usize::from(area.width.saturating_sub(4));
-    // What it is doing says more than who drives.
+    // The state of the program tells more than the holder of the stick.
     let state = state(tile).map_or(String::new(), |s| format!(" {s} "));
     let state = if state.width() * 2 > room { String::new() } else { state };
     let right = if (right.width() + state.width()) * 2 > room { String::new() } else { right };
@@ -232,21 +232,21 @@ fn paint_title(tile: &Tile, i: usize, area: Rect, theme: Theme, buf: &mut Buffer
     label(buf, at.saturating_sub(width), area.y, width, &state, theme.state(tile.live.state()));
 }
 
-/// What the program is doing, where that is known and the border does not say it already.
+/// The state of the program, if it is known and the border does not show it already.
 fn state(tile: &Tile) -> Option<AgentState> {
     Some(tile.live.state()).filter(|s| tile.live.runs() && *s != AgentState::Unknown)
 }
 
-fn driver(tile: &Tile) -> String {
+fn holder_text(tile: &Tile) -> String {
     match (tile.live.runs(), tile.live.driver()) {
         (false, _) => tile.live.gone().unwrap_or("the program has ended").to_owned(),
         (true, Some(_)) if tile.live.drives() => "you drive".to_owned(),
-        (true, Some(driver)) => format!("{driver} drives"),
+        (true, Some(holder)) => format!("{holder} drives"),
         (true, None) => "nobody drives".to_owned(),
     }
 }
 
-/// Where a cell of the program's screen is drawn.
+/// The position at which a cell of the program's screen is drawn.
 fn cell(tile: &Tile, col: u16, row: u16) -> Option<Position> {
     let (left, top) = tile.origin;
     let at = Position::new(tile.drawn.x + col.checked_sub(left)?, tile.drawn.y + row.checked_sub(top)?);

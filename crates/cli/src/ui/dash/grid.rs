@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-/// A tile is no smaller than this while there is another way.
+/// The smallest tile, unless the screen is smaller.
 const LEAST: (u16, u16) = (24, 6);
 
 /// Tiles in a grid.
@@ -15,11 +15,12 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// For so many tiles of terminals that are about `shape` (columns, rows) large.
+    /// The grid for a number of tiles whose terminals have about `shape` columns and rows.
     pub(super) fn of(count: usize, area: Rect, shape: (u16, u16)) -> Self {
         let most = usize::from(area.width / LEAST.0).max(1).min(count.max(1));
         let fits = usize::from(area.height / LEAST.1).max(1);
-        // The number of columns that wastes the least: where a tile shows the largest part of its terminal.
+        // The best number of columns is the one with which a tile shows the largest part of its
+        // terminal.
         let worth = |columns: usize| {
             let rows = count.div_ceil(columns).clamp(1, fits);
             let width = f64::from(area.width) / columns as f64;
@@ -38,7 +39,7 @@ impl Grid {
         Self { columns, rows, shown: rows.min(fits) }
     }
 
-    /// Where a tile is, when `first` is the first row in sight; empty when it is not in sight.
+    /// The area of a tile if `first` is the first row in sight; empty if it is not in sight.
     pub(super) fn tile(self, i: usize, count: usize, first: usize, area: Rect) -> Rect {
         let (row, column) = (i / self.columns, i % self.columns);
         let Some(row) = row.checked_sub(first).filter(|row| *row < self.shown) else { return Rect::ZERO };
@@ -54,7 +55,7 @@ impl Grid {
     }
 }
 
-/// The n-th of so many parts of a length: where it begins and how long it is.
+/// The start and the length of the n-th part of a length.
 fn share(length: u16, parts: usize, nth: usize) -> (u16, u16) {
     let at = |n: usize| (usize::from(length) * n / parts.max(1)) as u16;
     (at(nth), at(nth + 1) - at(nth))

@@ -1,5 +1,5 @@
-//! A whole terminal in a small tile: a quarter of a cell for each patch of the screen, in the colour of its text. Not to
-//! be read, but to be recognised, and to see where something moves.
+//! A whole terminal in a small tile: a quarter of a cell for each patch of the screen, in the
+//! colour of its text. A user can recognise it and see where it changes, but not read it.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,35 +18,44 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, term: &Term, colour: bool) {
     if area.is_empty() {
         return;
     }
-    // At its own size first, then brought down.
+    // Painted at its own size first, then reduced.
     let mut whole = Buffer::empty(Rect::new(0, 0, size.cols, size.rows));
     let brush = Brush::of(term, colour);
     for (y, line) in term.screen().enumerate() {
         brush.row(&mut whole, Rect::new(0, y as u16, size.cols, 1), line, 0, &[]);
     }
-    let patch = |n: u16, of: u16, length: u16| {
-        let at = |n: u16| (u32::from(n) * u32::from(length) / u32::from(of)) as u16;
-        (at(n), at(n + 1).max(at(n) + 1).min(length))
-    };
     for y in 0..area.height {
         for x in 0..area.width {
-            let (mut bits, mut fg, mut bg) = (0, Color::Reset, Color::Reset);
-            for quarter in 0..4u16 {
-                let (left, right) = patch(2 * x + quarter % 2, 2 * area.width, size.cols);
-                let (top, bottom) = patch(2 * y + quarter / 2, 2 * area.height, size.rows);
-                let cells = (top..bottom).flat_map(|y| (left..right).map(move |x| (x, y)));
-                for cell in cells.filter_map(|at| whole.cell(at)) {
-                    if !cell.symbol().trim().is_empty() {
-                        bits |= 1 << quarter;
-                        fg = cell.fg;
-                    }
-                    if cell.bg != Color::Reset {
-                        bg = cell.bg;
-                    }
-                }
-            }
             let cell = &mut buf[(area.x + x, area.y + y)];
-            cell.set_symbol(QUADRANTS[bits]).set_style(Style::new().fg(fg).bg(bg));
+            let (bits, style) = patch(&whole, (x, y), area);
+            cell.set_symbol(QUADRANTS[bits]).set_style(style);
         }
     }
+}
+
+/// The quadrants with text, and the colours, of the part of the screen that one cell of the tile
+/// shows.
+fn patch(whole: &Buffer, (x, y): (u16, u16), tile: Rect) -> (usize, Style) {
+    let (mut bits, mut fg, mut bg) = (0, Color::Reset, Color::Reset);
+    for quarter in 0..4u16 {
+        let columns = share(2 * x + quarter % 2, 2 * tile.width, whole.area.width);
+        let rows = share(2 * y + quarter / 2, 2 * tile.height, whole.area.height);
+        let cells = rows.flat_map(|y| columns.clone().map(move |x| (x, y)));
+        for cell in cells.filter_map(|at| whole.cell(at)) {
+            if !cell.symbol().trim().is_empty() {
+                bits |= 1 << quarter;
+                fg = cell.fg;
+            }
+            if cell.bg != Color::Reset {
+                bg = cell.bg;
+            }
+        }
+    }
+    (bits, Style::new().fg(fg).bg(bg))
+}
+
+/// The `n`th of `of` parts of a length; none is empty.
+fn share(n: u16, of: u16, length: u16) -> std::ops::Range<u16> {
+    let at = |n: u16| (u32::from(n) * u32::from(length) / u32::from(of)) as u16;
+    at(n)..at(n + 1).max(at(n) + 1).min(length)
 }

@@ -1,5 +1,6 @@
-//! The dashboard: all live sessions in one terminal, each in a tile. One tile is chosen; it can be made as large as the
-//! screen, and typed to. Like the viewer it is a state machine: events, news and time in, a picture out.
+//! The dashboard: all live sessions in one terminal, each in a tile. One tile is chosen; it can be
+//! made as large as the screen, and typed to. Like the viewer it is a state machine: events, news
+//! and time in, a picture out.
 
 mod draw;
 mod grid;
@@ -15,18 +16,18 @@ use tapdeck_core::turns::AgentState;
 use super::live::Live;
 use super::theme::{Mood, Theme};
 
-/// How often it is looked for new sessions.
+/// The time between two searches for new sessions.
 const LOOK_NS: u64 = 1_000_000_000;
-/// So long the last picture of a session that has ended stays.
+/// How long the last picture of an ended session stays.
 const LINGER_NS: u64 = 15_000_000_000;
 const NOTICE_NS: u64 = 6_000_000_000;
 
-/// Where sessions are found.
+/// A source of sessions.
 pub trait Registry {
-    /// The sessions that there are.
+    /// Lists the sessions.
     ///
     /// # Errors
-    /// With the reason, when nothing can be found out.
+    /// With the reason, when they cannot be listed.
     fn list(&mut self) -> Result<Vec<String>, String>;
 
     /// Begins to watch one of them.
@@ -41,7 +42,7 @@ struct Tile {
     id: String,
     live: Live,
     ended_ns: Option<u64>,
-    /// Where it was drawn, and where the program's screen begins in that.
+    /// The area it was drawn in, and where the program's screen begins there.
     drawn: Rect,
     origin: (u16, u16),
 }
@@ -60,9 +61,9 @@ enum Mode {
     AskEnd,
 }
 
-/// What is to be done outside.
+/// What the caller has to do after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Do {
+pub enum Effect {
     /// Nothing.
     Nothing,
     /// Leave.
@@ -78,7 +79,7 @@ pub struct Dash {
     registry: Box<dyn Registry>,
     theme: Theme,
     tiles: Vec<Tile>,
-    /// Sessions that could not be reached, not to be tried every second.
+    /// Sessions that could not be reached. They are not tried every second.
     refused: Vec<String>,
     chosen: usize,
     zoomed: bool,
@@ -204,18 +205,18 @@ impl Dash {
         self.tiles.get_mut(self.chosen).map(|t| &mut t.live)
     }
 
-    /// Takes what the user did.
-    pub fn on_event(&mut self, event: &Event, now: u64) -> Do {
+    /// Handles an event of the user.
+    pub fn on_event(&mut self, event: &Event, now: u64) -> Effect {
         self.now = now;
         self.dirty = true;
         match (self.mode, event) {
             (Mode::Type, _) => {
                 self.on_typed(event);
-                Do::Nothing
+                Effect::Nothing
             }
             (Mode::Help, Event::Key(_)) => {
                 self.mode = Mode::Choose;
-                Do::Nothing
+                Effect::Nothing
             }
             (Mode::AskEnd, Event::Key(key)) => {
                 self.mode = Mode::Choose;
@@ -224,25 +225,25 @@ impl Dash {
                 {
                     live.link_mut().end();
                 }
-                Do::Nothing
+                Effect::Nothing
             }
             (_, Event::Key(key)) => self.on_key(*key),
             (_, Event::Mouse(mouse)) => {
                 self.on_mouse(*mouse);
-                Do::Nothing
+                Effect::Nothing
             }
-            _ => Do::Nothing,
+            _ => Effect::Nothing,
         }
     }
 
-    fn on_key(&mut self, key: KeyEvent) -> Do {
+    fn on_key(&mut self, key: KeyEvent) -> Effect {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('z') if ctrl => return Do::Suspend,
-            KeyCode::Char('l') if ctrl => return Do::Repaint,
-            KeyCode::Char('c') if ctrl => return Do::Quit,
+            KeyCode::Char('z') if ctrl => return Effect::Suspend,
+            KeyCode::Char('l') if ctrl => return Effect::Repaint,
+            KeyCode::Char('c') if ctrl => return Effect::Quit,
             _ if ctrl => {}
-            KeyCode::Char('q' | 'Q') => return Do::Quit,
+            KeyCode::Char('q' | 'Q') => return Effect::Quit,
             KeyCode::Esc if self.zoomed => self.zoomed = false,
             KeyCode::Tab | KeyCode::Char('n') => self.choose(1, true),
             KeyCode::BackTab | KeyCode::Char('p') => self.choose(-1, true),
@@ -273,7 +274,7 @@ impl Dash {
             KeyCode::Char('?') | KeyCode::F(1) => self.mode = Mode::Help,
             _ => {}
         }
-        Do::Nothing
+        Effect::Nothing
     }
 
     fn choose(&mut self, by: isize, round: bool) {
@@ -289,7 +290,7 @@ impl Dash {
         }
     }
 
-    /// The next session that waits for somebody.
+    /// The next session that waits for a person.
     fn choose_blocked(&mut self) {
         let count = self.tiles.len();
         let next =

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tapdeck_host::Clock;
 
-use super::{Dash, Do};
-use crate::ui::screen::{Came, Screen};
+use super::{Dash, Effect};
+use crate::ui::screen::{Screen, ScreenEvent};
 use crate::ui::view::run::{FRAME_NS, ViewError};
 
 /// Shows the dashboard until the user leaves it. The signal is one that asked this process to end.
@@ -27,27 +27,22 @@ pub fn run(dash: &mut Dash, mouse: bool) -> Result<Option<i32>, ViewError> {
         let draw = dash.is_dirty().then_some(may_draw_ns);
         let due = [dash.due_ns(), draw].into_iter().flatten().min();
         let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
-        match screen.wait(limit, &dash.fds())? {
-            Came::Signal(signal) => return Ok(Some(signal)),
-            Came::Repaint => {
+        let events = match screen.wait(limit, &dash.fds())? {
+            ScreenEvent::Signal(signal) => return Ok(Some(signal)),
+            ScreenEvent::Repaint => {
                 (dash.dirty, drawn_ns) = (true, None);
+                continue;
             }
-            Came::Events(events) => {
-                for event in events {
-                    match dash.on_event(&event, clock.now().mono_ns) {
-                        Do::Nothing => {}
-                        Do::Quit => return Ok(None),
-                        Do::Suspend => {
-                            screen.suspend()?;
-                            (dash.dirty, drawn_ns) = (true, None);
-                        }
-                        Do::Repaint => {
-                            screen.clear()?;
-                            (dash.dirty, drawn_ns) = (true, None);
-                        }
-                    }
-                }
+            ScreenEvent::Input(events) => events,
+        };
+        for event in events {
+            match dash.on_event(&event, clock.now().mono_ns) {
+                Effect::Nothing => continue,
+                Effect::Quit => return Ok(None),
+                Effect::Suspend => screen.suspend()?,
+                Effect::Repaint => screen.clear()?,
             }
+            (dash.dirty, drawn_ns) = (true, None);
         }
     }
 }

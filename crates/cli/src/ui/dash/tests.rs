@@ -60,11 +60,11 @@ impl Stage {
         self.pass(1);
     }
 
-    fn send(&mut self, keys: &str) -> Do {
+    fn send(&mut self, keys: &str) -> Effect {
         let mut decoder = Decoder::default();
         let mut events = decoder.push(keys.as_bytes());
         events.extend(decoder.flush());
-        let mut last = Do::Nothing;
+        let mut last = Effect::Nothing;
         for event in events {
             last = self.dash.on_event(&event, self.now);
             self.pass(1);
@@ -145,7 +145,7 @@ fn choosing_zooming_and_typing() {
     assert!(stage.screen().contains("you do not drive"), "{}", stage.screen());
     stage.send("xy");
     assert!(stage.sessions.borrow()[2].1.0.borrow().ended);
-    assert_eq!(stage.send("q"), Do::Quit);
+    assert_eq!(stage.send("q"), Effect::Quit);
 }
 
 #[test]

@@ -1,38 +1,38 @@
-//! What the commands do to the viewer.
+//! Performs the commands of the viewer.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use tapdeck_host::PlayError;
 
 use super::commands::Act;
-use super::matcher::{Case, Sought};
-use super::prompt::Wanted;
+use super::matcher::{Case, Query};
+use super::prompt::Purpose;
 use super::rows::{self, Row};
-use super::{App, Do, Letter, Mode, Mood, Origin, brackets};
+use super::{App, Effect, Letter, Mode, Mood, Origin, brackets};
 
 const SECOND: i64 = 1_000_000_000;
 const SKIP: u64 = 5;
-/// More steps at once would hold up the next key.
+/// The most steps at once: more would delay the next key.
 const MAX_STEPS: u64 = 1000;
 
 impl App {
-    /// Does what a key asked for, with the number typed before it.
-    pub(super) fn act(&mut self, act: Act, n: Option<u64>) -> Result<Do, PlayError> {
+    /// Performs the command of a key, with the number typed before it.
+    pub(super) fn act(&mut self, act: Act, n: Option<u64>) -> Result<Effect, PlayError> {
         let nth = n.unwrap_or(1).max(1);
         match act {
             Act::Quit => return Ok(self.quit()),
-            Act::Repaint => return Ok(Do::Repaint),
+            Act::Repaint => return Ok(Effect::Repaint),
             Act::Edit => return Ok(self.edit()),
             Act::Help => self.mode = Mode::Help(0),
-            Act::SearchOn => self.ask(Wanted::Search { forth: true }, nth),
-            Act::SearchBack => self.ask(Wanted::Search { forth: false }, nth),
-            Act::Filter => self.ask(Wanted::Filter, 1),
-            Act::Shell => self.ask(Wanted::Shell, 1),
-            Act::Save => self.ask(Wanted::Save, 1),
+            Act::SearchOn => self.open_prompt(Purpose::Search { forth: true }, nth),
+            Act::SearchBack => self.open_prompt(Purpose::Search { forth: false }, nth),
+            Act::Filter => self.open_prompt(Purpose::Filter, 1),
+            Act::Shell => self.open_prompt(Purpose::Shell, 1),
+            Act::Save => self.open_prompt(Purpose::Save, 1),
             Act::Next => self.search_again(self.last.1, nth),
             Act::Previous => self.search_again(!self.last.1, nth),
             Act::Unlight => self.search.lit = !self.search.lit,
             Act::Forget => {
-                self.last = (Sought::default(), true);
+                self.last = (Query::default(), true);
                 self.search.set(&self.last.0);
             }
             Act::MarkTop => self.mode = Mode::Letter(Letter::MarkTop),
@@ -81,7 +81,7 @@ impl App {
             }
             Act::StepOn | Act::StepBack | Act::Faster | Act::Slower => self.move_in_time(act, n)?,
         }
-        Ok(Do::Nothing)
+        Ok(Effect::Nothing)
     }
 
     fn move_rows(&mut self, act: Act, n: Option<u64>) {
@@ -133,7 +133,7 @@ impl App {
         let now = self.now;
         let times = |unit: i64, usual: u64| unit.saturating_mul(n.unwrap_or(usual).min(1 << 30) as i64);
         let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
-        // Whoever moves in time wants to see what was on the screen then.
+        // A user who moves in time wants to see the screen of that time.
         self.place.follow |= !matches!(act, Act::Faster | Act::Slower);
         match act {
             Act::Play => tape.toggle(now)?,
@@ -163,13 +163,13 @@ impl App {
             self.notify("nothing has been searched for yet", Mood::Wrong);
             return Ok(());
         }
-        // What is there already is not what comes: the line being written is, once it is different.
+        // Rows that are there already do not count. The last line counts once it has changed.
         let end = rows::screen(self.term()) + u64::from(self.term().cursor().row);
         self.until = Some(end);
         self.follow()
     }
 
-    /// Stops following once what is searched for has come.
+    /// Stops following when the search has a match.
     pub(super) fn look_for_until(&mut self) {
         let Some(from) = self.until else { return };
         let (screen, end) = (rows::screen(self.term()), rows::range(self.term()).end);

@@ -4,10 +4,11 @@ use tapdeck_term::Term;
 
 use super::rows::{self, Row};
 
-/// Rows looked at, at most: so many take no time that anybody notices.
+/// The most rows searched: few enough to take no noticeable time.
 const MOST: usize = 200_000;
 
-/// The row with the bracket that closes the n-th `own` bracket of a row, or opens it when going back.
+/// The row with the bracket that closes the n-th `own` bracket of a row, or opens it when going
+/// back.
 pub(super) fn partner(term: &Term, row: Row, own: char, other: char, forth: bool, nth: u64) -> Option<Row> {
     let text = |row| rows::line(term, row).map(|line| line.text());
     let first = text(row)?;

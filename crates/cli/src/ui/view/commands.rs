@@ -1,10 +1,10 @@
-//! The keys while reading, as data: one table for `less`'s, one for what recordings have beside them, one for live sessions.
-//! They are what keys are looked up in and what the help page shows, so that the two cannot disagree. Where a key of ours is
-//! also one of `less`'s, ours wins.
+//! The keys while reading, as data: one table for `less`'s, one for what recordings have beside
+//! them, one for live sessions. They are what keys are looked up in and what the help page shows,
+//! so that the two cannot disagree. Where a key of ours is also one of `less`'s, ours wins.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key asks for. A number typed before it is its count.
+/// A command of the viewer. A number typed before its key is its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     LineOn,
@@ -71,8 +71,8 @@ pub(super) enum Act {
     Type,
 }
 
-/// Keys, what they do, and how the help says it. Keys of a sequence are separated by spaces; `C-` and `S-` stand for Ctrl and
-/// Shift; Alt is `Esc` before the key.
+/// Keys, their command, and its text in the help. Keys of a sequence are separated by spaces; `C-`
+/// and `S-` stand for Ctrl and Shift; Alt is `Esc` before the key.
 type Row = (&'static [&'static str], Act, &'static str);
 
 /// A part of the help page.
@@ -143,7 +143,7 @@ const SEARCHING: &[Row] = &[
     (&["&"], Act::Filter, "only matching lines; again for fewer; nothing for all"),
 ];
 
-/// What a pattern may begin with.
+/// The characters that modify a pattern.
 const MODIFIERS: &[(&str, &str)] = &[
     ("! ^N", "lines that do not match"),
     ("^R", "text as it is, not a regular expression"),
@@ -172,18 +172,18 @@ const REST: &[Row] = &[
     ),
 ];
 
-/// Which keys are asked about: those of a recording, or of a live session.
+/// The tables of keys: of a recording, or of a live session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Tape,
     Live,
 }
 
-/// What was found for the keys so far.
+/// The result of a lookup of the keys so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Act(Act),
-    /// More keys make it a command.
+    /// The keys are the beginning of a command.
     Begun,
     Nothing,
 }
@@ -197,13 +197,13 @@ pub(super) struct Chord {
 }
 
 impl Chord {
-    /// Escape, before which nothing is typed and after which anything may be.
+    /// Escape, the first key of a sequence for Alt.
     pub(super) const ESCAPE: Self = Self { code: KeyCode::Esc, ctrl: false, shift: false };
 
-    /// What a key event stands for; Alt is an Escape before it.
+    /// The chords of a key event; Alt is an Escape before it.
     pub(super) fn of(key: KeyEvent) -> (Option<Self>, Self) {
         let has = |modifier| key.modifiers.contains(modifier);
-        // Which shift a character needs is the keyboard's business.
+        // Whether a character needs Shift depends on the keyboard.
         let shift = has(KeyModifiers::SHIFT) && !matches!(key.code, KeyCode::Char(_));
         let chord = Self { code: key.code, ctrl: has(KeyModifiers::CONTROL), shift };
         (has(KeyModifiers::ALT).then_some(Self::ESCAPE), chord)
@@ -252,7 +252,7 @@ fn spelled(keys: &str) -> String {
 }
 
 impl Place {
-    /// The tables, in the order in which they are looked up.
+    /// The tables, in the order of the lookup.
     fn parts(self) -> [Part; 6] {
         let own = match self {
             Place::Tape => ("Time", TAPE),
@@ -269,7 +269,7 @@ impl Place {
         ]
     }
 
-    /// What these keys ask for.
+    /// Looks up the command of these keys.
     pub(super) fn look_up(self, keys: &[Chord]) -> Found {
         let mut begun = false;
         for (_, rows) in self.parts() {

@@ -1,5 +1,5 @@
-//! The viewer's picture: the terminal in its frame, the gutter, the timeline and the status line. Where there is no room
-//! for all of it, the terminal itself is the last to go.
+//! The viewer's picture: the terminal in its frame, the gutter, the timeline and the status line.
+//! Without room for all of it, the terminal itself is kept longest.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
 use super::commands::Place;
-use super::prompt::Wanted;
+use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::search::Hit;
 use super::timeline::Timeline;
@@ -20,7 +20,8 @@ use super::{App, Drawn, Letter, Mode, Origin, help};
 use crate::ui::canvas::{Brush, cover, label, shortened};
 use crate::ui::theme::Mood;
 
-/// The box is at least so wide, where there is room: a narrow terminal is no reason for a narrow text.
+/// The least width of the box, if there is room: a narrow terminal is no reason for a narrow
+/// text.
 const BOX_WIDTH: u16 = 64;
 
 /// The parts of the screen.
@@ -45,7 +46,7 @@ impl App {
         }
     }
 
-    /// Whose keys are in force.
+    /// The table of keys that is in force.
     pub(super) fn keys_of(&self) -> Place {
         match self.origin {
             Origin::Tape(_) => Place::Tape,
@@ -53,7 +54,7 @@ impl App {
         }
     }
 
-    /// Draws everything into a buffer; returns where the real cursor belongs, if it is to be shown.
+    /// Draws everything into a buffer. Returns the position of the real cursor, if it is shown.
     fn paint(&mut self, area: Rect, buf: &mut Buffer) -> Option<Position> {
         self.dirty = false;
         if area.is_empty() {
@@ -100,7 +101,7 @@ impl App {
         let row = |n: u16| Rect { y: area.bottom() - n, height: 1, ..area };
         let size = self.term().size();
         let (cols, own) = (size.cols, size.rows);
-        // The box makes the frame longer, where there is room.
+        // The box makes the frame longer, if there is room.
         let wanted = match &self.mode {
             Mode::Write(written) => own.saturating_add(written.height(BOX_WIDTH.max(cols).min(main.width))),
             _ => own,
@@ -136,7 +137,8 @@ impl App {
         }
     }
 
-    /// Draws the rows in sight, and the box between them; returns where the cursor belongs while typing.
+    /// Draws the rows in sight, and the box between them. Returns the position of the cursor while
+    /// typing.
     fn paint_rows(&mut self, layout: &Layout, buf: &mut Buffer) -> Option<Position> {
         let inner = layout.inner;
         let theme = self.options.theme;
@@ -179,7 +181,7 @@ impl App {
             if matches!(self.mode, Mode::Type) {
                 return Some(at);
             }
-            // Not the terminal's own cursor, which would say that keys go there.
+            // A painted cursor: the terminal's own would suggest that keys go there.
             let cell = &mut buf[at];
             cell.modifier.toggle(Modifier::REVERSED);
         }
@@ -279,7 +281,7 @@ impl App {
         }
     }
 
-    /// Where the rows in sight are among all, on the right side of the frame.
+    /// The scroll bar, on the right side of the frame.
     fn paint_scrollbar(&self, layout: &Layout, buf: &mut Buffer) {
         let inner = layout.inner;
         let visible = self.visible();
@@ -296,7 +298,7 @@ impl App {
         }
     }
 
-    /// What rows carry, on the left side of the frame.
+    /// The marks of rows, on the left side of the frame.
     fn paint_gutter(&self, x: u16, y: u16, buf: &mut Buffer) {
         let theme = self.options.theme;
         for (y, slot) in (y..).zip(&self.drawn.slots) {
@@ -351,7 +353,7 @@ impl App {
             return ("!".to_owned(), Mood::Wrong);
         }
         match &self.mode {
-            Mode::Prompt(prompt) => return (prompt.wanted.sign().to_owned(), Mood::Asking),
+            Mode::Prompt(prompt) => return (prompt.purpose.sign().to_owned(), Mood::Asking),
             Mode::AskQuit | Mode::AskBranch(_) | Mode::Letter(_) | Mode::Pair { .. } | Mode::Flag { .. } => {
                 return ("?".to_owned(), Mood::Asking);
             }
@@ -378,38 +380,39 @@ impl App {
         }
     }
 
-    fn status_text(&self) -> String {
-        match &self.mode {
+    /// The line that is typed at the bottom, or the question that a key answers.
+    fn question(&self) -> Option<String> {
+        Some(match &self.mode {
             Mode::Prompt(prompt) => {
                 let tail = match (&self.search.error, self.search.is_busy(), self.search.hit) {
                     (Some(error), _, _) => format!("   ({error})"),
                     (None, true, _) => "   (searching)".to_owned(),
-                    _ if !matches!(prompt.wanted, Wanted::Search { .. }) || prompt.keep => String::new(),
+                    _ if !matches!(prompt.purpose, Purpose::Search { .. }) || prompt.keep => String::new(),
                     (None, false, None) if !prompt.text().is_empty() => "   (not found)".to_owned(),
                     _ => self.counted(),
                 };
-                return prompt.shown() + &tail;
+                prompt.shown() + &tail
             }
-            Mode::AskQuit => return self.quit_question(),
+            Mode::AskQuit => self.quit_question(),
             Mode::AskBranch(_) => {
-                let command = self.options.branch_command.join(" ");
-                return format!("Kept. Start {command}?   y yes   n no");
+                format!("Kept. Start {}?   y yes   n no", self.options.branch_command.join(" "))
             }
-            Mode::Letter(letter) => {
-                let what = match letter {
-                    Letter::MarkTop | Letter::MarkBottom => "set which mark? (a letter)",
-                    Letter::GoTo => "go to which mark? (a letter, ' ^ $)",
-                    Letter::Forget => "forget which mark? (a letter)",
-                    Letter::PipeTo => "rows from here to which mark? (a letter, ^ $ . for what is in sight)",
-                };
-                return what.to_owned();
+            Mode::Letter(Letter::MarkTop | Letter::MarkBottom) => "set which mark? (a letter)".to_owned(),
+            Mode::Letter(Letter::GoTo) => "go to which mark? (a letter, ' ^ $)".to_owned(),
+            Mode::Letter(Letter::Forget) => "forget which mark? (a letter)".to_owned(),
+            Mode::Letter(Letter::PipeTo) => {
+                "rows from here to which mark? (a letter, ^ $ . for what is in sight)".to_owned()
             }
-            Mode::Pair { own: None, .. } => {
-                return "the partner of which bracket? (two characters)".to_owned();
-            }
-            Mode::Pair { own: Some(own), .. } => return format!("which character goes with {own}?"),
-            Mode::Flag { .. } => return "which option? (i or I)".to_owned(),
-            _ => {}
+            Mode::Pair { own: None, .. } => "the partner of which bracket? (two characters)".to_owned(),
+            Mode::Pair { own: Some(own), .. } => format!("which character goes with {own}?"),
+            Mode::Flag { .. } => "which option? (i or I)".to_owned(),
+            _ => return None,
+        })
+    }
+
+    fn status_text(&self) -> String {
+        if let Some(question) = self.question() {
+            return question;
         }
         if let Some(notice) = &self.notice {
             return notice.text.clone();
@@ -431,7 +434,7 @@ impl App {
         {
             text = match live.driver() {
                 Some(_) if live.drives() => "you drive · ".to_owned(),
-                Some(driver) => format!("{driver} drives · "),
+                Some(holder) => format!("{holder} drives · "),
                 None => "nobody drives · ".to_owned(),
             };
             if live.state() != AgentState::Unknown {

@@ -1,18 +1,19 @@
-//! Only lines that match, as `less`'s `&` has it. Rows that have scrolled off the screen do not change any more, so they are
-//! looked at once, in steps; those on the screen each time that it changes.
+//! Only lines that match, as with `&` in `less`. Rows that have scrolled off the screen do not
+//! change any more, so they are looked at once, in steps; those on the screen each time that it
+//! changes.
 
 use tapdeck_term::{Generation, Size, Term};
 
-use super::matcher::{Matcher, Sought, piece_end};
+use super::matcher::{Matcher, Query, piece_end};
 use super::rows::{self, Row};
 
-/// The lines that are shown, when not all are.
+/// The lines that a filter shows.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     matchers: Vec<Matcher>,
-    patterns: Vec<Sought>,
+    patterns: Vec<Query>,
     rows: Vec<Row>,
-    /// So many of them do not change any more, and were found before this row.
+    /// The number of rows that do not change any more, and the row that ends them.
     settled: usize,
     scanned: Row,
     made: Option<(Generation, Size)>,
@@ -20,20 +21,20 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Whether anything is left out.
+    /// Whether there is a filter.
     pub(super) fn is_on(&self) -> bool {
         !self.matchers.is_empty()
     }
 
-    /// What is asked of a line.
-    pub(super) fn patterns(&self) -> &[Sought] {
+    /// The patterns that a line must match.
+    pub(super) fn patterns(&self) -> &[Query] {
         &self.patterns
     }
 
-    /// Asks one thing more of a line.
-    pub(super) fn add(&mut self, sought: Sought, matcher: Matcher) {
+    /// Adds a pattern.
+    pub(super) fn add(&mut self, query: Query, matcher: Matcher) {
         self.matchers.push(matcher);
-        self.patterns.push(sought);
+        self.patterns.push(query);
         self.restart(0);
     }
 
@@ -62,14 +63,15 @@ impl Filter {
         self.is_on() && !self.done
     }
 
-    /// Looks at so many rows more; says whether something new is known.
+    /// Looks at up to `most` more rows. Returns whether it found something new.
     pub(super) fn step(&mut self, term: &Term, most: usize) -> bool {
         let now = (term.generation(), term.size());
         if !self.is_on() || self.done && self.made == Some(now) {
             return false;
         }
         let (range, screen) = (rows::range(term), rows::screen(term));
-        // Another size wraps lines elsewhere; less scrollback than before is another time.
+        // Another size wraps lines elsewhere. Less scrollback than before means another place in
+        // time.
         if self.made.is_some_and(|(_, size)| size != now.1) || screen < self.scanned {
             self.restart(range.start);
         }
@@ -121,7 +123,7 @@ impl<'a> Visible<'a> {
         }
     }
 
-    /// The n-th; past the end the last, and where there are none the first row of all.
+    /// The n-th row; past the end the last, and without any the first row of all.
     pub(super) fn nth(&self, n: u64) -> Row {
         let n = n.min(self.len().saturating_sub(1));
         match self.only {
@@ -130,7 +132,7 @@ impl<'a> Visible<'a> {
         }
     }
 
-    /// The row so many on from another.
+    /// The row a number of visible rows away from another.
     pub(super) fn moved(&self, row: Row, by: i64) -> Row {
         self.nth(self.before(row).saturating_add_signed(by))
     }
@@ -157,9 +159,9 @@ mod tests {
         let mut filter = Filter::default();
         for pattern in patterns {
             let (not, text) = pattern.strip_prefix('!').map_or((false, *pattern), |rest| (true, rest));
-            let sought = Sought { text: text.to_owned(), not, ..Sought::default() };
-            let matcher = Matcher::new(&sought).expect("a pattern");
-            filter.add(sought, matcher);
+            let query = Query { text: text.to_owned(), not, ..Query::default() };
+            let matcher = Matcher::new(&query).expect("a pattern");
+            filter.add(query, matcher);
         }
         filter
     }

@@ -1,4 +1,5 @@
-//! What the keys do, from the tables that they are looked up in, on a page that scrolls where it is longer than the screen.
+//! The help page: the keys and their commands, from the tables of the lookup. It scrolls if it is
+//! longer than the screen.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,8 +11,8 @@ use super::commands::Place;
 use crate::ui::canvas::{cover, label};
 use crate::ui::theme::Theme;
 
-/// The keys of a recording or of a live session, in a box over the rest, beginning with line `top`; returns the line that
-/// it really begins with, and how many are in sight.
+/// The keys of a recording or of a live session, in a box over the rest, beginning with line `top`;
+/// returns the line that it begins with, and how many are in sight.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, place: Place, top: usize, theme: Theme) -> (usize, usize) {
     let lines = place.help();
     let keys = lines.iter().map(|(k, _)| k.width()).max().unwrap_or(0) as u16;

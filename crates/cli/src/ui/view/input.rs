@@ -1,4 +1,4 @@
-//! What the viewer does with keys and the mouse.
+//! Handles keys and the mouse.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -7,31 +7,32 @@ use tapdeck_tape::Moment;
 
 use super::commands::{Act, Chord, Found};
 use super::filter::Visible;
-use super::instruct::{Wants, branch_command};
-use super::prompt::{Edited, Wanted};
+use super::instruct::{BoxAction, branch_command};
+use super::prompt::{Edited, Purpose};
 use super::rows::{self, Row};
-use super::{App, Count, Do, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, timeline};
+use super::{App, Count, Effect, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, timeline};
 use crate::human;
 
-/// While it plays, a moment passed less than this ago is not the one before: nobody could ever get behind it.
+/// While it plays, a moment passed less than this ago is skipped on the way back: otherwise no key
+/// could get before it.
 const JUST_PASSED: u64 = 1_000_000_000;
 const WHEEL: i64 = 3;
 const WHEEL_COLUMNS: i64 = 8;
-/// A larger number is this one.
+/// The largest count.
 const MAX_COUNT: u64 = 999_999_999;
-/// A digit without company for so long is a place in the recording.
+/// How long a digit stays single before it jumps to that tenth of the recording.
 const ALONE_NS: u64 = 500_000_000;
 
 impl App {
-    /// Takes what the user did. `wall_ns` is the time of day, for what is kept.
+    /// Handles an event of the user. `wall_ns` is the time of day, for instructions.
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn on_event(&mut self, event: &Event, now: u64, wall_ns: u64) -> Result<Do, PlayError> {
+    pub fn on_event(&mut self, event: &Event, now: u64, wall_ns: u64) -> Result<Effect, PlayError> {
         self.now = now;
         self.dirty = true;
         if matches!(event, Event::Key(_)) {
-            // What was said is read; the next key gets an answer of its own.
+            // A key dismisses the notice.
             self.notice = None;
         }
         match &self.mode {
@@ -48,16 +49,16 @@ impl App {
                 {
                     self.search_typed();
                 }
-                Ok(Do::Nothing)
+                Ok(Effect::Nothing)
             }
-            _ => Ok(Do::Nothing),
+            _ => Ok(Effect::Nothing),
         }
     }
 
-    fn on_key(&mut self, key: KeyEvent) -> Result<Do, PlayError> {
+    fn on_key(&mut self, key: KeyEvent) -> Result<Effect, PlayError> {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         if ctrl && key.code == KeyCode::Char('z') {
-            return Ok(Do::Suspend);
+            return Ok(Effect::Suspend);
         }
         match &mut self.mode {
             Mode::Prompt(_) => return Ok(self.on_prompt_key(key)),
@@ -86,24 +87,24 @@ impl App {
             Mode::Read => return self.on_read_key(key),
             Mode::Write(_) | Mode::Type => {}
         }
-        Ok(Do::Nothing)
+        Ok(Effect::Nothing)
     }
 
-    /// Keys make commands, numbers before them their counts.
-    fn on_read_key(&mut self, key: KeyEvent) -> Result<Do, PlayError> {
+    /// Collects keys into commands, and numbers before them into counts.
+    fn on_read_key(&mut self, key: KeyEvent) -> Result<Effect, PlayError> {
         self.until = None;
         let (escape, chord) = Chord::of(key);
         let bare = self.keys.is_empty() && escape.is_none() && !key.modifiers.contains(KeyModifiers::CONTROL);
         match (key.code, self.count) {
-            (KeyCode::Char(c @ '0'..='9'), _) if bare => return self.on_digit(c).map(|()| Do::Nothing),
+            (KeyCode::Char(c @ '0'..='9'), _) if bare => return self.on_digit(c).map(|()| Effect::Nothing),
             (KeyCode::Backspace, Some(count)) if bare => {
                 let n = count.n / 10;
                 self.count = (n > 0).then_some(Count { n, tenth_ns: None });
-                return Ok(Do::Nothing);
+                return Ok(Effect::Nothing);
             }
             (KeyCode::Esc, Some(_)) if bare => {
                 self.count = None;
-                return Ok(Do::Nothing);
+                return Ok(Effect::Nothing);
             }
             _ => {}
         }
@@ -117,7 +118,7 @@ impl App {
         }
         let place = self.keys_of();
         let found = match place.look_up(&self.keys) {
-            // What has nothing to do with the keys before it may mean something alone.
+            // A key that does not continue the keys before it may be a command alone.
             Found::Nothing if self.keys.len() > 1 => {
                 self.keys = vec![chord];
                 place.look_up(&self.keys)
@@ -125,13 +126,13 @@ impl App {
             found => found,
         };
         if found == Found::Begun {
-            return Ok(Do::Nothing);
+            return Ok(Effect::Nothing);
         }
         self.keys.clear();
         let count = self.count.take().map(|count| count.n);
         match found {
             Found::Act(act) => self.act(act, count),
-            _ => Ok(Do::Nothing),
+            _ => Ok(Effect::Nothing),
         }
     }
 
@@ -140,14 +141,14 @@ impl App {
         let tape = matches!(self.origin, Origin::Tape(_));
         self.count = match self.count {
             Some(count) => Some(Count { n: (count.n * 10 + digit).min(MAX_COUNT), tenth_ns: None }),
-            // No number begins with it, so there is nothing to wait for.
+            // No number begins with 0, so the key need not wait.
             None if digit == 0 => return self.seek_tenth(0),
             None => Some(Count { n: digit, tenth_ns: tape.then_some(self.now + ALONE_NS) }),
         };
         Ok(())
     }
 
-    /// A digit that stayed alone is a place in a recording.
+    /// Jumps to the tenth of the recording that a single digit means.
     pub(super) fn go_to_tenth(&mut self) -> Result<(), PlayError> {
         let Some(Count { n, tenth_ns: Some(at) }) = self.count else { return Ok(()) };
         if at > self.now {
@@ -166,7 +167,7 @@ impl App {
         Ok(())
     }
 
-    /// Gives up what takes long.
+    /// Cancels a search or a jump.
     fn stop(&mut self) {
         if let Some(tape) = self.tape().filter(|tape| tape.is_on_its_way()) {
             tape.pause();
@@ -180,7 +181,7 @@ impl App {
         let Mode::Help(top) = &mut self.mode else { return };
         let found = place.look_up(&[Chord::of(key).1]);
         *top = match found {
-            // Where the space plays, it still turns this page.
+            // On the help page the space key turns the page, even if it plays elsewhere.
             Found::Act(Act::PageOn | Act::Play | Act::WindowOn) => top.saturating_add(page),
             Found::Act(Act::LineOn | Act::Type) => top.saturating_add(1),
             Found::Act(Act::LineBack) => top.saturating_sub(1),
@@ -196,15 +197,16 @@ impl App {
         };
     }
 
-    /// The row that is meant: the one found or clicked, while it is in sight; else the last that shows something.
+    /// The row that is meant: the one found or clicked, while it is in sight; else the last that
+    /// shows something.
     pub(super) fn meant_row(&self) -> Row {
         let page = self.visible().page(self.top(self.height()), self.height());
         let last = page.last().copied().unwrap_or(self.place.top);
         self.focus.filter(|row| page.contains(row)).unwrap_or(last)
     }
 
-    /// Goes to the next snapshot, or the one before the meant row: in the rows where it lies in the past, in time
-    /// where it is still to come.
+    /// Goes to the next snapshot, or the one before the meant row: by rows if it lies in the
+    /// past, by time if it is still to come.
     pub(super) fn go_to_snapshot(&mut self, forth: bool) -> Result<(), PlayError> {
         let knows = match &mut self.origin {
             Origin::Tape(tape) => {
@@ -304,7 +306,9 @@ impl App {
                 return self
                     .notify(format!("mark {} forgotten", human::printable(&c.to_string())), Mood::Calm);
             }
-            Letter::PipeTo if c == '.' => return self.ask(Wanted::Pipe { from: top, to: bottom }, 1),
+            Letter::PipeTo if c == '.' => {
+                return self.open_prompt(Purpose::Pipe { from: top, to: bottom }, 1);
+            }
             _ => {}
         }
         let range = rows::range(self.term());
@@ -320,9 +324,9 @@ impl App {
         match letter {
             Letter::GoTo if at_bottom => self.put_at_bottom(row),
             Letter::GoTo => self.go_to_top(row),
-            // As less has it: from the top to the mark, or from the mark to the bottom.
-            Letter::PipeTo if row < top => self.ask(Wanted::Pipe { from: row, to: bottom }, 1),
-            Letter::PipeTo => self.ask(Wanted::Pipe { from: top, to: row }, 1),
+            // As in less: from the top to the mark, or from the mark to the bottom.
+            Letter::PipeTo if row < top => self.open_prompt(Purpose::Pipe { from: row, to: bottom }, 1),
+            Letter::PipeTo => self.open_prompt(Purpose::Pipe { from: top, to: row }, 1),
             _ => {}
         }
     }
@@ -333,22 +337,22 @@ impl App {
         self.go_to_top(top);
     }
 
-    fn on_written(&mut self, event: &Event, wall_ns: u64) -> Do {
+    fn on_written(&mut self, event: &Event, wall_ns: u64) -> Effect {
         if let Event::Mouse(mouse) = event {
             match mouse.kind {
                 MouseEventKind::ScrollUp => self.scroll(-WHEEL),
                 MouseEventKind::ScrollDown => self.scroll(WHEEL),
                 _ => {}
             }
-            return Do::Nothing;
+            return Effect::Nothing;
         }
-        let Mode::Write(written) = &mut self.mode else { return Do::Nothing };
+        let Mode::Write(written) = &mut self.mode else { return Effect::Nothing };
         match written.input(event) {
-            Wants::Nothing => {}
-            Wants::Close => self.mode = Mode::Read,
-            Wants::Submit => self.submit(wall_ns),
-            Wants::TooLong => self.notify("that is more than an instruction may hold", Mood::Wrong),
-            Wants::Move(by) => {
+            BoxAction::Nothing => {}
+            BoxAction::Close => self.mode = Mode::Read,
+            BoxAction::Submit => self.submit(wall_ns),
+            BoxAction::TooLong => self.notify("that is more than an instruction may hold", Mood::Wrong),
+            BoxAction::Move(by) => {
                 written.row = Visible::of(self.origin.term(), &self.filter).moved(written.row, by);
                 written.anchor = rows::written(self.origin.term(), written.row);
                 let nearest = tapdeck_tape::nearest_snapshot(self.origin.moments(), written.anchor);
@@ -356,46 +360,46 @@ impl App {
                 self.focus = Some(written.row);
             }
         }
-        Do::Nothing
+        Effect::Nothing
     }
 
-    fn on_branch_answer(&mut self, key: KeyEvent) -> Do {
+    fn on_branch_answer(&mut self, key: KeyEvent) -> Effect {
         let Mode::AskBranch(instruction) = std::mem::replace(&mut self.mode, Mode::Read) else {
-            return Do::Nothing;
+            return Effect::Nothing;
         };
         match (key.code, self.origin.path()) {
             (KeyCode::Char('y' | 'Y') | KeyCode::Enter, Some(path)) => {
-                Do::Run(branch_command(&self.options.branch_command, path, &instruction))
+                Effect::Run(branch_command(&self.options.branch_command, path, &instruction))
             }
-            _ => Do::Nothing,
+            _ => Effect::Nothing,
         }
     }
 
-    pub(super) fn quit(&mut self) -> Do {
+    pub(super) fn quit(&mut self) -> Effect {
         match &self.origin {
             Origin::Live(live, _) if live.runs() && !self.leaving => {
                 self.mode = Mode::AskQuit;
-                Do::Nothing
+                Effect::Nothing
             }
-            _ => Do::Quit,
+            _ => Effect::Quit,
         }
     }
 
-    fn on_quit_answer(&mut self, key: KeyEvent) -> Do {
+    fn on_quit_answer(&mut self, key: KeyEvent) -> Effect {
         self.mode = Mode::Read;
-        let Some(live) = self.live() else { return Do::Quit };
+        let Some(live) = self.live() else { return Effect::Quit };
         match key.code {
             KeyCode::Char('e' | 'E') => {
                 live.link_mut().end();
-                // How it ends is still to be seen, and told.
+                // The viewer stays to show how the program ends.
                 self.leaving = true;
                 self.notify("the program is being ended; q leaves before that", Mood::Calm);
-                // For as long as that takes.
+                // The notice stays until then.
                 self.notice.iter_mut().for_each(|notice| notice.until_ns = u64::MAX);
-                Do::Nothing
+                Effect::Nothing
             }
-            KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Do::Quit,
-            _ => Do::Nothing,
+            KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Effect::Quit,
+            _ => Effect::Nothing,
         }
     }
 
@@ -411,7 +415,7 @@ impl App {
         }
     }
 
-    fn on_typed(&mut self, event: &Event) -> Do {
+    fn on_typed(&mut self, event: &Event) -> Effect {
         let leave = KeyEvent::new(KeyCode::Char(']'), KeyModifiers::CONTROL);
         let at = match event {
             Event::Key(key) if *key == leave => {
@@ -419,7 +423,7 @@ impl App {
                 if let Some(live) = self.live() {
                     live.release();
                 }
-                return Do::Nothing;
+                return Effect::Nothing;
             }
             Event::Mouse(mouse) => self.cell_at(*mouse),
             _ => None,
@@ -428,7 +432,7 @@ impl App {
         if let Some(Err(why)) = self.live().map(|live| live.type_event(event, at)) {
             self.notify(why, Mood::Wrong);
         }
-        Do::Nothing
+        Effect::Nothing
     }
 
     /// The cell of the program's screen under the mouse.
@@ -441,7 +445,7 @@ impl App {
         Some((at.x - inner.x + self.place.left, u16::try_from(y).ok()?))
     }
 
-    fn on_mouse(&mut self, mouse: MouseEvent) -> Result<Do, PlayError> {
+    fn on_mouse(&mut self, mouse: MouseEvent) -> Result<Effect, PlayError> {
         let at = Position::new(mouse.column, mouse.row);
         let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);
         if let Mode::Help(top) = &mut self.mode {
@@ -469,7 +473,7 @@ impl App {
             MouseEventKind::Down(MouseButton::Left) => self.on_click(at),
             _ => {}
         }
-        Ok(Do::Nothing)
+        Ok(Effect::Nothing)
     }
 
     fn on_click(&mut self, at: Position) {
@@ -500,7 +504,7 @@ impl App {
                 )
             }
             Origin::Live(live, _) => match live.driver() {
-                Some(driver) => format!("{}: {driver} drives", live.name),
+                Some(holder) => format!("{}: {holder} drives", live.name),
                 None => format!("{}: nobody drives", live.name),
             },
         };

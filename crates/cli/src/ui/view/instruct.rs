@@ -1,5 +1,6 @@
-//! The box behind a line: what an agent is to do differently from there on. It goes with the snapshot nearest to that
-//! line, is kept beside the recording, and can be handed to a command of the user's that branches the session.
+//! The box behind a line: an instruction to an agent from that line on. It goes with the
+//! snapshot nearest to that line, is kept beside the recording, and can be handed to a command of
+//! the user that branches the session.
 
 use std::path::Path;
 
@@ -15,12 +16,12 @@ use super::rows::Row;
 use crate::ui::canvas::shortened;
 use crate::ui::theme::Theme;
 
-/// Text beyond this is not taken.
+/// The longest text, in bytes.
 const MAX_TEXT: usize = 256 << 10;
 /// Rows of text that are shown at once.
 const ROWS: u16 = 8;
 
-/// A box being written in.
+/// A box that is open.
 pub(super) struct Instruct {
     /// The row it stands behind.
     pub(super) row: Row,
@@ -31,18 +32,18 @@ pub(super) struct Instruct {
     text: TextArea<'static>,
 }
 
-/// What a key in the box asks for.
+/// The action of a key in the box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(super) enum BoxAction {
     /// Nothing.
     Nothing,
-    /// To be closed.
+    /// Close the box.
     Close,
-    /// To be kept.
+    /// Keep the instruction.
     Submit,
-    /// To stand so many rows on.
+    /// Move the box by a number of rows.
     Move(i64),
-    /// More than fits.
+    /// Refuse text that is too long.
     TooLong,
 }
 
@@ -57,50 +58,50 @@ impl Instruct {
         Self { row, anchor, snapshot, text }
     }
 
-    /// Takes a key or a paste.
-    pub(super) fn input(&mut self, event: &Event) -> Wants {
+    /// Handles a key or a paste.
+    pub(super) fn input(&mut self, event: &Event) -> BoxAction {
         match event {
             Event::Key(key) => self.key(*key),
             Event::Paste(text) => {
                 if self.len() + text.len() > MAX_TEXT {
-                    return Wants::TooLong;
+                    return BoxAction::TooLong;
                 }
                 self.text.insert_str(text.replace("\r\n", "\n").replace('\r', "\n"));
-                Wants::Nothing
+                BoxAction::Nothing
             }
-            _ => Wants::Nothing,
+            _ => BoxAction::Nothing,
         }
     }
 
-    fn key(&mut self, key: KeyEvent) -> Wants {
+    fn key(&mut self, key: KeyEvent) -> BoxAction {
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc => return Wants::Close,
-            KeyCode::Char('c' | 'g') if ctrl => return Wants::Close,
-            KeyCode::Enter if !alt && !ctrl => return Wants::Submit,
-            KeyCode::Up if alt || ctrl => return Wants::Move(-1),
-            KeyCode::Down if alt || ctrl => return Wants::Move(1),
+            KeyCode::Esc => return BoxAction::Close,
+            KeyCode::Char('c' | 'g') if ctrl => return BoxAction::Close,
+            KeyCode::Enter if !alt && !ctrl => return BoxAction::Submit,
+            KeyCode::Up if alt || ctrl => return BoxAction::Move(-1),
+            KeyCode::Down if alt || ctrl => return BoxAction::Move(1),
             KeyCode::Enter => self.text.insert_newline(),
             KeyCode::Char('j') if ctrl => self.text.insert_newline(),
-            _ if self.len() >= MAX_TEXT && matches!(key.code, KeyCode::Char(_)) => return Wants::TooLong,
+            _ if self.len() >= MAX_TEXT && matches!(key.code, KeyCode::Char(_)) => return BoxAction::TooLong,
             _ => {
                 self.text.input(key);
             }
         }
-        Wants::Nothing
+        BoxAction::Nothing
     }
 
     fn len(&self) -> usize {
         self.text.lines().iter().map(|line| line.len() + 1).sum()
     }
 
-    /// What has been written.
+    /// The text.
     pub(super) fn text(&self) -> String {
         self.text.lines().join("\n").trim().to_owned()
     }
 
-    /// As it will be kept.
+    /// The instruction as it is kept.
     pub(super) fn instruction(&self, ts_ns: u64) -> Instruction {
         Instruction {
             ts_ns,
@@ -111,7 +112,7 @@ impl Instruct {
         }
     }
 
-    /// Rows that the box would like to have, its border included.
+    /// The rows that the box needs, with its border.
     pub(super) fn height(&self, width: u16) -> u16 {
         let inner = usize::from(width.saturating_sub(2).max(1));
         let rows = |line: &String| unicode_width::UnicodeWidthStr::width(line.as_str()) / inner + 1;
@@ -119,7 +120,7 @@ impl Instruct {
         (rows.min(usize::from(ROWS)) as u16).max(2) + 2
     }
 
-    /// Draws it.
+    /// Draws the box.
     pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, branches: bool, theme: Theme) {
         let room = usize::from(area.width.saturating_sub(4));
         let title = match &self.snapshot {
@@ -148,7 +149,8 @@ pub(super) fn name_of(moment: &Moment) -> String {
     }
 }
 
-/// The user's command with its places filled in. There is no shell in between, so nothing in the text can act.
+/// The user's command with its places filled in. There is no shell in between, so nothing in the
+/// text is interpreted.
 pub(super) fn branch_command(
     template: &[String],
     recording: &Path,
@@ -158,7 +160,7 @@ pub(super) fn branch_command(
     let fill = |part: &String| {
         let mut out = String::new();
         let mut rest = part.as_str();
-        // One pass: what was filled in is not looked at again.
+        // In one pass, so that filled-in text is not replaced again.
         while let Some(open) = rest.find('{') {
             out.push_str(&rest[..open]);
             rest = &rest[open..];

@@ -1,5 +1,6 @@
-//! Which rows carry what: snapshots, markers and instructions, each at the row that was being written. Looking through
-//! all rows takes a while in a long session, so the answer is kept until the terminal changes, and then a little longer.
+//! The marks of rows: snapshots, markers and instructions, each at the row that was being
+//! written. Looking through all rows takes a while in a long session, so the answer is kept until
+//! the terminal changes, and for a short time after that.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use tapdeck_term::{Generation, Term};
 
 use super::rows::Row;
 
-/// While the terminal changes all the time, the marks are no older than this.
+/// The greatest age of the marks while the terminal keeps changing.
 const KEEP_NS: u64 = 250_000_000;
 
-/// What a row carries.
+/// The marks of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Mark {
     /// Snapshots.
@@ -23,7 +24,7 @@ pub(super) struct Mark {
     pub(super) instruction: bool,
 }
 
-/// The rows that carry something.
+/// The marks of all rows.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     rows: BTreeMap<Row, Mark>,
@@ -34,8 +35,8 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Brings the marks up to date. `moments` are in order of their anchors; those behind `offset` are still to come.
-    /// Says whether they may be out of date.
+    /// Brings the marks up to date. `moments` are in order of their anchors; those behind `offset`
+    /// are still to come. Returns whether they may be out of date.
     pub(super) fn refresh(
         &mut self,
         term: &Term,
@@ -57,7 +58,8 @@ impl Marks {
         self.snapshots.clear();
         let there = &moments[..moments.partition_point(|m| m.anchor <= offset)];
         let first = term.evicted();
-        // The count of rows before a moment is the number of the row behind the one that was being written.
+        // The count of rows before a moment is the number of the row behind the one that was being
+        // written.
         let row_of = |before: usize| first + before.saturating_sub(1) as u64;
         let named = there.iter().enumerate().collect();
         for (before, i) in place_moments(term, named) {
@@ -88,7 +90,7 @@ impl Marks {
         false
     }
 
-    /// What a row carries.
+    /// The marks of a row.
     pub(super) fn of(&self, row: Row) -> Option<Mark> {
         self.rows.get(&row).copied()
     }

@@ -1,4 +1,5 @@
-//! What a pattern matches: lines of scrollback and screen as they were written, those that wrap as one.
+//! Matches patterns against lines of scrollback and screen. A wrapped line counts as
+//! one.
 
 use std::ops::Range;
 
@@ -7,38 +8,38 @@ use tapdeck_term::{Line, Term};
 
 use super::rows::{self, Row};
 
-/// A line that wraps more often is looked at in pieces.
+/// The most rows of a line that are matched as one.
 pub(super) const MAX_PIECE: u64 = 64;
-/// A pattern may compile to so much.
+/// The most memory for a compiled pattern.
 const PATTERN_LIMIT: usize = 1 << 20;
 
-/// Whether upper and lower case are the same.
+/// How case is matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Case {
-    /// Unless the pattern has a capital.
+    /// Smart case: case counts if the pattern has a capital.
     #[default]
     Smart,
     Ignored,
     Counts,
 }
 
-/// What is looked for.
+/// A search query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Sought {
+pub(super) struct Query {
     pub(super) text: String,
-    /// The text as it is, not a regular expression.
+    /// Plain text instead of a regular expression.
     pub(super) literal: bool,
-    /// Lines that do not match.
+    /// Inverted: lines that do not match.
     pub(super) not: bool,
     pub(super) case: Case,
 }
 
-/// A place that matches.
+/// A match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hit {
-    /// Where it begins.
+    /// The row in which it begins.
     pub row: Row,
-    /// In that row.
+    /// The column in that row.
     pub col: u16,
     /// The row in which it ends.
     pub end_row: Row,
@@ -55,7 +56,7 @@ impl Hit {
     }
 }
 
-/// A pattern ready to be looked for.
+/// A compiled query.
 #[derive(Debug)]
 pub(super) struct Matcher {
     regex: Regex,
@@ -65,11 +66,11 @@ pub(super) struct Matcher {
 impl Matcher {
     /// # Errors
     /// With the reason, when the pattern is no regular expression.
-    pub(super) fn new(sought: &Sought) -> Result<Self, String> {
-        let pattern = if sought.literal { regex::escape(&sought.text) } else { sought.text.clone() };
+    pub(super) fn new(query: &Query) -> Result<Self, String> {
+        let pattern = if query.literal { regex::escape(&query.text) } else { query.text.clone() };
         let capital =
-            if sought.literal { sought.text.chars().any(char::is_uppercase) } else { has_upper(&pattern) };
-        let ignore = match sought.case {
+            if query.literal { query.text.chars().any(char::is_uppercase) } else { has_upper(&pattern) };
+        let ignore = match query.case {
             Case::Smart => !capital,
             Case::Ignored => true,
             Case::Counts => false,
@@ -79,12 +80,12 @@ impl Matcher {
             .size_limit(PATTERN_LIMIT)
             .dfa_size_limit(PATTERN_LIMIT)
             .build()
-            .map(|regex| Self { regex, not: sought.not })
-            // The library draws a picture of several lines; its last says what is wrong.
+            .map(|regex| Self { regex, not: query.not })
+            // The library's message has several lines, of which the last names the error.
             .map_err(|e| e.to_string().lines().last().unwrap_or_default().replace("error: ", ""))
     }
 
-    /// Whether a line counts.
+    /// Whether a line matches.
     pub(super) fn takes(&self, term: &Term, piece: Range<Row>) -> bool {
         let found = if piece.end - piece.start == 1 {
             rows::line(term, piece.start).is_some_and(|line| self.regex.is_match(&line.text_ref()))
@@ -94,9 +95,9 @@ impl Matcher {
         found != self.not
     }
 
-    /// The places in a line that match; the line's beginning, when lines are sought that do not.
+    /// The matches in a line; the start of the line, for an inverted query.
     pub(super) fn hits(&self, term: &Term, piece: Range<Row>) -> Vec<Hit> {
-        // Nearly all rows do not match, which is found out without knowing where their columns are.
+        // Most rows do not match. That can be told without the places of their columns.
         let single = piece.end - piece.start == 1;
         if (single || self.not) && !self.takes(term, piece.clone()) {
             return Vec::new();

@@ -1,8 +1,8 @@
-//! The viewer: a recorded or live terminal in a frame of its true size, to be read, searched, moved through in time, and
-//! written instructions into. [`App`] is a state machine: events and time in, a picture and [`Do`]s out.
+//! The viewer shows a recorded or live terminal in a frame of its true size, to be read, searched,
+//! moved through in time, and written instructions into. [`App`] is a state machine: events and
+//! time in, a picture and [`Effect`]s out.
 
 mod act;
-mod asked;
 mod brackets;
 mod commands;
 mod draw;
@@ -14,6 +14,7 @@ mod marks;
 mod matcher;
 mod outside;
 mod prompt;
+mod prompting;
 pub mod rows;
 pub mod run;
 pub mod search;
@@ -38,20 +39,20 @@ use commands::Chord;
 use filter::{Filter, Visible};
 use instruct::Instruct;
 use marks::Marks;
-use matcher::{Case, Sought};
+use matcher::{Case, Query};
 use prompt::{History, Prompt};
 use rows::Row;
 use search::{Hit, Search, Step};
 
 /// How long a notice stays.
 const NOTICE_NS: u64 = 6_000_000_000;
-/// A key that needs the moments of a recording waits so long for them.
+/// How long a key that needs the moments of a recording waits for them.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STILL_LOOKING: &str = "the recording is still being looked through: try again";
-/// Without a change for so long, the terminal counts as still.
+/// The time without a change after which the terminal counts as still.
 const SETTLED_NS: u64 = 200_000_000;
 
-/// Where the terminal comes from.
+/// The source of the terminal.
 pub enum Origin {
     /// A recording.
     Tape(Box<Tape>),
@@ -84,18 +85,18 @@ impl Origin {
     }
 }
 
-/// What the viewer is told beforehand.
+/// The options of the viewer.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How it looks.
+    /// The styles.
     pub theme: Theme,
     /// The command that branches a session; none when empty.
     pub branch_command: Vec<String>,
 }
 
-/// What is to be done outside.
+/// What the caller has to do after an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Do {
+pub enum Effect {
     /// Nothing.
     Nothing,
     /// Leave.
@@ -108,7 +109,7 @@ pub enum Do {
     Run(Vec<String>),
 }
 
-/// What the keys mean at the moment.
+/// The mode, which decides what keys do.
 enum Mode {
     /// Reading.
     Read,
@@ -126,13 +127,13 @@ enum Mode {
     Letter(Letter),
     /// Two brackets come, and perhaps the first is there.
     Pair { forth: bool, own: Option<char>, nth: u64 },
-    /// The letter of an option comes: to change it, or to be told of it.
+    /// The letter of an option comes: to change it, or to show it.
     Flag { change: bool },
     /// Everything goes to the program.
     Type,
 }
 
-/// What is done with a mark.
+/// The action on a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Letter {
     MarkTop,
@@ -146,25 +147,25 @@ enum Letter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     n: u64,
-    /// A digit alone means a tenth of a recording, once it has been alone for so long.
+    /// When a single digit becomes a jump to that tenth of the recording.
     tenth_ns: Option<u64>,
 }
 
-/// What of the rows is in sight.
+/// The part of the rows that is in sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     top: Row,
     left: u16,
-    /// The end stays in sight, whatever comes.
+    /// Whether the end stays in sight.
     follow: bool,
 }
 
-/// What was drawn where.
+/// The areas of the last drawing.
 #[derive(Debug, Clone, Default)]
 struct Drawn {
     bar: Rect,
     inner: Rect,
-    /// The row in each line of `inner`, where there is one.
+    /// The row in each line of `inner`, if there is one.
     slots: Vec<Option<Row>>,
     /// Where in `inner` the box begins, and how high it is.
     boxed: Option<(u16, u16)>,
@@ -185,24 +186,24 @@ pub struct App {
     /// The row that is meant: found, clicked, or that of a snapshot.
     focus: Option<Row>,
     search: Search,
-    /// What was searched for last, and in which direction.
-    last: (Sought, bool),
+    /// The last query, and its direction.
+    last: (Query, bool),
     case: Case,
     filter: Filter,
     history: History,
     /// The number and the keys of a command that is not complete.
     count: Option<Count>,
     keys: Vec<Chord>,
-    /// Rows of a window and of half of one, where somebody has said so.
+    /// Rows of a window and of half of one, if the user has set them.
     window: Option<u64>,
     half: Option<u64>,
-    /// What comes is followed until something is found in it, from this row on.
+    /// The row from which new rows are searched while following until a match.
     until: Option<Row>,
-    /// What a command outside was given to read.
+    /// The file that a command outside reads.
     lent: Option<tempfile::NamedTempFile>,
     marks: Marks,
     marks_stale: bool,
-    /// What was written into a live session.
+    /// The instructions written for a live session.
     instructed: Vec<Instruction>,
     /// Rows with letters, and whether they belong to the bottom.
     letters: HashMap<char, (Row, bool)>,
@@ -220,7 +221,7 @@ pub struct App {
 }
 
 impl App {
-    /// A viewer of this, looking at its end.
+    /// A viewer at the end of its source.
     pub fn new(origin: Origin, options: Options) -> Self {
         Self {
             origin,
@@ -229,7 +230,7 @@ impl App {
             place: Place { top: 0, left: 0, follow: true },
             focus: None,
             search: Search::default(),
-            last: (Sought::default(), true),
+            last: (Query::default(), true),
             case: Case::default(),
             filter: Filter::default(),
             history: History::default(),
@@ -260,7 +261,7 @@ impl App {
         self.leaving && matches!(&self.origin, Origin::Live(live, _) if !live.runs())
     }
 
-    /// Where the terminal comes from.
+    /// The source of the terminal.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -301,7 +302,7 @@ impl App {
         }
     }
 
-    /// Plays a recording from where it stands.
+    /// Plays a recording from its present place.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -315,11 +316,11 @@ impl App {
     /// # Errors
     /// With the reason, when this is no regular expression.
     pub fn search_for(&mut self, pattern: &str) -> Result<(), String> {
-        let sought = Sought { text: pattern.to_owned(), case: self.case, ..Sought::default() };
-        if !self.search.set(&sought) {
+        let query = Query { text: pattern.to_owned(), case: self.case, ..Query::default() };
+        if !self.search.set(&query) {
             return Err(self.search.error.clone().unwrap_or_default());
         }
-        self.last = (sought, true);
+        self.last = (query, true);
         self.wants_search = true;
         Ok(())
     }
@@ -350,7 +351,7 @@ impl App {
         }
     }
 
-    /// Goes on by what is due.
+    /// Handles what is due.
     ///
     /// # Errors
     /// When the recording cannot be read on.
@@ -366,7 +367,7 @@ impl App {
         }
         self.dirty |= self.filter.step(self.origin.term(), search::STEP);
         self.go_to_tenth()?;
-        self.watch_driver();
+        self.watch_holder();
         if self.may_search() {
             self.wants_search = false;
             let first = rows::range(self.origin.term()).start;
@@ -392,14 +393,15 @@ impl App {
         Ok(())
     }
 
-    /// Whether the search that was asked for at the start can begin: where it is going is reached, and what would be in
-    /// sight is known.
+    /// Whether the first search can begin: the viewer is at the first place,
+    /// and the filter has seen all rows.
     fn may_search(&self) -> bool {
         let on_its_way = matches!(&self.origin, Origin::Tape(tape) if tape.is_on_its_way());
         self.wants_search && !on_its_way && !self.drawn.inner.is_empty()
     }
 
-    /// Counts what matches, once nothing has changed for a while: every change would begin the count anew.
+    /// Counts matches when nothing has changed for a while, because every change begins the
+    /// count anew.
     fn count(&mut self) {
         self.counting = self.search.is_set();
         if !self.counting || self.now < self.changed_ns + SETTLED_NS {
@@ -410,8 +412,8 @@ impl App {
         self.dirty |= self.search.counted() != before;
     }
 
-    /// Somebody else may have taken the stick, or the program may have ended.
-    fn watch_driver(&mut self) {
+    /// Another client may have taken the stick, or the program may have ended.
+    fn watch_holder(&mut self) {
         if let Some(why) = self.live().and_then(Live::take_denial) {
             if matches!(self.mode, Mode::Type) {
                 self.mode = Mode::Read;
@@ -449,7 +451,7 @@ impl App {
         self.dirty
     }
 
-    /// Whether the program is in the middle of a picture that it wants shown whole.
+    /// Whether the program is in the middle of a synchronised update.
     pub fn is_half_drawn(&self) -> bool {
         self.term().modes().synchronised()
     }
@@ -459,7 +461,7 @@ impl App {
         self.dirty = true;
     }
 
-    /// Tells the user of something that happened outside.
+    /// Shows a message about an event outside.
     pub fn tell(&mut self, text: impl Into<String>, wrong: bool) {
         self.notify(text, if wrong { Mood::Wrong } else { Mood::Calm });
     }
@@ -469,12 +471,12 @@ impl App {
         self.drawn.inner.height.max(1)
     }
 
-    /// The rows that there are to see.
+    /// The rows that the filter leaves.
     fn visible(&self) -> Visible<'_> {
         Visible::of(self.origin.term(), &self.filter)
     }
 
-    /// The first row in sight, with so many rows in sight.
+    /// The first row in sight, with `height` rows in sight.
     fn top(&self, height: u16) -> Row {
         let visible = self.visible();
         let last = visible.last_top(height);
@@ -484,8 +486,8 @@ impl App {
         if self.filter.is_on() {
             return last;
         }
-        // Where the window is smaller than the terminal, blank rows at its end are the first to go, and the cursor
-        // stays in sight.
+        // In a window smaller than the terminal, blank rows at the end are cut first,
+        // and the cursor stays in sight.
         let term = self.term();
         let screen = rows::screen(term);
         let cursor = u64::from(term.cursor().row);
@@ -494,7 +496,7 @@ impl App {
         (end + 1).saturating_sub(u64::from(height)).max(screen).min(screen + cursor).min(last)
     }
 
-    /// Moves by so many rows.
+    /// Moves by a number of rows.
     fn scroll(&mut self, by: i64) {
         let height = self.height();
         let visible = self.visible();
@@ -517,7 +519,7 @@ impl App {
         self.place = Place { top: visible.moved(top, 0).min(last), follow: top >= last, ..self.place };
     }
 
-    /// Brings a row into sight, with something around it.
+    /// Brings a row into sight, with rows around it.
     fn reveal(&mut self, row: Row) {
         let height = self.height();
         let visible = self.visible();
@@ -530,7 +532,7 @@ impl App {
 
     fn found(&mut self, hit: Hit, wrapped: bool) {
         self.focus = Some(hit.row);
-        // Nothing else may happen any more that would begin the count.
+        // No other event may come that would begin the count.
         self.counting = true;
         self.reveal(hit.row);
         let width = self.drawn.inner.width;
@@ -546,7 +548,7 @@ impl App {
 
     /// Opens the box behind a row.
     fn write_behind(&mut self, row: Row) {
-        // Among what a filter leaves, every row is meant that is pointed at.
+        // With a filter, every row that is pointed at is meant.
         let row = if self.filter.is_on() { row } else { rows::shown_at_or_above(self.term(), row) };
         if self.origin.path().is_none() {
             self.notify("this session is not recorded: an instruction has nowhere to be kept", Mood::Wrong);
@@ -567,7 +569,7 @@ impl App {
         self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.theme)));
     }
 
-    /// Keeps what was written.
+    /// Keeps the instruction.
     fn submit(&mut self, wall_ns: u64) {
         let Mode::Write(written) = &self.mode else { return };
         let instruction = written.instruction(wall_ns);
@@ -578,7 +580,7 @@ impl App {
         }
         let Some(path) = self.origin.path().map(|path| sidecar(path, "instructions.jsonl")) else { return };
         if let Err(e) = append_lines(&path, &instruction.to_line()) {
-            // What was written stays in the box.
+            // The text stays in the box.
             self.notify(format!("cannot write {}: {e}", path.display()), Mood::Wrong);
             return;
         }

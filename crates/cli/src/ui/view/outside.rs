@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::rows::{self, Row};
-use super::{App, Do, Mood};
+use super::{App, Effect, Mood};
 
 /// Runs what is typed with the user's shell, and waits so that its output can be read.
 const SHELL: &str =
@@ -13,13 +13,13 @@ const SHELL: &str =
 const PIPE: &str = "\"${SHELL:-sh}\" -c \"$1\" <\"$2\"; s=$?; printf '\\n[done, exit code %s: press Enter] ' $s; read -r _; exit $s";
 const EDIT: &str = "exec ${VISUAL:-${EDITOR:-vi}} +\"$1\" \"$2\"";
 
-fn script(script: &str, given: &[&str]) -> Do {
+fn script(script: &str, given: &[&str]) -> Effect {
     let given = given.iter().map(|part| (*part).to_owned());
-    Do::Run(["sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(given).collect())
+    Effect::Run(["sh", "-c", script, "sh"].map(str::to_owned).into_iter().chain(given).collect())
 }
 
 /// Runs a command.
-pub(super) fn shell(command: &str) -> Do {
+pub(super) fn shell(command: &str) -> Effect {
     script(SHELL, &[command])
 }
 
@@ -28,12 +28,12 @@ impl App {
     fn write_rows(&self, from: Row, to: Row, out: &mut impl Write) -> io::Result<u64> {
         let visible = self.visible();
         let (from, to) = (visible.before(from), visible.before(to.saturating_add(1)));
-        // What is blank below the last line was never written.
+        // Blank rows below the last line were never written.
         let line = |n: u64| rows::line(self.term(), visible.nth(n));
         let end = (from..to).rev().find(|n| line(*n).is_some_and(|l| !l.is_blank())).map_or(from, |n| n + 1);
         for line in (from..end).filter_map(line) {
             out.write_all(line.text_ref().as_bytes())?;
-            // A line that wraps is one.
+            // A wrapped line is one line.
             if !line.wrapped() {
                 out.write_all(b"\n")?;
             }
@@ -50,8 +50,8 @@ impl App {
         Ok(path)
     }
 
-    /// Gives rows to a command.
-    pub(super) fn pipe(&mut self, command: &str, from: Row, to: Row) -> Do {
+    /// Runs a command with rows as its input.
+    pub(super) fn pipe(&mut self, command: &str, from: Row, to: Row) -> Effect {
         match self.lend(from, to) {
             Ok(path) => script(PIPE, &[command, &path]),
             Err(e) => self.failed("cannot write the rows to a temporary file", &e),
@@ -59,7 +59,7 @@ impl App {
     }
 
     /// Opens everything in the user's editor, at the row on top.
-    pub(super) fn edit(&mut self) -> Do {
+    pub(super) fn edit(&mut self) -> Effect {
         let range = rows::range(self.term());
         let at = self.visible().before(self.top(self.height())) + 1;
         match self.lend(range.start, range.end) {
@@ -68,9 +68,9 @@ impl App {
         }
     }
 
-    fn failed(&mut self, what: &str, why: &io::Error) -> Do {
+    fn failed(&mut self, what: &str, why: &io::Error) -> Effect {
         self.notify(format!("{what}: {why}"), Mood::Wrong);
-        Do::Nothing
+        Effect::Nothing
     }
 
     /// Saves everything as text. A file that is there stays as it is.
@@ -80,7 +80,7 @@ impl App {
         let saved = made.and_then(|file| {
             let written = self.write_rows(range.start, range.end, &mut io::BufWriter::new(&file));
             if written.is_err() {
-                // Half of it would look like all of it.
+                // A file with half of the rows would look complete.
                 let _ = std::fs::remove_file(path);
             }
             written
@@ -91,7 +91,7 @@ impl App {
         }
     }
 
-    /// A command that was given something to read has ended.
+    /// Removes the file that a command has read, after its end.
     pub(super) fn take_back(&mut self) {
         self.lent = None;
     }

@@ -1,10 +1,10 @@
-//! A line typed at the bottom: a pattern, a command or a file's name, with the editing keys of `less`, a history, and the
-//! characters with which a pattern may begin.
+//! A line typed at the bottom: a pattern, a command or a file's name, with the editing keys of
+//! `less`, a history, and the characters with which a pattern may begin.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::Place;
-use super::matcher::Sought;
+use super::matcher::Query;
 use super::rows::Row;
 
 /// Text beyond this is not taken.
@@ -12,15 +12,15 @@ const MAX_TEXT: usize = 1024;
 /// Lines remembered of each kind.
 const MAX_HISTORY: usize = 100;
 
-/// What the line is for.
+/// The purpose of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Purpose {
     Search {
         forth: bool,
     },
     Filter,
     Shell,
-    /// A shell command that is given the rows between two.
+    /// A shell command that gets the rows between two.
     Pipe {
         from: Row,
         to: Row,
@@ -28,29 +28,29 @@ pub(super) enum Wanted {
     Save,
 }
 
-impl Wanted {
-    /// What the line begins with.
+impl Purpose {
+    /// The sign in front of the line.
     pub(super) fn sign(self) -> &'static str {
         match self {
-            Wanted::Search { forth: true } => "/",
-            Wanted::Search { forth: false } => "?",
-            Wanted::Filter => "&",
-            Wanted::Shell => "!",
-            Wanted::Pipe { .. } => "|",
-            Wanted::Save => "save as",
+            Purpose::Search { forth: true } => "/",
+            Purpose::Search { forth: false } => "?",
+            Purpose::Filter => "&",
+            Purpose::Shell => "!",
+            Purpose::Pipe { .. } => "|",
+            Purpose::Save => "save as",
         }
     }
 
     pub(super) fn is_pattern(self) -> bool {
-        matches!(self, Wanted::Search { .. } | Wanted::Filter)
+        matches!(self, Purpose::Search { .. } | Purpose::Filter)
     }
 }
 
-/// What a key did to the line.
+/// The effect of a key on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edited {
     Nothing,
-    /// It reads differently.
+    /// The text has changed.
     Changed,
     Accepted,
     Left,
@@ -59,16 +59,16 @@ pub(super) enum Edited {
 /// A line being typed.
 #[derive(Debug)]
 pub(super) struct Prompt {
-    pub(super) wanted: Wanted,
+    pub(super) purpose: Purpose,
     text: String,
     cursor: usize,
-    /// How a pattern is meant; its text is this line's.
-    pub(super) how: Sought,
-    /// Light up, but stay.
+    /// The options of a pattern; its text is that of the line.
+    pub(super) how: Query,
+    /// Highlight matches without moving.
     pub(super) keep: bool,
     /// Begin at the first row, or the last when going back.
     pub(super) from_end: bool,
-    /// The n-th is sought.
+    /// Which match is meant, from 1.
     pub(super) nth: u64,
     /// Where the search begins, and where to return to.
     pub(super) from: Row,
@@ -79,9 +79,9 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    pub(super) fn new(wanted: Wanted, how: Sought, nth: u64, from: Row, back_to: Place) -> Self {
+    pub(super) fn new(purpose: Purpose, how: Query, nth: u64, from: Row, back_to: Place) -> Self {
         Self {
-            wanted,
+            purpose,
             text: String::new(),
             cursor: 0,
             how,
@@ -99,16 +99,16 @@ impl Prompt {
         &self.text
     }
 
-    /// What is looked for, as it stands.
-    pub(super) fn sought(&self) -> Sought {
-        Sought { text: self.text.clone(), ..self.how.clone() }
+    /// The query as typed so far.
+    pub(super) fn query(&self) -> Query {
+        Query { text: self.text.clone(), ..self.how.clone() }
     }
 
-    /// The text with a cursor in it, after how it is meant.
+    /// The options of the pattern, and the text with a cursor in it.
     pub(super) fn shown(&self) -> String {
         let (before, behind) = self.text.split_at(self.cursor);
         let flags = [(self.how.not, "not "), (self.how.literal, "literally "), (self.keep, "staying here ")];
-        let ends = if self.wanted == (Wanted::Search { forth: false }) {
+        let ends = if self.purpose == (Purpose::Search { forth: false }) {
             "from the end "
         } else {
             "from the start "
@@ -119,7 +119,7 @@ impl Prompt {
         format!("{how}{before}▏{behind}")
     }
 
-    /// Takes what was pasted.
+    /// Inserts pasted text.
     pub(super) fn paste(&mut self, text: &str) -> Edited {
         let before = self.text.len();
         text.chars().filter(|c| !c.is_control()).for_each(|c| self.insert(c));
@@ -133,15 +133,15 @@ impl Prompt {
         }
     }
 
-    /// What a character means before a pattern.
+    /// Changes the options by a character before the pattern. Returns whether it is one.
     fn modify(&mut self, c: char, ctrl: bool) -> bool {
-        let search = matches!(self.wanted, Wanted::Search { .. });
+        let search = matches!(self.purpose, Purpose::Search { .. });
         match (c, ctrl) {
             ('!', false) | ('n', true) => self.how.not = !self.how.not,
             ('r', true) => self.how.literal = !self.how.literal,
             ('@', false) | ('f', true) if search => self.from_end = !self.from_end,
             ('k', true) if search => self.keep = !self.keep,
-            // One recording is all there is, and its end is always gone round.
+            // There is only one recording, and a search always wraps around its end.
             ('*', false) | ('e' | 'w', true) if search => {}
             _ => return false,
         }
@@ -154,7 +154,7 @@ impl Prompt {
         let (ctrl, alt) = (has(KeyModifiers::CONTROL), has(KeyModifiers::ALT));
         if let KeyCode::Char(c) = key.code
             && self.text.is_empty()
-            && self.wanted.is_pattern()
+            && self.purpose.is_pattern()
             && !alt
             && self.modify(c, ctrl)
         {
@@ -233,7 +233,7 @@ impl Prompt {
     }
 }
 
-/// Lines accepted before: patterns apart from the others.
+/// Lines accepted before, patterns separate from the others.
 #[derive(Debug, Default)]
 pub(super) struct History {
     patterns: Vec<String>,
@@ -241,18 +241,18 @@ pub(super) struct History {
 }
 
 impl History {
-    fn list(&mut self, wanted: Wanted) -> &mut Vec<String> {
-        if wanted.is_pattern() { &mut self.patterns } else { &mut self.others }
+    fn list(&mut self, purpose: Purpose) -> &mut Vec<String> {
+        if purpose.is_pattern() { &mut self.patterns } else { &mut self.others }
     }
 
     /// The lines of a kind.
-    pub(super) fn of(&self, wanted: Wanted) -> &[String] {
-        if wanted.is_pattern() { &self.patterns } else { &self.others }
+    pub(super) fn of(&self, purpose: Purpose) -> &[String] {
+        if purpose.is_pattern() { &self.patterns } else { &self.others }
     }
 
     /// Remembers a line.
-    pub(super) fn add(&mut self, wanted: Wanted, line: &str) {
-        let list = self.list(wanted);
+    pub(super) fn add(&mut self, purpose: Purpose, line: &str) {
+        let list = self.list(purpose);
         list.retain(|l| l != line);
         list.push(line.to_owned());
         if list.len() > MAX_HISTORY {
@@ -269,7 +269,7 @@ mod tests {
 
     fn typed(keys: &str) -> Prompt {
         let place = Place { top: 0, left: 0, follow: true };
-        let mut prompt = Prompt::new(Wanted::Search { forth: true }, Sought::default(), 1, 0, place);
+        let mut prompt = Prompt::new(Purpose::Search { forth: true }, Query::default(), 1, 0, place);
         let history = ["first".to_owned(), "second one".to_owned()];
         let mut decoder = Decoder::default();
         let mut events = decoder.push(keys.as_bytes());

@@ -1,12 +1,13 @@
-//! Rows of a terminal by number: scrollback and screen as one, counted from the first row that there ever was, so
-//! that a number goes on meaning the same row while more come and old ones fall out.
+//! Rows of a terminal by number: scrollback and screen as one, counted from the first row that
+//! there ever was, so that a number goes on meaning the same row while more come and old ones fall
+//! out.
 
 use tapdeck_term::{Line, Term};
 
 /// A row's number.
 pub type Row = u64;
 
-/// The rows that are there.
+/// The numbers of the rows that exist.
 pub fn range(term: &Term) -> std::ops::Range<Row> {
     let first = term.evicted();
     first..first + (term.scrollback_len() + usize::from(term.size().rows)) as u64
@@ -32,7 +33,7 @@ pub fn written(term: &Term, row: Row) -> u64 {
     (first..=row).rev().take(10_000).find_map(|r| line(term, r)?.written()).unwrap_or(0)
 }
 
-/// The last row up to this one that shows something; the first row when none does.
+/// The last row up to this one that is not blank; the first row if all are.
 pub fn shown_at_or_above(term: &Term, row: Row) -> Row {
     let first = range(term).start;
     (first..=row).rev().take(10_000).find(|r| line(term, *r).is_some_and(|l| !l.is_blank())).unwrap_or(first)

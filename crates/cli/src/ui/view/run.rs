@@ -1,4 +1,5 @@
-//! The viewer on the real terminal: waits, and draws what changed, no more often than a screen can show it.
+//! The viewer on the real terminal: waits, and draws what changed, no more often than a screen can
+//! show it.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,22 +9,22 @@ use tapdeck_core::Exit;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Clock, Launch, PlayError};
 
-use super::{App, Do, Origin};
-use crate::ui::screen::{Came, Screen};
+use super::{App, Effect, Origin};
+use crate::ui::screen::{Screen, ScreenEvent};
 
-/// Time between two pictures.
+/// The time between two frames.
 pub const FRAME_NS: u64 = 1_000_000_000 / 60;
-/// A program that never ends its picture is shown anyway after so long.
+/// How long a frame that the program does not end is held back.
 const HALF_DRAWN_NS: u64 = 150_000_000;
 
-/// A viewer that could not go on.
+/// Why the viewer failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
     /// There is no terminal to show it on.
     #[error("the viewer needs a terminal to show itself on: run it on one")]
     NoTerminal,
-    /// The place to begin at is not there, or what to begin with is wrong.
+    /// The place to begin at is missing, or the search to begin with is wrong.
     #[error("{message}")]
     Begin {
         /// What is wrong.
@@ -39,8 +40,9 @@ pub enum ViewError {
     Play(#[from] PlayError),
 }
 
-/// Shows the viewer until the user leaves it. `begin` goes to where it begins, which may start threads: that must come
-/// after the signals of this process have been taken. The signal returned is one that asked this process to end.
+/// Shows the viewer until the user leaves it. `begin` goes to the first place, which may start
+/// threads: that must come after the signals of this process have been taken. The signal returned
+/// is one that asked this process to end.
 ///
 /// # Errors
 /// When the terminal or the recording fails.
@@ -77,27 +79,27 @@ pub fn run(
         let due = [app.due_ns(now), draw].into_iter().flatten().min();
         let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
         let events = match shown.wait(limit, &app.fds())? {
-            Came::Signal(signal) => return Ok(Some(signal)),
-            Came::Repaint => {
+            ScreenEvent::Signal(signal) => return Ok(Some(signal)),
+            ScreenEvent::Repaint => {
                 (app.dirty, drawn_ns) = (true, None);
                 continue;
             }
-            Came::Events(events) => events,
+            ScreenEvent::Input(events) => events,
         };
         for event in events {
             let stamp = clock.now();
             match app.on_event(&event, stamp.mono_ns, stamp.wall_ns)? {
-                Do::Nothing => {}
-                Do::Quit => return Ok(None),
-                Do::Suspend => {
+                Effect::Nothing => {}
+                Effect::Quit => return Ok(None),
+                Effect::Suspend => {
                     shown.suspend()?;
                     (app.dirty, drawn_ns) = (true, None);
                 }
-                Do::Repaint => {
+                Effect::Repaint => {
                     shown.clear()?;
                     (app.dirty, drawn_ns) = (true, None);
                 }
-                Do::Run(command) => {
+                Effect::Run(command) => {
                     screen = None;
                     branch(app, &command);
                     app.take_back();

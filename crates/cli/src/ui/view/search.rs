@@ -1,17 +1,17 @@
-//! Searching scrollback and screen. Lines that wrap are searched as one; the work is done in steps, so that a million
-//! rows do not hold up a key.
+//! Searching scrollback and screen. Lines that wrap are searched as one; the work is done in steps,
+//! so that a million rows do not hold up a key.
 
 use tapdeck_term::{Generation, Term};
 
 use super::filter::Filter;
 pub use super::matcher::Hit;
-use super::matcher::{MAX_PIECE, Matcher, Sought, piece_end, piece_start};
+use super::matcher::{MAX_PIECE, Matcher, Query, piece_end, piece_start};
 use super::rows::{self, Row};
 
 /// Rows looked at in one step.
 pub const STEP: usize = 4096;
 
-/// A search under way.
+/// A search in progress.
 #[derive(Debug, Clone)]
 struct Scan {
     /// Begin with this row.
@@ -21,26 +21,26 @@ struct Scan {
     forth: bool,
     /// Rows still to be looked at.
     left: u64,
-    /// So many are passed over before one counts.
+    /// The number of matches to skip.
     pass: u64,
-    /// It has gone round the end.
+    /// Whether it has wrapped around the end.
     wrapped: bool,
 }
 
-/// What a step found.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Nothing to do.
     Idle,
     /// Nothing yet.
     Searching,
-    /// This; and whether the end was passed on the way.
+    /// A match, and whether the search wrapped around the end.
     Found(Hit, bool),
-    /// There is none.
+    /// There is no match.
     Nowhere,
 }
 
-/// How many there are.
+/// The count of matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Count {
     generation: Generation,
@@ -52,32 +52,32 @@ struct Count {
     done: bool,
 }
 
-/// A pattern and what became of it.
+/// A pattern and its matches.
 #[derive(Debug, Default)]
 pub struct Search {
-    sought: Sought,
+    query: Query,
     matcher: Option<Matcher>,
     /// What is wrong with the pattern.
     pub error: Option<String>,
-    /// The one found last.
+    /// The current match.
     pub hit: Option<Hit>,
-    /// Whether what matches is lit up.
+    /// Whether matches are highlighted.
     pub lit: bool,
     scan: Option<Scan>,
     count: Count,
 }
 
 impl Search {
-    /// Takes a pattern; `false` when it is no regular expression.
-    pub(super) fn set(&mut self, sought: &Sought) -> bool {
-        if *sought == self.sought && self.error.is_none() {
+    /// Sets the pattern. Returns `false` if it is no regular expression.
+    pub(super) fn set(&mut self, query: &Query) -> bool {
+        if *query == self.query && self.error.is_none() {
             return true;
         }
         (self.scan, self.hit, self.count) = (None, None, Count::default());
-        sought.clone_into(&mut self.sought);
+        query.clone_into(&mut self.query);
         self.lit = true;
-        (self.matcher, self.error) = match Matcher::new(sought) {
-            _ if sought.text.is_empty() => (None, None),
+        (self.matcher, self.error) = match Matcher::new(query) {
+            _ if query.text.is_empty() => (None, None),
             Ok(matcher) => (Some(matcher), None),
             Err(error) => (None, Some(error)),
         };
@@ -86,20 +86,20 @@ impl Search {
 
     /// The pattern.
     pub(super) fn pattern(&self) -> &str {
-        &self.sought.text
+        &self.query.text
     }
 
-    /// Whether there is one that can be searched for.
+    /// Whether there is a valid pattern.
     pub(super) fn is_set(&self) -> bool {
         self.matcher.is_some()
     }
 
-    /// Begins to search from a row on, which counts itself, for the n-th.
+    /// Begins a search for the n-th match from a row on, including it.
     pub(super) fn from(&mut self, term: &Term, row: Row, forth: bool, nth: u64) {
         self.begin(term, row, None, forth, nth);
     }
 
-    /// Begins to search for the next one, or the n-th.
+    /// Begins a search for the next match, or the n-th.
     pub(super) fn next(&mut self, term: &Term, row: Row, forth: bool, nth: u64) {
         match self.hit.filter(|hit| rows::range(term).contains(&hit.row)) {
             Some(hit) => self.begin(term, hit.row, Some((hit.row, hit.col)), forth, nth),
@@ -110,7 +110,7 @@ impl Search {
     fn begin(&mut self, term: &Term, row: Row, beyond: Option<(Row, u16)>, forth: bool, nth: u64) {
         let range = rows::range(term);
         let at = piece_start(term, row.clamp(range.start, range.end - 1));
-        // All rows, and the first piece once more, for what lies on its other side.
+        // All rows, and the first piece again for matches on the other side of the start.
         let left = range.end - range.start + MAX_PIECE;
         let pass = nth.saturating_sub(1);
         self.lit = true;
@@ -122,12 +122,12 @@ impl Search {
         self.scan.is_some()
     }
 
-    /// Gives a search up.
+    /// Cancels a search.
     pub fn stop(&mut self) {
         self.scan = None;
     }
 
-    /// Searches on, through so many rows. What the filter hides is not found.
+    /// Searches up to `most` more rows, without those that the filter hides.
     pub(super) fn step(&mut self, term: &Term, filter: &Filter, most: usize) -> Step {
         let (Some(scan), Some(matcher)) = (&mut self.scan, &self.matcher) else { return Step::Idle };
         let range = rows::range(term);
@@ -181,12 +181,12 @@ impl Search {
         Step::Searching
     }
 
-    /// What matches in these rows, for lighting up.
+    /// The matches in these rows, to highlight them.
     pub(super) fn lights(&self, term: &Term, shown: &[Row]) -> Vec<Hit> {
         if self.lit { self.hits(term, shown) } else { Vec::new() }
     }
 
-    /// What matches in these rows.
+    /// The matches in these rows.
     pub(super) fn hits(&self, term: &Term, shown: &[Row]) -> Vec<Hit> {
         let Some(matcher) = &self.matcher else { return Vec::new() };
         let mut hits = Vec::new();
@@ -202,7 +202,7 @@ impl Search {
         hits
     }
 
-    /// Counts on; says whether that is done.
+    /// Counts up to `most` more rows. Returns whether the count is complete.
     pub(super) fn count_step(&mut self, term: &Term, filter: &Filter, most: usize) -> bool {
         let Some(matcher) = &self.matcher else { return true };
         let range = rows::range(term);
@@ -229,7 +229,7 @@ impl Search {
         self.count.done
     }
 
-    /// Which one of how many, when they are counted.
+    /// The number of the current match and of all, if they are counted.
     pub fn counted(&self) -> Option<(u64, u64)> {
         self.count.done.then_some((self.count.before, self.count.total))
     }
@@ -247,8 +247,8 @@ mod tests {
         term
     }
 
-    fn sought(text: &str) -> Sought {
-        Sought { text: text.to_owned(), ..Sought::default() }
+    fn query(text: &str) -> Query {
+        Query { text: text.to_owned(), ..Query::default() }
     }
 
     fn run(search: &mut Search, term: &Term) -> Step {
@@ -271,7 +271,7 @@ mod tests {
     fn forth_and_back_and_round_the_end() {
         let term = term(20, 3, "one x\r\ntwo\r\nx three x\r\nfour\r\nfive x");
         let mut search = Search::default();
-        assert!(search.set(&sought("x")));
+        assert!(search.set(&query("x")));
         search.from(&term, 0, true, 1);
         assert_eq!(at(run(&mut search, &term)), (0, 4, false));
         let mut places = Vec::new();
@@ -292,7 +292,7 @@ mod tests {
     fn the_nth_those_that_do_not_match_and_what_a_filter_leaves() {
         let term = term(20, 3, "one x\r\ntwo\r\nx three x\r\nfour\r\nfive x");
         let mut search = Search::default();
-        search.set(&sought("x"));
+        search.set(&query("x"));
         for (forth, nth, place) in
             [(true, 3, (2, 8, false)), (false, 2, (0, 4, false)), (true, 5, (2, 0, true))]
         {
@@ -301,17 +301,17 @@ mod tests {
         }
         search.from(&term, 0, true, 99);
         assert_eq!(run(&mut search, &term), Step::Nowhere, "there are not so many");
-        search.set(&Sought { not: true, ..sought("x") });
+        search.set(&Query { not: true, ..query("x") });
         search.from(&term, 0, true, 2);
         assert_eq!(at(run(&mut search, &term)), (3, 0, false));
-        search.set(&Sought { literal: true, ..sought("x$") });
+        search.set(&Query { literal: true, ..query("x$") });
         search.from(&term, 0, true, 1);
         assert_eq!(run(&mut search, &term), Step::Nowhere, "no row has that very text");
         let mut filter = Filter::default();
-        let only = sought("three|five");
+        let only = query("three|five");
         let matcher = Matcher::new(&only).expect("a pattern");
         filter.add(only, matcher);
-        search.set(&sought("x$"));
+        search.set(&query("x$"));
         search.from(&term, 0, true, 1);
         assert_eq!(at(search.step(&term, &filter, 100)), (2, 8, false), "the first is hidden");
         while !search.count_step(&term, &filter, 1) {}
@@ -322,12 +322,12 @@ mod tests {
     fn the_only_one_is_found_again_and_none_is_none() {
         let term = term(20, 3, "one\r\ntwo\r\nthree");
         let mut search = Search::default();
-        search.set(&sought("two"));
+        search.set(&query("two"));
         search.from(&term, 0, true, 1);
         assert_eq!(at(run(&mut search, &term)), (1, 0, false));
         search.next(&term, 0, true, 1);
         assert_eq!(at(run(&mut search, &term)), (1, 0, true));
-        search.set(&sought("four"));
+        search.set(&query("four"));
         search.from(&term, 0, true, 1);
         assert_eq!(run(&mut search, &term), Step::Nowhere);
     }
@@ -336,11 +336,11 @@ mod tests {
     fn wrapped_lines_are_one_and_wide_characters_count_twice() {
         let term = term(6, 4, "abcdefghij\r\n漢字 find\r\n");
         let mut search = Search::default();
-        search.set(&sought("efgh"));
+        search.set(&query("efgh"));
         search.from(&term, 0, true, 1);
         let Step::Found(hit, _) = run(&mut search, &term) else { panic!("not found") };
         assert_eq!((hit.columns(0), hit.columns(1), hit.columns(2)), (Some(4..u16::MAX), Some(0..2), None));
-        search.set(&sought("字"));
+        search.set(&query("字"));
         search.from(&term, 0, true, 1);
         let Step::Found(hit, _) = run(&mut search, &term) else { panic!("not found") };
         assert_eq!((hit.row, hit.columns(2)), (2, Some(2..4)));
@@ -358,13 +358,13 @@ mod tests {
             ("m.*o$", true),
             ("o$x*", true),
         ] {
-            assert!(search.set(&sought(pattern)));
+            assert!(search.set(&query(pattern)));
             search.from(&term, 0, true, 1);
             assert_eq!(matches!(run(&mut search, &term), Step::Found(..)), found, "{pattern}");
         }
-        assert!(!search.set(&sought("a(")), "{:?}", search.error);
+        assert!(!search.set(&query("a(")), "{:?}", search.error);
         assert!(search.error.is_some() && !search.is_set());
-        assert!(!search.set(&sought(&"(a{1000}){1000}".repeat(3))), "a pattern that would take all memory");
+        assert!(!search.set(&query(&"(a{1000}){1000}".repeat(3))), "a pattern that would take all memory");
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
         let text: String = (0..100_000).map(|i| format!("line {i}\r\n")).collect();
         let term = term(80, 24, &text);
         let mut search = Search::default();
-        search.set(&sought("line 99998$"));
+        search.set(&query("line 99998$"));
         search.from(&term, 0, true, 1);
         let mut steps = 0;
         let hit = loop {

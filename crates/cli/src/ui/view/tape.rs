@@ -1,5 +1,5 @@
-//! A recording in the viewer: where it stands, whether it plays, and how it gets to another place. Long ways are gone
-//! in steps, so that the keyboard is heard on the way.
+//! A recording in the viewer: its place, whether it plays, and how it goes to another place.
+//! It goes a long way in steps, so that keys are handled on the way.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -11,13 +11,14 @@ use tapdeck_host::{Goal, PlayError, Played, Player, Source, sidecar};
 use tapdeck_tape::{Instruction, Moment, instructions_of};
 use tapdeck_term::{Settings, Term};
 
-/// Output passed in one step.
+/// The bytes of output in one step.
 const STEP: u64 = 512 << 10;
-/// A keyframe of the index has neither scrollback nor the places of last writes; it is worth that only past so much.
+/// A keyframe of the index has neither scrollback nor the places of last writes. It is used
+/// only to skip more output than this.
 const INDEX_SAVES: u64 = 256 << 20;
-/// Scrollback takes at most this.
+/// The most memory for scrollback.
 const SCROLLBACK_BYTES: usize = 64 << 20;
-/// While it plays, the time shown is never older.
+/// While it plays, the time is drawn anew this often.
 const TICK_NS: u64 = 250_000_000;
 const SPEEDS: [f64; 11] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0];
 
@@ -29,7 +30,7 @@ pub struct Tape {
     /// When the next event is due, and since when the present place is shown.
     due_ns: u64,
     since_ns: u64,
-    /// Where it is going.
+    /// The place that it goes to.
     way: Option<Goal>,
     moments: Vec<Moment>,
     all_moments: bool,
@@ -71,7 +72,8 @@ impl Tape {
         })
     }
 
-    /// Begins to look through the whole recording for its length and its moments. Signals must have been set up.
+    /// Begins to look through the whole recording for its length and its moments. Signals must have
+    /// been set up.
     pub fn look_ahead(&mut self) {
         self.player.look_ahead();
         self.learn();
@@ -87,7 +89,7 @@ impl Tape {
         self.player.source().path()
     }
 
-    /// Where it stands in the output.
+    /// The place in the output.
     pub fn offset(&self) -> u64 {
         self.player.offset()
     }
@@ -97,7 +99,7 @@ impl Tape {
         &self.moments
     }
 
-    /// Whether they are all known.
+    /// Whether all moments are known.
     pub fn knows_moments(&self) -> bool {
         self.all_moments
     }
@@ -107,7 +109,7 @@ impl Tape {
         &self.instructions
     }
 
-    /// One more of them.
+    /// Adds an instruction.
     pub fn instructed(&mut self, instruction: Instruction) {
         self.instructions.push(instruction);
     }
@@ -117,12 +119,12 @@ impl Tape {
         self.playing
     }
 
-    /// How fast.
+    /// The speed.
     pub fn speed(&self) -> f64 {
         self.pace.speed
     }
 
-    /// On the way to another place: how much of the output is done, and where it goes.
+    /// The progress on the way to another place: the place in the output, and the goal.
     pub fn is_on_its_way(&self) -> bool {
         self.way.is_some()
     }
@@ -138,17 +140,17 @@ impl Tape {
         at.saturating_add(passed as u64).min(next).max(at)
     }
 
-    /// Length, as far as it is known.
+    /// The length, as far as it is known.
     pub fn duration_ns(&mut self) -> u64 {
         self.player.duration_ns()
     }
 
-    /// Whether nothing comes any more.
+    /// Whether it is at the end.
     pub fn is_at_end(&mut self) -> bool {
         self.way.is_none() && self.player.peek().is_ok_and(|next| next.is_none())
     }
 
-    /// Places that were passed over because they are damaged.
+    /// The number of damaged places that were skipped.
     pub fn damages(&self) -> u64 {
         self.player.damages()
     }
@@ -157,7 +159,7 @@ impl Tape {
         self.learn_within(Duration::ZERO)
     }
 
-    /// Waits so long for the moments to be known; says whether something new is.
+    /// Waits up to `limit` for the moments. Returns whether they became known.
     pub fn learn_within(&mut self, limit: Duration) -> bool {
         if self.all_moments {
             return false;
@@ -176,7 +178,7 @@ impl Tape {
         self.learn();
     }
 
-    /// Goes on by what is due; says whether something changed.
+    /// Plays the events that are due. Returns whether something changed.
     ///
     /// # Errors
     /// When the recording cannot be read on.
@@ -222,7 +224,8 @@ impl Tape {
     fn schedule(&mut self, now: u64) -> Result<(), PlayError> {
         let at = self.player.at_ns();
         if let Some((next, _)) = self.player.peek()? {
-            // Counted from when the last one was due, so that small delays do not add up.
+            // Counted from the time at which the last event was due, so that small delays do not
+            // add up.
             let from = if self.due_ns + 1_000_000_000 > now { self.due_ns.min(now) } else { now };
             self.due_ns = from + self.pace.gap_ns(next.saturating_sub(at));
             self.since_ns = from;
@@ -254,7 +257,7 @@ impl Tape {
         self.reschedule(now)
     }
 
-    /// Stops where it is, on the way to elsewhere too.
+    /// Stops at the present place, even on the way to another.
     pub fn pause(&mut self) {
         self.playing = false;
         self.way = None;
@@ -267,7 +270,7 @@ impl Tape {
     pub fn go(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
         self.player.begin_seek(goal)?;
         self.way = Some(goal);
-        // Short ways are over at once.
+        // A short way is done at once.
         self.tick(now)?;
         Ok(())
     }
@@ -278,11 +281,11 @@ impl Tape {
     /// When the recording cannot be read.
     pub fn go_to_share(&mut self, share: f64, now: u64) -> Result<(), PlayError> {
         let to = (self.player.whole_duration_ns() as f64 * share.clamp(0.0, 1.0)) as u64;
-        // The end means everything, events at the very last moment too.
+        // The end includes the events at the very last moment.
         self.go(if share >= 1.0 { Goal::Byte(u64::MAX) } else { Goal::Time(to) }, now)
     }
 
-    /// Goes on, or back, by so much time.
+    /// Goes forward, or back, by a time.
     ///
     /// # Errors
     /// When the recording cannot be read.
@@ -322,7 +325,7 @@ impl Tape {
         let next = if faster { (here + 1).min(SPEEDS.len() - 1) } else { here.saturating_sub(1) };
         self.pace.speed = SPEEDS[next];
         if self.playing {
-            // The rest of the pause is waited for at the new speed.
+            // The rest of the pause passes at the new speed.
             if self.player.seek(Goal::Time(at)).and_then(|()| self.reschedule(now)).is_err() {
                 self.playing = false;
             }

@@ -1,4 +1,5 @@
-//! The line at the bottom that shows where a recording stands, with its markers and snapshots on it.
+//! The line at the bottom that shows where a recording stands, with its markers and snapshots on
+//! it.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ pub(super) struct Timeline<'a> {
 }
 
 impl Timeline<'_> {
-    /// Draws it; returns where the bar is, to be clicked.
+    /// Draws the line. Returns the area of the bar, for clicks.
     pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, theme: Theme) -> Rect {
         let time = |ns: u64| human::clock(Duration::from_nanos(ns));
         let times = format!(" {} / {} ", time(self.at_ns), time(self.end_ns));
@@ -47,7 +48,7 @@ impl Timeline<'_> {
             label(buf, bar.x + i, bar.y, 1, symbol, style);
         }
         let mut last = None;
-        // Snapshots over markers, where they fall together; a million of them fall together too.
+        // Snapshots are drawn over markers in the same column.
         for snapshots in [false, true] {
             for moment in self.moments {
                 let is_snapshot = matches!(moment.kind, MomentKind::Snapshot(_));

@@ -41,7 +41,7 @@ fn done(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A port that nobody has.
+/// A free port.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port()
 }
@@ -60,8 +60,8 @@ pub enum Make {
     Podman,
 }
 
-/// What Podman has to know where little is allowed: whose limits to keep, and a runtime that takes control groups of
-/// either kind.
+/// What Podman has to know where little is allowed: whose limits to keep, and a runtime that takes
+/// control groups of either kind.
 const PODMAN: &str = "[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\n\
     [containers]\nnetns = \"host\"\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=1024:1024\"]\n";
 
@@ -212,7 +212,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         end(&mut self.child);
-        // Podman's monitors stay for minutes, in case somebody asks how a program ended.
+        // Podman's monitors stay for minutes, in case a client asks how a program ended.
         let folder = self.folder.path().display().to_string();
         let all = std::fs::read_dir("/proc").expect("processes").flatten();
         for pid in all.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
@@ -349,7 +349,8 @@ impl Sshd {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             pid != root && name.starts_with("sshd") && descends(pid, root)
         });
-        // All are found before the first is killed: a child whose parent is gone descends from nobody here.
+        // All are found before the first is killed: a child whose parent is gone has no ancestor
+        // here.
         for pid in ours.collect::<Vec<_>>() {
             let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
         }

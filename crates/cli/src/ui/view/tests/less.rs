@@ -2,7 +2,7 @@
 
 use ratatui::style::Color;
 
-use super::{Do, News, SECOND, SNAPSHOTS, Stage, forty};
+use super::{Effect, News, SECOND, SNAPSHOTS, Stage, forty};
 
 #[test]
 fn the_keys_of_less_move() {
@@ -197,20 +197,20 @@ fn brackets_files_and_what_is_not_here() {
     assert_eq!(std::fs::read_to_string(&path).expect("saved"), "f(a,\n{b\n}\n) g\nend\n");
     stage.send(&format!("s{}\r", path.display()));
     assert!(stage.screen().contains("cannot save"), "what is there stays\n{}", stage.screen());
-    let Do::Run(command) = stage.send("|$wc -l\r") else { panic!("nothing is run") };
+    let Effect::Run(command) = stage.send("|$wc -l\r") else { panic!("nothing is run") };
     assert_eq!(command[4], "wc -l");
     assert_eq!(std::fs::read_to_string(&command[5]).expect("lent"), "f(a,\n{b\n}\n) g\nend\n");
     stage.app.take_back();
     assert!(!std::path::Path::new(&command[5]).exists());
-    let Do::Run(command) = stage.send("!echo hi\r") else { panic!("nothing is run") };
+    let Effect::Run(command) = stage.send("!echo hi\r") else { panic!("nothing is run") };
     assert_eq!(command[4], "echo hi");
-    assert!(matches!(stage.send("v"), Do::Run(_)));
+    assert!(matches!(stage.send("v"), Effect::Run(_)));
     for (keys, text) in [("T", "no tags"), (":n", "one recording"), ("V", "tapdeck 0."), ("-x", "0.75×")] {
         stage.send(keys);
         assert!(stage.screen().contains(text), "{keys}\n{}", stage.screen());
     }
     for quit in [":q", "ZZ", "Q", "q"] {
-        assert_eq!(stage.send(quit), Do::Quit, "{quit}");
+        assert_eq!(stage.send(quit), Effect::Quit, "{quit}");
     }
 }
 

@@ -100,9 +100,9 @@ impl Stage {
     }
 
     /// Types; says what the last key asked for.
-    fn send(&mut self, keys: &str) -> Do {
+    fn send(&mut self, keys: &str) -> Effect {
         let mut decoder = Decoder::default();
-        let mut last = Do::Nothing;
+        let mut last = Effect::Nothing;
         let mut events = decoder.push(keys.as_bytes());
         events.extend(decoder.flush());
         for event in events {
@@ -246,7 +246,7 @@ fn the_timeline_seeks_steps_and_plays() {
     );
     stage.send(&format!("\x1b[<32;{};{}M", bar.x + bar.width, bar.y + 1));
     assert_eq!(last(&stage), "line 40", "dragged to the end");
-    assert_eq!(stage.send("q"), Do::Quit);
+    assert_eq!(stage.send("q"), Effect::Quit);
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
     assert!(!buf[(x, at)].modifier.contains(Modifier::DIM), "those before it are not");
     stage.send("use \x1b[200~tabs\nplease\x1b[201~\r");
     assert!(stage.screen().contains("Start branch {snapshot}?"), "{}", stage.screen());
-    assert_eq!(stage.send("y"), Do::Run(vec!["branch".into(), "7".into()]));
+    assert_eq!(stage.send("y"), Effect::Run(vec!["branch".into(), "7".into()]));
     let kept = std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept");
     assert_eq!(
         kept,
@@ -377,7 +377,8 @@ fn a_smaller_screen_scrolls_and_wide_characters_stay_whole() {
 
 #[test]
 fn blank_rows_are_the_first_to_go_where_the_window_is_smaller() {
-    // Lines above the cursor, what stands at the bottom, and the first and last row of ten that are in sight of 24.
+    // Lines above the cursor, what stands at the bottom, and the first and last row of ten that are
+    // in sight of 24.
     for (lines, bottom, first, last) in [
         (3, "", "line 1", "line 3"),
         (14, "", "line 7", "line 14"),
@@ -538,27 +539,27 @@ fn rows_that_fall_out_of_scrollback_do_not_count() {
 #[test]
 fn leaving_a_live_program_is_asked_about() {
     let (mut stage, link) = Stage::live(70, 14);
-    assert_eq!(stage.send("q"), Do::Nothing);
+    assert_eq!(stage.send("q"), Effect::Nothing);
     assert!(
         stage.screen().contains("still runs") && !stage.screen().contains("leave it running"),
         "{}",
         stage.screen()
     );
-    assert_eq!(stage.send("n"), Do::Nothing);
-    assert_eq!(stage.send("qy"), Do::Nothing, "it would not go on without the viewer");
+    assert_eq!(stage.send("n"), Effect::Nothing);
+    assert_eq!(stage.send("qy"), Effect::Nothing, "it would not go on without the viewer");
     link.0.borrow_mut().outlives = true;
     stage.send("q");
     assert!(stage.screen().contains("leave it running"), "{}", stage.screen());
-    assert_eq!(stage.send("y"), Do::Quit);
+    assert_eq!(stage.send("y"), Effect::Quit);
     assert!(!link.0.borrow().ended);
-    assert_eq!(stage.send("qe"), Do::Nothing, "how it ends is seen first");
+    assert_eq!(stage.send("qe"), Effect::Nothing, "how it ends is seen first");
     assert!(link.0.borrow().ended && !stage.app.has_left());
     stage.pass(20 * SECOND);
     assert!(stage.screen().contains("being ended"), "{}", stage.screen());
-    assert_eq!(stage.send("q"), Do::Quit, "nobody has to wait for that");
+    assert_eq!(stage.send("q"), Effect::Quit, "nobody has to wait for that");
     link.0.borrow_mut().news.push_back(News::Ended(Exit::Code(3)));
     stage.settle();
     assert!(stage.app.has_left());
     assert!(stage.screen().contains("EXIT 3"), "{}", stage.screen());
-    assert_eq!(stage.send("q"), Do::Quit, "nothing runs any more");
+    assert_eq!(stage.send("q"), Effect::Quit, "nothing runs any more");
 }
