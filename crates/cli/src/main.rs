@@ -12,6 +12,7 @@ mod formats;
 mod health;
 mod hooks;
 mod input;
+mod log;
 mod out_file;
 mod parse;
 mod place;
@@ -57,7 +58,7 @@ fn main() {
     let ending = match Cli::try_parse() {
         // The message has been printed, with the terminal given back, by the time this returns.
         Ok(cli) => {
-            let run = || cmd::run(&cli.command);
+            let run = || logged(&cli.command);
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
                 .unwrap_or(Ending::Failed(Kind::Internal))
         }
@@ -78,4 +79,17 @@ fn usage_error(e: &clap::Error) -> Ending {
     // With standard error gone as well, there is no place left for the message.
     let _ = e.print();
     if e.use_stderr() { Ending::Failed(Kind::Usage) } else { Ending::Done }
+}
+
+/// Runs a command, with a log of its start and its end. A server starts its log itself.
+fn logged(command: &Command) -> Ending {
+    if !matches!(command, Command::Serve(_))
+        && let Err(why) = log::start()
+    {
+        return Failure::usage(why).report(Report::Text);
+    }
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), "started");
+    let ending = cmd::run(command);
+    tracing::info!(?ending, "ended");
+    ending
 }

@@ -2,7 +2,7 @@
 //! while it runs.
 //!
 //! [`crate::Session`] does all of this by itself. [`Doors`] is for programs that run a session through
-//! [`Launch`](tapdeck_host::Launch) on their own.
+//! [`Launch`] on their own.
 
 use std::fmt;
 use std::io;

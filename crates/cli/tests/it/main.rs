@@ -18,6 +18,8 @@ mod doctor;
 mod exported_page;
 mod faults;
 mod live;
+#[cfg(feature = "net")]
+mod log;
 #[cfg(all(feature = "net", feature = "web"))]
 mod page;
 #[cfg(all(feature = "docker", feature = "ssh"))]

@@ -24,11 +24,17 @@ pub struct Server<'a> {
 
 impl<'a> Server<'a> {
     pub fn start(home: &'a Home, options: &[&str]) -> Self {
+        Self::start_with(home, options, |_| ())
+    }
+
+    /// Starts one whose command is changed first.
+    pub fn start_with(home: &'a Home, options: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let token = text(&home.run(["serve", "token", "add"]).stdout).trim().to_owned();
         assert_eq!(token.len(), 64, "256 bits");
         let socket = format!("unix:{}", home.path("tty").join("tty.sock").display());
         let mut command = home.tapdeck(["serve", "--listen", &socket]);
-        let mut child = command.args(options).stdout(Stdio::piped()).spawn().expect("it starts");
+        change(command.args(options).stdout(Stdio::piped()));
+        let mut child = command.spawn().expect("it starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let wanted = 1 + options.iter().filter(|o| **o == "--listen").count();
         let mut addresses = Vec::new();

@@ -172,6 +172,7 @@ impl Line {
 
     /// Says that there will be no session. It is the first thing that is said, so there is room for it.
     fn refuse(&self, refusal: &Refusal) {
+        refusal.log();
         self.end(refusal.framed());
     }
 

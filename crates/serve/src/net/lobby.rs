@@ -2,11 +2,25 @@
 //! whoever has waited longest has to make room, so that a crowd that says nothing cannot keep those out who do.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tracing::Instrument;
 
 use super::{Refusal, Server};
+
+/// Serves one connection. What is logged meanwhile names its door and its peer.
+pub(super) async fn logged(door: &'static str, peer: Option<SocketAddr>, serve: impl Future<Output = ()>) {
+    let span = tracing::info_span!("connection", door, peer = peer.map(tracing::field::display));
+    async {
+        tracing::debug!("connected");
+        serve.await;
+        tracing::debug!("closed");
+    }
+    .instrument(span)
+    .await;
+}
 
 /// How many may wait at one address.
 const ROOM: usize = 256;
@@ -52,8 +66,8 @@ impl Lobby {
         };
         let visitor = Visitor(Arc::new(Visit { lobby: Arc::clone(&self), number, seat: Mutex::default() }));
         tokio::select! {
-            // Who was let in has left the line, and is told nothing.
-            Ok(()) = sent_away => {}
+            // A client that was admitted has left the line, and is told nothing.
+            Ok(()) = sent_away => tracing::warn!(error = "too_many_waiting", "refused"),
             () = serve(Arc::clone(&self.server), visitor) => {}
         }
     }

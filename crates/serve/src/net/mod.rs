@@ -87,6 +87,10 @@ impl Refusal {
         Self { error, message: message.into(), code: None }
     }
 
+    fn log(&self) {
+        tracing::warn!(error = self.error, why = self.message, "refused");
+    }
+
     fn framed(&self) -> Vec<u8> {
         let mut refusal = json!({"error": self.error, "message": self.message});
         if let Some(code) = self.code {
@@ -150,6 +154,11 @@ struct Pass {
 }
 
 impl Pass {
+    /// By what the log knows the client. Never the token itself.
+    fn name(&self) -> &str {
+        self.token.as_ref().map_or("owner", |token| &token.name)
+    }
+
     /// The pass of the server's own user.
     fn owner() -> Self {
         Self { authority: Authority::owner(), token: None }
@@ -305,12 +314,15 @@ fn page(
     let acceptor = identity.map(|i| i.server_config(&[b"http/1.1"])).transpose()?;
     let acceptor = acceptor.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
     let seats = Arc::new(Semaphore::new(server.limits.connections));
-    tls::accept_all(listener, move |stream| {
+    tls::accept_all("page", listener, move |stream| {
         let (server, acceptor, site) = (Arc::clone(&server), acceptor.clone(), site.clone());
         // Who finds no seat is sent away at once, and may come again.
         let seat = Arc::clone(&seats).try_acquire_owned();
         async move {
-            let Ok(_seat) = seat else { return };
+            let Ok(_seat) = seat else {
+                tracing::warn!(error = "too_many_connections", "refused");
+                return;
+            };
             match acceptor {
                 None => crate::web::serve_stream(&site, stream).await,
                 Some(acceptor) => {

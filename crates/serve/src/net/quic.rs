@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::identity::{ALPN, Identity};
-use super::lobby::{Lobby, Visitor};
+use super::lobby::{Lobby, Visitor, logged};
 use super::session::serve_stream_of;
 use super::{Peer, Server, presence};
 
@@ -121,11 +121,15 @@ async fn accept_all(endpoint: &quinn::Endpoint, lobby: &Arc<Lobby>, local: &Arc<
             incoming.accept()
         };
         let Ok(connecting) = accepted else { continue };
-        tokio::spawn(Arc::clone(lobby).visit(async move |server, visitor| {
-            if let Ok(Ok(connection)) = timeout(server.limits.hello, connecting).await {
-                serve_connection(&server, &connection, &visitor).await;
+        let peer = connecting.remote_address();
+        let visit = Arc::clone(lobby).visit(async move |server, visitor| {
+            match timeout(server.limits.hello, connecting).await {
+                Ok(Ok(connection)) => serve_connection(&server, &connection, &visitor).await,
+                Ok(Err(e)) => tracing::warn!(error = "handshake", why = %e, "refused"),
+                Err(_) => tracing::warn!(error = "handshake", "refused"),
             }
-        }));
+        });
+        tokio::spawn(logged("quic", Some(peer), visit));
     }
     endpoint.wait_idle().await;
 }

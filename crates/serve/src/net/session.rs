@@ -77,6 +77,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    refusal.log();
     let _ = timeout(LAST_WORDS, async {
         writer.write_all(&refusal.framed()).await?;
         writer.shutdown().await?;
@@ -113,6 +114,7 @@ where
     let wanted = Wanted::from_json(value).map_err(|e| malformed(e.to_string()))?;
     // The right to have it comes before whether there is such a thing.
     let pass = server.authorise(peer, &wanted)?;
+    tracing::info!(by = pass.name(), backend = wanted.backend, "admitted");
     Ok(Some((wanted, pass)))
 }
 

@@ -11,7 +11,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::identity::{ALPN, Identity};
 use super::line::serve_whole;
-use super::lobby::Lobby;
+use super::lobby::{Lobby, logged};
 use super::session::BREATH;
 use super::{Peer, Server};
 
@@ -26,7 +26,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Identity) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(&[ALPN])?));
     let lobby = Lobby::new(&server);
-    accept_all(listener, move |stream| {
+    accept_all("tls", listener, move |stream| {
         let acceptor = acceptor.clone();
         Arc::clone(&lobby).visit(async move |server, visitor| {
             let Some(stream) = hands_shaken(&server, acceptor, stream).await else { return };
@@ -37,7 +37,7 @@ pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Iden
 }
 
 /// Accepts connections, and has each served by a task of its own.
-pub(super) fn accept_all<F, S>(listener: TcpListener, serve: F)
+pub(super) fn accept_all<F, S>(door: &'static str, listener: TcpListener, serve: F)
 where
     F: Fn(TcpStream) -> S + Send + 'static,
     S: Future<Output = ()> + Send + 'static,
@@ -45,12 +45,15 @@ where
     tokio::spawn(async move {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     settle(&stream);
-                    tokio::spawn(serve(stream));
+                    tokio::spawn(logged(door, Some(peer), serve(stream)));
                 }
-                // Out of descriptors, most likely: those who are here may leave meanwhile.
-                Err(_) => tokio::time::sleep(BREATH).await,
+                // Out of descriptors, most likely: clients that are here may leave meanwhile.
+                Err(e) => {
+                    tracing::error!(door, why = %e, "cannot accept a connection");
+                    tokio::time::sleep(BREATH).await;
+                }
             }
         }
     });
@@ -70,5 +73,12 @@ pub(super) async fn hands_shaken(
     acceptor: TlsAcceptor,
     stream: TcpStream,
 ) -> Option<TlsStream<TcpStream>> {
-    timeout(server.limits.hello, acceptor.accept(stream)).await.ok()?.ok()
+    let shaken = timeout(server.limits.hello, acceptor.accept(stream)).await;
+    let why = match shaken {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(e)) => e.to_string(),
+        Err(_) => format!("no handshake within {:?}", server.limits.hello),
+    };
+    tracing::warn!(error = "handshake", why, "refused");
+    None
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::net::UnixListener;
 
 use super::line::serve_whole;
-use super::lobby::Lobby;
+use super::lobby::{Lobby, logged};
 use super::{Peer, Server};
 use crate::door::{Door, is_ours};
 
@@ -20,12 +20,11 @@ pub(super) fn listen(server: Arc<Server>, door: Door) -> io::Result<()> {
             match listener.accept().await {
                 // Somebody else's process sees a closed door.
                 Ok((stream, _)) if is_ours(&stream) => {
-                    tokio::spawn(
-                        Arc::clone(&lobby)
-                            .visit(|server, visitor| serve_whole(server, stream, Peer::Owner, visitor)),
-                    );
+                    let visit = Arc::clone(&lobby)
+                        .visit(|server, visitor| serve_whole(server, stream, Peer::Owner, visitor));
+                    tokio::spawn(logged("unix", None, visit));
                 }
-                Ok(_) => {}
+                Ok(_) => tracing::warn!(door = "unix", error = "another_user", "refused"),
                 // Out of descriptors, most likely: those who wait are served when there are some again.
                 Err(_) => tokio::time::sleep(super::session::BREATH).await,
             }

@@ -11,7 +11,7 @@ use wtransport::tls::WEBTRANSPORT_ALPN;
 use wtransport::{Endpoint, ServerConfig};
 
 use super::identity::Identity;
-use super::lobby::Lobby;
+use super::lobby::{Lobby, logged};
 use super::{Server, quic};
 
 /// Where on the server sessions are.
@@ -50,7 +50,8 @@ pub(super) fn listen(
     tokio::spawn(async move {
         loop {
             let incoming = endpoint.accept().await;
-            tokio::spawn(Arc::clone(&lobby).visit(async move |server, visitor| {
+            let peer = incoming.remote_address();
+            let visit = Arc::clone(&lobby).visit(async move |server, visitor| {
                 let hello = async {
                     let request = incoming.await.ok()?;
                     if request.path() != PATH {
@@ -64,7 +65,8 @@ pub(super) fn listen(
                     quic::serve_streams(&server, &visitor, peer, || connection.accept_bi()).await;
                     connection.close(0u32.into(), b"");
                 }
-            }));
+            });
+            tokio::spawn(logged("wt", Some(peer), visit));
         }
     });
     Ok((bound, hash))

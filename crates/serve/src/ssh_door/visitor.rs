@@ -78,6 +78,14 @@ impl Visitor {
     }
 }
 
+impl Drop for Visitor {
+    fn drop(&mut self) {
+        if self.grant.is_none() {
+            tracing::warn!(door = "ssh", peer = %self.from, error = "no_key", "refused");
+        }
+    }
+}
+
 fn cells(n: u32) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }
@@ -98,6 +106,7 @@ impl Handler for Visitor {
         let Some(grant) = self.judge(key) else { return Ok(Auth::reject()) };
         self.user = user.chars().take(WORDS).collect();
         self.grant = Some(grant);
+        tracing::info!(door = "ssh", peer = %self.from, user = self.user, "admitted");
         if let Some(known) = self.known.take() {
             let _ = known.send(());
         }

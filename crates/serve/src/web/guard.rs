@@ -119,10 +119,16 @@ pub(super) fn no_credential() -> Response {
 pub(super) async fn check(State(site): State<Site>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default().to_owned();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = match suspect(&site, &request, &host) {
         Some(why) => refuse(StatusCode::FORBIDDEN, why),
         None => next.run(request).await,
     };
+    let status = response.status();
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        // Neither the path nor the method has a token in it: it comes in a header or a body.
+        tracing::warn!(door = "page", status = status.as_u16(), %method, path, "refused");
+    }
     let socket = if site.0.options.secure { "wss" } else { "ws" };
     let own_socket = if site.is_ours(&host) { format!(" {socket}://{host}") } else { String::new() };
     let policy = format!(

@@ -12,6 +12,7 @@ use tapdeck_serve::tokens::Tokens;
 
 use crate::ending::{Ending, Kind, print, say};
 use crate::failure::{Failure, Result};
+use crate::log::{self, LogFormat};
 use crate::parse;
 
 mod desk;
@@ -79,6 +80,9 @@ pub(crate) struct ServeArgs {
     /// https://docs.example
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
     player: Vec<String>,
+    /// How to log connections, refusals and errors on standard error
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
 }
 
 /// An address to listen at.
@@ -115,6 +119,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
 }
 
 fn serve(args: &ServeArgs) -> Result {
+    log::start_server(args.log_format).map_err(Failure::usage)?;
     tapdeck_host::raise_file_limit();
     let mut signals = Keyboard::signals_only()?;
     let desk = SessionDesk::new(InheritedSignals::of_login(), args.record.clone())?;

@@ -117,7 +117,7 @@ impl Search {
         self.scan = self.matcher.is_some().then_some(Scan { at, beyond, forth, left, pass, wrapped: false });
     }
 
-    /// Whether [`Search::step`] has something to do.
+    /// Returns whether the search has something to do.
     pub fn is_busy(&self) -> bool {
         self.scan.is_some()
     }

@@ -1,0 +1,92 @@
+//! The log: off unless it is asked for, never on a program's terminal, and never with a token in it.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Home, Seat, eventually};
+use crate::wire::{Server, text};
+
+/// The log files that commands have left in this home.
+fn logs(home: &Home) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(home.path("state/tapdeck/log")) else { return Vec::new() };
+    entries.flatten().map(|entry| std::fs::read_to_string(entry.path()).expect("text")).collect()
+}
+
+#[test]
+fn a_programs_output_is_the_same_with_and_without_a_log() {
+    let home = Home::new();
+    let script = "printf 'one\\033[1mtwo'; echo three >&2; exit 3";
+    let on_terminal = |levels: &str| {
+        let mut command = home.tapdeck(["run", "--", "sh", "-c", script]);
+        command.env("TAPDECK_LOG", levels);
+        let mut seat = Seat::new(command);
+        let status = seat.end();
+        (status.code(), std::mem::take(&mut seat.raw))
+    };
+    let on_pipes = |levels: &str| {
+        let mut command = home.tapdeck(["run", "--no-pty", "--", "sh", "-c", script]);
+        let out = command.env("TAPDECK_LOG", levels).stdin(Stdio::null()).output().expect("it runs");
+        (out.status.code(), out.stdout, out.stderr)
+    };
+    let (terminal, pipes) = (on_terminal(""), on_pipes(""));
+    assert_eq!(terminal.0, Some(3));
+    assert_eq!(logs(&home), [""; 0], "there is no log unless it is asked for");
+    assert_eq!(on_terminal("trace"), terminal);
+    assert_eq!(on_pipes("trace"), pipes);
+    let logs = logs(&home);
+    assert_eq!(logs.len(), 2, "one file a process: {logs:?}");
+    assert!(logs.iter().all(|log| log.contains("started") && log.contains("ended")), "{logs:?}");
+}
+
+#[test]
+fn a_level_that_does_not_exist_is_refused() {
+    let home = Home::new();
+    let out = home.tapdeck(["ls"]).env("TAPDECK_LOG", "loud").output().expect("it runs");
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("unknown level \"loud\""), "{}", text(&out.stderr));
+}
+
+/// Starts a server that logs into a file, has one client refused and one served, and returns the log.
+fn served(home: &Home, options: &[&str], wrong: &str) -> (String, String) {
+    let log = home.path("log");
+    let options = [&["--listen", "tls://127.0.0.1:0"], options].concat();
+    let server = Server::start_with(home, &options, |command| {
+        command.env("TAPDECK_LOG", "trace").stderr(std::fs::File::create(&log).expect("made"));
+    });
+    let address = &server.addresses[1];
+    let refused = server.connect(address, &["--", "true"]).env("TAPDECK_TOKEN", wrong).output();
+    assert!(!refused.expect("it runs").status.success());
+    let out = server.run(address, &["--", "sh", "-c", "exit 7"]);
+    assert_eq!(out.status.code(), Some(7), "{}", text(&out.stderr));
+    let read = |path: &Path| std::fs::read_to_string(path).expect("text");
+    eventually("the end of the connection", || read(&log).matches("closed").count() >= 2);
+    (read(&log), server.token.clone())
+}
+
+#[test]
+fn a_server_logs_who_came_and_who_was_refused_without_their_tokens() {
+    let home = Home::new();
+    let wrong = "5ec2e7".repeat(11);
+    let (log, token) = served(&home, &[], &wrong);
+    let refused: Vec<&str> = log.lines().filter(|line| line.contains("refused")).collect();
+    assert_eq!(refused.len(), 1, "{log}");
+    for part in ["WARN", "door=\"tls\"", "peer=127.0.0.1:", "error=\"forbidden\""] {
+        assert!(refused[0].contains(part), "{part} is missing: {}", refused[0]);
+    }
+    assert!(log.lines().any(|line| line.contains("admitted") && line.contains("door=\"tls\"")), "{log}");
+    assert!(!log.contains(&token) && !log.contains(&wrong), "{log}");
+}
+
+#[test]
+fn a_servers_log_is_json_when_asked_for() {
+    let home = Home::new();
+    let (log, _) = served(&home, &["--log-format", "json"], "wrong");
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let refused: Vec<&Value> = events.iter().filter(|event| event["message"] == "refused").collect();
+    assert_eq!(refused.len(), 1, "{log}");
+    assert_eq!(refused[0]["level"], "WARN");
+    assert_eq!(refused[0]["error"], "forbidden");
+    assert_eq!(refused[0]["span"]["door"], "tls");
+}
