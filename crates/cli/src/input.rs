@@ -40,8 +40,8 @@ pub(crate) fn native(path: &Path, done: &str) -> Result<Source> {
     let source = InputArgs::default().judge(path)?;
     let container = source.container();
     if container.format != Format::Ahr || container.zst {
-        let (path, name) = (path.display(), formats::container_name(container));
-        return Err(Failure::check(format!("{path} is {name}: only an .ahr can be {done}")));
+        let path = path.display();
+        return Err(Failure::check(format!("{path} is {container}: only an .ahr can be {done}")));
     }
     Ok(source)
 }

@@ -13,7 +13,6 @@ mod health;
 mod hooks;
 mod input;
 mod log;
-mod out_file;
 mod parse;
 mod place;
 mod progress;

@@ -2,8 +2,6 @@
 //! neither does a standard error that nobody watches.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tapdeck_host::Clock;
 
@@ -15,8 +13,6 @@ const WIDTH: usize = 30;
 /// Work in progress.
 pub(crate) struct Progress {
     what: &'static str,
-    done: Arc<AtomicU64>,
-    total: u64,
     clock: Clock,
     due_ns: u64,
     /// Calls since the clock was last read.
@@ -26,23 +22,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of work over so many bytes (0 when nobody knows), of which `done` counts those behind it.
-    pub(crate) fn new(what: &'static str, total: u64, done: Arc<AtomicU64>) -> Self {
+    /// A line about this work, which is not drawn yet.
+    pub(crate) fn new(what: &'static str) -> Self {
         let watched = std::io::stderr().is_terminal();
-        Self {
-            what,
-            done,
-            total,
-            clock: Clock::start(),
-            due_ns: PATIENCE_NS,
-            calls: 0,
-            watched,
-            drawn: false,
-        }
+        Self { what, clock: Clock::start(), due_ns: PATIENCE_NS, calls: 0, watched, drawn: false }
     }
 
-    /// Called often; draws seldom.
-    pub(crate) fn tick(&mut self) {
+    /// Says how many bytes are done, of how many (0 where that is unknown). Called often; draws seldom.
+    pub(crate) fn tick(&mut self, done: u64, total: u64) {
         self.calls += 1;
         if !self.watched || self.calls < 64 {
             return;
@@ -54,7 +41,7 @@ impl Progress {
         }
         self.due_ns = now + EVERY_NS;
         self.drawn = true;
-        let line = line(self.what, self.done.load(Ordering::Relaxed), self.total, now);
+        let line = line(self.what, done, total, now);
         let _ = write!(std::io::stderr().lock(), "\r{line}\x1b[K");
     }
 

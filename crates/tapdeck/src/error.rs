@@ -63,6 +63,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// A conversion failed.
+    #[error(transparent)]
+    Convert(#[from] crate::convert::ConvertError),
     /// Scrub rules could not be loaded.
     #[error(transparent)]
     Scrub(#[from] crate::scrub::ScrubError),

@@ -27,9 +27,11 @@
 //! ```
 
 mod cond;
+pub mod convert;
 mod error;
 #[cfg(feature = "live")]
 pub mod live;
+mod out_file;
 pub mod paths;
 mod recording;
 mod screen;
@@ -42,6 +44,7 @@ pub mod turns;
 
 pub use cond::{Cond, cursor, quiet, row, state, text};
 pub use error::{Error, Result};
+pub use out_file::OutFile;
 pub use recording::Recording;
 pub use screen::Screen;
 pub use session::{Finished, Party, Session, SessionBuilder, Update, Updates};

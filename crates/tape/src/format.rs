@@ -137,6 +137,48 @@ impl fmt::Display for Format {
     }
 }
 
+impl fmt::Display for Container {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.format {
+            Format::CastV1 => f.write_str("cast-v1")?,
+            Format::CastV2 => f.write_str("cast-v2")?,
+            Format::CastV3 => f.write_str("cast-v3")?,
+            other => write!(f, "{other}")?,
+        }
+        if self.zst { f.write_str(".zst") } else { Ok(()) }
+    }
+}
+
+/// A text that names no format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown format {0:?}; use ahr, cast, cast-v1, cast-v2, cast-v3, ttyrec, typescript, ans, 3a, raw or cassette, \
+     with .zst behind any of them"
+)]
+pub struct UnknownFormat(String);
+
+impl std::str::FromStr for Container {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> std::result::Result<Self, UnknownFormat> {
+        let (name, zst) = text.strip_suffix(".zst").map_or((text, false), |name| (name, true));
+        let format = match name {
+            "ahr" => Format::Ahr,
+            "cast-v1" | "asciicast-v1" => Format::CastV1,
+            "cast-v2" | "asciicast-v2" => Format::CastV2,
+            "cast" | "asciicast" | "cast-v3" | "asciicast-v3" => Format::CastV3,
+            "ttyrec" => Format::Ttyrec,
+            "typescript" | "script" => Format::Typescript,
+            "ans" => Format::Ans,
+            "3a" => Format::ThreeA,
+            "raw" => Format::Raw,
+            "cassette" => Format::Cassette,
+            _ => return Err(UnknownFormat(text.to_owned())),
+        };
+        Ok(Self { format, zst })
+    }
+}
+
 fn by_content(head: &[u8]) -> Option<Format> {
     if head.starts_with(&ahr::MAGIC) {
         return Some(Format::Ahr);

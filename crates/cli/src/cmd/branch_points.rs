@@ -10,7 +10,7 @@ use tapdeck_tape::{Moment, Replay, export};
 use crate::ending::{Ending, output_failed, say};
 use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
-use crate::out_file::OutFile;
+use tapdeck::OutFile;
 
 /// Print the final lines of a recording with its snapshots and markers between them.
 #[derive(Args)]

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use crate::ending::{Ending, Report, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::input::native;
-use crate::out_file::OutFile;
 use crate::progress::Progress;
+use tapdeck::OutFile;
 
 /// Write the index of a recording, NAME.ahx, with which it opens at any moment at once.
 #[derive(Args)]
@@ -104,7 +104,7 @@ fn index(recording: &Path, force: bool) -> Result<Done, Failure> {
     };
     let total = file.metadata().map_or(0, |m| m.len());
     let done = Arc::new(AtomicU64::new(begun.offset));
-    let mut progress = Progress::new("indexing", total, done.clone());
+    let mut progress = Progress::new("indexing");
     let name = path.display().to_string();
     let cannot = |e: std::io::Error| Failure::io(format!("cannot write {name}: {e}"));
     let mut out = OutFile::create(&path, true).map_err(cannot)?;
@@ -112,12 +112,12 @@ fn index(recording: &Path, force: bool) -> Result<Done, Failure> {
     if let Some(mut kept) = begun.old {
         bytes = std::io::copy(&mut kept, &mut out).map_err(cannot)?;
     }
-    let mut blocks = Blocks::open(Arc::new(source.file().map_err(|e| fail(&e))?), begun.offset, done);
+    let mut blocks = Blocks::open(Arc::new(source.file().map_err(|e| fail(&e))?), begun.offset, done.clone());
     let built = index_blocks::<Stop>(
         begun.builder,
         || blocks.next_item(),
         |piece| {
-            progress.tick();
+            progress.tick(done.load(Ordering::Relaxed), total);
             bytes += piece.len() as u64;
             out.write_all(piece).map_err(Stop::Out)
         },

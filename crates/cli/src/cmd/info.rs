@@ -13,7 +13,6 @@ use tapdeck_tape::{Format, Item, Kind};
 
 use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{Failure, Result};
-use crate::formats::container_name;
 use crate::health::{summarise, summary_json};
 use crate::human;
 use crate::input::InputArgs;
@@ -88,7 +87,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
             _ => {}
         }
     };
-    let format = container_name(source.container());
+    let format = source.container().to_string();
     let cassette = cassette_facts(source);
     if as_json {
         let value = json!({

@@ -17,7 +17,7 @@ use super::convert::losses_text;
 use super::doors::{DoorArgs, OpenDoors};
 use crate::ending::{self, Ending, Kind, say};
 use crate::failure::{Failure, Result};
-use crate::formats::{self, container_name};
+use crate::formats;
 use crate::health::meta;
 use crate::input::InputArgs;
 use crate::scrubbing::ScrubArgs;
@@ -291,7 +291,7 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
     // A name without a known extension is a native recording.
     let container = args.format.or(named);
     let container = container.unwrap_or(Container { format: Format::Ahr, zst: false });
-    let name = container_name(container);
+    let name = container;
     if !can_record(container.format) {
         return Err(Failure::usage(format!(
             "{name} cannot be recorded: record an .ahr, and see tapdeck convert"
@@ -361,7 +361,7 @@ fn comment_on(report: &Report, container: Container, quiet: bool) {
     }
     let losses: Vec<_> = report.losses.iter().collect();
     if !losses.is_empty() && !quiet {
-        say(format_args!("what {} cannot carry: {}", container_name(container), losses_text(&losses)));
+        say(format_args!("what {} cannot carry: {}", container, losses_text(&losses)));
     }
     match &report.trouble {
         Some(trouble) if report.lost_bytes > 0 => say(format_args!(

@@ -13,8 +13,8 @@ use crate::ending::{Ending, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::health::{Digest, check_digest, damage_json, damage_text, faults};
 use crate::input::native;
-use crate::out_file::OutFile;
 use crate::{human, parse};
+use tapdeck::OutFile;
 
 /// Write a clean copy of a damaged recording, and say what is lost.
 #[derive(Args)]

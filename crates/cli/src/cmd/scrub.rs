@@ -3,10 +3,11 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::json;
+use tapdeck::convert::To;
 use tapdeck::scrub::{Owner, packs};
 use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
@@ -19,11 +20,11 @@ use tapdeck_tape::{Container, Format, Parts, convert as copy, writer};
 
 use crate::ending::{self as reports, Ending, print, print_json, print_json_beside, say};
 use crate::failure::{Failure, Result};
-use crate::formats::{self, Target, container_name};
+use crate::formats;
 use crate::human;
-use crate::out_file::OutFile;
 use crate::progress::Progress;
 use crate::scrubbing::ScrubArgs;
+use tapdeck::OutFile;
 
 /// Mask secrets, names and identifiers in a recording or a cassette.
 #[derive(Args)]
@@ -165,7 +166,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
     // Before the work: where it goes.
     let mut out = args.output.as_deref().map(|o| Out::create(o, &source, args)).transpose()?;
     let count = Arc::<AtomicU64>::default();
-    let mut progress = Progress::new("scrubbing", source.len() * 2, count.clone());
+    let (mut progress, total) = (Progress::new("scrubbing"), source.len() * 2);
     let open = || source.open_counted(&count);
     let first = open()?;
     let mut scrubber = Scrubber::new(rules, first_size(first.header()));
@@ -174,7 +175,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
         scrub_meta(&mut meta, &mut scrubber);
     }
     let scrubber = study(scrubber, || {
-        progress.tick();
+        progress.tick(count.load(Ordering::Relaxed), total);
         open()
     })?;
     let mut reader = Scrubbed::new(open()?, scrubber);
@@ -190,7 +191,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
         return Ok(reader.scrubber().report());
     };
     let copied = copy::<Stop>(&mut reader, &mut *out.writer, |parts, _| {
-        progress.tick();
+        progress.tick(count.load(Ordering::Relaxed), total);
         out.sink.put(parts).map_err(Stop::Out)
     });
     match copied {
@@ -233,19 +234,18 @@ fn cassette_folder(path: &Path, source: &Source, args: &ScrubCommand) -> Result<
     if path.as_os_str() == "-" {
         return Err(Failure::usage("a cassette is a folder: it cannot go to standard output"));
     }
-    let is_cassette = |t: Target| matches!(t, Target::Tape(t) if t.format == Format::Cassette);
-    if let Some(target) = Target::of_path(path).filter(|t| !is_cassette(*t)) {
+    let is_cassette = |t: To| t.container().is_some_and(|c| c.format == Format::Cassette);
+    if let Some(target) = To::of_path(path).filter(|t| !is_cassette(*t)) {
         return Err(other_format(path, target, "cassette"));
     }
     not_itself(path, source)?;
     Ok(CassetteFolder::create(path, args.overwrite)?)
 }
 
-fn other_format(path: &Path, target: Target, name: &str) -> Failure {
+fn other_format(path: &Path, target: To, name: &str) -> Failure {
     Failure::usage(format!(
-        "{} is the name of a {}, and scrubbing keeps the format, {name}: convert it afterwards",
-        path.display(),
-        target.name()
+        "{} is the name of a {target}, and scrubbing keeps the format, {name}: convert it afterwards",
+        path.display()
     ))
 }
 
@@ -292,13 +292,13 @@ struct Sink {
 impl Out {
     fn create(path: &Path, source: &Source, args: &ScrubCommand) -> Result<Self> {
         let container = source.container();
-        let name = container_name(container);
+        let name = container.to_string();
         let Some(writer) = writer(container.format, Quality::Brotli(args.brotli_q)) else {
             return Err(Failure::usage(format!("{name} can be read, but not written: convert it first")));
         };
         let to_stdout = path.as_os_str() == "-";
-        if let Some(target) = Target::of_path(path).filter(|_| !to_stdout)
-            && !matches!(target, Target::Tape(t) if same_kind(t, container))
+        if let Some(target) = To::of_path(path).filter(|_| !to_stdout)
+            && !target.container().is_some_and(|c| same_kind(c, container))
         {
             return Err(other_format(path, target, &name));
         }

@@ -16,8 +16,8 @@ use tapdeck_host::{Clock, Keyboard, Pressed};
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
-use crate::out_file::OutFile;
 use crate::place::PlaceArgs;
+use tapdeck::OutFile;
 
 /// Run scenarios: check recordings of terminal programs, or the programs themselves.
 #[derive(Args)]

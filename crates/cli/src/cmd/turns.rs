@@ -11,7 +11,6 @@ use tapdeck_tape::{Container, Format, Item, Kind};
 
 use crate::ending::{Ending, print, print_bytes, print_json};
 use crate::failure::{Failure, Result};
-use crate::formats::container_name;
 use crate::human;
 use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
 
@@ -128,7 +127,6 @@ fn recording(name: &str) -> Result<Option<&Path>, Failure> {
         None => Ok(None),
         Some(Container { format: Format::Ahr, zst: false }) => Ok(Some(path)),
         Some(other) => {
-            let other = container_name(other);
             Err(Failure::usage(format!("{name} is {other}, which carries no turns: an .ahr does")))
         }
     }

@@ -116,7 +116,7 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         }
     }
     let whole = notes.is_empty();
-    let format = crate::formats::container_name(source.container());
+    let format = source.container().to_string();
     if as_json {
         let value = json!({
             "file": path.to_string_lossy(), "format": format, "whole": whole, "events": events,

@@ -1,15 +1,11 @@
 //! `tapdeck cassette`: golden masters, a folder of evidence about one run that tests are made of.
 
 mod frames;
-mod manifest;
-mod pack;
 mod record;
 mod verify;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use manifest::begin;
-pub(crate) use pack::{Packing, repack};
 pub(crate) use verify::check_one;
 
 use crate::ending::Report;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tapdeck::convert::begin_manifest;
 use tapdeck_core::Exit;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::cassette::{
@@ -18,7 +19,6 @@ use tapdeck_host::cassette::{
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
 use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
 
-use super::manifest;
 use crate::ending::{Ending, Kind, print_json_beside, say};
 use crate::failure::{Failure, Result};
 use crate::session_args::SessionArgs;
@@ -252,7 +252,7 @@ impl RecordArgs {
             }
             None => None,
         };
-        let begun = manifest::begin(clock.wall_start_ns(), cwd.unwrap_or(Path::new(".")));
+        let begun = begin_manifest(clock.wall_start_ns(), cwd.unwrap_or(Path::new(".")));
         let mut closing = begun.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
         let m = &mut closing.manifest;
         let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();

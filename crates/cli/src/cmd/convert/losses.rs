@@ -4,19 +4,7 @@ use serde_json::{Value, json};
 use tapdeck_tape::Loss;
 use tapdeck_tape::event::Count;
 
-use super::Seen;
-use crate::formats::Export;
 use crate::human;
-
-/// What no picture of a session shows, and what these do not.
-pub(super) fn export_losses(kind: Export, seen: &Seen) -> Vec<(Loss, Count)> {
-    let mut losses = vec![(Loss::Input, seen.input)];
-    if matches!(kind, Export::Txt | Export::Ansi | Export::SvgStill) {
-        losses.extend([(Loss::Marker, seen.markers), (Loss::Snapshot, seen.snapshots)]);
-    }
-    losses.retain(|(_, count)| count.events > 0);
-    losses
-}
 
 /// What could not be carried, as a sentence's end.
 pub(crate) fn losses_text(losses: &[(Loss, Count)]) -> String {

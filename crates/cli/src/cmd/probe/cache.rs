@@ -14,7 +14,7 @@ use tapdeck_host::probe::{Agent, Facts, Probe};
 use tapdeck_host::state_folder;
 use tapdeck_tape::cassette::{Discovery, Quota, digest_hex};
 
-use crate::out_file::OutFile;
+use tapdeck::OutFile;
 
 /// No answer is longer.
 const MAX: u64 = 1 << 20;

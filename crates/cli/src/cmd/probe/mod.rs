@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tapdeck::convert::begin_manifest;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::Clock;
 use tapdeck_host::cassette::{CassetteFolder, diagnostics_folder, rfc3339, scrub_rules};
@@ -17,7 +18,6 @@ use tapdeck_host::probe::{
 };
 use tapdeck_tape::cassette::{Cassette, Discovery, Exit, Quota, digest_hex};
 
-use super::cassette::begin;
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::{human, parse};
@@ -189,7 +189,7 @@ impl ProbeArgs {
         let Some(recorded) = probed.recorded.take() else { return Ok(None) };
         let io = |e: &dyn std::fmt::Display| Failure::io(e.to_string());
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
-        let mut closing = begin(probed.captured_ns, cwd).map_err(|e| io(&e))?;
+        let mut closing = begin_manifest(probed.captured_ns, cwd).map_err(|e| io(&e))?;
         let m = &mut closing.manifest;
         m.harness.name.clone_from(&agent.name);
         m.harness.capability = Some(flow.name.as_str().into());

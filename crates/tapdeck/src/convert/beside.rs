@@ -10,9 +10,8 @@ use tapdeck_tape::event::Count;
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::{Container, Format, Header, Kind, Loss};
 
-use super::{ConvertArgs, Fail, Seen};
-use crate::ending::code;
-use crate::out_file::OutFile;
+use super::{Conversion, ConvertError, Main, Seen};
+use crate::OutFile;
 
 /// What stands beside a native recording that is read.
 #[derive(Default)]
@@ -33,10 +32,10 @@ impl Beside {
     }
 
     /// What has no place in the target.
-    pub(super) fn left_behind(self, args: &ConvertArgs) -> Result<Option<(Loss, Count)>, Fail> {
+    pub(super) fn left_behind(self, input: &Path) -> Result<Option<(Loss, Count)>, ConvertError> {
         let Some(mut events) = self.events else { return Ok(None) };
         let mut count = Count::default();
-        while let Some(line) = events.next_up_to(u64::MAX).map_err(|e| beside_failed(args, &e))? {
+        while let Some(line) = events.next_up_to(u64::MAX).map_err(|e| failed(input, e))? {
             count.events += 1;
             count.bytes += line.len() as u64;
         }
@@ -44,26 +43,20 @@ impl Beside {
     }
 }
 
-pub(super) fn beside_failed(args: &ConvertArgs, e: &tapdeck_tape::Error) -> Fail {
-    let path = sidecar(&args.input, "events.jsonl");
-    Fail { message: format!("{}: {e}", path.display()), code: code::IO }
+/// The events beside a recording could not be read.
+pub(super) fn failed(input: &Path, source: tapdeck_tape::Error) -> ConvertError {
+    ConvertError::Read { path: sidecar(input, "events.jsonl"), source }
 }
 
-/// Where the timing file of a typescript goes.
-pub(super) fn timing_path(args: &ConvertArgs, from: Container) -> Result<PathBuf, Fail> {
-    // Only one of the two is a typescript, so there is no doubt whose timing it is.
-    let spare = args.timing.clone().filter(|_| from.format != Format::Typescript);
-    let beside = || timing_names(&args.output).into_iter().next().filter(|_| !args.to_stdout());
-    let path = args.out_timing.clone().or(spare).or_else(beside).ok_or_else(|| {
-        Fail::usage("a typescript has a timing file: say where it goes with --out-timing".into())
-    })?;
-    if is_same(&path, &args.output) {
-        let path = path.display();
-        return Err(Fail::usage(format!(
-            "{path} cannot be both the typescript and its timing file: give another name with --out-timing"
-        )));
+impl Conversion {
+    /// Where the timing file of a typescript goes.
+    pub(super) fn timing_path(&self, main: &Main<'_>, from: Container) -> Result<PathBuf, ConvertError> {
+        // Only one of the two is a typescript, so there is no doubt whose timing it is.
+        let spare = self.timing.clone().filter(|_| from.format != Format::Typescript);
+        let beside = || timing_names(main.path()).into_iter().next().filter(|_| !main.is_stream());
+        let path = self.out_timing.clone().or(spare).or_else(beside).ok_or(ConvertError::NoTimingFile)?;
+        if is_same(&path, main.path()) { Err(ConvertError::SameTimingFile(path)) } else { Ok(path) }
     }
-    Ok(path)
 }
 
 /// Whether two names would be one file, which need not be there yet.
@@ -103,28 +96,28 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn create(path: PathBuf, overwrite: bool) -> Result<Self, Fail> {
-        let file = OutFile::create(&path, overwrite).map_err(|e| Fail::output(&path, &e))?;
+    pub(super) fn create(path: PathBuf, overwrite: bool) -> Result<Self, ConvertError> {
+        let file = OutFile::create(&path, overwrite).map_err(ConvertError::write(&path))?;
         Ok(Self { file, path, empty: true })
     }
 
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Fail> {
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
         self.empty &= bytes.is_empty();
-        self.file.write_all(bytes).map_err(|e| Fail::output(&self.path, &e))
+        self.file.write_all(bytes).map_err(ConvertError::write(&self.path))
     }
 
-    pub(super) fn copy(&mut self, from: &mut impl io::Read) -> Result<(), Fail> {
-        let copied = io::copy(from, &mut self.file).map_err(|e| Fail::output(&self.path, &e))?;
+    pub(super) fn copy(&mut self, from: &mut impl io::Read) -> Result<(), ConvertError> {
+        let copied = io::copy(from, &mut self.file).map_err(ConvertError::write(&self.path))?;
         self.empty &= copied == 0;
         Ok(())
     }
 
-    pub(super) fn commit(self) -> Result<(), Fail> {
+    pub(super) fn commit(self) -> Result<(), ConvertError> {
         if self.empty {
-            // One of an older recording of that name must not speak for this one.
+            // One of an older recording of that name must not speak for this one; most often there is none.
             let _ = std::fs::remove_file(&self.path);
             return Ok(());
         }
-        self.file.commit().map_err(|e| Fail::output(&self.path, &e))
+        self.file.commit().map_err(ConvertError::write(&self.path))
     }
 }

@@ -11,15 +11,17 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, open
 use rustix::io::Errno;
 
 /// A file in the making.
-pub(crate) struct OutFile {
+#[derive(Debug)]
+pub struct OutFile {
     file: File,
     path: PathBuf,
     place: Place,
     overwrite: bool,
-    /// The file that is to be replaced, locked: nobody begins to record into it meanwhile.
+    /// The file that is to be replaced, locked: no recorder begins to write to it meanwhile.
     _old: Option<File>,
 }
 
+#[derive(Debug)]
 enum Place {
     /// It has no name yet.
     Nameless,
@@ -30,8 +32,11 @@ enum Place {
 }
 
 impl OutFile {
-    /// Begins a file, private to the user. Without `overwrite` one that is there is an error, now or at the end.
-    pub(crate) fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
+    /// Begins a file, private to the user. Without `overwrite` one that exists is an error, now or at the end.
+    ///
+    /// # Errors
+    /// When it cannot be created: `AlreadyExists`, or `ResourceBusy` while another process records into it.
+    pub fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
         // What a link points at is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path).map(|m| m.file_type()) {
@@ -55,7 +60,10 @@ impl OutFile {
     }
 
     /// Gives the file its name: from now on it is there, whole.
-    pub(crate) fn commit(mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When it cannot be written, or a file of its name has come meanwhile.
+    pub fn commit(mut self) -> io::Result<()> {
         match &self.place {
             Place::Direct => return self.file.flush(),
             _ => self.file.sync_data()?,
@@ -97,6 +105,7 @@ impl Write for OutFile {
 impl Drop for OutFile {
     fn drop(&mut self) {
         if let Place::Temporary(path) = &self.place {
+            // Nothing can be done about a file that stays.
             let _ = fs::remove_file(path);
         }
     }
@@ -112,7 +121,7 @@ fn lock_old(path: &Path) -> io::Result<Option<File>> {
             let why = "it is being recorded by another process";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
         }
-        // Some file systems know no locks; nobody can hold one there.
+        // Some file systems know no locks, so no recorder can hold one there.
         _ => Ok(Some(old.into())),
     }
 }
@@ -139,7 +148,7 @@ mod tests {
         assert_eq!(names(), 0, "what was given up leaves nothing");
         let mut file = OutFile::create(&path, false).expect("begun");
         file.write_all(b"whole").expect("written");
-        fs::write(&path, "somebody was faster").expect("written");
+        fs::write(&path, "another process was faster").expect("written");
         let refused = file.commit().expect_err("it is there");
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert!(OutFile::create(&path, false).is_err());

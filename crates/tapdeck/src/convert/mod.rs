@@ -1,0 +1,680 @@
+//! Recordings in other formats, and what they show without a terminal.
+//!
+//! ```no_run
+//! use tapdeck::Recording;
+//! use tapdeck::convert::To;
+//!
+//! # fn main() -> tapdeck::Result<()> {
+//! let done = Recording::open("demo.ahr")?
+//!     .convert(To::Cast)
+//!     .progress(|done, total| eprint!("\r{done} of {total} bytes"))
+//!     .write("demo.cast")?;
+//! println!("{} events; not carried: {:?}", done.events, done.losses);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tapdeck_host::cassette::CommitError;
+use tapdeck_host::{Source, SourceError, forget_sidecars, is_stream, open_stream, sidecar};
+use tapdeck_tape::ahr::{AhrWriter, Quality};
+use tapdeck_tape::cassette::{Refusal, header_losses};
+use tapdeck_tape::event::Count;
+use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
+use tapdeck_tape::zst::ZstWriter;
+use tapdeck_tape::{
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
+    writer,
+};
+
+use crate::OutFile;
+
+mod beside;
+mod cassette;
+mod to;
+
+use beside::{Beside, Side, new_meta};
+pub use cassette::begin_manifest;
+pub use to::To;
+
+/// Rows of scrollback that an export keeps until they are certain.
+const ALL_ROWS: usize = 1_000_000;
+/// Remarks beyond this many are only counted.
+const MAX_NOTES: usize = 100;
+
+/// A conversion that failed. Nothing was written, unless it says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// The recording could not be opened.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The recording could not be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: tapdeck_tape::Error,
+    },
+    /// The recording breaks off, and what comes before is not wanted alone.
+    #[error("{}: {why}: nothing was written", path.display())]
+    BrokeOff {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The output exists.
+    #[error("{} exists", .0.display())]
+    Exists(PathBuf),
+    /// The output could not be written; its path is empty for a writer.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Output and recording are the same file.
+    #[error("{} would be replaced by itself: give another name", .0.display())]
+    SameFile(PathBuf),
+    /// The name of the output says no format.
+    #[error("unsupported output format {0:?}; supported: {TO}")]
+    UnknownFormat(String),
+    /// The format can be read, but not written.
+    #[error("{0} can be read, but not written")]
+    ReadOnly(Container),
+    /// A cassette is a folder, and cannot go to a writer.
+    #[error("a cassette is a folder: it cannot be written to a stream")]
+    CassetteToWriter,
+    /// A typescript goes to a writer, and its timing file has no name.
+    #[error("a typescript has a timing file: say where it goes")]
+    NoTimingFile,
+    /// A typescript and its timing file would be the same file.
+    #[error("{} cannot be both the typescript and its timing file", .0.display())]
+    SameTimingFile(PathBuf),
+    /// The recording is a cassette that makes no sense.
+    #[error("{}: {why}", path.display())]
+    Cassette {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: Refusal,
+    },
+    /// A cassette could not be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// Nothing could be compressed.
+    #[error("{0}")]
+    Compress(tapdeck_tape::Error),
+}
+
+const TO: &str = "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a, raw or cassette, and .zst behind any of them; \
+                  or txt, ansi, md, json, csv, html, svg or svg-still";
+
+impl ConvertError {
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::AlreadyExists => Self::Exists(path),
+            _ => Self::Write { path, source },
+        }
+    }
+}
+
+/// A conversion to carry out: see [`crate::Recording::convert`].
+pub struct Conversion {
+    input: PathBuf,
+    to: To,
+    from: Option<Container>,
+    timing: Option<PathBuf>,
+    out_timing: Option<PathBuf>,
+    overwrite: bool,
+    partial: bool,
+    quality: u8,
+    progress: Option<Box<dyn FnMut(u64, u64)>>,
+}
+
+impl fmt::Debug for Conversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversion").field("input", &self.input).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+/// A conversion that was carried out.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Converted {
+    /// What the recording was.
+    pub from: Container,
+    /// What was written.
+    pub to: To,
+    /// Events that were read.
+    pub events: u64,
+    /// Bytes of output among them.
+    pub output_bytes: u64,
+    /// How long the recording lasts.
+    pub duration: Duration,
+    /// Bytes that were written, sidecars not counted.
+    pub written: u64,
+    /// What the target cannot carry, and how much of it there was.
+    pub losses: Vec<(Loss, Count)>,
+    /// Remarks about the recording.
+    pub notes: Vec<String>,
+    /// Further remarks, which are only counted.
+    pub more_notes: u64,
+    /// Why the recording breaks off, where it does.
+    pub broke_off: Option<String>,
+}
+
+impl Conversion {
+    /// A conversion of this file, `-` for standard input, whose format is found by its content.
+    pub fn new(input: impl Into<PathBuf>, to: To) -> Self {
+        Self {
+            input: input.into(),
+            to,
+            from: None,
+            timing: None,
+            out_timing: None,
+            overwrite: false,
+            partial: false,
+            quality: 4,
+            progress: None,
+        }
+    }
+
+    /// Says the recording's format.
+    #[must_use]
+    pub fn from(mut self, from: Container) -> Self {
+        self.from = Some(from);
+        self
+    }
+
+    /// Names the timing file of the typescript that is read, or of the one that is written when none is read.
+    #[must_use]
+    pub fn timing(mut self, path: impl Into<PathBuf>) -> Self {
+        self.timing = Some(path.into());
+        self
+    }
+
+    /// Names the timing file of the typescript that is written.
+    #[must_use]
+    pub fn out_timing(mut self, path: impl Into<PathBuf>) -> Self {
+        self.out_timing = Some(path.into());
+        self
+    }
+
+    /// Replaces files that exist, and their sidecars.
+    #[must_use]
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+
+    /// Keeps what can be read of a recording that breaks off.
+    #[must_use]
+    pub fn partial(mut self, partial: bool) -> Self {
+        self.partial = partial;
+        self
+    }
+
+    /// Sets how hard an `.ahr` is compressed, from 0 to 11.
+    #[must_use]
+    pub fn quality(mut self, quality: u8) -> Self {
+        self.quality = quality;
+        self
+    }
+
+    /// Calls this now and then with the bytes that were read, and how many there are: 0 where that is unknown.
+    #[must_use]
+    pub fn progress(mut self, progress: impl FnMut(u64, u64) + 'static) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// Writes the file, with its sidecars. It appears whole or not at all.
+    ///
+    /// # Errors
+    /// When the recording cannot be read, or the file cannot be written.
+    pub fn write(self, path: impl AsRef<Path>) -> Result<Converted, ConvertError> {
+        self.run(&mut Target::File(path.as_ref().to_owned()))
+    }
+
+    /// Writes to a stream instead of a file.
+    ///
+    /// # Errors
+    /// As [`Conversion::write`].
+    pub fn write_to(self, writer: &mut dyn Write) -> Result<Converted, ConvertError> {
+        self.run(&mut Target::Writer(writer))
+    }
+
+    fn run(mut self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
+        let container = self.to.container();
+        if let Some(c) = container
+            && c.format != Format::Cassette
+            && writer(c.format, Quality::default()).is_none()
+        {
+            return Err(ConvertError::ReadOnly(c));
+        }
+        let count = Arc::<AtomicU64>::default();
+        let mut beside = Beside::default();
+        let (from, reader, total) = if is_stream(&self.input) {
+            let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
+            (from, reader, 0)
+        } else {
+            let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
+            // Not even when asked: the sidecars of the one would be replaced before the other is safe.
+            if let Target::File(path) = output
+                && is_existing_same(path, &self.input)
+            {
+                return Err(ConvertError::SameFile(path.clone()));
+            }
+            if source.container().format == Format::Ahr {
+                beside = Beside::of(&source);
+            }
+            (source.container(), source.open_counted(&count)?, source.len())
+        };
+        let progress = self.progress.take().map(|f| (f, count, total));
+        let mut reader = Watched { inner: reader, progress, seen: Seen::default() };
+        let (losses, written) = match container {
+            Some(Container { format: Format::Cassette, .. }) => {
+                let written = self.to_cassette(output, from, &mut reader)?;
+                let mut losses: Vec<_> = beside.left_behind(&self.input)?.into_iter().collect();
+                losses.extend(
+                    header_losses(reader.header()).iter().filter(|_| from.format != Format::Cassette),
+                );
+                (losses, written)
+            }
+            Some(to) => {
+                let mut main = Main::create(output, self.overwrite)?;
+                (self.to_tape(from, to, &mut reader, &mut main, beside)?, main.written)
+            }
+            None => {
+                let mut main = Main::create(output, self.overwrite)?;
+                let cut = self.to_export(&mut reader, &mut main)?;
+                main.commit()?;
+                let mut losses = export_losses(self.to, &reader.seen);
+                losses.extend(cut);
+                losses.extend(beside.left_behind(&self.input)?);
+                (losses, main.written)
+            }
+        };
+        let seen = reader.seen;
+        Ok(Converted {
+            from,
+            to: self.to,
+            events: seen.events,
+            output_bytes: seen.output_bytes,
+            duration: Duration::from_nanos(seen.duration_ns),
+            written,
+            losses,
+            notes: seen.notes,
+            more_notes: seen.more_notes,
+            broke_off: seen.broke_off,
+        })
+    }
+
+    /// Writes a cassette: a folder, or one archive by its name.
+    fn to_cassette(
+        &self,
+        output: &Target<'_>,
+        from: Container,
+        reader: &mut Watched,
+    ) -> Result<u64, ConvertError> {
+        let Target::File(path) = output else { return Err(ConvertError::CassetteToWriter) };
+        if from.format == Format::Cassette && !is_stream(&self.input) {
+            // Its evidence stays the same in either form, and so do its id and digests.
+            while reader.next_item().map_err(|e| self.reading_failed(e))?.is_some() {}
+            return cassette::repack(&self.input, path, self.overwrite);
+        }
+        let packing = cassette::Packing::read(reader, path, self.overwrite)?;
+        self.stop_if_broken(reader)?;
+        packing.commit()
+    }
+
+    /// Writes another recording, and what goes beside it.
+    fn to_tape(
+        &self,
+        from: Container,
+        to: Container,
+        reader: &mut Watched,
+        main: &mut Main<'_>,
+        mut beside: Beside,
+    ) -> Result<Vec<(Loss, Count)>, ConvertError> {
+        let quality = Quality::Brotli(self.quality);
+        let path = main.path().to_owned();
+        let native = to.format == Format::Ahr && !to.zst && !main.is_stream();
+        let alone = || Box::new(AhrWriter::new(quality).alone()) as Box<dyn EventWriter>;
+        let made =
+            if to.format == Format::Ahr && !native { Some(alone()) } else { writer(to.format, quality) };
+        let mut target = made.ok_or(ConvertError::ReadOnly(to))?;
+        let side = |suffix| Side::create(sidecar(&path, suffix), self.overwrite);
+        let mut events = native.then(|| side("events.jsonl")).transpose()?;
+        let mut meta_file = native.then(|| side("meta.json")).transpose()?;
+        let mut snapshots = match &mut beside.snapshots {
+            Some(old) if native => {
+                let mut file = side("snapshots.jsonl")?;
+                file.copy(old)?;
+                Some(file)
+            }
+            _ => None,
+        };
+        let old_meta = beside.meta.take();
+        let mut labels = Count::default();
+        let mut timing = match to.format {
+            Format::Typescript => Some(Side::create(self.timing_path(main, from)?, self.overwrite)?),
+            _ => None,
+        };
+        let mut zst = match to.zst {
+            true => Some(ZstWriter::new(3).map_err(ConvertError::Compress)?),
+            false => None,
+        };
+        let header = reader.header().clone();
+        let result = copy::<Stop>(reader, &mut *target, |parts: &mut Parts, _| {
+            if let Some(zst) = &mut zst {
+                zst.step(&mut parts.main)?;
+            }
+            main.put(&parts.main)?;
+            if let Some(timing) = &mut timing {
+                timing.put(&parts.timing)?;
+            }
+            match (&mut events, &mut beside.events) {
+                (Some(events), Some(old)) => {
+                    old.merge::<Stop>(&parts.events, |line| Ok(events.put(line)?))?;
+                }
+                (Some(events), None) => events.put(&parts.events)?,
+                (None, _) => labels.events += line_count(&parts.events),
+            }
+            Ok(())
+        });
+        let report = match result {
+            Ok(report) => report,
+            Err(Stop::Out(failed)) => return Err(failed),
+            Err(Stop::Tape(e)) => return Err(self.reading_failed(e)),
+        };
+        if let Some(zst) = zst {
+            main.put(&zst.finish().map_err(ConvertError::Compress)?)?;
+        }
+        self.stop_if_broken(reader)?;
+        main.commit()?;
+        if native && self.overwrite {
+            forget_sidecars(&path);
+        }
+        let mut losses: Vec<_> = report.losses.iter().collect();
+        if let (Some(events), Some(old)) = (&mut events, &mut beside.events) {
+            let failed = |e| beside::failed(&self.input, e);
+            while let Some(line) = old.next_up_to(u64::MAX).map_err(failed)? {
+                events.put(&line)?;
+            }
+        } else {
+            losses.extend(beside.left_behind(&self.input)?);
+        }
+        if labels.events > 0 {
+            losses.push((Loss::Labels, labels));
+        }
+        for file in [timing, events, snapshots.take()].into_iter().flatten() {
+            file.commit()?;
+        }
+        if let Some(mut file) = meta_file.take() {
+            let mut meta = new_meta(&header, old_meta, &reader.seen);
+            meta.brotli_q = Some(self.quality);
+            meta.sha256 = tapdeck_host::file_digest(&path).ok();
+            let bytes = meta.to_bytes().map_err(|e| self.reading_failed(e))?;
+            file.put(&bytes)?;
+            file.commit()?;
+        }
+        Ok(losses)
+    }
+
+    /// Writes a picture of the session, and returns what of it had to be left out.
+    fn to_export(
+        &self,
+        reader: &mut Watched,
+        main: &mut Main<'_>,
+    ) -> Result<Option<(Loss, Count)>, ConvertError> {
+        let lines = |form, reader: &mut Watched, main: &mut Main<'_>| {
+            export::lines(form, reader, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
+        };
+        let mut cut = None;
+        let result = match self.to {
+            To::Html => export::html(reader, HtmlOptions::default(), BufWriter::new(&mut *main)),
+            To::Svg => {
+                let film = export::svg_animated(reader, SvgOptions::default(), BufWriter::new(&mut *main));
+                film.map(|end| {
+                    cut = end.map(|_| (Loss::Frames, Count { events: reader.count_rest(), bytes: 0 }));
+                })
+            }
+            To::SvgStill => Replay::to_end(reader, 0).and_then(|replay| {
+                export::svg_still(replay.term(), SvgOptions::default(), BufWriter::new(&mut *main))
+            }),
+            To::Ansi => lines(LinesAs::Ansi, reader, main),
+            To::Md => lines(LinesAs::Md, reader, main),
+            To::Json => lines(LinesAs::Json, reader, main),
+            To::Csv => lines(LinesAs::Csv, reader, main),
+            _ => lines(LinesAs::Txt, reader, main),
+        };
+        match result {
+            Ok(()) => self.stop_if_broken(reader).map(|()| cut),
+            Err(tapdeck_tape::Error::Write { source, .. }) => {
+                Err(ConvertError::Write { path: main.path().to_owned(), source })
+            }
+            Err(e) => Err(self.reading_failed(e)),
+        }
+    }
+
+    fn reading_failed(&self, source: tapdeck_tape::Error) -> ConvertError {
+        ConvertError::Read { path: self.input.clone(), source }
+    }
+
+    /// Gives up over a source that broke off, unless what came before it is wanted.
+    fn stop_if_broken(&self, reader: &Watched) -> Result<(), ConvertError> {
+        match &reader.seen.broke_off {
+            Some(why) if !self.partial => {
+                Err(ConvertError::BrokeOff { path: self.input.clone(), why: why.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether two names lead to one file that exists.
+fn is_existing_same(a: &Path, b: &Path) -> bool {
+    std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
+}
+
+fn line_count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|b| **b == b'\n').count() as u64
+}
+
+/// What no picture of a session shows, and what these do not.
+fn export_losses(to: To, seen: &Seen) -> Vec<(Loss, Count)> {
+    let mut losses = vec![(Loss::Input, seen.input)];
+    if matches!(to, To::Txt | To::Ansi | To::SvgStill) {
+        losses.extend([(Loss::Marker, seen.markers), (Loss::Snapshot, seen.snapshots)]);
+    }
+    losses.retain(|(_, count)| count.events > 0);
+    losses
+}
+
+/// Why the copying stopped.
+enum Stop {
+    Tape(tapdeck_tape::Error),
+    Out(ConvertError),
+}
+
+impl From<tapdeck_tape::Error> for Stop {
+    fn from(e: tapdeck_tape::Error) -> Self {
+        Self::Tape(e)
+    }
+}
+
+impl From<ConvertError> for Stop {
+    fn from(e: ConvertError) -> Self {
+        Self::Out(e)
+    }
+}
+
+/// What passed by on the way.
+#[derive(Default)]
+struct Seen {
+    events: u64,
+    output_bytes: u64,
+    duration_ns: u64,
+    input: Count,
+    markers: Count,
+    snapshots: Count,
+    ending: Option<Kind>,
+    notes: Vec<String>,
+    more_notes: u64,
+    /// Why there is no more, where that is not the end.
+    broke_off: Option<String>,
+}
+
+impl Seen {
+    fn item(&mut self, item: &Item) {
+        let event = match item {
+            Item::Note(note) if self.notes.len() < MAX_NOTES => return self.notes.push(note.to_string()),
+            Item::Note(_) => return self.more_notes += 1,
+            Item::Event(event) => event,
+        };
+        self.events += 1;
+        self.duration_ns = event.time_ns;
+        let add = |count: &mut Count, bytes: usize| {
+            count.events += 1;
+            count.bytes += bytes as u64;
+        };
+        match &event.kind {
+            Kind::Output(bytes) => self.output_bytes += bytes.len() as u64,
+            Kind::Input(bytes) => add(&mut self.input, bytes.len()),
+            Kind::Marker(_) => add(&mut self.markers, 0),
+            Kind::Snapshot { .. } => add(&mut self.snapshots, 0),
+            Kind::Exit(_) | Kind::Signal(_) => self.ending = Some(event.kind.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// A progress callback, the bytes that were read, and how many there are.
+type Progress = (Box<dyn FnMut(u64, u64)>, Arc<AtomicU64>, u64);
+
+/// A reader that is watched: what passes is counted, and a source that breaks off ends instead, so that what
+/// came before it can be kept.
+struct Watched {
+    inner: Box<dyn EventReader>,
+    progress: Option<Progress>,
+    seen: Seen,
+}
+
+impl Watched {
+    /// Reads to the end, and counts the events.
+    fn count_rest(&mut self) -> u64 {
+        let before = self.seen.events;
+        while let Ok(Some(_)) = self.next_item() {}
+        self.seen.events - before
+    }
+}
+
+impl EventReader for Watched {
+    fn header(&self) -> &Header {
+        self.inner.header()
+    }
+
+    fn next_item(&mut self) -> tapdeck_tape::Result<Option<Item>> {
+        if let Some((progress, done, total)) = &mut self.progress {
+            progress(done.load(Ordering::Relaxed), *total);
+        }
+        match self.inner.next_item() {
+            Ok(Some(item)) => {
+                self.seen.item(&item);
+                Ok(Some(item))
+            }
+            Ok(None) => Ok(None),
+            Err(e) => {
+                self.seen.broke_off = Some(e.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    fn position(&self) -> u64 {
+        self.inner.position()
+    }
+}
+
+/// Where the output goes.
+enum Target<'a> {
+    File(PathBuf),
+    Writer(&'a mut dyn Write),
+}
+
+/// The output: a file that appears at the end, or a stream.
+struct Main<'a> {
+    path: PathBuf,
+    to: Out<'a>,
+    written: u64,
+}
+
+enum Out<'a> {
+    File(Option<OutFile>),
+    Writer(&'a mut dyn Write),
+}
+
+impl<'a> Main<'a> {
+    fn create(target: &'a mut Target<'_>, overwrite: bool) -> Result<Self, ConvertError> {
+        let (path, to) = match target {
+            Target::File(path) => {
+                let file = OutFile::create(path, overwrite).map_err(ConvertError::write(path))?;
+                (path.clone(), Out::File(Some(file)))
+            }
+            Target::Writer(writer) => (PathBuf::new(), Out::Writer(&mut **writer)),
+        };
+        Ok(Self { path, to, written: 0 })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn is_stream(&self) -> bool {
+        matches!(self.to, Out::Writer(_))
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
+        self.write_all(bytes).map_err(ConvertError::write(&self.path.clone()))
+    }
+
+    fn commit(&mut self) -> Result<(), ConvertError> {
+        let done = match &mut self.to {
+            Out::File(file) => file.take().map_or(Ok(()), OutFile::commit),
+            Out::Writer(writer) => writer.flush(),
+        };
+        done.map_err(ConvertError::write(&self.path))
+    }
+}
+
+impl Write for Main<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let n = match &mut self.to {
+            Out::File(Some(file)) => file.write(buf)?,
+            Out::File(None) => return Err(io::Error::other("the file is finished")),
+            Out::Writer(writer) => writer.write(buf)?,
+        };
+        self.written += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            Out::File(Some(file)) => file.flush(),
+            Out::File(None) => Ok(()),
+            Out::Writer(writer) => writer.flush(),
+        }
+    }
+}
