@@ -48,12 +48,6 @@ impl Kind {
     }
 }
 
-/// The exit codes of kinds, for functions that return a code.
-pub(crate) mod code {
-    pub(crate) const USAGE: i32 = 2;
-    pub(crate) const IO: i32 = 4;
-}
-
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
