@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tapdeck_cli::ui::view::run::ViewError;
 use tapdeck_host::cassette::{CommitError, PreflightError};
 use tapdeck_host::{LaunchError, PlayError, SourceError};
+use tapdeck_proto::broker::ErrorCode;
 use tapdeck_serve::broker::BrokerError;
 use tapdeck_serve::client::{ClientError, FindError};
 use tapdeck_serve::snapshot::AskError;
@@ -171,7 +172,9 @@ impl From<BrokerError> for Failure {
     fn from(e: BrokerError) -> Self {
         let kind = match &e {
             BrokerError::NotThere => Kind::NotFound,
-            BrokerError::Refused { error, .. } if error.ends_with("not_found") => Kind::NotFound,
+            BrokerError::Refused { error: ErrorCode::SessionNotFound | ErrorCode::TurnNotFound, .. } => {
+                Kind::NotFound
+            }
             BrokerError::Refused { .. } => Kind::Check,
             _ => Kind::Io,
         };

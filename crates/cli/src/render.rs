@@ -114,7 +114,7 @@ fn document(term: &Term, replies: &[u8], scrollback: bool) -> Value {
         },
         "scrollback": term.scrollback_len(),
         "evicted": term.evicted(),
-        "replies": base64(replies),
+        "replies": tapdeck_core::base64::encode(replies),
         "modes": term.modes().names(),
         "title": term.title(),
     });
@@ -235,20 +235,4 @@ fn unhex(text: &str) -> Result<Vec<u8>> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let v = chunk.iter().fold(0u32, |n, b| n << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
-        for i in 0..4 {
-            if i <= chunk.len() {
-                out.push(char::from(DIGITS[(v >> (18 - 6 * i) & 63) as usize]));
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    out
 }

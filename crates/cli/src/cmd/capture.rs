@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
-use tapdeck_serve::broker::Asked;
-use tapdeck_serve::broker::msgpack::Value;
+use tapdeck_proto::broker::{Answer, Request};
+use tapdeck_serve::broker::BrokerClient;
 
 use crate::ending::{Ending, print, print_json};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::sessions::{id_or_name, split_turn_id};
 
 /// Capture the last turn of a session, or one by its id, at the broker.
@@ -25,28 +25,21 @@ pub(crate) struct CaptureArgs {
 }
 
 pub(crate) fn run(args: &CaptureArgs) -> Result {
-    let mut broker = Asked::connect()?;
+    let mut broker = BrokerClient::connect()?;
     let (session, number) = split_turn_id(&args.what);
     let id = id_or_name(session);
-    let answer = match number {
-        Some(number) => broker.ask("capture_by_id", [("turn_id", Value::Str(format!("{id}:{number}")))])?,
-        None => broker.ask("capture", [("session", Value::Str(id))])?,
+    let request = match number {
+        Some(number) => Request::CaptureById { turn_id: format!("{id}:{number}") },
+        None => Request::Capture { session: id },
     };
-    let text = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
-    let number = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let flag = |name: &str| answer.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let Answer::Turn(turn, _) = broker.ask(&request)? else {
+        return Err(Failure::io("the broker answered without a turn"));
+    };
     if args.json {
-        let captured = json!({
-            "turn_id": text("turn_id"),
-            "timestamp": number("timestamp"),
-            "byte_length": number("byte_length"),
-            "interrupted": flag("interrupted"),
-            "truncated": flag("truncated"),
-        });
-        print_json(&captured);
+        print_json(&json!(turn));
     } else {
-        let cut = if flag("truncated") { ", not all of the answer" } else { "" };
-        print(format_args!("captured {}, {} bytes{cut}\n", text("turn_id"), number("byte_length")));
+        let cut = if turn.truncated { ", not all of the answer" } else { "" };
+        print(format_args!("captured {}, {} bytes{cut}\n", turn.turn_id, turn.byte_length));
     }
     Ok(Ending::Done)
 }

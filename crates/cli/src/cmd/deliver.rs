@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tapdeck_core::base64;
-use tapdeck_serve::broker::msgpack::Value;
-use tapdeck_serve::broker::{Asked, BrokerError};
+use tapdeck_proto::broker::{self, ErrorCode, Request};
+use tapdeck_serve::broker::{BrokerClient, BrokerError};
 
 use crate::ending::{Ending, print};
 use crate::failure::{Failure, Result};
@@ -49,39 +49,34 @@ enum Target {
 }
 
 pub(crate) fn run(args: &DeliverArgs) -> Result {
-    let mut broker = Asked::connect()?;
-    let answer = match &args.target {
-        Target::Inject { session, raw } => broker.ask(
-            "deliver",
-            [
-                ("sink", "inject".into()),
-                ("session", Value::Str(id_or_name(session))),
-                ("raw", Value::Bool(*raw)),
-            ],
-        )?,
+    let mut broker = BrokerClient::connect()?;
+    let target = match &args.target {
+        Target::Inject { session, raw } => broker::Target::Inject { session: id_or_name(session), raw: *raw },
         Target::File { path } => {
             let path = std::path::absolute(path).map_err(|e| Failure::usage(e.to_string()))?;
             let path = path.to_str().ok_or_else(|| Failure::usage("the file's name is not UTF-8"))?;
-            broker.ask("deliver", [("sink", "file".into()), ("path", path.into())])?
+            broker::Target::File { path: path.to_owned() }
         }
-        Target::Clipboard => match broker.ask("deliver", [("sink", "clipboard".into())]) {
-            Err(BrokerError::Refused { error, .. }) if error == "sink_failed" => {
-                return through_terminal(&mut broker);
-            }
-            answer => answer?,
-        },
+        Target::Clipboard => broker::Target::Clipboard,
     };
-    let id = answer.get("turn_id").and_then(Value::as_str).unwrap_or("-").to_owned();
-    print(format_args!("delivered {id}\n"));
+    let answer = match broker.ask(&Request::Deliver(target)) {
+        Err(BrokerError::Refused { error: ErrorCode::SinkFailed, .. })
+            if matches!(args.target, Target::Clipboard) =>
+        {
+            return through_terminal(&mut broker);
+        }
+        answer => answer?,
+    };
+    print(format_args!("delivered {}\n", answer.turn_id().unwrap_or("-")));
     Ok(Ending::Done)
 }
 
 /// Sets the clipboard through the terminal, for a desktop without a tool for it.
-fn through_terminal(broker: &mut Asked) -> Result {
+fn through_terminal(broker: &mut BrokerClient) -> Result {
     let temp = tempfile::tempdir().map_err(|e| Failure::io(e.to_string()))?;
     let path = temp.path().join("turn");
-    let name = path.to_str().unwrap_or_default().to_owned();
-    broker.ask("deliver", [("sink", "file".into()), ("path", Value::Str(name))])?;
+    let file = broker::Target::File { path: path.to_str().unwrap_or_default().to_owned() };
+    broker.ask(&Request::Deliver(file))?;
     let failed = |e: std::io::Error| Failure::io(format!("no clipboard can be reached: {e}"));
     let content = std::fs::read(&path).map_err(failed)?;
     let mut tty = std::fs::OpenOptions::new().write(true).open("/dev/tty").map_err(failed)?;

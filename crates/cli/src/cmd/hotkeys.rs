@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 use tapdeck_host::desktop::{Desktop, DesktopError};
 use tapdeck_host::processes::terminals_above;
 use tapdeck_host::registry::Listing;
-use tapdeck_serve::broker::Asked;
-use tapdeck_serve::broker::msgpack::Value;
+use tapdeck_proto::broker::Request;
+use tapdeck_serve::broker::BrokerClient;
 use tapdeck_term::keys::KeyPress;
 
 use crate::config::Config;
@@ -104,14 +104,14 @@ fn key(name: &str) -> Result<KeyPress, Failure> {
 
 fn perform(act: Act, window: u32) -> Result<(String, Json), Failure> {
     let session = session_in(window)?;
-    let mut broker = Asked::connect()?;
-    let (kind, does) = match act {
-        Act::Capture => ("capture", "captured"),
-        Act::Paste => ("paste", "pasted"),
+    let mut broker = BrokerClient::connect()?;
+    let (request, does) = match act {
+        Act::Capture => (Request::Capture { session: session.id.clone() }, "captured"),
+        Act::Paste => (Request::Paste { session: session.id.clone(), raw: false }, "pasted"),
     };
-    let answer = broker.ask(kind, [("session", Value::from(session.id.as_str()))])?;
-    let turn = answer.get("turn_id").and_then(Value::as_str).unwrap_or("-").to_owned();
-    let bytes = answer.get("byte_length").and_then(Value::as_u64).unwrap_or(0);
+    let answer = broker.ask(&request)?;
+    let turn = answer.turn_id().unwrap_or("-").to_owned();
+    let bytes = answer.byte_length().unwrap_or(0);
     let name = session.name.as_ref().unwrap_or(&session.id);
     let text = match act {
         Act::Capture => format!("{does} {turn} of {name}, {bytes} bytes"),

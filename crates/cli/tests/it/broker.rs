@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tapdeck_needs::has;
-use tapdeck_serve::broker::msgpack::{Value, map};
+use tapdeck_proto::broker::{Answer, Message, Response};
 
 use crate::support::{Home, PATIENCE, signal};
 
@@ -46,7 +47,7 @@ impl<'h> Broker<'h> {
     fn greeted(&self, role: &str) -> Peer {
         let mut peer = self.peer();
         let ack = peer.ask(&hello(1, role));
-        assert_eq!(ack.get("status"), Some(&Value::from("ok")), "{ack:?}");
+        assert!(ack.outcome.is_ok(), "{ack:?}");
         peer
     }
 }
@@ -65,56 +66,53 @@ struct Peer(UnixStream);
 
 impl Peer {
     fn send(&mut self, message: &Value) {
-        let body = message.encode();
+        let body = rmp_serde::to_vec_named(message).expect("encoded");
         let mut bytes = u32::try_from(body.len()).expect("short").to_be_bytes().to_vec();
         bytes.extend_from_slice(&body);
         self.0.write_all(&bytes).expect("sent");
     }
 
-    fn receive(&mut self) -> Option<Value> {
+    fn receive(&mut self) -> Option<Message> {
         let mut length = [0; 4];
         self.0.read_exact(&mut length).ok()?;
         let mut body = vec![0; u32::from_be_bytes(length) as usize];
         self.0.read_exact(&mut body).ok()?;
-        Some(Value::decode(&body).expect("MessagePack"))
+        Some(Message::decode(&body).expect("a message"))
     }
 
-    fn ask(&mut self, message: &Value) -> Value {
+    fn response(&mut self) -> Response {
+        self.receive().expect("an answer").response().expect("a response")
+    }
+
+    fn ask(&mut self, message: &Value) -> Response {
         self.send(message);
-        self.receive().expect("an answer")
+        self.response()
     }
 
     fn error(&mut self, message: &Value) -> String {
-        self.ask(message).get("error").and_then(Value::as_str).unwrap_or("ok").to_owned()
+        word(&self.ask(message))
     }
 }
 
+/// The word by which a response says how it went.
+fn word(response: &Response) -> String {
+    response.outcome.as_ref().map_or_else(|refusal| refusal.code.to_string(), |_| "ok".to_owned())
+}
+
 fn hello(version: u64, role: &str) -> Value {
-    map([("type", "hello".into()), ("id", 0.into()), ("version", version.into()), ("role", role.into())])
+    json!({"type": "hello", "id": 0, "version": version, "role": role})
 }
 
 fn register(session: &str) -> Value {
-    map([
-        ("type", "register".into()),
-        ("id", 1.into()),
-        ("session", session.into()),
-        ("pid", 1.into()),
-        ("pattern", "$".into()),
-    ])
+    json!({"type": "register", "id": 1, "session": session, "pid": 1, "pattern": "$"})
 }
 
-fn turn(session: &str, content: &[u8]) -> Value {
-    map([
-        ("type", "turn_completed".into()),
-        ("id", 2.into()),
-        ("session", session.into()),
-        ("content", Value::Bin(content.to_vec())),
-        ("interrupted", false.into()),
-    ])
+fn turn(session: &str, content: &str) -> Value {
+    json!({"type": "turn_completed", "id": 2, "session": session, "content": content, "interrupted": false})
 }
 
 fn of(kind: &str, session: &str) -> Value {
-    map([("type", kind.into()), ("id", 3.into()), ("session", session.into())])
+    json!({"type": kind, "id": 3, "session": session})
 }
 
 #[test]
@@ -127,12 +125,11 @@ fn bad_peers_do_no_harm() {
     assert_eq!(broker.peer().error(&of("list_sessions", "")), "malformed", "hello comes first");
     let mut long = broker.greeted("client");
     long.0.write_all(&[0x7f, 0xff, 0xff, 0xff, 1, 2, 3]).expect("sent");
-    let told = long.receive().expect("told before the end");
-    assert_eq!(told.get("error"), Some(&Value::from("payload_too_large")));
+    assert_eq!(word(&long.response()), "payload_too_large", "told before the end");
     assert!(long.receive().is_none(), "closed");
     let mut wrong = broker.greeted("client");
     wrong.0.write_all(&[0, 0, 0, 2, 0xc1, 0xc1]).expect("sent");
-    assert_eq!(wrong.receive().expect("told").get("error"), Some(&Value::from("malformed")));
+    assert_eq!(word(&wrong.response()), "malformed");
     // Half a frame, and a peer that never reads: neither delays other clients.
     let mut half = broker.greeted("wrapper");
     half.0.write_all(&[0, 0, 1, 0, 0x81]).expect("sent");
@@ -141,18 +138,17 @@ fn bad_peers_do_no_harm() {
     let mut client = broker.greeted("client");
     assert_eq!(owner.error(&register("s")), "ok");
     assert_eq!(liar.error(&register("s")), "duplicate_session");
-    assert_eq!(liar.error(&turn("s", b"lie")), "forbidden");
-    assert_eq!(client.error(&turn("s", b"lie")), "forbidden");
+    assert_eq!(liar.error(&turn("s", "lie")), "forbidden");
+    assert_eq!(client.error(&turn("s", "lie")), "forbidden");
     assert_eq!(owner.error(&of("capture", "s")), "forbidden");
     assert_eq!(client.error(&of("fly", "s")), "unknown_type");
     assert_eq!(client.error(&of("capture", "s")), "no_turn");
     assert_eq!(client.error(&of("paste", "s")), "buffer_empty");
-    assert_eq!(owner.error(&turn("s", b"the answer")), "ok");
+    assert_eq!(owner.error(&turn("s", "the answer")), "ok");
     assert_eq!(client.error(&of("capture", "s")), "ok");
     assert_eq!(client.error(&of("paste", "s")), "ok");
-    let inject = owner.receive().expect("injected");
-    assert_eq!(inject.get("type"), Some(&Value::from("inject")));
-    assert_eq!(inject.get("content"), Some(&Value::Bin(b"the answer".to_vec())));
+    let inject = owner.receive().and_then(|message| message.inject()).expect("injected");
+    assert_eq!(inject.content.0, b"the answer");
     drop(owner);
     let deadline = std::time::Instant::now() + PATIENCE;
     while client.error(&of("paste", "s")) != "session_disconnected" {
@@ -172,17 +168,17 @@ fn a_slow_sink_holds_up_nobody() {
     let broker = Broker::start_with(&home, &[("PATH", &path), ("DISPLAY", ":none")]);
     let (mut owner, mut slow) = (broker.greeted("wrapper"), broker.greeted("client"));
     assert_eq!(owner.error(&register("s")), "ok");
-    assert_eq!(owner.error(&turn("s", b"the answer")), "ok");
+    assert_eq!(owner.error(&turn("s", "the answer")), "ok");
     assert_eq!(slow.error(&of("capture", "s")), "ok");
-    slow.send(&map([("type", "deliver".into()), ("id", 9.into()), ("sink", "clipboard".into())]));
+    slow.send(&json!({"type": "deliver", "id": 9, "sink": "clipboard"}));
     let mut quick = broker.greeted("client");
     for _ in 0..20 {
         assert_eq!(quick.error(&of("list_turns", "s")), "ok");
-        assert_eq!(owner.error(&turn("s", b"the next")), "ok");
+        assert_eq!(owner.error(&turn("s", "the next")), "ok");
     }
     std::fs::write(&gate, "go on\n").expect("somebody reads it");
-    let answer = slow.receive().expect("an answer at last");
-    assert_eq!((answer.get("id"), answer.get("status")), (Some(&9.into()), Some(&"ok".into())), "{answer:?}");
+    let answer = slow.response();
+    assert!(answer.id == 9 && answer.outcome.is_ok(), "{answer:?}");
     assert_eq!(std::fs::read(home.path("copied")).expect("there"), b"the answer");
 }
 
@@ -194,10 +190,10 @@ fn a_thousand_sessions_are_listed() {
     for i in 0..1000 {
         let name = format!("session-{i}");
         assert_eq!(wrapper.error(&register(&name)), "ok");
-        assert_eq!(wrapper.error(&turn(&name, name.as_bytes())), "ok");
+        assert_eq!(wrapper.error(&turn(&name, &name)), "ok");
     }
     let listed = broker.greeted("client").ask(&of("list_sessions", ""));
-    assert!(matches!(listed.get("sessions"), Some(Value::Array(all)) if all.len() == 1000));
+    assert!(matches!(listed.outcome, Ok(Answer::Sessions(all)) if all.len() == 1000));
 }
 
 /// Ends the sessions of a test, however it ends.

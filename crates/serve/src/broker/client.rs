@@ -1,29 +1,30 @@
-//! A client of the broker: one question at a time.
+//! A client of the broker: one request at a time.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::msgpack::Value;
-use super::{frame, greet, read_frame, socket};
+use tapdeck_proto::broker::{Answer, ErrorCode, Request, Role};
+
+use super::{greet, read_frame, socket};
 use crate::door::is_trusted;
 
 /// How long the broker may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokerError {
-    /// Nobody listens.
+    /// No broker listens.
     #[error("no broker is running: start one with tapdeck broker")]
     NotThere,
     /// It refused.
     #[error("{}", sentence(.error, .message.as_deref()))]
     Refused {
-        /// The error's name.
-        error: String,
-        /// What the broker has to say about it.
+        /// A word for programs.
+        error: ErrorCode,
+        /// A sentence for people.
         message: Option<String>,
     },
     /// The connection failed.
@@ -31,17 +32,17 @@ pub enum BrokerError {
     Io(#[from] io::Error),
 }
 
-/// What an error means, for people.
-fn sentence(error: &str, message: Option<&str>) -> String {
+/// Explains an error to people.
+fn sentence(error: &ErrorCode, message: Option<&str>) -> String {
     let known = match error {
-        "session_not_found" => "the broker knows no such session: see tapdeck ls",
-        "turn_not_found" => "the broker has no such turn, or no more: see tapdeck turns",
-        "no_turn" => "the session has not completed a turn yet",
-        "buffer_empty" => "nothing has been captured yet: see tapdeck capture",
-        "session_disconnected" => "the session has ended, or has lost the broker",
-        "sink_failed" => "it could not be delivered",
-        "busy" => "the broker is busy with other deliveries: try again",
-        other => return format!("the broker refuses: {}", message.unwrap_or(other)),
+        ErrorCode::SessionNotFound => "the broker knows no such session: see tapdeck ls",
+        ErrorCode::TurnNotFound => "the broker has no such turn, or no more: see tapdeck turns",
+        ErrorCode::NoTurn => "the session has not completed a turn yet",
+        ErrorCode::BufferEmpty => "nothing has been captured yet: see tapdeck capture",
+        ErrorCode::SessionDisconnected => "the session has ended, or has lost the broker",
+        ErrorCode::SinkFailed => "it could not be delivered",
+        ErrorCode::Busy => "the broker is busy with other deliveries: try again",
+        other => return format!("the broker refuses: {}", message.unwrap_or(other.name())),
     };
     match message {
         Some(message) => format!("{known}: {message}"),
@@ -51,16 +52,16 @@ fn sentence(error: &str, message: Option<&str>) -> String {
 
 /// A connection to the broker.
 #[derive(Debug)]
-pub struct Asked {
+pub struct BrokerClient {
     stream: UnixStream,
     next: u64,
 }
 
-impl Asked {
+impl BrokerClient {
     /// Connects to the broker of this user.
     ///
     /// # Errors
-    /// When there is none, or it is somebody else's.
+    /// When no broker runs, or it is another user's.
     pub fn connect() -> Result<Self, BrokerError> {
         let mut stream = match UnixStream::connect(socket()?) {
             Ok(stream) => stream,
@@ -74,37 +75,27 @@ impl Asked {
         }
         stream.set_read_timeout(Some(ANSWER))?;
         stream.set_write_timeout(Some(ANSWER))?;
-        greet(&mut stream, "client")?;
+        greet(&mut stream, Role::Client)?;
         Ok(Self { stream, next: 1 })
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for its answer.
     ///
     /// # Errors
-    /// When it is refused, or nothing comes.
-    pub fn ask<const N: usize>(
-        &mut self,
-        kind: &str,
-        fields: [(&str, Value); N],
-    ) -> Result<Value, BrokerError> {
+    /// When the broker refuses, or does not answer in time.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, BrokerError> {
         let id = self.next;
         self.next += 1;
-        let mut message = vec![("type".to_owned(), kind.into()), ("id".to_owned(), Value::Uint(id))];
-        message.extend(fields.into_iter().map(|(k, v)| (k.to_owned(), v)));
-        self.stream.write_all(&frame(&Value::Map(message)))?;
+        self.stream.write_all(&request.frame(id))?;
         loop {
-            let answer = read_frame(&mut self.stream)?;
-            if answer.get("id").and_then(Value::as_u64) != Some(id) {
-                continue;
+            let response = read_frame(&mut self.stream)?.response().filter(|response| response.id == id);
+            if let Some(response) = response {
+                let refused = |refusal: tapdeck_proto::broker::Refusal| BrokerError::Refused {
+                    error: refusal.code,
+                    message: refusal.message,
+                };
+                return response.outcome.map_err(refused);
             }
-            return match answer.get("status").and_then(Value::as_str) {
-                Some("ok") => Ok(answer),
-                _ => {
-                    let error = answer.get("error").and_then(Value::as_str).unwrap_or("malformed");
-                    let message = answer.get("message").and_then(Value::as_str).map(str::to_owned);
-                    Err(BrokerError::Refused { error: error.to_owned(), message })
-                }
-            };
         }
     }
 }

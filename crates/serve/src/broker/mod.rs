@@ -1,33 +1,26 @@
-//! The broker: turns across sessions. Wrappers tell it of their sessions and of each turn that is over; clients list them,
-//! capture one, and have it delivered to another session, a file or the clipboard.
-//!
-//! A frame is a length (`u32`, big-endian) and a MessagePack map with `type` and `id`. The first is `hello`.
+//! The broker: turns across sessions. Wrappers report their sessions and each completed turn; clients
+//! list them, capture one, and have it delivered to another session, a file or the clipboard. The
+//! messages are in [`tapdeck_proto::broker`].
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
+use tapdeck_proto::broker::{ErrorCode, Hello, MAX_FRAME, Message, Role};
+
 mod client;
-mod desk;
-pub mod msgpack;
+mod ledger;
 mod server;
 mod wrapper;
 
-pub use client::{Asked, BrokerError};
-pub use desk::{Limits, Sink};
+pub use client::{BrokerClient, BrokerError};
+pub use ledger::{Limits, Sink};
 pub use server::{Broker, WriteSink};
 pub(crate) use wrapper::Wrapper;
 
-use msgpack::Value;
-
-/// The protocol's version.
-const VERSION: u64 = 1;
-/// The longest frame.
-const MAX_FRAME: usize = 16 << 20;
-
-/// Where the broker listens.
+/// Returns where the broker listens.
 ///
 /// # Errors
-/// Without `XDG_RUNTIME_DIR` there is no place that is the user's alone.
+/// Without `XDG_RUNTIME_DIR` there is no folder that only the user can reach.
 pub fn socket() -> io::Result<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute());
     let none = || {
@@ -37,16 +30,8 @@ pub fn socket() -> io::Result<PathBuf> {
     Ok(folder.ok_or_else(none)?.join("tapdeck").join("broker.sock"))
 }
 
-/// A message as a frame.
-fn frame(message: &Value) -> Vec<u8> {
-    let body = message.encode();
-    let mut out = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
-    out.extend_from_slice(&body);
-    out
-}
-
 /// Reads a frame, waiting for it.
-fn read_frame(from: &mut impl Read) -> io::Result<Value> {
+fn read_frame(from: &mut impl Read) -> io::Result<Message> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length) as usize;
@@ -55,29 +40,21 @@ fn read_frame(from: &mut impl Read) -> io::Result<Value> {
         return Err(wrong(format!("a frame of {length} bytes")));
     }
     let mut body = Vec::new();
-    // As much as really comes, whatever the length says.
+    // Grows with what comes, not with what the length claims.
     from.take(length as u64).read_to_end(&mut body)?;
     if body.len() < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Value::decode(&body).map_err(|e| wrong(e.to_string()))
+    Message::decode(&body).map_err(|e| wrong(e.to_string()))
 }
 
-/// Says who this is, and hears whether that is welcome.
-fn greet(stream: &mut (impl Read + Write), role: &str) -> io::Result<()> {
-    let hello = msgpack::map([
-        ("type", "hello".into()),
-        ("id", Value::Uint(0)),
-        ("version", Value::Uint(VERSION)),
-        ("role", role.into()),
-    ]);
-    stream.write_all(&frame(&hello))?;
-    let answer = read_frame(stream)?;
-    match answer.get("status").and_then(Value::as_str) {
-        Some("ok") => Ok(()),
-        _ => {
-            let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason was given");
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned()))
-        }
-    }
+/// Greets the broker as a peer of this role.
+fn greet(stream: &mut (impl Read + Write), role: Role) -> io::Result<()> {
+    stream.write_all(&Hello { role }.frame())?;
+    let why = match read_frame(stream)?.response().map(|response| response.outcome) {
+        Some(Ok(_)) => return Ok(()),
+        Some(Err(refusal)) => refusal.code,
+        None => ErrorCode::Malformed,
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_string()))
 }

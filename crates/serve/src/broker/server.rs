@@ -1,4 +1,4 @@
-//! The broker's one thread: sockets on one side, the desk on the other.
+//! The broker's one thread: sockets on one side, the ledger on the other.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_host::{Bell, Clock};
+use tapdeck_proto::broker::{Answer, ErrorCode, MAX_FRAME, Message, Refusal, Response, Role};
 
-use super::desk::{Answer, Desk, Effect, Limits, Role, Sink};
-use super::msgpack::Value;
-use super::{MAX_FRAME, VERSION, frame, socket};
+use super::ledger::{Effect, Ledger, Limits, Sink};
+use super::socket;
 use crate::conn::Conn;
 use crate::door::Door;
 use crate::live::Queue;
@@ -19,15 +19,15 @@ use crate::live::Queue;
 const MS: u64 = 1_000_000;
 /// Peers at once.
 const PEERS: usize = 4096;
-/// How long a peer may take to say hello.
+/// How long a peer may take to greet.
 const HELLO_NS: u64 = 10_000 * MS;
-/// With this much waiting for it, a peer is let go.
+/// A peer that has this much waiting for it is disconnected.
 const HOPELESS: usize = 64 << 20;
-/// Sinks at work at once.
+/// Deliveries at once.
 const WRITERS: usize = 16;
 const READ: usize = 64 * 1024;
 
-/// Writes a captured turn somewhere. Called on a thread of its own: it may take its time.
+/// Writes a captured turn to a sink. It runs on a thread of its own and may block.
 pub type WriteSink = Arc<dyn Fn(&Sink, &[u8]) -> Result<(), String> + Send + Sync>;
 
 struct Peer {
@@ -40,14 +40,16 @@ struct Peer {
     gone: bool,
 }
 
-/// Answers of sinks that have done.
-type Done = Arc<Mutex<Vec<(u64, Value)>>>;
+type Answered = Result<Answer, ErrorCode>;
+
+/// Responses of sinks that have finished, each with its peer.
+type Done = Arc<Mutex<Vec<(u64, Response)>>>;
 
 /// The broker.
 pub struct Broker {
     door: Door,
     clock: Clock,
-    desk: Desk,
+    ledger: Ledger,
     peers: BTreeMap<u64, Peer>,
     next: u64,
     write: WriteSink,
@@ -58,16 +60,16 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Opens the broker's socket. One that is alive already is an error, a stale one is replaced.
+    /// Opens the broker's socket. A socket that another broker serves is an error, a stale one is replaced.
     ///
     /// # Errors
-    /// When the socket cannot be had.
+    /// When the socket cannot be opened.
     pub fn bind(limits: Limits, write: WriteSink) -> io::Result<Self> {
         let door = Door::unix(&socket()?)?;
         Ok(Self {
             door,
             clock: Clock::start(),
-            desk: Desk::new(limits),
+            ledger: Ledger::new(limits),
             peers: BTreeMap::new(),
             next: 0,
             write,
@@ -78,7 +80,7 @@ impl Broker {
         })
     }
 
-    /// A way to end it from elsewhere: calling it makes [`Broker::run`] return.
+    /// Returns a function that makes [`Broker::run`] return, to be called from any thread.
     pub fn stopper(&self) -> impl Fn() + Send + use<> {
         let (stop, bell) = (Arc::clone(&self.stop), self.bell.clone());
         move || {
@@ -94,8 +96,8 @@ impl Broker {
             let now = self.clock.now().mono_ns;
             self.bell.quieten();
             let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
-            for (peer, message) in done {
-                self.send(peer, &message);
+            for (peer, response) in done {
+                self.send(peer, response.frame());
             }
             if accept {
                 self.accept(now);
@@ -177,139 +179,103 @@ impl Broker {
                 return;
             };
             if length > MAX_FRAME {
-                self.refuse(number, 0, "payload_too_large");
+                self.refuse(number, 0, ErrorCode::PayloadTooLarge);
                 return;
             }
             if peer.inbox.len() < 4 + length {
                 return;
             }
-            let message = Value::decode(&peer.inbox[4..4 + length]);
+            let message = Message::decode(&peer.inbox[4..4 + length]);
             peer.inbox.drain(..4 + length);
             match message {
-                Ok(message @ Value::Map(_)) => self.take(number, &message),
+                Ok(message) => self.take(number, &message),
                 // What follows cannot be trusted to be a frame.
-                _ => return self.refuse(number, 0, "malformed"),
+                Err(_) => return self.refuse(number, 0, ErrorCode::Malformed),
             }
         }
     }
 
-    fn take(&mut self, number: u64, message: &Value) {
+    fn take(&mut self, number: u64, message: &Message) {
         let Some(role) = self.peers.get(&number).map(|p| p.role) else { return };
-        let id = message.get("id").and_then(Value::as_u64);
         let Some(role) = role else { return self.hello(number, message) };
-        let Some(id) = id else { return self.answer(number, 0, Err("malformed")) };
+        let Some(id) = message.id() else { return self.answer(number, 0, Err(ErrorCode::Malformed)) };
         let mut effects = Vec::new();
         let now_ms = self.clock.now().wall_ns / MS;
-        let answer = self.desk.take(number, role, message, now_ms, &mut effects);
+        let answer = message
+            .request(role)
+            .and_then(|request| self.ledger.serve(number, request, now_ms, &mut effects));
         for effect in effects {
             match effect {
-                Effect::Send(peer, message) => self.send(peer, &message),
+                Effect::Send(peer, inject) => self.send(peer, inject.frame()),
                 Effect::Write(sink, content) => return self.write_out(number, id, sink, content, answer),
             }
         }
         self.answer(number, id, answer);
     }
 
-    fn hello(&mut self, number: u64, message: &Value) {
-        let text = |name: &str| message.get(name).and_then(Value::as_str);
-        let role = match text("role") {
-            Some("wrapper") => Some(Role::Wrapper),
-            Some("client") => Some(Role::Client),
-            _ => None,
-        };
-        let error = match (text("type"), message.get("version").and_then(Value::as_u64), role) {
-            (Some("hello"), Some(VERSION), Some(_)) => None,
-            (Some("hello"), Some(VERSION), None) => Some("malformed"),
-            (Some("hello"), _, _) => Some("version_mismatch"),
-            _ => Some("malformed"),
-        };
-        let mut ack = vec![("type".to_owned(), Value::from("hello_ack")), ("id".to_owned(), Value::Uint(0))];
-        ack.push(("status".into(), if error.is_none() { "ok" } else { "error" }.into()));
-        if let Some(error) = error {
-            ack.push(("error".into(), error.into()));
-        }
-        self.send(number, &Value::Map(ack));
+    fn hello(&mut self, number: u64, message: &Message) {
+        let hello = message.hello();
+        self.send(number, Response::hello_frame(hello.clone().map(drop)));
         if let Some(peer) = self.peers.get_mut(&number) {
-            peer.role = role.filter(|_| error.is_none());
-            peer.closing = error.is_some();
+            peer.closing = hello.is_err();
+            peer.role = hello.ok().map(|hello| hello.role);
         }
     }
 
-    /// Has a turn written on a thread of its own, which answers when it is.
-    fn write_out(&mut self, number: u64, id: u64, sink: Sink, content: Arc<[u8]>, answer: Answer) {
+    /// Writes a turn on a thread of its own, which answers when it is written.
+    fn write_out(&mut self, number: u64, id: u64, sink: Sink, content: Arc<[u8]>, answer: Answered) {
         if self.writers.fetch_add(1, Ordering::AcqRel) >= WRITERS {
             self.writers.fetch_sub(1, Ordering::AcqRel);
-            return self.answer(number, id, Err("busy"));
+            return self.answer(number, id, Err(ErrorCode::Busy));
         }
         let (write, done, bell, writers) =
             (Arc::clone(&self.write), Arc::clone(&self.done), self.bell.clone(), Arc::clone(&self.writers));
         let spawned = std::thread::Builder::new().name("tapdeck-sink".into()).spawn(move || {
-            let message = match write(&sink, &content) {
-                Ok(()) => response(id, answer),
-                Err(why) => {
-                    let mut message = response(id, Err("sink_failed"));
-                    if let Value::Map(fields) = &mut message {
-                        fields.push(("message".into(), Value::Str(why)));
-                    }
-                    message
-                }
+            let outcome = match write(&sink, &content) {
+                Ok(()) => answer.map_err(Refusal::from),
+                Err(why) => Err(Refusal { code: ErrorCode::SinkFailed, message: Some(why) }),
             };
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, message));
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, Response { id, outcome }));
             writers.fetch_sub(1, Ordering::AcqRel);
             bell.ring();
         });
         if spawned.is_err() {
             self.writers.fetch_sub(1, Ordering::AcqRel);
-            self.answer(number, id, Err("busy"));
+            self.answer(number, id, Err(ErrorCode::Busy));
         }
     }
 
-    fn answer(&mut self, number: u64, id: u64, answer: Answer) {
-        self.send(number, &response(id, answer));
+    fn answer(&mut self, number: u64, id: u64, answer: Answered) {
+        self.send(number, Response { id, outcome: answer.map_err(Refusal::from) }.frame());
     }
 
-    /// Says what was wrong, and ends the connection.
-    fn refuse(&mut self, number: u64, id: u64, error: &'static str) {
+    /// Answers with an error, and ends the connection.
+    fn refuse(&mut self, number: u64, id: u64, error: ErrorCode) {
         self.answer(number, id, Err(error));
         if let Some(peer) = self.peers.get_mut(&number) {
             peer.closing = true;
         }
     }
 
-    fn send(&mut self, number: u64, message: &Value) {
+    fn send(&mut self, number: u64, frame: Vec<u8>) {
         if let Some(peer) = self.peers.get_mut(&number) {
-            peer.queue.push(frame(message));
+            peer.queue.push(frame);
             peer.gone |= peer.queue.len() > HOPELESS;
         }
     }
 
     fn flush(&mut self, now: u64) {
-        let desk = &mut self.desk;
+        let ledger = &mut self.ledger;
         self.peers.retain(|number, peer| {
             if peer.queue.flush(&mut peer.conn).is_err() || (peer.closing && peer.queue.is_empty()) {
                 peer.gone = true;
             }
             let gone = peer.gone || (peer.role.is_none() && now > peer.came_ns + HELLO_NS);
             if gone {
-                desk.gone(*number);
+                ledger.peer_gone(*number);
                 peer.conn.shutdown(Shutdown::Both);
             }
             !gone
         });
     }
-}
-
-fn response(id: u64, answer: Answer) -> Value {
-    let mut message = vec![("type".to_owned(), Value::from("response")), ("id".to_owned(), Value::Uint(id))];
-    match answer {
-        Ok(fields) => {
-            message.push(("status".into(), "ok".into()));
-            message.extend(fields);
-        }
-        Err(error) => {
-            message.push(("status".into(), "error".into()));
-            message.push(("error".into(), error.into()));
-        }
-    }
-    Value::Map(message)
 }

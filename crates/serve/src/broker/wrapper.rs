@@ -1,6 +1,6 @@
-//! A session's side of the broker: registers it, tells of its turns, and pastes what is injected.
+//! A session's side of the broker: registers the session, reports its turns, and pastes injected turns.
 //!
-//! Two threads wait at the one socket, so that a broker that is slow or gone costs the session nothing.
+//! Two threads wait at the one socket, so that a slow broker never delays the session.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -13,18 +13,18 @@ use bytes::Bytes;
 use tapdeck_core::turns::Turn;
 use tapdeck_core::{PartyId, Refused, Role};
 use tapdeck_host::{Glass, Handle};
+use tapdeck_proto::broker::{self, Blob, Request};
 use tapdeck_term::keys;
 
-use super::msgpack::{Value, map};
-use super::{frame, greet, read_frame, socket};
+use super::{greet, read_frame, socket};
 use crate::door::is_trusted;
 
-/// Turns that wait for a broker that takes its time; more are not told of.
+/// Turns that wait for a slow broker; further ones are not reported.
 const WAITING: usize = 64;
-/// How long a broker may take to say hello.
+/// How long a broker may take to answer the greeting.
 const HELLO: Duration = Duration::from_secs(2);
 
-/// What is offered at a time, and how often in vain.
+/// Bytes that are offered at a time, and how often they may be refused.
 const PIECE: usize = 32 * 1024;
 const TRIES: u32 = 1000;
 
@@ -36,7 +36,7 @@ pub(crate) struct Wrapper {
 }
 
 impl Wrapper {
-    /// Registers a session, if a broker is there. Its last turns are told at once.
+    /// Registers a session, if a broker runs. Reports its last turns at once.
     pub(crate) fn join(
         session: &str,
         pattern: &str,
@@ -47,22 +47,18 @@ impl Wrapper {
         let mut stream = UnixStream::connect(socket().ok()?).ok().filter(is_trusted)?;
         stream.set_read_timeout(Some(HELLO)).ok()?;
         stream.set_write_timeout(Some(HELLO)).ok()?;
-        greet(&mut stream, "wrapper").ok()?;
-        let register = map([
-            ("type", "register".into()),
-            ("id", Value::Uint(1)),
-            ("session", session.into()),
-            ("pid", Value::Uint(u64::from(std::process::id()))),
-            ("pattern", pattern.into()),
-        ]);
-        stream.write_all(&frame(&register)).ok()?;
-        let answer = read_frame(&mut stream).ok()?;
-        if answer.get("status").and_then(Value::as_str) != Some("ok") {
-            return None;
-        }
+        greet(&mut stream, broker::Role::Wrapper).ok()?;
+        let register = Request::Register {
+            session: session.to_owned(),
+            pid: u64::from(std::process::id()),
+            pattern: pattern.to_owned(),
+        };
+        stream.write_all(&register.frame(1)).ok()?;
+        read_frame(&mut stream).ok()?.response()?.outcome.ok()?;
         stream.set_read_timeout(None).ok()?;
         let (tell, turns) = sync_channel(WAITING);
         for turn in past {
+            // More than fit are not reported.
             let _ = tell.try_send(turn);
         }
         let (writing, reading) = (stream.try_clone().ok()?, stream.try_clone().ok()?);
@@ -74,7 +70,7 @@ impl Wrapper {
         Some(Self { tell, stream, session: session.to_owned() })
     }
 
-    /// Tells of a turn; says whether anybody listens.
+    /// Reports a turn. Returns whether the broker is still connected.
     pub(crate) fn tell(&self, turn: &Arc<Turn>) -> bool {
         !matches!(self.tell.try_send(Arc::clone(turn)), Err(TrySendError::Disconnected(_)))
     }
@@ -82,12 +78,9 @@ impl Wrapper {
 
 impl Drop for Wrapper {
     fn drop(&mut self) {
-        let goodbye = map([
-            ("type", "deregister".into()),
-            ("id", Value::Uint(0)),
-            ("session", self.session.as_str().into()),
-        ]);
-        let _ = self.stream.write_all(&frame(&goodbye));
+        let goodbye = Request::Deregister { session: self.session.clone() };
+        // A broker that is gone needs no goodbye.
+        let _ = self.stream.write_all(&goodbye.frame(0));
         // Both threads wait at the socket.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
@@ -96,47 +89,43 @@ impl Drop for Wrapper {
 fn write_turns(mut stream: UnixStream, session: &str, turns: &Receiver<Arc<Turn>>) {
     let mut id = 2;
     while let Ok(turn) = turns.recv() {
-        let message = map([
-            ("type", "turn_completed".into()),
-            ("id", Value::Uint(id)),
-            ("session", session.into()),
-            ("content", Value::Bin(turn.text.clone().into_bytes())),
-            ("interrupted", Value::Bool(turn.interrupted)),
-            ("truncated", Value::Bool(turn.truncated)),
-            ("timestamp", Value::Uint(turn.end.at.wall_ns / 1_000_000)),
-        ]);
+        let report = Request::TurnCompleted {
+            session: session.to_owned(),
+            content: Blob(turn.text.clone().into_bytes()),
+            interrupted: turn.interrupted,
+            truncated: turn.truncated,
+            timestamp: Some(turn.end.at.wall_ns / 1_000_000),
+        };
+        let frame = report.frame(id);
         id += 1;
-        if stream.write_all(&frame(&message)).is_err() {
+        if stream.write_all(&frame).is_err() {
             return;
         }
     }
 }
 
 fn read_injections(mut stream: UnixStream, handle: &Handle, glass: &Glass) {
-    // One party for all: to leave would take back what the program has not read yet.
-    // Who reaches the broker is this user, as is who sits at the session: it is a person's paste.
+    // One party for all: leaving would drop what the program has not read yet.
+    // Only this user reaches the broker, so an injected turn is a person's paste.
     let Ok(party) = handle.join("broker", Role::Human) else { return };
     while let Ok(message) = read_frame(&mut stream) {
-        if message.get("type").and_then(Value::as_str) != Some("inject") {
-            continue;
-        }
-        let Some(content) = message.get("content").and_then(Value::as_bytes) else { continue };
-        let raw = message.get("raw").and_then(Value::as_bool).unwrap_or(false);
-        // From here on nobody else can make the program something that runs each line.
+        let Some(inject) = message.inject() else { continue };
+        // While this party holds the stick, no other can start a program that runs each line.
         if !matches!(handle.take(party), Ok(Ok(_))) {
             continue;
         }
+        let content = inject.content.0;
         let bytes =
-            if raw { content.to_vec() } else { pasted(&String::from_utf8_lossy(content), handle, glass) };
+            if inject.raw { content } else { pasted(&String::from_utf8_lossy(&content), handle, glass) };
         offer(handle, party, bytes.into());
-        // Whoever typed before goes on by typing.
+        // The former holder claims the stick again by typing.
         let _ = handle.release(party);
     }
     handle.leave(party);
 }
 
-/// Offers it piece by piece, as fast as the program reads, until it has read everything: what it has not read when the
-/// stick is given back is dropped. One that does not read at all gets no more.
+/// Offers bytes as fast as the program reads, until it has read all of them: releasing the stick drops
+/// the rest. Gives up on a program that does not read.
 fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
     let mut rest = bytes;
     let mut tries = 0;
@@ -159,8 +148,8 @@ fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
     }
 }
 
-/// What a person would paste. Where line ends would submit, they are blanks: where nobody asked for brackets, and where a
-/// shell asked for them but is at work on a line, and may give way to a program that did not.
+/// Encodes text as a person would paste it. Line ends become blanks where they would submit: without
+/// bracketed paste, and while a shell that asked for it runs a line, because its program may not have.
 fn pasted(text: &str, handle: &Handle, glass: &Glass) -> Vec<u8> {
     let look = glass.look(handle);
     let modes = look.term().modes();

@@ -1,0 +1,172 @@
+//! The broker's messages against recorded traffic, and against bytes that are none.
+
+#![allow(missing_docs, reason = "tests explain themselves by their names")]
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use tapdeck_proto::broker::{Answer, Blob, ErrorCode, Message, Refusal, Request, Response, Role, Target};
+
+/// The frames of a recorded direction, each with its length.
+fn frames(path: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(path).expect("a golden");
+    let (mut rest, mut all) = (&bytes[..], Vec::new());
+    while let Some((head, behind)) = rest.split_first_chunk::<4>() {
+        let (body, behind) = behind.split_at(u32::from_be_bytes(*head) as usize);
+        all.push([&head[..], body].concat());
+        rest = behind;
+    }
+    all
+}
+
+/// Goldens were written by a codec that put fields in another order; a map has none.
+fn check(golden: &[u8], written: &[u8], what: &str) {
+    assert_eq!(Message::decode(&golden[4..]), Message::decode(&written[4..]), "{what}");
+    assert_eq!(golden.len(), written.len(), "{what}: the same fields in the same forms");
+}
+
+#[test]
+fn recorded_traffic_reads_and_writes_the_same() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/broker");
+    let (mut hellos, mut requests, mut responses, mut injected) = (0, 0, 0, 0);
+    for connection in 0..10 {
+        let mut role = None;
+        for golden in frames(&folder.join(format!("{connection}.to-server"))) {
+            let message = Message::decode(&golden[4..]).expect("a message");
+            let id = message.id().expect("an id");
+            let Some(sender) = role else {
+                let hello = message.hello().expect("a greeting");
+                check(&golden, &hello.frame(), "hello");
+                role = Some(hello.role);
+                hellos += 1;
+                continue;
+            };
+            // The last connection also sent what the broker refuses.
+            let Ok(request) = message.request(sender) else { continue };
+            check(&golden, &request.frame(id), &format!("{request:?}"));
+            requests += 1;
+        }
+        let to_client = frames(&folder.join(format!("{connection}.to-client")));
+        for (at, golden) in to_client.into_iter().enumerate() {
+            let message = Message::decode(&golden[4..]).expect("a message");
+            if let Some(inject) = message.inject() {
+                check(&golden, &inject.frame(), "inject");
+                injected += 1;
+                continue;
+            }
+            let response = message.response().expect("a response");
+            if at == 0 {
+                let outcome = response.outcome.map(drop).map_err(|refusal| refusal.code);
+                check(&golden, &Response::hello_frame(outcome), "hello_ack");
+                continue;
+            }
+            check(&golden, &response.frame(), &format!("{response:?}"));
+            responses += 1;
+        }
+    }
+    assert_eq!((hellos, injected), (10, 3), "goldens were found");
+    assert!(requests >= 15 && responses >= 15, "{requests} requests, {responses} responses");
+}
+
+#[test]
+fn a_request_is_refused_with_the_right_word() {
+    let message = |json: serde_json::Value| {
+        Message::decode(&rmp_serde::to_vec_named(&json).expect("encoded")).expect("a map")
+    };
+    let cases = [
+        (serde_json::json!({"type": "deliver", "sink": "moon"}), ErrorCode::UnknownSink),
+        (serde_json::json!({"type": "deliver", "sink": "file"}), ErrorCode::MissingField),
+        (serde_json::json!({"type": "fly"}), ErrorCode::UnknownType),
+        (serde_json::json!({"type": "get_turn"}), ErrorCode::MissingField),
+        (serde_json::json!({"type": "get_turn", "turn_id": [1]}), ErrorCode::MissingField),
+        (serde_json::json!({"type": "register", "session": "s", "pid": 1}), ErrorCode::Forbidden),
+        (serde_json::json!({"type": 5}), ErrorCode::Malformed),
+        (serde_json::json!({}), ErrorCode::Malformed),
+    ];
+    for (json, code) in cases {
+        assert_eq!(message(json.clone()).request(Role::Client), Err(code), "{json}");
+    }
+    let hello =
+        |version, role| message(serde_json::json!({"type": "hello", "version": version, "role": role}));
+    assert_eq!(hello(9, "client").hello(), Err(ErrorCode::VersionMismatch));
+    assert_eq!(hello(1, "king").hello(), Err(ErrorCode::Malformed));
+    let lists = message(serde_json::json!({"type": "list_sessions", "new": {"a": [1, {}]}, "raw": -1}));
+    assert_eq!(lists.request(Role::Client), Ok(Request::ListSessions));
+}
+
+#[test]
+fn lies_about_lengths_and_depths_are_refused() {
+    let deep = [&[0x81, 0xa1, b'x'][..], &[0x91; 100], &[0xc0]].concat();
+    for bytes in [
+        &b"\xdd\xff\xff\xff\xff"[..],
+        b"\xdf\xff\xff\xff\xff",
+        b"\x81\xa7content\xc6\xff\xff\xff\xff",
+        b"\x81\xa4type\xdb\x7f\xff\xff\xff",
+        b"\x81\xa8sessions\xdd\xff\xff\xff\xff",
+        b"\xc1",
+        b"\xc0",
+        b"\x90",
+        b"\x80\x80",
+        b"",
+        &deep,
+    ] {
+        assert!(Message::decode(bytes).is_err(), "{bytes:x?}");
+    }
+}
+
+fn any_request() -> impl Strategy<Value = (Role, Request)> {
+    let text = || ".{0,40}";
+    let bytes = prop::collection::vec(any::<u8>(), 0..300).prop_map(Blob);
+    prop_oneof![
+        (text(), any::<u64>(), text()).prop_map(|(session, pid, pattern)| {
+            (Role::Wrapper, Request::Register { session, pid, pattern })
+        }),
+        (text(), bytes, any::<bool>(), any::<bool>(), any::<Option<u64>>()).prop_map(
+            |(session, content, interrupted, truncated, timestamp)| {
+                let turn = Request::TurnCompleted { session, content, interrupted, truncated, timestamp };
+                (Role::Wrapper, turn)
+            }
+        ),
+        (text(), any::<Option<u64>>())
+            .prop_map(|(session, limit)| (Role::Client, Request::ListTurns { session, limit })),
+        (text(), any::<bool>())
+            .prop_map(|(session, raw)| (Role::Client, Request::Deliver(Target::Inject { session, raw }))),
+        text().prop_map(|path| (Role::Client, Request::Deliver(Target::File { path }))),
+        text().prop_map(|turn_id| (Role::Client, Request::CaptureById { turn_id })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_and_cut_short_is_refused(
+        (role, request) in any_request(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let frame = request.frame(7);
+        let body = &frame[4..];
+        prop_assert_eq!(Message::decode(body).expect("a message").request(role), Ok(request));
+        prop_assert!(Message::decode(&body[..cut.index(body.len())]).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(message) = Message::decode(&bytes) {
+            // Whatever they say, reading them harms nothing.
+            let _ = (message.hello(), message.request(Role::Client), message.response(), message.inject());
+        }
+    }
+}
+
+#[test]
+fn a_refusal_carries_its_sentence() {
+    let refusal = Refusal { code: ErrorCode::SinkFailed, message: Some("no such file".into()) };
+    let response = Response { id: 9, outcome: Err(refusal) };
+    let read = Message::decode(&response.frame()[4..]).expect("a message").response();
+    assert_eq!(read, Some(response));
+    let other = Response { id: 1, outcome: Err(ErrorCode::from("of_a_newer_broker").into()) };
+    let read = Message::decode(&other.frame()[4..]).expect("a message").response().expect("a response");
+    assert_eq!(
+        read.outcome.map(|_: Answer| ()).map_err(|r| r.code.to_string()),
+        Err("of_a_newer_broker".into())
+    );
+}
