@@ -49,6 +49,14 @@ pub use recording::Recording;
 pub use screen::Screen;
 pub use session::{Finished, Party, Session, SessionBuilder, Update, Updates};
 
+/// What [`SessionBuilder::tap_with`] needs: a tap sees each entry of a session's log.
+pub mod tap {
+    #[doc(inline)]
+    pub use tapdeck_core::{Entry, Lag, Seq, Stamp};
+    #[doc(inline)]
+    pub use tapdeck_host::{Tap, Wake};
+}
+
 #[doc(inline)]
 pub use tapdeck_core::{Event, Exit, Role};
 #[doc(inline)]

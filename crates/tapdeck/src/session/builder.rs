@@ -8,19 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, ReaderKind, WinSize};
+use tapdeck_core::{Entry, Event, Lag, Stamp, WinSize};
 use tapdeck_host::backend::{Backend, CommandSpec, Console, InProcess, Place};
 use tapdeck_host::{
     IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, RecordOptions, Recording, RecordingFile,
-    SharedLog, Start, Woken,
+    Start, Tap, TapReader, TapThread,
 };
 
 use super::{Done, Finished, Inner, Session};
 use crate::{Error, Result};
 
-/// What is given each event of a session.
-type Tap = Box<dyn FnMut(&Event) + Send>;
 /// What makes a backend for a terminal of this size.
 type MakeBackend = Box<dyn FnOnce(WinSize) -> io::Result<Box<dyn Backend>> + Send>;
 
@@ -31,7 +30,7 @@ pub struct SessionBuilder {
     record: Option<PathBuf>,
     record_options: RecordOptions,
     if_exists: IfExists,
-    taps: Vec<Tap>,
+    taps: Vec<Box<dyn Tap + Send>>,
     #[cfg(feature = "live")]
     doors: LiveChoice,
 }
@@ -127,7 +126,14 @@ impl SessionBuilder {
 
     /// Calls this with each event of the session, in order, on a thread of its own.
     #[must_use]
-    pub fn tap(mut self, tap: impl FnMut(&Event) + Send + 'static) -> Self {
+    pub fn tap(self, tap: impl FnMut(&Event) + Send + 'static) -> Self {
+        self.tap_with(Listener(tap))
+    }
+
+    /// Runs a tap on a thread of its own: it sees each entry of the log with its place and time, says
+    /// when to be woken, and is told of lags and flushes.
+    #[must_use]
+    pub fn tap_with(mut self, tap: impl Tap + Send + 'static) -> Self {
         self.taps.push(Box::new(tap));
         self
     }
@@ -183,7 +189,7 @@ impl SessionBuilder {
             let mut served = None;
             let failed = opened.clone();
             let open = |session: tapdeck_host::Session| {
-                tapping.extend(taps.into_iter().filter_map(|tap| start_tap(&session.log, tap)));
+                tapping.extend(taps.into_iter().filter_map(|tap| start_tap(&session, tap)));
                 let (handle, log) = (session.handle.clone(), session.log.clone());
                 let (glass, clock) = (session.glass.clone(), session.clock);
                 #[cfg(feature = "live")]
@@ -210,7 +216,7 @@ impl SessionBuilder {
             let ran = run(&launch, backend, Some(signals), recording, open);
             for tap in tapping {
                 // One that panicked has said so itself.
-                let _ = tap.join();
+                let _ = tap.finish();
             }
             let recording = ran.report.map(Arc::new);
             match ran.outcome {
@@ -252,7 +258,7 @@ impl SessionBuilder {
         let Self { launch, backend, taps, .. } = self;
         let mut tapping = Vec::new();
         let open = |session: tapdeck_host::Session| {
-            tapping.extend(taps.into_iter().filter_map(|tap| start_tap(&session.log, tap)));
+            tapping.extend(taps.into_iter().filter_map(|tap| start_tap(&session, tap)));
             // As above: the program matters more than those who would watch it.
             #[cfg(feature = "live")]
             return doors.and_then(|doors| doors.serve(session).ok());
@@ -260,7 +266,7 @@ impl SessionBuilder {
         let ran = run(&launch, backend, None, recording, open);
         for tap in tapping {
             // One that panicked has said so itself.
-            let _ = tap.join();
+            let _ = tap.finish();
         }
         let outcome = ran.outcome?;
         Ok(Finished { exit: outcome.exit, ended: outcome.ended, recording: ran.report.map(Arc::new) })
@@ -382,20 +388,22 @@ impl SessionBuilder {
     }
 }
 
-/// Passes everything that happens to a tap, on a thread of its own.
-fn start_tap(log: &SharedLog, mut tap: Tap) -> Option<std::thread::JoinHandle<()>> {
-    let (log, reader) = (log.clone(), log.reader_from_start(ReaderKind::Lossless));
-    let run = move || {
-        let mut entries: Vec<Entry> = Vec::new();
-        loop {
-            let woken = log.wait(reader, 1, None);
-            // What was lost past the log's cap cannot be had again.
-            let _ = log.read(reader, 1 << 20, &mut entries);
-            if entries.is_empty() && woken == Woken::Closed {
-                return;
-            }
-            entries.drain(..).for_each(|entry| tap(&entry.event));
-        }
-    };
-    std::thread::Builder::new().name("tapdeck-tap".into()).spawn(run).ok()
+/// A closure as a tap.
+struct Listener<F>(F);
+
+impl<F: FnMut(&Event)> Tap for Listener<F> {
+    fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
+        entries.for_each(|entry| (self.0)(&entry.event));
+    }
+
+    /// What was lost past the log's cap cannot be had again.
+    fn lagged(&mut self, _lag: &Lag, _now: Stamp) {}
+}
+
+/// Starts a tap; without a thread for it, the program runs all the same.
+fn start_tap(
+    session: &tapdeck_host::Session,
+    tap: Box<dyn Tap + Send>,
+) -> Option<TapThread<Box<dyn Tap + Send>>> {
+    TapThread::start("tapdeck-tap", TapReader::from_start(&session.log, session.clock), tap).ok()
 }
