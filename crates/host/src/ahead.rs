@@ -1,10 +1,11 @@
-//! Blocks of a native recording, read and decompressed ahead, so that a replay takes little longer than showing it
-//! would alone. A few threads take blocks as they come, and whoever wants the next one helps them rather than wait:
-//! on two processors decompressing and showing share the work, whichever of them is the slower.
+//! Blocks of a native recording, read and decompressed ahead, so that a replay takes little longer
+//! than showing it would alone. A few threads take blocks as they come, and the thread that wants
+//! the next one helps them rather than wait: on two processors decompressing and showing share the
+//! work, whichever of them is the slower.
 //!
-//! That works block by block, for blocks whose headers lead from one to the next. Where something is odd, the blocks
-//! are read one after another from there on, by the reader that knows all about damage. A short recording, or a look
-//! at a few blocks, needs no thread at all.
+//! That works block by block, for blocks whose headers lead from one to the next. Where something
+//! is odd, the blocks are read one after another from there on, by the reader that knows all about
+//! damage. A short recording, or a look at a few blocks, needs no thread at all.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -172,13 +173,13 @@ struct Window {
     slots: VecDeque<Slot>,
     /// Number of the first slot.
     first: u64,
-    /// Whoever reads has it; gone when there is nothing more to read.
+    /// Taken by the thread that reads; gone when there is nothing more to read.
     frames: Option<Frames<At>>,
     reading: bool,
     quit: bool,
 }
 
-/// What the threads share with whoever takes the blocks.
+/// What the threads share with the one that takes the blocks.
 struct Shared {
     window: Mutex<Window>,
     changed: Condvar,
@@ -205,7 +206,7 @@ impl Team {
                 let mut pool = BytesMut::new();
                 while shared.work(&mut pool, true) {}
             };
-            // Without a thread, whoever takes the blocks does all of it.
+            // Without a thread, the one that takes the blocks does all of it.
             let _ = std::thread::Builder::new().name("tapdeck-ahead".into()).spawn(work);
         }
         if let Ok(before) = masked {
@@ -286,7 +287,7 @@ impl Shared {
             return true;
         }
         if helper && window.frames.is_none() && !window.reading {
-            // All is read, and somebody works on the rest.
+            // All is read, and other threads work on the rest.
             return false;
         }
         if helper || !matches!(window.slots.front(), Some(Slot::Ready(_))) {
@@ -369,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Threads must not outlive whoever wanted the blocks, nor hold them up.
+    /// Threads must not outlive the reader of the blocks, nor hold it up.
     #[test]
     fn one_that_is_left_early_stops() {
         let content = recording(200).concat();

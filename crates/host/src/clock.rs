@@ -1,7 +1,8 @@
 //! The one place that reads time.
 //!
-//! The clock counts from the session's start and includes the time that a machine sleeps. The wall time of a
-//! stamp is the wall clock at the start plus that count, so a step of the wall clock cannot reorder anything.
+//! The clock counts from the session's start and includes the time that a machine sleeps. The wall
+//! time of a stamp is the wall clock at the start plus that count, so a step of the wall clock
+//! cannot reorder anything.
 
 use rustix::time::{ClockId, clock_gettime};
 use tapdeck_core::Stamp;
@@ -20,8 +21,8 @@ impl Clock {
         Self::start_with(|| read(ClockId::Boottime), || read(ClockId::Realtime))
     }
 
-    /// A clock that starts now by other sources: one that counts nanoseconds and never goes back, and the wall
-    /// clock, which is asked this once. For tests of what a jump of either does.
+    /// A clock that starts now by other sources: one that counts nanoseconds and never goes back,
+    /// and the wall clock, which is asked this once. For tests of what a jump of either does.
     pub fn start_with(elapsed: fn() -> u64, wall: fn() -> u64) -> Self {
         Self { elapsed, start_ns: elapsed(), wall_start_ns: wall() }
     }

@@ -1,7 +1,8 @@
 //! The X11 desktop: keys that work whatever window has the focus, and whose window that is.
 //!
-//! Keys are grabbed, not listened to: nothing is learnt of what else is typed. Locks (Caps Lock, Num Lock) make no
-//! difference, a key that is held counts once, and a keyboard whose layout changes is read anew.
+//! Keys are grabbed, not listened to: nothing is learnt of what else is typed. Locks (Caps Lock,
+//! Num Lock) make no difference, a key that is held counts once, and a keyboard whose layout
+//! changes is read anew.
 
 use tapdeck_term::keys::{Key, KeyPress, Mods};
 use x11rb::connection::Connection;
@@ -28,16 +29,16 @@ pub enum DesktopError {
     /// It did not like a request.
     #[error("the X11 desktop refused: {0}")]
     Refused(#[from] ReplyError),
-    /// A key that would be missed by whoever types.
+    /// A key that every window needs for typing.
     #[error("{0} is typed in every window: add Ctrl, Alt or Super to it")]
     Plain(KeyPress),
     /// A key that the keyboard has not.
     #[error("this keyboard has no key {0}")]
     NoKey(KeyPress),
-    /// Somebody has it already.
+    /// Another program has it already.
     #[error("{0} is taken by another program: choose another key")]
     Taken(KeyPress),
-    /// Nobody has the focus.
+    /// No window has the focus.
     #[error("no window has the focus")]
     NoFocus,
     /// The window's owner is not known.
@@ -50,7 +51,8 @@ pub struct Desktop {
     conn: RustConnection,
     root: Window,
     keys: Vec<Grabbed>,
-    /// The key that came up last, and when: a key that is held comes up and goes down at the same time.
+    /// The key that came up last, and when: a key that is held comes up and goes down at the same
+    /// time.
     released: Option<(Keycode, u32)>,
     /// The modifier that Num Lock is.
     num_lock: u16,
@@ -75,7 +77,8 @@ impl Desktop {
         Ok(desktop)
     }
 
-    /// Has a key for itself from now on; [`Desktop::wait`] gives its number, in the order of these calls.
+    /// Has a key for itself from now on; [`Desktop::wait`] gives its number, in the order of these
+    /// calls.
     ///
     /// # Errors
     /// When the key cannot be had.
@@ -179,7 +182,8 @@ impl Desktop {
     }
 
     fn owner(&self, window: Window) -> Result<Option<u32>, DesktopError> {
-        // The server's own word, where it gives one: what a window says of itself may be another machine's.
+        // The server's own word, where it gives one: what a window says of itself may be another
+        // machine's.
         let spec = [ClientIdSpec { client: window, mask: ClientIdMask::LOCAL_CLIENT_PID }];
         if let Ok(answer) =
             self.conn.res_query_client_ids(&spec).map_err(ReplyError::from).and_then(|c| c.reply())
@@ -246,7 +250,8 @@ impl Keyboard {
         })
     }
 
-    /// The keys that give this symbol without a modifier, in the first layout or else in the second.
+    /// The keys that give this symbol without a modifier, in the first layout or else in the
+    /// second.
     fn codes(&self, symbol: u32) -> Vec<Keycode> {
         let in_column = |column: usize| -> Vec<Keycode> {
             let keys = self.symbols.chunks(self.per_key).zip(self.first..=Keycode::MAX);
@@ -334,7 +339,8 @@ mod tests {
 
     #[test]
     fn a_layout_says_where_keys_and_modifiers_are() {
-        // Two layouts with two levels each, from key 8 on; Alt is the fourth modifier, Num Lock the fifth.
+        // Two layouts with two levels each, from key 8 on; Alt is the fourth modifier, Num Lock the
+        // fifth.
         let symbols = vec![
             0x63, 0x43, 0x6d, 0x4d, // c C m M
             0xffe9, 0, 0xffe9, 0, // Alt

@@ -2,12 +2,12 @@
 //!
 //! Code that needs the screen brings the model up to the log's end first. A session without clients
 //! pays for no drawing at the moment of output, only later and in large pieces. The model reads the
-//! log losslessly: when it falls far behind, the driver brings it up itself before it lets the log go
-//! on. Where no terminal of the user's shows the session, the model answers the program, and the
+//! log losslessly: when it falls far behind, the driver brings it up itself before it lets the log
+//! go on. Where no terminal of the user's shows the session, the model answers the program, and the
 //! driver feeds it after every read.
 //!
-//! The driver may wait for the model, so a thread that holds the model must not wait for the driver.
-//! A [`Look`] marks its thread, and [`Handle`] refuses to ask from there.
+//! The driver may wait for the model, so a thread that holds the model must not wait for the
+//! driver. A [`Look`] marks its thread, and [`Handle`] refuses to ask from there.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -65,15 +65,15 @@ struct Known {
 const NEVER: u64 = u64::MAX;
 
 impl Picture {
-    /// Feeds everything that the log holds by now. What comes meanwhile is for the next time: a program
-    /// that writes as fast as it is read would hold its reader for ever.
+    /// Feeds everything that the log holds by now. What comes meanwhile is for the next time: a
+    /// program that writes as fast as it is read would hold its reader for ever.
     pub fn catch_up(&mut self) {
         let end = self.log.end();
         let mut entries = std::mem::take(&mut self.entries);
         while self.next < end {
             entries.clear();
-            // The driver waits before anything is lost, so there is no lag; if there were, the stream
-            // goes on.
+            // The driver waits before anything is lost, so there is no lag; if there were, the
+            // stream goes on.
             let _ = self.log.read(self.reader, PIECE, &mut entries);
             if entries.is_empty() {
                 break;
@@ -190,7 +190,8 @@ impl Picture {
         }
     }
 
-    /// Shows text that the program did not write, to observers alone: it is in no log and no recording.
+    /// Shows text that the program did not write, to observers alone: it is in no log and no
+    /// recording.
     pub fn show_echo(&mut self, text: &[u8]) {
         let changes = self.term.feed_at(text, self.offset);
         self.note(changes);
@@ -300,8 +301,8 @@ impl Drop for Look<'_> {
 }
 
 impl Glass {
-    /// Makes a model of this size that reads the log from its start. `lines` is for a program on pipes,
-    /// whose lines end without a carriage return.
+    /// Makes a model of this size that reads the log from its start. `lines` is for a program on
+    /// pipes, whose lines end without a carriage return.
     pub(crate) fn new(log: &SharedLog, size: WinSize, lines: bool) -> Self {
         let reader = log.reader_from_start(ReaderKind::Lossless);
         let settings = Settings { replies: false, newline_mode: lines, ..Settings::default() };
@@ -394,14 +395,16 @@ impl Glass {
         std::mem::take(&mut picture.replies)
     }
 
-    /// For the driver, once a turn: brings a model that is far behind up to date before it loses anything.
+    /// For the driver, once a turn: brings a model that is far behind up to date before it loses
+    /// anything.
     pub(crate) fn keep_up(&self) {
         if self.log.pending(self.reader) > self.far_behind {
             self.lock().catch_up();
         }
     }
 
-    /// For the driver, after every piece of output: keeps up with a log that cannot hold many of them.
+    /// For the driver, after every piece of output: keeps up with a log that cannot hold many of
+    /// them.
     pub(crate) fn keep_close(&self) {
         if self.far_behind == 0 {
             self.keep_up();

@@ -55,8 +55,8 @@ struct Inner {
 
 /// A handle to a running session; any thread may hold one.
 ///
-/// Calls that return something wait for the driver's answer. Two callers would wait for ever, and get
-/// an error instead:
+/// Calls that return something wait for the driver's answer. Two callers would wait for ever, and
+/// get an error instead:
 ///
 /// - The thread that runs the driver cannot answer itself: there, as in the `open` of
 ///   [`crate::Launch::run_with`], calls return [`Unanswered::OwnThread`]. Start a thread for them.
@@ -248,7 +248,8 @@ impl Handle {
         self.ask(|tx| Request::Input(id, fence, bytes, tx))
     }
 
-    /// Offers input, and claims the stick for it while the stick is free; returns whether the gate took it.
+    /// Offers input, and claims the stick for it while the stick is free; returns whether the gate
+    /// took it.
     pub fn input_or_claim(&self, id: PartyId, bytes: Bytes) -> Result<Result<(), Refused>, Unanswered> {
         self.ask(|tx| Request::InputOrClaim(id, bytes, tx))
     }
@@ -258,14 +259,14 @@ impl Handle {
         self.ask(Request::Waiting)
     }
 
-    /// How many bytes a line of input may have before the terminal itself drops the rest. `None` where
-    /// the program reads byte by byte, or the backend cannot tell.
+    /// How many bytes a line of input may have before the terminal itself drops the rest. `None`
+    /// where the program reads byte by byte, or the backend cannot tell.
     pub fn longest_line(&self) -> Result<Option<usize>, Unanswered> {
         self.ask(Request::LongestLine)
     }
 
-    /// Has a snapshot recorded, behind everything that the program has written so far, and waits until
-    /// it is on disk.
+    /// Has a snapshot recorded, behind everything that the program has written so far, and waits
+    /// until it is on disk.
     pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {
         self.refuse_deadlock()?;
         if label.len() > usize::from(u16::MAX) {

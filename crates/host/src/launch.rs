@@ -1,5 +1,5 @@
-//! Starting a session from a description of it: signals, user's terminal, backend, recorder and driver, wired
-//! in the one order that works.
+//! Starting a session from a description of it: signals, user's terminal, backend, recorder and
+//! driver, wired in the one order that works.
 
 use std::io;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Launch {
     pub no_pty: bool,
     /// Leave this process's terminal alone: no input, no output.
     pub headless: bool,
-    /// Nobody will type: the program's input is at its end from the start.
+    /// There is no input: the program finds its end from the start.
     pub no_input: bool,
     /// The terminal's size, if not the user's.
     pub size: Option<WinSize>,
@@ -38,17 +38,17 @@ pub struct Launch {
     pub timeout: Option<Duration>,
     /// The session's clock, if it is not to start with the session.
     pub clock: Option<Clock>,
-    /// Bytes of the past to keep for whoever comes late.
+    /// Bytes of the past to keep for clients that come late.
     pub ring: usize,
-    /// Settings of the program's terminal, by the names of [`crate::tty_settings`], where it has none to take them from. Another name
-    /// is an error: see [`crate::tty_settings::is_known`].
+    /// Settings of the program's terminal, by the names of [`crate::tty_settings`], where it has
+    /// none to take them from. Another name is an error: see [`crate::tty_settings::is_known`].
     pub tty_settings: Vec<(String, u8)>,
     /// How long a program whose user has gone may take to end before it is killed.
     pub kill_after: Duration,
 }
 
-/// What starts a session's program, given the signals that it is to have, the user's side, the size, and whoever can be
-/// told of it meanwhile.
+/// What starts a session's program, given the signals that it is to have, the user's side, the
+/// size, and the prompter.
 pub type Start<'a> = dyn Fn(
         InheritedSignals,
         Option<&UserSide>,
@@ -138,15 +138,17 @@ impl Launch {
         self.place.shown_command(&self.command)
     }
 
-    /// Runs the session to its end. Call before starting any thread: the signals of this process become the
-    /// session's. A recording is whole however the session ends, a program that could not be started included.
+    /// Runs the session to its end. Call before starting any thread: the signals of this process
+    /// become the session's. A recording is whole however the session ends, a program that could
+    /// not be started included.
     pub fn run(&self, recording: Option<Recording>) -> Finished {
         self.run_with(recording, |_| ())
     }
 
-    /// The same, with doors: `open` is given the session once the program runs, may start threads, and what it
-    /// returns is dropped when the recording is finished. It is called on the thread that drives the session afterwards, so
-    /// whatever waits for the session's answers belongs on a thread that it starts (see [`Handle`]).
+    /// The same, with doors: `open` is given the session once the program runs, may start threads,
+    /// and what it returns is dropped when the recording is finished. It is called on the thread
+    /// that drives the session afterwards, so whatever waits for the session's answers belongs on a
+    /// thread that it starts (see [`Handle`]).
     pub fn run_with<D>(&self, recording: Option<Recording>, open: impl FnOnce(Session) -> D) -> Finished {
         self.run_on(
             &|signals, user, size, prompter| self.start_backend(signals, user, size, prompter),
@@ -168,8 +170,9 @@ impl Launch {
         }))
     }
 
-    /// Runs the session to its end on the calling thread, for a client at the other end of `user` or for none. The
-    /// signals of this process are not the session's; the program gets the given ones.
+    /// Runs the session to its end on the calling thread, for a client at the other end of `user`
+    /// or for none. The signals of this process are not the session's; the program gets the given
+    /// ones.
     pub fn run_served<D>(
         &self,
         signals: InheritedSignals,
@@ -195,7 +198,8 @@ impl Launch {
         finished(self.drive(backend, (signals, None), user, starter(recording), finish, open))
     }
 
-    /// The same with a recorder of any kind: `start` is given the log before the program's first byte is in it,
+    /// The same with a recorder of any kind: `start` is given the log before the program's first
+    /// byte is in it,
     /// `finish` is called when the log is closed, before the doors are.
     ///
     /// # Errors
@@ -275,7 +279,7 @@ impl Launch {
         }
         log.close();
         let report = finish(recorder);
-        // Last, so that whoever was told of success on disk can still be told.
+        // Last, so that a caller that waits for its snapshot can still be answered.
         drop(doors);
         Ok((outcome, report))
     }

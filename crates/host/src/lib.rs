@@ -1,8 +1,9 @@
-//! The operating system side of a session: where programs run, the loop that drives them, the user's terminal,
-//! the clock and the recorder.
+//! The operating system side of a session: where programs run, the loop that drives them, the
+//! user's terminal, the clock and the recorder.
 //!
-//! [`Launch`] runs a session in the foreground of this process, as the command does. [`Driver`] is the loop itself, around any
-//! [`backend`]: here a program that nobody sees, until its screen shows what is waited for.
+//! [`Launch`] runs a session in the foreground of this process, as the command does. [`Driver`] is
+//! the loop itself, around any [`backend`]: here a program without a user, until its screen shows
+//! what is waited for.
 //!
 //! ```
 //! use std::time::Duration;
@@ -11,7 +12,8 @@
 //! use tapdeck_host::{Clock, Config, Driver, InheritedSignals, SharedLog};
 //!
 //! let size = WinSize::cells(40, 5);
-//! let command = CommandSpec::new(["sh", "-c", "printf 'name? '; read name; echo \"hello $name\""]);
+//! let script = "printf 'name? '; read name; echo \"hello $name\"";
+//! let command = CommandSpec::new(["sh", "-c", script]);
 //! let setup = TerminalSetup { size, ..TerminalSetup::default() };
 //! let program = LocalPty::spawn(&command, InheritedSignals::of_login(), &setup)?;
 //! let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
@@ -20,14 +22,16 @@
 //! let (handle, glass) = (driver.handle(), driver.glass());
 //! let session = std::thread::spawn(move || driver.run());
 //!
-//! let shows = |text: &str| glass.look(&handle).term().screen().any(|row| row.text().contains(text));
+//! let shows = |text: &str| {
+//!     glass.look(&handle).term().screen().any(|row| row.text().contains(text))
+//! };
 //! let reader = log.reader_from_start(ReaderKind::Lossy);
 //! while !shows("name?") {
 //!     log.wait(reader, 1, Some(Duration::from_secs(1)));
 //!     log.read(reader, usize::MAX, &mut Vec::new());
 //! }
 //! let me = handle.join("me", Role::Bot)?;
-//! handle.claim(me)?.expect("nobody else drives");
+//! handle.claim(me)?.expect("the stick is free");
 //! handle.input(me, None, "Ada\r".into())?.expect("there is room");
 //! assert_eq!(session.join().expect("no panic")?.exit, Exit::Code(0));
 //! assert!(shows("hello Ada"));

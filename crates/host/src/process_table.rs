@@ -1,4 +1,4 @@
-//! Table at all processes of this machine that whoever needs one at the same time shares.
+//! The table of this machine's processes. Callers that need it at the same time share one reading.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use crate::processes::{Process, all};
 /// All processes by the session that they belong to.
 pub type Sessions = BTreeMap<i32, Vec<(u32, Process)>>;
 
-/// The table at all processes that were begun and done, and what the last one saw.
+/// How many readings were begun and done, and what the last one saw.
 struct Table {
     begun: u64,
     done: u64,
@@ -19,8 +19,9 @@ struct Table {
 static TABLE: (Mutex<Table>, Condvar) =
     (Mutex::new(Table { begun: 0, done: 0, under_way: false, seen: None }), Condvar::new());
 
-/// The processes of all sessions, as they were at some moment after this was called. Whoever asks while others do shares
-/// one look with them: a thousand sessions that end together would otherwise look a thousand times at thousands.
+/// The processes of all sessions, as they were at some moment after this was called. Callers at the
+/// same time share one reading: a thousand sessions that end together would otherwise read
+/// thousands of processes a thousand times.
 pub fn by_session() -> Arc<Sessions> {
     let (table, done) = &TABLE;
     let mut state = table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "any process will do")]
-    fn whoever_looks_sees_what_was_there_before_however_many_look() {
+    fn every_reading_sees_what_was_there_before() {
         let look = || {
             let mut child = std::process::Command::new("sleep").arg("300").spawn().expect("it starts");
             let session = Process::find(child.id()).expect("it is there").session;

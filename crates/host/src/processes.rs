@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 
-/// More parents than this nobody has.
+/// No process has more ancestors than this.
 const DEPTH: usize = 256;
 /// What is read of a command line.
 const COMMAND: u64 = 16 << 10;
@@ -31,7 +31,8 @@ impl Process {
     /// The process of this number, if there is one.
     pub fn find(pid: u32) -> Option<Self> {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is the program's name in brackets and may hold anything, brackets and spaces included.
+        // The second field is the program's name in brackets and may hold anything, brackets and
+        // spaces included.
         let rest = &stat[stat.iter().rposition(|b| *b == b')')? + 1..];
         let rest = String::from_utf8_lossy(rest);
         let mut fields = rest.split_ascii_whitespace();
@@ -50,7 +51,8 @@ impl Process {
     }
 }
 
-/// The command line of a process, as far as it is not longer than reasonable; empty for one that has ended.
+/// The command line of a process, as far as it is not longer than reasonable; empty for one that
+/// has ended.
 pub fn command(pid: u32) -> Vec<String> {
     let mut line = Vec::new();
     if let Ok(file) = fs::File::open(format!("/proc/{pid}/cmdline")) {
@@ -79,8 +81,9 @@ pub fn group(leader: u32) -> Vec<u32> {
     found
 }
 
-/// Whether nobody would continue this process's group if it stopped: no process above it is in the same session. The
-/// system lets no terminal stop such a group (the first of a window, of `setsid`, of a service).
+/// Whether no shell would continue this process's group if it stopped: no ancestor of it is in the
+/// same session. The system lets no terminal stop such a group (the first of a window, of `setsid`,
+/// of a service).
 pub fn is_orphaned() -> bool {
     let Some(own) = Process::find(std::process::id()) else { return false };
     let is_minded = |process: &Process| {
@@ -103,8 +106,9 @@ pub fn parents(pid: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(parent(pid), move |pid| parent(*pid)).take(DEPTH)
 }
 
-/// The processes above this one that gave a terminal to those below them, nearest first: terminal emulators, and programs
-/// such as `script`. One that merely started a terminal emulator is none of them.
+/// The processes above this one that gave a terminal to those below them, nearest first: terminal
+/// emulators, and programs such as `script`. One that merely started a terminal emulator is none of
+/// them.
 pub fn terminals_above(pid: u32) -> Vec<u32> {
     let mut below = Process::find(pid).map_or(0, |p| p.terminal);
     let mut found = Vec::new();
@@ -118,9 +122,9 @@ pub fn terminals_above(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Whether what this process shows, the terminals of process `host` show too: it runs on one that `host` gave, or on one
-/// of a program that is itself in the foreground of such a terminal. A window that was opened from there shows nothing
-/// there.
+/// Whether what this process shows, the terminals of process `host` show too: it runs on one that
+/// `host` gave, or on one of a program that is itself in the foreground of such a terminal. A
+/// window that was opened from there shows nothing there.
 pub fn shows_on_terminal_of(host: u32) -> bool {
     let own = std::process::id();
     let Some(below) = Process::find(own).map(|p| p.terminal).filter(|t| *t != 0) else { return false };

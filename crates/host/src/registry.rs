@@ -1,8 +1,9 @@
-//! Live sessions, and how to find them: one small file a session beside its socket, in a folder that only this user
-//! can enter.
+//! Live sessions, and how to find them: one small file a session beside its socket, in a folder
+//! that only this user can enter.
 //!
-//! The file says what the session is and carries the secret that makes a client of its owner's a person. It goes with
-//! the process; what a killed one has left behind is cleared away by whoever looks next.
+//! The file says what the session is and carries the secret that makes a client of its owner's a
+//! person. It goes with the process; what a killed one has left behind is removed by the next
+//! process that lists.
 
 use std::fs;
 use std::io;
@@ -44,7 +45,8 @@ pub struct Listing {
     pub human_token: String,
 }
 
-/// The folder for the sockets of live sessions: the one of the user's login, or a private one under `/tmp`.
+/// The folder for the sockets of live sessions: the one of the user's login, or a private one under
+/// `/tmp`.
 pub fn folder() -> io::Result<PathBuf> {
     let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute());
     let uid = rustix::process::geteuid().as_raw();
@@ -105,7 +107,7 @@ impl Registered {
         let _ = fs::remove_file(&new);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())?;
-        // Whoever lists sees all of it or nothing.
+        // A process that lists sees all of it or nothing.
         fs::rename(&new, &path)?;
         Ok(Self { path })
     }
@@ -117,7 +119,7 @@ impl Drop for Registered {
     }
 }
 
-/// A secret that nobody can guess, in hexadecimal.
+/// A random secret, in hexadecimal.
 pub fn new_token() -> io::Result<String> {
     use std::io::Read;
     let mut bytes = [0; 16];
@@ -152,8 +154,8 @@ pub fn clear(folder: &Path, listing: &Listing) {
     let _ = fs::remove_file(&listing.socket);
 }
 
-/// Whether the process is there. One that has ended is not, although nobody may have noticed yet: in a container the first
-/// process often never does.
+/// Whether the process is there. One that has ended is not, even before its parent reaps it: in a
+/// container the first process often never does.
 pub fn is_alive(pid: u32) -> bool {
     let Some(known) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     !matches!(rustix::process::test_kill_process(known), Err(rustix::io::Errno::SRCH))

@@ -194,8 +194,8 @@ impl SharedLog {
         seq
     }
 
-    /// Appends an event and has the recorder answer through `reply` once it is on disk. The recorder
-    /// is woken at once. In a session that is not recorded, that is the answer.
+    /// Appends an event and has the recorder answer through `reply` once it is on disk. The
+    /// recorder is woken at once. In a session that is not recorded, that is the answer.
     pub(crate) fn append_awaited(
         &self,
         event: Event,

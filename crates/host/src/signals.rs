@@ -36,7 +36,8 @@ const NAMES: &[(&str, i32)] = &[
     ("SYS", libc::SIGSYS),
 ];
 
-/// The signal of this name, with or without `SIG`, in any case. An unknown name is none: it is never taken for another.
+/// The signal of this name, with or without `SIG`, in any case. An unknown name is none: it is
+/// never taken for another.
 pub fn number(name: &str) -> Option<i32> {
     let bare = name.get(..3).filter(|p| p.eq_ignore_ascii_case("SIG")).map_or(name, |_| &name[3..]);
     NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(bare)).map(|(_, s)| *s)
@@ -47,7 +48,8 @@ pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(_, s)| *s == number).map(|(n, _)| *n)
 }
 
-/// Whether a signal ends a program that does nothing about it, for backends that have no process to send it to.
+/// Whether a signal ends a program that does nothing about it, for backends that have no process to
+/// send it to.
 ///
 /// # Errors
 /// When no signal has this number.

@@ -1,5 +1,6 @@
-//! A recording of any format on disk: found out once, opened from its start as often as needed, with what
-//! stands beside it (the sidecars of a native recording, the timing file of a typescript).
+//! A recording of any format on disk: found out once, opened from its start as often as needed,
+//! with what stands beside it (the sidecars of a native recording, the timing file of a
+//! typescript).
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -69,8 +70,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Finds out what a file is. `format` and `timing` overrule what it seems to be. `-` is standard input; what
-    /// can be read only once is read to its end first.
+    /// Finds out what a file is. `format` and `timing` overrule what it seems to be. `-` is
+    /// standard input; what can be read only once is read to its end first.
     pub fn find(path: &Path, format: Option<Container>, timing: Option<&Path>) -> Result<Self, SourceError> {
         let fail = |why| SourceError::Open { path: path.to_owned(), why };
         if path.is_dir() && is_cassette(path) {
@@ -178,8 +179,8 @@ impl Source {
         Meta::from_bytes(&bytes).ok()
     }
 
-    /// The snapshots in `NAME.snapshots.jsonl` that are not among those already known. Formats that cannot hold
-    /// snapshots have them there alone, and a crash may have cost the record.
+    /// The snapshots in `NAME.snapshots.jsonl` that are not among those already known. Formats that
+    /// cannot hold snapshots have them there alone, and a crash may have cost the record.
     pub fn moments_beside(&self, known: &[Moment]) -> Vec<Moment> {
         let Ok(file) = File::open(sidecar(&self.path, "snapshots.jsonl")) else { return Vec::new() };
         let started_ns = self.open().ok().and_then(|reader| reader.header().started_ns).unwrap_or(0);
@@ -224,7 +225,8 @@ pub fn open_stream(
     Ok((container, reader))
 }
 
-/// The names under which a timing file may stand beside a typescript, the one that is written first.
+/// The names under which a timing file may stand beside a typescript, the one that is written
+/// first.
 pub fn timing_names(typescript: &Path) -> Vec<PathBuf> {
     let name = typescript.file_name().unwrap_or_default();
     let mut names: Vec<PathBuf> = Vec::new();
@@ -284,13 +286,15 @@ fn detect(name: Option<&str>, head: &[u8]) -> Option<Container> {
         return None;
     }
     if !Container::is_zst(head) {
-        // Damage at its start makes a native recording no other format: its reader finds the next block.
+        // Damage at its start makes a native recording no other format: its reader finds the next
+        // block.
         return Container::detect(name, head, false)
             .or_else(|| name.and_then(Container::of_name).filter(|c| c.format == Format::Ahr));
     }
     let mut inside = vec![0; HEAD];
     let mut have = 0;
-    // The head may end within the stream, so an error only says that this is all there is to look at.
+    // The head may end within the stream, so an error only says that this is all there is to look
+    // at.
     if let Ok(mut reader) = ZstReader::new(head) {
         while let Ok(n @ 1..) = reader.read(&mut inside[have..]) {
             have += n;

@@ -1,5 +1,5 @@
-//! Recordings that come through a pipe. They are read more than once, and from places of their own, so a pipe is
-//! first emptied into a file without a name.
+//! Recordings that come through a pipe. They are read more than once, and from places of their own,
+//! so a pipe is first emptied into a file without a name.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,5 +1,5 @@
-//! The calls that have no safe wrapper: signal masks and dispositions, a signal file descriptor, and what runs
-//! between fork and exec. Everything unsafe in this crate is in this file.
+//! The calls that have no safe wrapper: signal masks and dispositions, a signal file descriptor,
+//! and what runs between fork and exec. Everything unsafe in this crate is in this file.
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper; each block says why it is sound")]
 
@@ -40,7 +40,8 @@ impl SignalSet {
         Self::of((1..=libc::SIGRTMAX()).filter(|signal| !FAULTS.contains(signal)))
     }
 
-    /// Blocks these signals for the calling thread and those it starts, and returns what was blocked before.
+    /// Blocks these signals for the calling thread and those it starts, and returns what was
+    /// blocked before.
     pub(crate) fn block(&self) -> io::Result<SignalSet> {
         self.change_mask(libc::SIG_BLOCK)
     }
@@ -76,7 +77,7 @@ impl SignalFd {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
+        // SAFETY: the call succeeded, so this is a new descriptor without another owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -96,7 +97,8 @@ impl SignalFd {
         match signal {
             // What a fault's handler passes on.
             _ if signal == libc::SIGRTMAX() && own => c_int::try_from(info.ssi_ptr).ok(),
-            // A write of this process to a pipe or a file that takes no more has failed, and says so by itself.
+            // A write of this process to a pipe or a file that takes no more has failed, and says
+            // so by itself.
             libc::SIGPIPE | libc::SIGXFSZ if own => self.next(),
             _ => Some(signal),
         }
@@ -139,23 +141,25 @@ pub(crate) fn disposition(signal: c_int) -> io::Result<Disposition> {
 /// Sets a signal to its default action or to being ignored. Async-signal-safe.
 pub(crate) fn set_disposition(signal: c_int, ignore: bool) -> io::Result<()> {
     let handler = if ignore { libc::SIG_IGN } else { libc::SIG_DFL };
-    // SAFETY: SIG_DFL and SIG_IGN are not handlers of ours, so no code of ours runs in signal context.
+    // SAFETY: SIG_DFL and SIG_IGN are not handlers of ours, so no code of ours runs in signal
+    // context.
     if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR {
         return Err(io::Error::last_os_error());
     }
     Ok(())
 }
 
-/// Signals that a fault of this very process raises, if nobody sent them. They cannot be blocked.
+/// Signals that a fault of this very process raises, if no process sent them. They cannot be
+/// blocked.
 pub(crate) const FAULTS: [c_int; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
 
-/// What a handler of faults needs, where it can be had without a lock: the terminal to give back, how it was and what
-/// undoes a picture on it, and what each signal did before.
+/// What a handler of faults needs, where it can be had without a lock: the terminal to give back,
+/// how it was and what undoes a picture on it, and what each signal did before.
 struct FaultRoom {
     /// Whether there is a terminal to give back.
     armed: AtomicBool,
-    /// Whether somebody reads signals who passes on those that were sent.
+    /// Whether a reader of signals passes on those that were sent.
     forward: AtomicBool,
     terminal: UnsafeCell<MaybeUninit<Kept>>,
     before: UnsafeCell<[MaybeUninit<libc::sigaction>; FAULTS.len()]>,
@@ -163,8 +167,8 @@ struct FaultRoom {
 
 type Kept = (c_int, libc::termios, [u8; 256], usize);
 
-// SAFETY: the terminal is written only while it is not armed, by the one thread that takes and gives back terminals, and what
-// signals did before only once, before their handlers are there.
+// SAFETY: the terminal is written only while it is not armed, by the one thread that takes and
+// gives back terminals, and what signals did before only once, before their handlers are there.
 unsafe impl Sync for FaultRoom {}
 
 static FAULT: FaultRoom = FaultRoom {
@@ -174,15 +178,15 @@ static FAULT: FaultRoom = FaultRoom {
     before: UnsafeCell::new([MaybeUninit::uninit(); FAULTS.len()]),
 };
 
-/// Has a fault give this terminal back as it is now, after writing `undress` to it. Not told twice without
-/// [`forget_terminal`] between.
+/// Has a fault give this terminal back as it is now, after writing `undress` to it. Not told twice
+/// without [`forget_terminal`] between.
 pub(crate) fn remember_terminal(terminal: BorrowedFd<'_>, undress: &[u8]) {
     let mut settings = MaybeUninit::<libc::termios>::zeroed();
     let mut bytes = [0; 256];
     let len = undress.len().min(bytes.len());
     bytes[..len].copy_from_slice(&undress[..len]);
-    // SAFETY: the buffer is valid for the settings, and read only when the call has filled it in; the place is nobody's
-    // while it is not armed.
+    // SAFETY: the buffer is valid for the settings, and read only when the call has filled it in;
+    // the place is unused while it is not armed.
     unsafe {
         if FAULT.armed.load(Ordering::Acquire)
             || libc::tcgetattr(terminal.as_raw_fd(), settings.as_mut_ptr()) != 0
@@ -199,7 +203,8 @@ pub(crate) fn forget_terminal() {
     FAULT.armed.store(false, Ordering::Release);
 }
 
-/// Has signals of [`FAULTS`] that others send passed on to whoever reads this process's signals, or no longer.
+/// Has signals of [`FAULTS`] that others send passed on to the reader of this process's signals, or
+/// no longer.
 pub(crate) fn forward_faults(forward: bool) {
     static CATCH: std::sync::Once = std::sync::Once::new();
     CATCH.call_once(|| {
@@ -207,8 +212,9 @@ pub(crate) fn forward_faults(forward: bool) {
             if disposition(signal).is_ok_and(|d| d == Disposition::Ignore) {
                 continue;
             }
-            // SAFETY: zeroes are a valid action; the handler has the type that SA_SIGINFO asks for and makes only
-            // async-signal-safe calls; the old action is written once, before the handler can run.
+            // SAFETY: zeroes are a valid action; the handler has the type that SA_SIGINFO asks for
+            // and makes only async-signal-safe calls; the old action is written once, before the
+            // handler can run.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = on_fault as *const () as usize;
@@ -223,11 +229,11 @@ pub(crate) fn forward_faults(forward: bool) {
     FAULT.forward.store(forward, Ordering::Release);
 }
 
-/// What was sent by others is passed on as it was meant for the program. A true fault gives the terminal back, and then
-/// happens again with what it did before.
+/// What was sent by others is passed on as it was meant for the program. A true fault gives the
+/// terminal back, and then happens again with what it did before.
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the system hands over a valid siginfo_t; everything called is async-signal-safe; what is read was written
-    // before it was armed, or before this handler was there.
+    // SAFETY: the system hands over a valid siginfo_t; everything called is async-signal-safe; what
+    // is read was written before it was armed, or before this handler was there.
     unsafe {
         let sent = (*info).si_code <= 0;
         if sent && (*info).si_pid() != libc::getpid() && FAULT.forward.load(Ordering::Acquire) {
@@ -237,7 +243,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut
         }
         if FAULT.armed.swap(false, Ordering::AcqRel) {
             let (terminal, settings, undress, len) = (*FAULT.terminal.get()).assume_init_ref();
-            // In the background it is somebody else's to set.
+            // In the background it is another process's to set.
             if [-1, libc::getpgrp()].contains(&libc::tcgetpgrp(*terminal)) {
                 libc::write(1, undress.as_ptr().cast(), *len);
                 libc::tcsetattr(*terminal, libc::TCSANOW, settings);
@@ -252,8 +258,8 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut
     }
 }
 
-/// Whether SIGPIPE was ignored when the process started. The standard library ignores it before `main`, so
-/// this must be noted earlier or the child could not be given what the user had.
+/// Whether SIGPIPE was ignored when the process started. The standard library ignores it before
+/// `main`, so this must be noted earlier or the child could not be given what the user had.
 static SIGPIPE_IGNORED_AT_START: OnceLock<bool> = OnceLock::new();
 
 extern "C" fn note_sigpipe() {
@@ -261,8 +267,9 @@ extern "C" fn note_sigpipe() {
     let _ = SIGPIPE_IGNORED_AT_START.set(ignored);
 }
 
-// SAFETY: the loader calls each pointer in this section once, before `main`, with arguments that a function
-// without parameters ignores under the C calling convention. The function only reads a disposition.
+// SAFETY: the loader calls each pointer in this section once, before `main`, with arguments that a
+// function without parameters ignores under the C calling convention. The function only reads a
+// disposition.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
@@ -297,8 +304,9 @@ impl InheritedSignals {
         self.ignored.contains(&(signal, true))
     }
 
-    /// Those of a new login: nothing ignored, nothing blocked. For programs of people who did not start this process: one
-    /// that a script started in the background ignores interrupts, and theirs would do so too.
+    /// Those of a new login: nothing ignored, nothing blocked. For programs of people who did not
+    /// start this process: one that a script started in the background ignores interrupts, and
+    /// theirs would do so too.
     pub fn of_login() -> Self {
         Self {
             mask: SignalSet::of([]),
@@ -318,16 +326,17 @@ pub(crate) struct ChildSetup {
     pub die_with_host: bool,
 }
 
-/// Arranges for `setup` to happen in the child: a session of its own, the terminal as its controlling one, no
-/// descriptor above 2, signals as the user had them.
+/// Arranges for `setup` to happen in the child: a session of its own, the terminal as its
+/// controlling one, no descriptor above 2, signals as the user had them.
 pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
     let files = FILE_LIMIT_AT_START.get().copied().flatten();
     let between_fork_and_exec = move || {
         rustix::process::setsid()?;
         if let Some(master) = setup.terminal {
-            // What this process opened bears the mark of a descriptor that is closed on exec for good, and a program can
-            // see that: here, where nobody else can start a process meanwhile, it is opened without.
-            // SAFETY: the caller holds the master open until this child runs the program.
+            // What this process opened bears the mark of a descriptor that is closed on exec for
+            // good, and a program can see that: here, where no other thread can start a process
+            // meanwhile, it is opened without. SAFETY: the caller holds the master open until this
+            // child runs the program.
             let master = unsafe { BorrowedFd::borrow_raw(master) };
             if let Ok(slave) = ioctl_tiocgptpeer(master, OpenptFlags::RDWR | OpenptFlags::NOCTTY) {
                 rustix::stdio::dup2_stdin(&slave)?;
@@ -357,14 +366,16 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
         setup.signals.mask.install()?;
         Ok(())
     };
-    // SAFETY: the closure allocates nothing, takes no lock and makes only async-signal-safe system calls.
+    // SAFETY: the closure allocates nothing, takes no lock and makes only async-signal-safe system
+    // calls.
     unsafe { command.pre_exec(between_fork_and_exec) };
 }
 
 /// The limit of open files that this process began with, once it has raised its own.
 static FILE_LIMIT_AT_START: OnceLock<Option<rustix::process::Rlimit>> = OnceLock::new();
 
-/// Lets this process open as many files as the system allows. Programs still get the limit that the user had.
+/// Lets this process open as many files as the system allows. Programs still get the limit that the
+/// user had.
 pub fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let before = getrlimit(Resource::Nofile);
@@ -374,8 +385,8 @@ pub fn raise_file_limit() {
     let _ = FILE_LIMIT_AT_START.set(raised.then_some(before));
 }
 
-/// Marks every descriptor above 2 close-on-exec. Not closed at once: the standard library reports a failed
-/// exec through one of them.
+/// Marks every descriptor above 2 close-on-exec. Not closed at once: the standard library reports a
+/// failed exec through one of them.
 fn close_above_stderr_on_exec() -> io::Result<()> {
     let (first, flags): (u32, u32) = (3, libc::CLOSE_RANGE_CLOEXEC);
     // SAFETY: takes three integers; only changes flags of this process's own descriptors.
@@ -412,7 +423,8 @@ pub(crate) fn listed_home() -> Option<std::path::PathBuf> {
     if done != 0 || found.is_null() {
         return None;
     }
-    // SAFETY: the call succeeded, so the entry is filled in and its strings lie in the buffer, each with its end.
+    // SAFETY: the call succeeded, so the entry is filled in and its strings lie in the buffer, each
+    // with its end.
     let home = unsafe {
         let home = entry.assume_init().pw_dir;
         if home.is_null() {
@@ -429,7 +441,8 @@ pub(crate) fn kill(pid: i32, signal: c_int) -> io::Result<()> {
     if unsafe { libc::kill(pid, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Reaps every child that has ended, other than `own`. Only process 1 is given children it did not start.
+/// Reaps every child that has ended, other than `own`. Only process 1 is given children it did not
+/// start.
 pub(crate) fn reap_adopted(own: Option<i32>) {
     loop {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -441,13 +454,13 @@ pub(crate) fn reap_adopted(own: Option<i32>) {
         if !found || pid == 0 || Some(pid) == own {
             return;
         }
-        // SAFETY: reaps exactly that child, whose status nobody else wants.
+        // SAFETY: reaps exactly that child, whose status no other code wants.
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
 }
 
-/// Ends this process by `signal`, so that a parent sees the same death as the child's. Returns only if the
-/// signal could not do it (process 1).
+/// Ends this process by `signal`, so that a parent sees the same death as the child's. Returns only
+/// if the signal could not do it (process 1).
 pub fn die_by(signal: c_int) {
     let _ = set_disposition(signal, false);
     let _ = SignalSet::of([signal]).unblock();
@@ -460,9 +473,9 @@ pub(crate) fn stop_self() -> io::Result<()> {
     let set = SignalSet::of([libc::SIGTSTP]);
     let handled = disposition(libc::SIGTSTP)?;
     set_disposition(libc::SIGTSTP, false)?;
-    // The stop happens when the signal is unblocked with one pending, and only for a thread that has it open:
-    // so raise it first, then open the mask.
-    // SAFETY: sends a signal to the calling thread.
+    // The stop happens when the signal is unblocked with one pending, and only for a thread that
+    // has it open: so raise it first, then open the mask. SAFETY: sends a signal to the calling
+    // thread.
     unsafe { libc::raise(libc::SIGTSTP) };
     let old = set.unblock()?;
     old.install()?;
@@ -472,8 +485,8 @@ pub(crate) fn stop_self() -> io::Result<()> {
     Ok(())
 }
 
-/// A process that outlives this one just long enough to do one thing, if this one is killed before the value is dropped.
-/// Nothing else can act for a process that gets no chance to.
+/// A process that outlives this one just long enough to do one thing, if this one is killed before
+/// the value is dropped. Nothing else can act for a process that gets no chance to.
 pub(crate) struct LastWill {
     /// Closed when this process is gone, however it went.
     alive: Option<OwnedFd>,
@@ -481,18 +494,18 @@ pub(crate) struct LastWill {
 }
 
 impl LastWill {
-    /// Leaves something to be done. There may be other threads, so the deed makes only async-signal-safe system calls, on
-    /// memory that is there already.
+    /// Leaves something to be done. There may be other threads, so the deed makes only
+    /// async-signal-safe system calls, on memory that is there already.
     fn leave(deed: impl FnOnce()) -> io::Result<Self> {
         let (waits, alive) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // SAFETY: the child makes only async-signal-safe system calls on memory that was prepared before, and never
-        // returns.
+        // SAFETY: the child makes only async-signal-safe system calls on memory that was prepared
+        // before, and never returns.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 let mut word = 0u8;
-                // SAFETY: as above; nothing of this process is used but what the deed has a copy of, so that closing every
-                // descriptor harms nobody.
+                // SAFETY: as above; nothing of this process is used but what the deed has a copy
+                // of, so that closing every descriptor does no harm.
                 let read = unsafe {
                     libc::setsid();
                     libc::chdir(c"/".as_ptr());
@@ -505,11 +518,12 @@ impl LastWill {
                         }
                     }
                 };
-                // A byte says that all went well; the end says that nobody is left to say anything.
+                // A byte says that all went well; the end says that the process is gone.
                 if read == 0 {
                     deed();
                 }
-                // SAFETY: ends this process without running anything of the one that it is a copy of.
+                // SAFETY: ends this process without running anything of the one that it is a copy
+                // of.
                 unsafe { libc::_exit(0) }
             }
             pid => Ok(Self { alive: Some(alive), pid }),
@@ -532,7 +546,8 @@ impl LastWill {
         }
         let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_un>()).unwrap_or(0);
         Self::leave(|| {
-            // SAFETY: every pointer is to memory of this frame or the caller's, which the child has a copy of.
+            // SAFETY: every pointer is to memory of this frame or the caller's, which the child has
+            // a copy of.
             unsafe {
                 let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
                 if libc::connect(socket, (&raw const address).cast(), length) == 0 {
@@ -544,8 +559,8 @@ impl LastWill {
         })
     }
 
-    /// Hangs up on every process of a session, as a terminal that is gone does only for those in its foreground, and
-    /// kills those that are left a moment later.
+    /// Hangs up on every process of a session, as a terminal that is gone does only for those in
+    /// its foreground, and kills those that are left a moment later.
     pub(crate) fn hang_up(session: libc::pid_t) -> io::Result<Self> {
         Self::leave(|| {
             let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -564,7 +579,8 @@ impl LastWill {
     }
 }
 
-/// Signals every process of a session, without a byte of memory of its own; says whether there is any.
+/// Signals every process of a session, without a byte of memory of its own; says whether there is
+/// any.
 fn signal_session(session: libc::pid_t, signals: &[c_int]) -> bool {
     use rustix::fs::{Mode, OFlags, RawDir, open};
     let Ok(list) = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
@@ -576,7 +592,8 @@ fn signal_session(session: libc::pid_t, signals: &[c_int]) -> bool {
     while let Some(Ok(entry)) = entries.next() {
         let name = std::str::from_utf8(entry.file_name().to_bytes()).unwrap_or_default();
         let Ok(pid) = name.parse() else { continue };
-        // SAFETY: takes an integer; of a process that is gone, or is in no session that can be seen from here, it says so.
+        // SAFETY: takes an integer; of a process that is gone, or is in no session that can be seen
+        // from here, it says so.
         if unsafe { libc::getsid(pid) } == session {
             any = true;
             for signal in signals {
@@ -593,7 +610,7 @@ impl Drop for LastWill {
         if let Some(alive) = self.alive.take() {
             let _ = rustix::io::write(&alive, b".");
         }
-        // SAFETY: the process is a child of ours that nobody else waits for; where somebody did, this fails.
+        // SAFETY: the process is a child that no other code waits for; if one did, this fails.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
     }
 }

@@ -1,4 +1,5 @@
-//! A terminal's settings by the names that the ssh protocol gave them, for those who pass them on to a terminal elsewhere.
+//! A terminal's settings by the names that the ssh protocol gave them, for those who pass them on
+//! to a terminal elsewhere.
 
 use rustix::termios::{InputModes, LocalModes, OutputModes, SpecialCodeIndex as Code, Termios};
 

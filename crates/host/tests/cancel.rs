@@ -1,5 +1,5 @@
-//! Cancelling at any moment leaves no process and no descriptor behind. A test program of its own, because it
-//! counts the descriptors of the whole process.
+//! Cancelling at any moment leaves no process and no descriptor behind. A test program of its own,
+//! because it counts the descriptors of the whole process.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
@@ -13,7 +13,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-/// Living or dead, whoever has this word in its command line.
+/// The processes, living or dead, with this word in their command line.
 fn marked(word: &str) -> Vec<String> {
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     let lines = all.flatten().filter_map(|e| std::fs::read(e.path().join("cmdline")).ok());

@@ -91,7 +91,7 @@ fn a_commit_that_cannot_be_made_leaves_the_old_one() {
     let target = folder.path().join("c");
     record(&target, Clock::start(), "printf old").accept(closing()).expect("committed");
     let second = record(&target, Clock::start(), "printf new");
-    // Somebody newer comes to stand there while the run goes on.
+    // A newer one comes to stand there while the run goes on.
     let manifest = target.join("manifest.json");
     let text =
         std::fs::read_to_string(&manifest).expect("read").replace("\"version\": 1,", "\"version\": 3,");

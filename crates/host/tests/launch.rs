@@ -1,5 +1,5 @@
-//! Sessions in the foreground of a process, as a program that uses the library starts them. A test program of its own,
-//! because the signals of the process become the session's.
+//! Sessions in the foreground of a process, as a program that uses the library starts them. A test
+//! program of its own, because the signals of the process become the session's.
 
 #![allow(missing_docs, reason = "tests explain themselves by their names")]
 

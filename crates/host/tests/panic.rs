@@ -1,5 +1,5 @@
-//! A panic or a fault in the middle of a session gives the user's terminal back. The test starts itself again on a
-//! terminal of its own, where a backend panics on purpose.
+//! A panic or a fault in the middle of a session gives the user's terminal back. The test starts
+//! itself again on a terminal of its own, where a backend panics on purpose.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 

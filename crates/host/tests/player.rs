@@ -102,8 +102,8 @@ fn places_of_any_format_with_and_without_an_index() {
     }
 }
 
-/// Markers were passed by: a player on its way to one went on over every resize and every key up to the next output, and
-/// could not get before that any more.
+/// Markers were passed by: a player on its way to one went on over every resize and every key up to
+/// the next output, and could not get before that any more.
 #[test]
 fn a_moment_is_reached_before_what_happened_after_it() {
     let folder = tempfile::tempdir().expect("a folder");

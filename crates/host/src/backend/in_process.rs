@@ -1,7 +1,7 @@
 //! A program that is a function: `runner(console)` on a thread of this process.
 //!
-//! It writes with [`Console::emit`] and asks for lines with [`Console::read_line`]. Unlike a terminal, it can
-//! say exactly when it waits for input: that is the "your turn" event.
+//! It writes with [`Console::emit`] and asks for lines with [`Console::read_line`]. Unlike a
+//! terminal, it can say exactly when it waits for input: that is the "your turn" event.
 
 use std::collections::VecDeque;
 use std::io;
@@ -78,7 +78,8 @@ impl Console {
         Ok(())
     }
 
-    /// The next line without its end, or `None` when input has ended. An error means that the runner is to end.
+    /// The next line without its end, or `None` when input has ended. An error means that the
+    /// runner is to end.
     pub fn read_line(&self) -> io::Result<Option<Vec<u8>>> {
         let mut state = self.shared.lock();
         let mut announced = false;
@@ -194,8 +195,8 @@ impl Backend for InProcess {
         if signals::ends(signal)? { self.stop(Stop::Terminate) } else { Ok(()) }
     }
 
-    /// A runner that waits in `emit` or `read_line` ends by that. One that is busy elsewhere cannot be forced: a kill
-    /// gives it up, and its thread goes on without a session.
+    /// A runner that waits in `emit` or `read_line` ends by that. One that is busy elsewhere cannot
+    /// be forced: a kill gives it up, and its thread goes on without a session.
     fn stop(&mut self, how: Stop) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.stopped = true;

@@ -17,14 +17,14 @@ use super::spawn::Leader;
 use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, Watch};
 use crate::sys::InheritedSignals;
 
-/// How long to leave a closed terminal alone before looking whether somebody has opened it again.
+/// How long to leave a closed terminal alone before looking whether a process has opened it again.
 const REOPEN_CHECK_NS: u64 = 50_000_000;
 
 /// What a terminal keeps of a line in line mode, its end not counted.
 const LONGEST_LINE: usize = 4095;
 
-/// How long a session must be quiet before the end of input is given to a program that may be waiting for it in
-/// a way that cannot be seen.
+/// How long a session must be quiet before the end of input is given to a program that may be
+/// waiting for it in a way that cannot be seen.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How the new terminal begins.
@@ -36,7 +36,7 @@ pub struct TerminalSetup {
     pub termios: Option<Termios>,
     /// Single settings, by the names of [`crate::tty_settings`], on top of those.
     pub tty_settings: Vec<(String, u8)>,
-    /// Whether to echo input. Off where nobody types, or piped input would be shown twice.
+    /// Whether to echo input. Off where no user types, or piped input would be shown twice.
     pub no_echo: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct TerminalSetup {
 pub struct LocalPty {
     leader: Leader,
     master: OwnedFd,
-    /// When to look at a terminal again that everybody has closed.
+    /// When to look again at a terminal that every process has closed.
     closed_until_ns: Option<u64>,
     /// Whether the end of input was typed since the program left line mode.
     end_sent_raw: bool,
@@ -68,7 +68,8 @@ impl LocalPty {
         tcgetpgrp(&self.master).ok()
     }
 
-    /// Whether everything that was written to the program has been read by it, the end of input included.
+    /// Whether everything that was written to the program has been read by it, the end of input
+    /// included.
     fn input_taken(&self) -> io::Result<bool> {
         let slave = ioctl_tiocgptpeer(&self.master, PEER)?;
         let mut fds = [rustix::event::PollFd::new(&slave, rustix::event::PollFlags::IN)];
@@ -131,7 +132,8 @@ impl Backend for LocalPty {
                 self.closed_until_ns = None;
                 Ok(Got::Bytes(Stream::Out, n))
             }
-            // Nobody has the terminal open. That can change while the program lives, and cannot be waited for.
+            // No process has the terminal open. That can change while the program lives, and cannot
+            // be waited for.
             Err(rustix::io::Errno::IO) => {
                 self.closed_until_ns = Some(now.mono_ns.saturating_add(REOPEN_CHECK_NS));
                 Ok(Got::Closed)
@@ -160,8 +162,8 @@ impl Backend for LocalPty {
     }
 
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput> {
-        // Before the program has read what is there, the end of input would be lost if it then left the
-        // line mode; and two ends in a row would be two ends.
+        // Before the program has read what is there, the end of input would be lost if it then left
+        // the line mode; and two ends in a row would be two ends.
         if !self.input_taken()? {
             return Ok(EndOfInput::NotYet);
         }
@@ -173,15 +175,17 @@ impl Backend for LocalPty {
         let long = quiet >= END_PATIENCE;
         if termios.local_modes.contains(LocalModes::ICANON) {
             self.end_sent_raw = false;
-            // An end that nobody waits for would turn into a stray byte if the program left line mode before
-            // it reads. Whoever waits in another way than by reading gets it after a while.
+            // An end that no process waits for would turn into a stray byte if the program left
+            // line mode before it reads. A program that waits in another way than by reading gets
+            // it after a while.
             if !long && !self.leader.reads_terminal(self.foreground()) {
                 return Ok(EndOfInput::NotYet);
             }
             // The first one after an open line only hands that line over.
             return Ok(EndOfInput::Send(eof, if line_open { 2 } else { 1 }));
         }
-        // Outside line mode it is a key like any other, which line editors take for the end: type it once.
+        // Outside line mode it is a key like any other, which line editors take for the end: type
+        // it once.
         if !long || std::mem::replace(&mut self.end_sent_raw, true) {
             return Ok(EndOfInput::NotYet);
         }

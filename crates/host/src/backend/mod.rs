@@ -1,8 +1,8 @@
 //! Backends: where a program runs.
 //!
-//! A backend gives bytes, takes bytes, and can be resized, signalled and stopped. The trait is what the driver
-//! loop needs and nothing more, so a backend that injects faults, or one with no process behind it at all,
-//! is a few lines in a test.
+//! A backend gives bytes, takes bytes, and can be resized, signalled and stopped. The trait is what
+//! the driver loop needs and nothing more, so a backend that injects faults, or one with no process
+//! behind it at all, is a few lines in a test.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -43,7 +43,7 @@ pub enum Got {
     Turn,
     /// Nothing now.
     Nothing,
-    /// Nothing now, and nothing before somebody opens the terminal again, if ever.
+    /// Nothing now, and nothing before a process opens the terminal again, if ever.
     Closed,
 }
 
@@ -87,25 +87,27 @@ pub struct Watch<'a> {
     pub readable: [Option<BorrowedFd<'a>>; 2],
     /// Writable means: [`Backend::write`] can take more.
     pub writable: Option<BorrowedFd<'a>>,
-    /// Readable means: call [`Backend::flush`], if not [`Backend::read`]. It is waited for even while nobody takes the
-    /// program's output, for backends that have a connection to keep up.
+    /// Readable means: call [`Backend::flush`], if not [`Backend::read`]. It is polled even while
+    /// the program's output is not taken, for backends that have a connection to keep up.
     pub upkeep: Option<BorrowedFd<'a>>,
     /// Readable means: call [`Backend::exited`].
     pub exit: Option<BorrowedFd<'a>>,
     /// Call [`Backend::read`] at this time, in nanoseconds of the session's clock.
     pub read_at_ns: Option<u64>,
-    /// Something that was taken waits to be sent: call [`Backend::flush`] when [`Watch::writable`] is writable.
+    /// Something that was taken waits to be sent: call [`Backend::flush`] when [`Watch::writable`]
+    /// is writable.
     pub unsent: bool,
 }
 
 /// A place where a program runs.
 ///
-/// No call may wait. What an error means: `WouldBlock` from [`Backend::read`] is [`Got::Nothing`] and from
-/// [`Backend::write`] "not now"; after `Interrupted` the same call is made again. Any other error of `write` or
-/// [`Backend::end_input`] says that nobody reads the program's input any more, and the session goes on without input; one of
-/// [`Backend::signal`] or [`Backend::freeze`] that it was not done. Any other error of `read`, [`Backend::flush`],
-/// [`Backend::resize`], [`Backend::stop`] or [`Backend::exited`] ends the session: the program is killed, and the error is what
-/// [`crate::Driver::run`] returns.
+/// No call may wait. What an error means: `WouldBlock` from [`Backend::read`] is [`Got::Nothing`]
+/// and from [`Backend::write`] "not now"; after `Interrupted` the same call is made again. Any
+/// other error of `write` or [`Backend::end_input`] says that the program's input is not read any
+/// more, and the session goes on without input; one of [`Backend::signal`] or [`Backend::freeze`]
+/// that it was not done. Any other error of `read`, [`Backend::flush`], [`Backend::resize`],
+/// [`Backend::stop`] or [`Backend::exited`] ends the session: the program is killed, and the error
+/// is what [`crate::Driver::run`] returns.
 pub trait Backend: Send {
     /// What to wait for.
     fn watch(&self) -> Watch<'_>;
@@ -116,7 +118,8 @@ pub trait Backend: Send {
     /// Writes what can be taken, without waiting; `WouldBlock` when nothing can.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Whether the program reads lines and has its terminal show nothing of them, as far as that can be known.
+    /// Whether the program reads lines and has its terminal show nothing of them, as far as that
+    /// can be known.
     fn hides_input(&self) -> bool {
         false
     }
@@ -126,25 +129,27 @@ pub trait Backend: Send {
         false
     }
 
-    /// Sends what was taken and could not be sent at once, and does whatever else a connection needs to be kept up.
+    /// Sends what was taken and could not be sent at once, and does whatever else a connection
+    /// needs to be kept up.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Says that no more input will come. `line_open` tells whether the last line lacks its end, `quiet` for how
-    /// long nothing has passed in either direction.
+    /// Says that no more input will come. `line_open` tells whether the last line lacks its end,
+    /// `quiet` for how long nothing has passed in either direction.
     fn end_input(&mut self, line_open: bool, quiet: Duration) -> io::Result<EndOfInput>;
 
     /// Sets the terminal's size.
     fn resize(&mut self, size: WinSize) -> io::Result<()>;
 
-    /// Sends a signal to whoever has the terminal's foreground.
+    /// Sends a signal to the terminal's foreground process group.
     fn signal(&mut self, signal: i32) -> io::Result<()>;
 
     /// Stops the program and everything it started in its session.
     fn stop(&mut self, how: Stop) -> io::Result<()>;
 
-    /// Freezes (`true`) or continues (`false`) the program and everything it started in its session.
+    /// Freezes (`true`) or continues (`false`) the program and everything it started in its
+    /// session.
     fn freeze(&mut self, frozen: bool) -> io::Result<()>;
 
     /// How the program ended, once it has.
@@ -165,7 +170,8 @@ pub trait Backend: Send {
         false
     }
 
-    /// Whether the program's lines end without a carriage return and yet begin at the left, as those of a program on pipes.
+    /// Whether the program's lines end without a carriage return and yet begin at the left, as
+    /// those of a program on pipes.
     fn bare_lines(&self) -> bool {
         !self.has_terminal()
     }

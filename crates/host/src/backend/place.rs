@@ -1,4 +1,5 @@
-//! Places: where a session's program is to run, as a person writes it, and the one way from there to a backend.
+//! Places: where a session's program is to run, as a person writes it, and the one way from there
+//! to a backend.
 
 use std::fmt;
 use std::io;
@@ -52,7 +53,8 @@ pub struct SshPlace {
     pub port: Option<u16>,
     /// Keys to be known by, instead of those of the configuration.
     pub identities: Vec<PathBuf>,
-    /// Believe a machine that is not known yet, and remember it. One whose key has changed is never believed.
+    /// Believe a machine that is not known yet, and remember it. One whose key has changed is never
+    /// believed.
     pub accept_new: bool,
 }
 
@@ -61,7 +63,8 @@ pub struct SshPlace {
 #[error("{0}")]
 pub struct PlaceError(String);
 
-/// Informs and asks the user while a session's place is being reached; the user may cancel by a signal.
+/// Informs and asks the user while a session's place is being reached; the user may cancel by a
+/// signal.
 pub trait Prompter {
     /// Shows a line of progress.
     fn note(&mut self, text: &str);
@@ -106,11 +109,12 @@ impl Place {
         command.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect()
     }
 
-    /// Starts a program there, on a terminal or, without one, on pipes. An empty command is the place's own: a login
-    /// shell, or what the image says.
+    /// Starts a program there, on a terminal or, without one, on pipes. An empty command is the
+    /// place's own: a login shell, or what the image says.
     ///
     /// # Errors
-    /// When the place cannot be reached, or the program cannot be started there. Nothing is left running.
+    /// When the place cannot be reached, or the program cannot be started there. Nothing is left
+    /// running.
     pub fn start(
         &self,
         command: &CommandSpec,

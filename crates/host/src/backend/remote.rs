@@ -1,5 +1,5 @@
-//! What backends behind a connection have in common: the verdict on how the program ended, the end of output that is
-//! still on its way then, and the keys that stand for signals.
+//! What backends behind a connection have in common: the verdict on how the program ended, the end
+//! of output that is still on its way then, and the keys that stand for signals.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,13 +13,14 @@ use tapdeck_core::{Exit, Stamp};
 use super::EndOfInput;
 
 const MS: u64 = 1_000_000;
-/// After the program's end: how long its output must be quiet when its end does not come, how long to wait for that
-/// at most, and how often to look.
+/// After the program's end: how long its output must be quiet when its end does not come, how long
+/// to wait for that at most, and how often to look.
 const QUIET_NS: u64 = 1_000 * MS;
 const LIMIT_NS: u64 = 5_000 * MS;
 const LOOK_NS: u64 = 100 * MS;
 
-/// How long a session must be quiet before the end of input is typed at a terminal that cannot be looked at.
+/// How long a session must be quiet before the end of input is typed at a terminal that cannot be
+/// looked at.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The wait for the end of output, after the program has ended.
@@ -51,7 +52,8 @@ impl Drain {
         self.last_ns = now.mono_ns;
     }
 
-    /// Nothing came: whether to wait no longer. Somebody who outlives the program may hold its output for ever.
+    /// Nothing came: whether to wait no longer. A process that outlives the program may hold its
+    /// output for ever.
     pub(super) fn over(&mut self, now: Stamp) -> bool {
         if !self.begun {
             return false;

@@ -1,4 +1,5 @@
-//! A recording as a backend: every consumer of a session can be run, and tested, with no process at all.
+//! A recording as a backend: every consumer of a session can be run, and tested, with no process at
+//! all.
 
 use std::io;
 use std::time::Duration;
@@ -71,8 +72,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Plays these events, in their order, as those of a program on a terminal. Where several programs ran one after
-    /// the other, the last exit is the session's.
+    /// Plays these events, in their order, as those of a program on a terminal. Where several
+    /// programs ran one after the other, the last exit is the session's.
     pub fn new(events: impl Iterator<Item = io::Result<Recorded>> + Send + 'static, pace: Pace) -> Self {
         Self {
             events: Box::new(events),
@@ -86,7 +87,8 @@ impl Replay {
         }
     }
 
-    /// Plays a recording of any format; see [`crate::Source::open`]. What is typed, marked and remarked in it is passed over.
+    /// Plays a recording of any format; see [`crate::Source::open`]. What is typed, marked and
+    /// remarked in it is passed over.
     pub fn of(mut reader: impl EventReader + Send + 'static, pace: Pace) -> Self {
         let header = reader.header();
         let (pipes, size) = (header.pipes, header.size);
@@ -109,7 +111,8 @@ impl Replay {
         Self::new(first.into_iter().chain(rest), pace).on_pipes(pipes)
     }
 
-    /// Says whether the program ran on pipes: then its lines end without a carriage return, and yet begin at the left.
+    /// Says whether the program ran on pipes: then its lines end without a carriage return, and yet
+    /// begin at the left.
     #[must_use]
     pub fn on_pipes(mut self, pipes: bool) -> Self {
         self.pipes = pipes;

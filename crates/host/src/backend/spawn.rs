@@ -26,8 +26,8 @@ pub struct CommandSpec {
     pub env: Vec<(OsString, Option<OsString>)>,
     /// Take the program along when the thread that starts it is gone, even by `kill -9`.
     pub die_with_host: bool,
-    /// Take everything along that the program has started in its session as well, if this process is killed: a small
-    /// process of its own waits for that.
+    /// Take everything along that the program has started in its session as well, if this process
+    /// is killed: a small process of its own waits for that.
     pub jobs_die_too: bool,
 }
 
@@ -96,7 +96,7 @@ pub enum SpawnError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// Somebody called it off while the place was being reached.
+    /// The user cancelled while the place was being reached.
     #[error("called off by signal {0}")]
     CalledOff(i32),
     /// Something else that the system refused.
@@ -115,7 +115,8 @@ impl SpawnError {
         Self::Unreachable { place: place.to_string(), why: why.to_string() }
     }
 
-    /// The exit code that a shell would give; for a place that cannot be reached, that of a failed connection.
+    /// The exit code that a shell would give; for a place that cannot be reached, that of a failed
+    /// connection.
     pub fn exit_code(&self) -> i32 {
         match self {
             SpawnError::Unreachable { .. } => 4,
@@ -127,14 +128,15 @@ impl SpawnError {
     }
 }
 
-/// A running child, leader of a session of its own. Dropping it kills the session, so that no way out of this
-/// process, a panic included, leaves anything behind.
+/// A running child, leader of a session of its own. Dropping it kills the session, so that no way
+/// out of this process, a panic included, leaves anything behind.
 pub(super) struct Leader {
     child: Child,
     pid: Pid,
     pidfd: OwnedFd,
     exit: Option<Exit>,
-    /// What is left to be done for the program's session; nothing once it has ended, as its number may be another's then.
+    /// What is left to be done for the program's session; nothing once it has ended, as its number
+    /// may be another's then.
     will: Option<LastWill>,
     /// Whom [`Leader::freeze`] stopped; only they are continued, not jobs that were stopped before.
     frozen: Vec<Pid>,
@@ -232,8 +234,9 @@ impl Leader {
             Stop::HangUp => signal_all(&self.members(), &[libc::SIGHUP, libc::SIGCONT]),
             Stop::Terminate => signal_all(&self.members(), &[libc::SIGTERM, libc::SIGCONT]),
             Stop::Kill => {
-                // A member may fork while the list is read, so look again until nobody is left. A process
-                // that was killed stays listed until its parent reaps it; it is not counted.
+                // A member may fork while the list is read, so look again until none is left. A
+                // process that was killed stays listed until its parent reaps it; it is not
+                // counted.
                 for _ in 0..50 {
                     let members = self.members();
                     if members.is_empty() {
@@ -245,8 +248,8 @@ impl Leader {
         }
     }
 
-    /// Freezes or continues the whole session. The leader is the first to stop and the last to go on: a shell
-    /// must not see its job stop, or it would take the terminal for itself.
+    /// Freezes or continues the whole session. The leader is the first to stop and the last to go
+    /// on: a shell must not see its job stop, or it would take the terminal for itself.
     pub(super) fn freeze(&mut self, frozen: bool) {
         if frozen {
             let mut members = living(self.pid, &['T', 't']);
@@ -326,7 +329,8 @@ fn living(session: Pid, but_in: &[char]) -> Vec<Pid> {
 fn reads_terminal(pid: i32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     threads.flatten().any(|thread| {
-        // "0 0x3 …": the number of the system call, then its arguments; "running" when it is in none.
+        // "0 0x3 …": the number of the system call, then its arguments; "running" when it is in
+        // none.
         let call = fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
         let mut words = call.split(' ');
         let reads = words.next().and_then(|n| n.parse().ok()) == Some(libc::SYS_read);

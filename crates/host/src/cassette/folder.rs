@@ -1,6 +1,7 @@
-//! A cassette on its way to disk. It is written under a temporary name beside its place, made durable, and
-//! then moved there in one step; an older one is exchanged with it, never removed first. What fails goes to
-//! a folder for diagnostics, without a manifest, so that nothing can take it for evidence.
+//! A cassette on its way to disk. It is written under a temporary name beside its place, made
+//! durable, and then moved there in one step; an older one is exchanged with it, never removed
+//! first. What fails goes to a folder for diagnostics, without a manifest, so that nothing can take
+//! it for evidence.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -65,7 +66,8 @@ pub struct CassetteFolder {
 }
 
 impl CassetteFolder {
-    /// Begins one that will stand at `target`: a folder, or an archive when the name ends in `.tar.zst`.
+    /// Begins one that will stand at `target`: a folder, or an archive when the name ends in
+    /// `.tar.zst`.
     ///
     /// # Errors
     /// When something is there that must not be replaced, or the disk refuses.
@@ -126,14 +128,15 @@ impl CassetteFolder {
     /// Makes it durable and puts it in its place, in one step.
     ///
     /// # Errors
-    /// When the disk refuses, or something has come to stand there meanwhile. The old one is still there then.
+    /// When the disk refuses, or something has come to stand there meanwhile. The old one is still
+    /// there then.
     pub fn commit(mut self) -> Result<(), CommitError> {
         let at = CommitError::io;
         for (name, file) in &self.files {
             file.sync_all().map_err(at(&self.temporary.join(name)))?;
         }
         sync_folder(&self.temporary).map_err(at(&self.temporary))?;
-        // Somebody may have been faster, and newer.
+        // Another run may have been faster, and newer.
         may_replace(&self.target, self.overwrite)?;
         if is_archive_name(&self.target) {
             self.commit_archive()?;
@@ -167,8 +170,8 @@ impl CassetteFolder {
         done
     }
 
-    /// Moves what there is of a failed run to a folder below `diagnostics`, with the reason beside it, and
-    /// says where. It has no manifest, so no reader accepts it.
+    /// Moves what there is of a failed run to a folder below `diagnostics`, with the reason beside
+    /// it, and says where. It has no manifest, so no reader accepts it.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -247,7 +250,8 @@ fn may_replace(target: &Path, overwrite: bool) -> Result<(), CommitError> {
     }
 }
 
-/// Moves a folder to its place. One that is there is exchanged with it, so that at no moment there is none.
+/// Moves a folder to its place. One that is there is exchanged with it, so that at no moment there
+/// is none.
 fn place(from: &Path, to: &Path, overwrite: bool) -> Result<(), CommitError> {
     let fail = |e: Errno| match e {
         Errno::EXIST | Errno::NOTEMPTY => CommitError::Exists(to.to_owned()),
@@ -262,7 +266,8 @@ fn place(from: &Path, to: &Path, overwrite: bool) -> Result<(), CommitError> {
             Ok(())
         }
         Ok(()) => Ok(()),
-        // A file system that cannot do either: the old one steps aside and comes back should the new one fail.
+        // A file system that cannot do either: the old one steps aside and comes back should the
+        // new one fail.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             let aside = beside(to, "old");
             if old {

@@ -1,5 +1,6 @@
-//! One recorder an account: two at once would share a quota, a session store and a login. The lock is the
-//! kernel's, so it ends with the process that holds it however that ends; the file tells others who it is.
+//! One recorder an account: two at once would share a quota, a session store and a login. The lock
+//! is the kernel's, so it ends with the process that holds it however that ends; the file tells
+//! others who it is.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -45,7 +46,7 @@ impl AccountLock {
     /// Locks an account, or says at once who has it.
     ///
     /// # Errors
-    /// When somebody else has it, or the file cannot be used.
+    /// When another process has it, or the file cannot be used.
     pub fn take(folder: &Path, account: &str, now: &str) -> Result<Self, LockError> {
         let name: String = account
             .chars()
@@ -81,7 +82,7 @@ impl AccountLock {
             writeln!(file, "{line}")
         };
         write(&mut file).map_err(fail)?;
-        // Whoever wrote that is gone, or we would not have the lock.
+        // The process that wrote that is gone: this one has its lock.
         Ok(Self { file, stale: pid })
     }
 

@@ -1,5 +1,5 @@
-//! Recording a cassette: what must hold before a run, the run itself through the same driver as any other
-//! session, and the commit that makes a cassette appear whole or not at all.
+//! Recording a cassette: what must hold before a run, the run itself through the same driver as any
+//! other session, and the commit that makes a cassette appear whole or not at all.
 
 mod folder;
 mod lock;

@@ -1,6 +1,6 @@
-//! What must hold before a run is recorded, and the facts that go into its manifest: the program is there and
-//! may be executed, a check of the user's passes, and the environment is made of what is allowed and nothing
-//! else.
+//! What must hold before a run is recorded, and the facts that go into its manifest: the program is
+//! there and may be executed, a check of the user's passes, and the environment is made of what is
+//! allowed and nothing else.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,8 +20,8 @@ use crate::recorder::calendar;
 use crate::shared::SharedLog;
 use crate::user_side::Signals;
 
-/// Variables that a recorded program is given unless told otherwise: enough to find programs and a home, and
-/// to speak UTF-8.
+/// Variables that a recorded program is given unless told otherwise: enough to find programs and a
+/// home, and to speak UTF-8.
 pub const DEFAULT_ENV: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "COLORTERM"];
 
@@ -192,8 +192,8 @@ pub(crate) fn run_quietly(spec: &CommandSpec) -> Result<(Ended, Exit, String), P
     Ok((outcome.ended, outcome.exit, String::from_utf8_lossy(&output).into_owned()))
 }
 
-/// The commit that the folder's work tree stands at, if it is one. Read from the files of git, so that it needs
-/// no git.
+/// The commit that the folder's work tree stands at, if it is one. Read from the files of git, so
+/// that it needs no git.
 pub fn git_sha(folder: &Path) -> Option<String> {
     let mut at = folder.canonicalize().ok()?;
     let dot_git = loop {

@@ -1,6 +1,6 @@
-//! A cassette without what must not be seen. The whole of it is read twice, so that what is recognised late is
-//! masked early too; then it is made anew from the masked bytes, with frames and numbers of its own. Nothing of
-//! the original reaches the disk on the way.
+//! A cassette without what must not be seen. The whole of it is read twice, so that what is
+//! recognised late is masked early too; then it is made anew from the masked bytes, with frames and
+//! numbers of its own. Nothing of the original reaches the disk on the way.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ const MAX_READINGS: usize = 4;
 /// Where the manifest names the cassette that another was made of.
 const FROM: &str = "scrubbed_from";
 
-/// The rules for a run: these packs, rules of the run's own, its folders, and values that must not be seen.
+/// The rules for a run: these packs, rules of the run's own, its folders, and values that must not
+/// be seen.
 ///
 /// # Errors
 /// When there is no such pack, or two rules have one name.
@@ -33,7 +34,7 @@ pub fn scrub_rules(
     if packs.iter().any(|p| p == "paths" || p == "all") {
         for (name, folder) in folders {
             let text = folder.to_string_lossy();
-            // `/`, `/root` and their like say nothing about anybody.
+            // `/`, `/root` and their like say nothing about a person.
             if folder.is_absolute() && folder.components().count() > 2 {
                 rules.push(Rule {
                     name: (*name).into(),
@@ -61,7 +62,8 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Masks a cassette. With a new id it becomes another one that names the original; without, nobody has seen that.
+/// Masks a cassette. With a new id it becomes another one that names the original; without one, the
+/// original was never seen.
 ///
 /// # Errors
 /// When the result outgrows the bounds of a cassette.
@@ -206,8 +208,8 @@ fn copy(
     }
 }
 
-/// The report as a cassette keeps it. What was said before stays: about the environment, and about what earlier rules
-/// have masked.
+/// The report as a cassette keeps it. What was said before stays: about the environment, and about
+/// what earlier rules have masked.
 fn stored(report: &Report, before: &ScrubReport) -> ScrubReport {
     let mut out = before.clone();
     out.status = status(report).into();

@@ -1,5 +1,5 @@
-//! The cassette's recorder: a tap on a thread of its own, as the native recorder is. Numbers are given
-//! in the order of the log, times are those of the session's monotonic clock.
+//! The cassette's recorder: a tap on a thread of its own, as the native recorder is. Numbers are
+//! given in the order of the log, times are those of the session's monotonic clock.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -196,7 +196,8 @@ impl Recorded {
         self.0.exit
     }
 
-    /// The signal by which the program was told to end, if it was: one that means just that, or one that did it.
+    /// The signal by which the program was told to end, if it was: one that means just that, or one
+    /// that did it.
     pub fn stopped_by(&self) -> Option<i32> {
         let ends = |signal: i32| {
             matches!(signal, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL)
@@ -232,7 +233,8 @@ impl Recorded {
     /// Writes the rest and puts the cassette in its place.
     ///
     /// # Errors
-    /// When the disk refuses or something is in the way: nothing is in its place then but what was before.
+    /// When the disk refuses or something is in the way: nothing is in its place then but what was
+    /// before.
     pub fn accept(self, closing: Closing) -> Result<Manifest, CommitError> {
         let Work { mut folder, recording, end_ns, rules, .. } = self.0;
         let Some(rules) = rules else {

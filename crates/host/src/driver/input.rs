@@ -28,7 +28,8 @@ impl<B: Backend> Driver<B> {
     /// The user's input: to the program first, then to the log.
     pub(super) fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
         if !self.gate.has_room() {
-            // There was room before this turn, but replies have filled it. The keys wait where they are.
+            // There was room before this turn, but replies have filled it. The keys wait where they
+            // are.
             return Ok(());
         }
         let Some(user) = &mut self.user else { return Ok(()) };
@@ -40,8 +41,8 @@ impl<B: Backend> Driver<B> {
         match typed {
             Typed::Bytes(bytes) => {
                 if self.gate.stick().holder() != Some(self.local) {
-                    // The user at the terminal may always take over, and does so by typing. The rules
-                    // refuse a person nothing; should they, the offer below is refused, too.
+                    // The user at the terminal may always take over, and does so by typing. The
+                    // rules refuse a person nothing; should they, the offer below is refused, too.
                     let _ = self.gate.take(self.local, now);
                     if std::mem::take(&mut self.sized_elsewhere) {
                         // The session gets the size of that terminal.
@@ -49,7 +50,8 @@ impl<B: Backend> Driver<B> {
                     }
                 }
                 match self.gate.offer(self.local, None, bytes, now) {
-                    // A program that was told of the end of input reads no more, as on any terminal.
+                    // A program that was told of the end of input reads no more, as on any
+                    // terminal.
                     Ok(()) | Err(Refused::Ended) => {}
                     Err(refused) => debug_assert!(false, "room and stick were checked: {refused}"),
                 }
@@ -65,8 +67,8 @@ impl<B: Backend> Driver<B> {
                 self.user = None;
                 self.let_model_answer();
                 if !self.backend.has_terminal() && self.input_end == InputEnd::Open {
-                    // The client held the other end of the program's pipe. A terminal would stay, for
-                    // others to type at.
+                    // The client held the other end of the program's pipe. A terminal would stay,
+                    // for others to type at.
                     self.end_typed(now);
                 }
             }

@@ -12,8 +12,8 @@ use crate::backend::{Backend, Stop};
 use crate::user_side::{Signals, UserSide};
 use crate::{processes, sys};
 
-/// After the program's end: how long its terminal must be quiet before it counts as drained when somebody
-/// else still holds it, and how long to wait for that at most.
+/// After the program's end: how long its terminal must be quiet before it counts as drained when
+/// another process still holds it, and how long to wait for that at most.
 pub(super) const DRAIN_QUIET_NS: u64 = 60 * MS;
 const DRAIN_LIMIT_NS: u64 = 1_000 * MS;
 /// The same while suspending: time for the program to put its screen in order.
@@ -56,7 +56,8 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// The user's terminal is gone, and with it the program's: it is told as a terminal would tell it.
+    /// The user's terminal is gone, and with it the program's: it is told as a terminal would tell
+    /// it.
     pub(super) fn hang_up(&mut self, now: Stamp) {
         if !std::mem::replace(&mut self.hung_up, true) {
             self.told_to_end = true;
@@ -69,7 +70,8 @@ impl<B: Backend> Driver<B> {
 
     /// Stops the program and this process together, with the terminal handed back meanwhile.
     fn suspend(&mut self) -> io::Result<()> {
-        // Where this process cannot be stopped, a program that was stays so until somebody continues it.
+        // Where this process cannot be stopped, a program that was stays so until another process
+        // continues it.
         if processes::is_orphaned() {
             return Ok(());
         }
@@ -107,7 +109,8 @@ impl<B: Backend> Driver<B> {
         if let Some(user) = &mut self.user {
             user.take()?;
         }
-        // Continued in the background, the program goes on, but its picture and its keyboard stay away.
+        // Continued in the background, the program goes on, but its picture and its keyboard stay
+        // away.
         if !self.user.as_ref().is_some_and(UserSide::waits_for_foreground) {
             self.come_to_front(now)?;
         }
@@ -117,19 +120,20 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// Whether output is to be kept from the user's terminal because that is another program's for the moment. A program
-    /// of lines writes among the other's, as it would without us; one that has the screen to itself would have been
-    /// stopped, and is only not shown.
+    /// Whether output is to be kept from the user's terminal because that is another program's for
+    /// the moment. A program of lines writes among the other's, as it would without us; one that
+    /// has the screen to itself would have been stopped, and is only not shown.
     pub(super) fn withholds(&self) -> bool {
         self.user.as_ref().is_some_and(UserSide::waits_for_foreground)
             && (self.modes.alternate() || self.backend.reads_keys())
     }
 
-    /// The user's terminal is ours again, after it was another program's: brings the session's picture back.
+    /// The user's terminal is ours again, after it was another program's: brings the session's
+    /// picture back.
     pub(super) fn come_to_front(&mut self, now: Stamp) -> io::Result<()> {
         if std::mem::take(&mut self.withheld) || self.modes.alternate() {
-            // What was not shown, and what was on the other screen, only the model knows. What the other program has
-            // left goes up, whole.
+            // What was not shown, and what was on the other screen, only the model knows. What the
+            // other program has left goes up, whole.
             let rows = if self.modes.alternate() { 0 } else { self.own_size.or_default().rows };
             let mut picture = "\n".repeat(rows.into()).into_bytes();
             picture.extend(self.glass.painted());
@@ -168,8 +172,8 @@ impl<B: Backend> Driver<B> {
         if let Some(user) = &mut self.user
             && user.is_blocked()
         {
-            // A user's terminal that takes nothing is waited for, as the program itself would have waited; but
-            // not by somebody who was told to go.
+            // A user's terminal that takes nothing is waited for, as the program itself would have
+            // waited; but not by a process that was told to end.
             if !(late && self.told_to_end) {
                 return Ok(None);
             }
@@ -185,8 +189,8 @@ impl<B: Backend> Driver<B> {
         Ok((self.closed || quiet || late).then_some(exit))
     }
 
-    /// The last things: whoever was cancelled leaves nobody behind, and a terminal whose program died in the
-    /// middle of things gets its modes back.
+    /// Does the last things: a cancelled program leaves no process behind, and a terminal whose
+    /// program was killed gets its modes back.
     pub(super) fn finish(&mut self, exit: Exit) -> io::Result<()> {
         if self.ended != Ended::Program {
             self.backend.stop(Stop::Kill)?;

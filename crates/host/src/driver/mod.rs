@@ -1,10 +1,11 @@
 //! The driver loop: one thread, one session.
 //!
-//! Each turn waits for whatever is ready, reads the clock once, and serves in this order: the program's output
-//! goes to the user's terminal before anything else happens to it, then into the log; input goes to the
-//! program first, then into the log. Nothing here waits for a reader, and neither direction waits for the
-//! other: output that the user's terminal does not take stops the reading of more output, input that the
-//! program does not take stops the reading of more input, and that is all.
+//! Each turn waits for whatever is ready, reads the clock once, and serves in this order: the
+//! program's output goes to the user's terminal before anything else happens to it, then into the
+//! log; input goes to the program first, then into the log. Nothing here waits for a reader, and
+//! neither direction waits for the other: output that the user's terminal does not take stops the
+//! reading of more output, input that the program does not take stops the reading of more input,
+//! and that is all.
 
 mod input;
 mod life;
@@ -30,15 +31,18 @@ use wait::Ready;
 
 const MS: u64 = 1_000_000;
 
-/// The user's keys wait here while the program does not read; then the terminal makes the user wait.
+/// The user's keys wait here while the program does not read; then the terminal makes the user
+/// wait.
 const INPUT_LIMIT: usize = 256 * 1024;
 /// Room for one read of output. The kernel gives a terminal's output in pieces of about 4 KiB.
 const READ_SIZE: usize = 64 * 1024;
-/// Reads between two looks at everything else, and the size below which a read means that there is no more.
+/// Reads between two looks at everything else, and the size below which a read means that there is
+/// no more.
 const BURST: usize = 32;
 const BURST_GOES_ON: usize = 2048;
-/// With this much not yet taken by the recorder, the program is made to wait for it, as for a slow terminal; but only
-/// while the recorder gets on, and for no longer than this when it does not: a disk that is full or stuck stops nobody.
+/// With this much not yet taken by the recorder, the program is made to wait for it, as for a slow
+/// terminal; but only while the recorder gets on, and for no longer than this when it does not: a
+/// full or stuck disk stops no program.
 const RECORDER_BEHIND: usize = 24 << 20;
 const RECORDER_STUCK_NS: u64 = 500 * MS;
 
@@ -57,7 +61,7 @@ pub struct Config {
     pub lease: Duration,
     /// What the log keeps.
     pub log: LogLimits,
-    /// Nobody will type: the program's input is at its end from the start.
+    /// There is no input: the program finds its end from the start.
     pub no_input: bool,
 }
 
@@ -80,11 +84,11 @@ impl Default for Config {
 pub enum Ended {
     /// The program ended by itself, or by a signal that was passed on.
     Program,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
     /// Its time was over.
     TimedOut,
-    /// Nobody reads its output any more.
+    /// The reader of its output is gone.
     OutputClosed,
     /// Its output could not be written: the system's error number.
     OutputFailed(i32),
@@ -101,7 +105,8 @@ pub struct Outcome {
     pub left_raw: bool,
     /// Processes that the program started in its session and left behind.
     pub survivors: usize,
-    /// The program's terminal was closed by all who held it, so that everything written to it has been read.
+    /// The program's terminal was closed by all who held it, so that everything written to it has
+    /// been read.
     pub eof: bool,
 }
 
@@ -125,21 +130,23 @@ pub struct Driver<B> {
     user: Option<UserSide>,
     signals: Option<Signals>,
     modes: ModeWatch,
-    /// The session's model, which answers the program's questions where no terminal of the user's does.
+    /// The session's model, which answers the program's questions where no terminal of the user's
+    /// does.
     glass: Glass,
     answers: bool,
     /// The person at the user's terminal.
     local: PartyId,
     buf: BytesMut,
     size: WinSize,
-    /// The size that the user's terminal would have the session in, and whether somebody else has set another.
+    /// The size that the user's terminal would have the session in, and whether another party has
+    /// set another.
     own_size: WinSize,
     sized_elsewhere: bool,
     /// Output was kept from the user's terminal, which is another program's for the moment.
     withheld: bool,
     input_end: InputEnd,
     stopping: Option<Stopping>,
-    /// Somebody wants this process to end, whatever the program's output is doing.
+    /// This process was told to end, whatever the program's output is doing.
     told_to_end: bool,
     hung_up: bool,
     ended: Ended,
@@ -153,7 +160,8 @@ pub struct Driver<B> {
 }
 
 impl<B: Backend> Driver<B> {
-    /// A session around a backend, as yet without a user's terminal. The log must begin with the size.
+    /// A session around a backend, as yet without a user's terminal. The log must begin with the
+    /// size.
     pub fn new(backend: B, clock: Clock, config: Config, log: SharedLog) -> io::Result<Self> {
         let lease_ns = u64::try_from(config.lease.as_nanos()).unwrap_or(u64::MAX);
         let mut gate = Gate::new(lease_ns, INPUT_LIMIT);
@@ -195,8 +203,8 @@ impl<B: Backend> Driver<B> {
         self.with(Some(user), signals)
     }
 
-    /// Puts a user's side, if there is one, in front of the session, and passes the process's signals on, if they are
-    /// the session's.
+    /// Puts a user's side, if there is one, in front of the session, and passes the process's
+    /// signals on, if they are the session's.
     pub(crate) fn with(mut self, mut user: Option<UserSide>, signals: Option<Signals>) -> Self {
         if let Some(user) = &mut user {
             user.wake_by(&self.handle);
@@ -240,7 +248,8 @@ impl<B: Backend> Driver<B> {
         if self.config.no_input {
             self.end_typed(self.clock.now());
         }
-        // Exactly one party answers: the terminal that shows the session, or the model when there is none.
+        // Exactly one party answers: the terminal that shows the session, or the model when there
+        // is none.
         if !self.user.as_ref().is_some_and(UserSide::answers) {
             self.let_model_answer();
         }
@@ -397,8 +406,8 @@ impl<B: Backend> Driver<B> {
         let Some(user) = &mut self.user else { return };
         if let Err(e) = write(user) {
             user.abandon();
-            // A reader that has had enough (`… | head`) and a terminal that is gone are no errors of ours, and
-            // leave nobody to tell.
+            // A reader that has had enough (`… | head`) and a terminal that is gone are no
+            // errors, and leave no user to tell.
             match e.raw_os_error() {
                 Some(libc::EIO) => self.hang_up(self.clock.now()),
                 Some(error) if error != libc::EPIPE => self.user_is_gone(Ended::OutputFailed(error)),
@@ -445,8 +454,8 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// The user's terminal has this size from here on, and with it the session, unless somebody else drives it in a size
-    /// of theirs.
+    /// The user's terminal has this size from here on, and with it the session, unless another
+    /// holder of the stick has set another size.
     fn user_resized(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
         self.own_size = size;
         let driver = self.gate.stick().holder();
@@ -501,7 +510,8 @@ impl<B: Backend> Driver<B> {
             };
             let at_ns = now.mono_ns.saturating_add(nanos(after));
             self.stopping = Some(Stopping { next: then, at_ns, limit: false });
-            // Where nothing tells of the end, it may have come by this, and nothing else would wake us.
+            // Where nothing tells of the end, it may have come by this, and nothing else would wake
+            // us.
             if self.backend.watch().exit.is_none() {
                 self.notice_exit(now)?;
             }

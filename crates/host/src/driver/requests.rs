@@ -42,7 +42,8 @@ impl<B: Backend> Driver<B> {
                 Request::Join(name, role, reply) => {
                     let id = self.gate.join(&name, role);
                     let name = self.gate.stick().party(id).map_or_else(|| name.into(), |p| p.name.clone());
-                    // Nobody would ever leave in the place of one who waited no longer.
+                    // A caller that waited no longer does not know the party, and would never
+                    // leave.
                     if reply.send((id, name)).is_err() {
                         self.gate.leave(id);
                     }
@@ -67,7 +68,7 @@ impl<B: Backend> Driver<B> {
                     self.deliver(now)?;
                 }
                 Request::LongestLine(reply) => {
-                    // Whoever asked may have gone.
+                    // A caller that is gone needs no answer.
                     let _ = reply.send(self.backend.longest_line());
                 }
                 Request::Waiting(reply) => {

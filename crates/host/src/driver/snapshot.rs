@@ -1,5 +1,5 @@
-//! Snapshots of the file system: each is anchored behind everything that the program had written when its
-//! notice arrived.
+//! Snapshots of the file system: each is anchored behind everything that the program had written
+//! when its notice arrived.
 
 use std::io;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::backend::{Backend, Got};
 use crate::inbox::{Anchor, SnapshotError};
 use crate::user_side::UserSide;
 
-/// What a terminal or two pipes can hold is less than this, so a program that never stops writing cannot keep
-/// us: everything from before the notice has been read by then.
+/// What a terminal or two pipes can hold is less than this, so a program that never stops writing
+/// cannot keep us: everything from before the notice has been read by then.
 const DRAIN_BYTES: usize = 1 << 20;
 /// Output that may wait for a user's terminal that takes none.
 const BACKLOG_LIMIT: usize = 8 << 20;
@@ -42,8 +42,9 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// Reads what the program has written so far, also while the user's terminal takes nothing; says whether
-    /// that was possible. A read that finds nothing is proof: the kernel hands over what is on its way first.
+    /// Reads what the program has written so far, also while the user's terminal takes nothing;
+    /// says whether that was possible. A read that finds nothing is proof: the kernel hands over
+    /// what is on its way first.
     fn drain_output(&mut self, now: Stamp) -> io::Result<bool> {
         let mut left = DRAIN_BYTES;
         while left > 0 {

@@ -17,7 +17,7 @@ const FOREGROUND_CHECK_NS: u64 = 250 * MS;
 /// How often to look whether the recorder has caught up.
 const RECORDER_CHECK_NS: u64 = 2 * MS;
 
-/// How long input of the far side may wait before it is looked whether the far side is still there.
+/// How long input of a client may wait before the driver probes whether the client is still there.
 const PROBE_NS: u64 = 500 * MS;
 
 /// What is ready to be served.
@@ -31,9 +31,9 @@ pub(super) struct Ready {
     pub(super) signals: bool,
     pub(super) typed: bool,
     pub(super) unblocked: bool,
-    /// The far side has hung up, and nothing that it sent before can be taken.
+    /// The client has hung up, and nothing that it sent before can be taken.
     pub(super) lost: bool,
-    /// Nothing has happened for a while in which input of the far side waits.
+    /// Nothing has happened for a while in which input of the client waits.
     pub(super) probe: bool,
 }
 
@@ -57,7 +57,8 @@ impl<B: Backend> Driver<B> {
             fds.push(PollFd::from_borrowed_fd(fd, flags));
             fds.len() - 1
         };
-        // The program's terminal is readable and writable through one descriptor; ask for both at once.
+        // The program's terminal is readable and writable through one descriptor; ask for both at
+        // once.
         let mut reads = [None; 2];
         for (slot, fd) in reads.iter_mut().zip(watch.readable) {
             if let Some(fd) = fd
@@ -67,7 +68,8 @@ impl<B: Backend> Driver<B> {
             }
         }
         let write = watch.writable.filter(|_| wants_write).map(|fd| add(fd, PollFlags::OUT));
-        // Whoever reads keeps the backend's connection up; only when nobody does, it has to be seen to apart.
+        // Reading keeps the backend's connection up. Where nothing is read, it is kept up by
+        // itself.
         let upkeep = watch.upkeep.filter(|_| user_blocked).map(|fd| add(fd, PollFlags::IN));
         let exit = watch.exit.filter(|_| self.exit.is_none()).map(|fd| add(fd, PollFlags::IN));
         let inbox = add(self.handle.fd(), PollFlags::IN);
@@ -80,8 +82,8 @@ impl<B: Backend> Driver<B> {
         }
         let stdin = user.filter(|_| room).and_then(UserSide::stdin_fd).map(|fd| add(fd, PollFlags::IN));
         let stdout = user.and_then(UserSide::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
-        // That the far side has gone matters even while nothing is wanted of it; but that it has said everything, for a
-        // program that goes on without it, only when that can be taken.
+        // That the client is gone matters even while nothing is wanted of it. For a program that
+        // goes on without it, the end of its input matters only when that can be taken.
         let waits = !room && user.is_some_and(UserSide::goes_on_alone);
         let far = user.and_then(UserSide::socket_fd).map(|(fd, unsent)| {
             let mut flags = if waits { PollFlags::empty() } else { PollFlags::RDHUP };
@@ -114,7 +116,8 @@ impl<B: Backend> Driver<B> {
             exit: is_ready(exit),
             inbox: is_ready(Some(inbox)),
             signals: is_ready(signals),
-            // What came during the wait has rung the inbox, and is seen on the next turn without another wait.
+            // What came during the wait has rung the inbox: the next turn sees it without another
+            // wait.
             typed: is_ready(stdin) || typed || far.contains(PollFlags::IN) || (hung_up && room),
             unblocked: is_ready(stdout) || far.contains(PollFlags::OUT),
             lost: hung_up && !room,

@@ -1,5 +1,5 @@
-//! Where a player's events come from: the blocks of a native recording, which can be entered at any of them, or
-//! the reader of any other format, which can only be read from its start.
+//! Where a player's events come from: the blocks of a native recording, which can be entered at any
+//! of them, or the reader of any other format, which can only be read from its start.
 
 use std::fs::File;
 use std::io::Empty;

@@ -1,9 +1,10 @@
 //! Playing a recording of any format: a cursor in its events with the terminal model kept up to it.
 //!
-//! The player can stand at any event and go on from there. Going back means starting from the nearest keyframe
-//! before the place: a picture of the model taken every few megabytes while reading, or one from the index of a
-//! native recording. Only a native recording can be entered at a keyframe; others are read again from their
-//! start, but nothing before the keyframe is shown to the model. Pace and keys are the caller's.
+//! The player can stand at any event and go on from there. Going back means starting from the
+//! nearest keyframe before the place: a picture of the model taken every few megabytes while
+//! reading, or one from the index of a native recording. Only a native recording can be entered at
+//! a keyframe; others are read again from their start, but nothing before the keyframe is shown to
+//! the model. Pace and keys are the caller's.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ use survey::{Survey, Surveyor};
 
 /// Output between two keyframes, to begin with.
 const KEYFRAME_EVERY: u64 = 4 << 20;
-/// When there are so many keyframes, every other is dropped: memory does not grow with the recording.
+/// When there are so many keyframes, every other is dropped: memory does not grow with the
+/// recording.
 const MAX_KEYFRAMES: usize = 128;
 /// The same when their scrollbacks take so much memory.
 const MAX_KEYFRAME_BYTES: usize = 96 << 20;
@@ -52,8 +54,8 @@ pub enum Goal {
     Time(u64),
     /// So many bytes of output, and everything else up to the next of them.
     Byte(u64),
-    /// A marker or a snapshot: its bytes of output, and of what happened before the next of them no more than its time
-    /// has seen.
+    /// A marker or a snapshot: its bytes of output, and of what happened before the next of them no
+    /// more than its time has seen.
     Moment {
         /// How much output.
         anchor: u64,
@@ -153,7 +155,8 @@ impl Player {
             surveyor: Surveyor::Idle,
         };
         player.prepare_native()?;
-        // A recording begins with its size; stand behind it, so that the model has it from the start.
+        // A recording begins with its size; stand behind it, so that the model has it from the
+        // start.
         if matches!(player.peek()?, Some((0, Played::Resize(_)))) {
             player.advance()?;
         }
@@ -173,7 +176,8 @@ impl Player {
         let first_ts = native.last_ts();
         self.index = load_index(&self.source, native.file());
         match self.index.as_ref().and_then(|(index, _)| index.end) {
-            // An index that covers everything knows the length; otherwise the end of the recording tells it.
+            // An index that covers everything knows the length; otherwise the end of the recording
+            // tells it.
             Some((_, duration_ns, _)) => self.length_ns = duration_ns,
             None => {
                 let tail = ahr::tail(native.file()).map_err(|why| self.source.read_error(why))?;
@@ -193,7 +197,8 @@ impl Player {
         &self.term
     }
 
-    /// Whether the recorded program had no terminal, so that its lines end without a carriage return.
+    /// Whether the recorded program had no terminal, so that its lines end without a carriage
+    /// return.
     pub fn is_of_pipes(&self) -> bool {
         self.settings.newline_mode
     }
@@ -208,19 +213,20 @@ impl Player {
         self.idle_limit_ns
     }
 
-    /// Takes no more keyframes: for those who will not go back, and have a long scrollback in every picture.
+    /// Takes no more keyframes: for those who will not go back, and have a long scrollback in every
+    /// picture.
     pub fn forward_only(&mut self) {
         self.keyframe_every = u64::MAX;
     }
 
-    /// Uses the index only where that saves more than so much output: its keyframes hold the screen alone, with
-    /// no scrollback and without the place of each row's last write.
+    /// Uses the index only where that saves more than so much output: its keyframes hold the screen
+    /// alone, with no scrollback and without the place of each row's last write.
     pub fn sparing_index(&mut self, saves: u64) {
         self.index_saves = saves;
     }
 
-    /// Looks through the whole recording on a thread of its own, where its length is not known otherwise.
-    /// Signals must have been set up before.
+    /// Looks through the whole recording on a thread of its own, where its length is not known
+    /// otherwise. Signals must have been set up before.
     pub fn look_ahead(&mut self) {
         if matches!(self.feed, Feed::Other(_)) {
             self.surveyor.start(&self.source);
@@ -249,7 +255,8 @@ impl Player {
         self.duration_ns()
     }
 
-    /// The markers and snapshots, if they can be had within the time; without a limit, when they can.
+    /// The markers and snapshots, if they can be had within the time; without a limit, when they
+    /// can.
     pub fn moments(&mut self, within: Option<Duration>) -> Option<&[Moment]> {
         self.surveyor.start(&self.source);
         self.surveyor.within(within).map(|survey: &Survey| &survey.moments[..])
@@ -307,7 +314,8 @@ impl Player {
         Ok(())
     }
 
-    /// Enters at the keyframe from which the way to a place is the shortest. [`Player::approach`] goes on.
+    /// Enters at the keyframe from which the way to a place is the shortest. [`Player::approach`]
+    /// goes on.
     pub fn begin_seek(&mut self, goal: Goal) -> Result<(), PlayError> {
         let behind = match goal {
             Goal::Time(to) => to < self.event_ns,
@@ -321,10 +329,12 @@ impl Player {
         })
     }
 
-    /// Goes on towards a place that lies ahead, by about so much output; says whether it is reached.
+    /// Goes on towards a place that lies ahead, by about so much output; says whether it is
+    /// reached.
     pub fn approach(&mut self, goal: Goal, at_most: u64) -> Result<bool, PlayError> {
         let stop = self.offset.saturating_add(at_most);
-        // Events without output count a little, or a recording of nothing but resizes would not let go.
+        // Events without output count a little, or a recording of nothing but resizes would not let
+        // go.
         let mut steps = at_most;
         let mut go_on = |player: &Self| {
             steps = steps.saturating_sub(64);
@@ -355,8 +365,9 @@ impl Player {
                         return Ok(false);
                     }
                 }
-                // It may have come long after the last event before it. What its file says of the time is taken as it
-                // is, even where the clock was set meanwhile: whoever looks for the next moment must get past this one.
+                // It may have come long after the last event before it. What its file says of the
+                // time is taken as it is, even where the clock was set meanwhile: a search for the
+                // next moment must get past this one.
                 self.at_ns = time_ns;
             }
         }
@@ -383,7 +394,8 @@ impl Player {
         self.go_to(Spot::Start)
     }
 
-    /// Passes the next event, or the part of it that lies before an offset; says whether there is more to pass.
+    /// Passes the next event, or the part of it that lies before an offset; says whether there is
+    /// more to pass.
     fn advance_within(&mut self, to: u64) -> Result<bool, PlayError> {
         self.peek()?;
         let Some(got) = &mut self.next else { return Ok(false) };
@@ -402,7 +414,8 @@ impl Player {
         Ok(true)
     }
 
-    /// Enters at the last keyframe that fits, if the place lies behind or the keyframe is ahead of this place.
+    /// Enters at the last keyframe that fits, if the place lies behind or the keyframe is ahead of
+    /// this place.
     fn enter(&mut self, behind: bool, fits: impl Fn(u64, u64) -> bool) -> Result<(), PlayError> {
         let own = self.keyframes.iter().rposition(|k| fits(k.at_ns, k.offset));
         let own_offset = own.map_or(0, |i| self.keyframes[i].offset);

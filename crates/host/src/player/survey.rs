@@ -1,5 +1,5 @@
-//! What only a look at the whole recording tells: its moments and, in most formats, its length. The look is
-//! taken on a thread of its own, so that a large recording begins to play at once.
+//! What only a look at the whole recording tells: its moments and, in most formats, its length. The
+//! look is taken on a thread of its own, so that a large recording begins to play at once.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,7 +15,7 @@ use tapdeck_tape::{Header, Item, Kind, Moment, MomentKind};
 use crate::recorder::sidecar;
 use crate::source::Source;
 
-/// Moments beyond this many are dropped: nobody marks a session a million times.
+/// Moments beyond this many are dropped: no user marks a session a million times.
 const MAX_MOMENTS: usize = 1_000_000;
 
 /// What a recording holds as a whole.
@@ -37,7 +37,7 @@ pub(super) enum Surveyor {
     Done(Survey),
 }
 
-/// Stops the thread when nobody wants its answer any more.
+/// Stops the thread when its answer is not wanted any more.
 pub(super) struct Quit(Arc<AtomicBool>);
 
 impl Drop for Quit {
@@ -85,7 +85,8 @@ impl Surveyor {
     }
 }
 
-/// Reads everything and keeps the moments. What cannot be read ends it: the player will say so when it gets there.
+/// Reads everything and keeps the moments. What cannot be read ends it: the player will say so when
+/// it gets there.
 fn survey(source: &Source, stop: &AtomicBool) -> Survey {
     let mut survey = Survey::default();
     let Ok(mut reader) = source.open() else { return survey };
@@ -118,8 +119,8 @@ fn survey(source: &Source, stop: &AtomicBool) -> Survey {
     survey
 }
 
-/// What an index tells of the whole, if it covers the whole. It knows markers without their labels, which
-/// stand in the sidecar in the same order.
+/// What an index tells of the whole, if it covers the whole. It knows markers without their labels,
+/// which stand in the sidecar in the same order.
 pub(super) fn by_index(source: &Source, index: &Index) -> Option<Survey> {
     let (_, duration_ns, _) = index.end?;
     let mut moments = index.moments.clone();

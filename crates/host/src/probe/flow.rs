@@ -55,7 +55,7 @@ pub struct Agent {
     /// Variables that it is given beside the usual ones.
     #[serde(default)]
     pub env: Vec<String>,
-    /// Arguments with which it tells by its exit code whether anybody is signed in.
+    /// Arguments with which it tells by its exit code whether a user is signed in.
     #[serde(default)]
     pub auth: Vec<String>,
     /// Keys that make it end.
@@ -233,8 +233,8 @@ pub fn agent_names() -> Vec<&'static str> {
     BUILTIN.iter().map(|(name, _)| *name).collect()
 }
 
-/// An agent's flows: those of the product, or of a user's file that takes their place. A file without flows is about
-/// something else and takes no place.
+/// An agent's flows: those of the product, or of a user's file that takes their place. A file
+/// without flows is about something else and takes no place.
 ///
 /// # Errors
 /// When there is no such agent, or its rules are wrong.

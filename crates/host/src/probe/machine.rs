@@ -1,6 +1,7 @@
-//! The flow as a state machine without I/O: it looks at the screen when there is something new or some time has
-//! passed, and says what to send. Whatever it acts on must have stood still for a moment: a half-drawn panel is
-//! no panel. What it reads must have been written after the keys that asked for it.
+//! The flow as a state machine without I/O: it looks at the screen when there is something new or
+//! some time has passed, and says what to send. Whatever it acts on must have stood still for a
+//! moment: a half-drawn panel is no panel. What it reads must have been written after the keys that
+//! asked for it.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,8 @@ const DIALOG_TRIES: usize = 6;
 const MENU_MOVES: usize = 30;
 /// How long an answer to a dialog may take to have its effect.
 const ANSWER_MS: u64 = 5_000;
-/// How often a command that was lost is sent again; when a dialog in its place, and a prompt that does not know of it, mean so.
+/// How often a command that was lost is sent again; when a dialog in its place, and a prompt that
+/// does not know of it, mean so.
 const ATTEMPTS: usize = 3;
 const DIALOG_MS: u64 = 500;
 const LOST_MS: u64 = 4_000;
@@ -169,7 +171,8 @@ impl<'a> Machine<'a> {
         if self.probe.on_exit {
             return None;
         }
-        // A dialog that was answered may stay above the rest; it counts anew only when the answer had no effect.
+        // A dialog that was answered may stay above the rest; it counts anew only when the answer
+        // had no effect.
         let since = if now_ms < self.answered_ms + ANSWER_MS { self.sent_at } else { 0 };
         let rows = rows(model, since);
         let any = |p: &Pattern| rows.iter().any(|row| p.is_match(row));
@@ -209,8 +212,9 @@ impl<'a> Machine<'a> {
         all.position(|(dialog, tries)| *tries < DIALOG_TRIES && shown(dialog))
     }
 
-    /// Whether the command was lost: a dialog came up in its place, or the program waits for one again that does not
-    /// know of it. Agents show their prompt before they ask, and start anew after an answer.
+    /// Whether the command was lost: a dialog came up in its place, or the program waits for one
+    /// again that does not know of it. Agents show their prompt before they ask, and start anew
+    /// after an answer.
     fn is_lost(&self, fresh: &[String], now_ms: u64) -> bool {
         let waited = now_ms.saturating_sub(self.since_ms);
         let any = |p: &Pattern| fresh.iter().any(|row| p.is_match(row));
@@ -350,7 +354,8 @@ fn bytes_of(words: &[String], modes: &Modes) -> Vec<u8> {
     words.iter().flat_map(word).collect()
 }
 
-/// The key that moves the mark of a menu towards a row; `None` when it is there, or there is no menu.
+/// The key that moves the mark of a menu towards a row; `None` when it is there, or there is no
+/// menu.
 fn towards(rows: &[String], choose: &Pattern) -> Option<KeyPress> {
     let wanted = rows.iter().position(|row| choose.is_match(row))?;
     let nearest = |marks: &[char]| {

@@ -1,6 +1,7 @@
-//! Probes: reading the facts that only an agent's screen shows. How is data (`agents/*.toml`): what to start, what
-//! shows that it is ready, which keys to send, when the panel is complete and what to read off it. A panel counts
-//! only if it was written after the keys were sent, has everything that is needed and stands still.
+//! Probes: reading the facts that only an agent's screen shows. How is data (`agents/*.toml`): what
+//! to start, what shows that it is ready, which keys to send, when the panel is complete and what
+//! to read off it. A panel counts only if it was written after the keys were sent, has everything
+//! that is needed and stands still.
 
 mod flow;
 mod machine;

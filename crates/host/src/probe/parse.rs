@@ -14,7 +14,7 @@ const BLOCKED_PERCENT: f64 = 95.0;
 pub enum Status {
     /// The facts were read.
     Ok,
-    /// Nobody is signed in.
+    /// No user is signed in.
     Unauthenticated,
     /// The agent is not there, or does not tell.
     Unavailable,

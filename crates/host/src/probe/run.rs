@@ -1,4 +1,5 @@
-//! A probe against the real program, through the same driver as every session, and against a cassette of one.
+//! A probe against the real program, through the same driver as every session, and against a
+//! cassette of one.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +45,8 @@ const ADOPTION_ROUNDS: usize = 20;
 pub struct ProbeOptions {
     /// The program, if it is not the agent's usual one.
     pub program: Option<OsString>,
-    /// The folder to run it in; an empty one kept for that when left out, so that trusting it gives nothing away.
+    /// The folder to run it in; an empty one kept for that when left out, so that trusting it gives
+    /// nothing away.
     pub cwd: Option<PathBuf>,
     /// Ends a probe that takes longer than everything it waits for.
     pub timeout: Option<Duration>,
@@ -172,8 +174,9 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
     done
 }
 
-/// While it lives, what loses its parent becomes a child of this process. Agents leave servers behind that have
-/// sessions of their own; those that a probe brought into the world go with it, those that were there stay.
+/// While it lives, what loses its parent becomes a child of this process. Agents leave servers
+/// behind that have sessions of their own; those that a probe brought into the world go with it,
+/// those that were there stay.
 struct Adoption {
     before: Vec<Pid>,
 }

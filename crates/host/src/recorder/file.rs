@@ -1,4 +1,5 @@
-//! The recording's file: created so that nothing is lost, written so that it is whole after every accident.
+//! The recording's file: created so that nothing is lost, written so that it is whole after every
+//! accident.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ pub enum CreateError {
     /// It is there already.
     #[error("{} exists", .0.display())]
     Exists(PathBuf),
-    /// The recording is gone, but not what somebody wrote about it.
+    /// The recording is gone, but not what a user wrote about it.
     #[error("{} is left of an earlier recording", .0.display())]
     Left(PathBuf),
     /// What would stand beside it is another recording's.
@@ -42,7 +43,7 @@ pub enum CreateError {
         /// The recording that it speaks of.
         of: PathBuf,
     },
-    /// Somebody else is writing it.
+    /// Another process is writing it.
     #[error("{} is being recorded by another process", .0.display())]
     Busy(PathBuf),
     /// It is not a file.
@@ -91,7 +92,8 @@ pub struct RecordingFile {
     beside: Option<Box<RecordingFile>>,
     /// It was shorter than what had been written to it.
     cut: bool,
-    /// The file that this one replaced. Its lock is kept: somebody may have opened it before it was replaced.
+    /// The file that this one replaced. Its lock is kept: another process may have opened it before
+    /// it was replaced.
     former: Option<File>,
     mended: Option<Mended>,
 }
@@ -99,7 +101,8 @@ pub struct RecordingFile {
 const NATIVE: Container = Container { format: Format::Ahr, zst: false };
 
 impl RecordingFile {
-    /// Creates a file, or overwrites one, for a recording in any format, with the timing file of a typescript.
+    /// Creates a file, or overwrites one, for a recording in any format, with the timing file of a
+    /// typescript.
     pub fn open_as(path: &Path, container: Container, overwrite: bool) -> Result<Self, CreateError> {
         let if_exists = if overwrite { IfExists::Overwrite } else { IfExists::Refuse };
         let timing = timing_names(path).into_iter().next().filter(|_| container.format == Format::Typescript);
@@ -112,7 +115,8 @@ impl RecordingFile {
         Ok(this)
     }
 
-    /// Creates, overwrites or continues a file. Folders are created; the file is private and locked.
+    /// Creates, overwrites or continues a file. Folders are created; the file is private and
+    /// locked.
     pub fn open(path: &Path, if_exists: IfExists) -> Result<Self, CreateError> {
         let system = |why| CreateError::System { path: path.to_owned(), why };
         if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -206,14 +210,15 @@ impl RecordingFile {
         self.good_len
     }
 
-    /// The file for somebody who reads it by places of their own.
+    /// The file for a reader with offsets of its own.
     pub(super) fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
     /// Appends a block, wholly or not at all.
     pub(super) fn write_block(&mut self, block: &[u8]) -> io::Result<()> {
-        // Writing behind the end of a file that somebody cut would fill it up with nothing, and hide that.
+        // Writing behind the end of a file that was cut would fill it up with nothing, and hide
+        // that.
         self.cut |= self.file.metadata().is_ok_and(|m| m.len() < self.good_len);
         if let Err(e) = self.file.write_all_at(block, self.good_len) {
             // Cut off what was half written, so that the file ends with a whole block.
@@ -238,7 +243,8 @@ impl RecordingFile {
         (self.good_len, self.beside.as_ref().map_or(0, |beside| beside.good_len))
     }
 
-    /// Goes back to lengths that were whole. The digest is the native recording's alone, which never goes back.
+    /// Goes back to lengths that were whole. The digest is the native recording's alone, which
+    /// never goes back.
     pub(super) fn cut_to(&mut self, (len, beside_len): (u64, u64)) -> io::Result<()> {
         if let Some(beside) = &mut self.beside {
             beside.cut_to((beside_len, 0))?;
@@ -279,8 +285,8 @@ impl RecordingFile {
             self.mended = Some(mended);
         }
         self.start_off = tail.next_off;
-        // Of what else follows the last whole block nothing is cut off: it may still be worth something to
-        // somebody, and a reader finds the next block behind it.
+        // Of what else follows the last whole block nothing is cut off: it may still be worth
+        // something, and a reader finds the next block behind it.
         self.good_len = self.file.metadata()?.len();
         let mut whole = &self.file;
         io::Seek::rewind(&mut whole)?;
@@ -341,8 +347,8 @@ fn twin(recording: &Path) -> Option<PathBuf> {
 const SIDECARS: [&str; 6] =
     ["meta.json", "events.jsonl", "snapshots.jsonl", "instructions.jsonl", "seal", "ahx"];
 
-/// Removes what stands beside a recording that is replaced: it spoke of the old one, and would be believed of
-/// the new. `meta.json` is not among them, since it is replaced itself.
+/// Removes what stands beside a recording that is replaced: it spoke of the old one, and would be
+/// believed of the new. `meta.json` is not among them, since it is replaced itself.
 pub fn forget_sidecars(recording: &Path) {
     for suffix in SIDECARS.iter().filter(|s| **s != "meta.json") {
         let _ = fs::remove_file(sidecar(recording, suffix));

@@ -1,7 +1,7 @@
-//! Recording straight into a format of others. The rules are those of the native recording: a thread
-//! of its own, written within a quarter of a second, whole to the last write. But these formats
-//! cannot say that something is missing from their middle. When the disk refuses, the recording ends
-//! there and the loss is reported.
+//! Recording straight into a format of others. The rules are those of the native recording: a
+//! thread of its own, written within a quarter of a second, whole to the last write. But these
+//! formats cannot say that something is missing from their middle. When the disk refuses, the
+//! recording ends there and the loss is reported.
 
 use std::ffi::OsString;
 use std::io;
@@ -160,7 +160,8 @@ impl ForeignTap {
         let output = std::mem::take(&mut self.pending);
         let written = ready.and_then(|()| match self.broken {
             true => Err(io::ErrorKind::StorageFull.into()),
-            // The timing first: bytes without a time are lost to a reader, a time without bytes is an end.
+            // The timing first: bytes without a time are lost to a reader, a time without bytes is
+            // an end.
             false => self
                 .file
                 .write_beside(&self.parts.timing)
@@ -182,8 +183,8 @@ impl ForeignTap {
         }
     }
 
-    /// Ends the recording where the disk did. Where not even the end has room, it takes that of what
-    /// came last.
+    /// Ends the recording where the disk did. Where not even the end has room, it takes that of
+    /// what came last.
     fn end_early(&mut self) -> bool {
         let [before, last] = self.ends;
         for end in [last, before] {

@@ -1,11 +1,13 @@
-//! The index of a recording, written while it is recorded, so that it opens at any moment right after its end.
+//! The index of a recording, written while it is recorded, so that it opens at any moment right
+//! after its end.
 //!
-//! Keyframes need the terminal model, and the model costs as much as everything else that a recorder does. So
-//! it is fed on a thread of its own with the least priority, from the blocks as they stand on disk, only when
-//! enough has come for a keyframe, and never while the program is in a hurry: what came meanwhile is made up for
-//! when it rests. A session with less output than one keyframe's worth needs no index and gets no thread. What
-//! is still missing at the end is added if that takes no noticeable time, or if it was asked for; otherwise the
-//! index breaks off, holds as far as it goes, and `tapdeck index` goes on with it.
+//! Keyframes need the terminal model, and the model costs as much as everything else that a
+//! recorder does. So it is fed on a thread of its own with the least priority, from the blocks as
+//! they stand on disk, only when enough has come for a keyframe, and never while the program is in
+//! a hurry: what came meanwhile is made up for when it rests. A session with less output than one
+//! keyframe's worth needs no index and gets no thread. What is still missing at the end is added if
+//! that takes no noticeable time, or if it was asked for; otherwise the index breaks off, holds as
+//! far as it goes, and `tapdeck index` goes on with it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -29,7 +31,7 @@ const CALM: Duration = Duration::from_millis(500);
 /// When the index of a recording is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LiveIndex {
-    /// As the session goes, where that costs nothing that anybody would notice.
+    /// As the session goes, where that costs nothing that a user would notice.
     #[default]
     Auto,
     /// The same, and to the very end, however long that takes.
@@ -44,7 +46,7 @@ struct Progress {
     /// Length of the file, and of the output in it.
     len: u64,
     off: u64,
-    /// The program was in a hurry since somebody last looked.
+    /// The program was in a hurry since this was last read.
     hurried: bool,
     closing: bool,
 }
@@ -245,7 +247,8 @@ impl Work {
     }
 }
 
-/// The builder behind the last good keyframe of an index, where the recording goes on, and where the index does.
+/// The builder behind the last good keyframe of an index, where the recording goes on, and where
+/// the index does.
 fn resume(
     options: IndexOptions,
     index_file: &mut File,

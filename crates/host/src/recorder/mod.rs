@@ -1,9 +1,9 @@
 //! The recorder: a tap that turns events into blocks on disk, on a thread of its own.
 //!
-//! It sleeps until a block's worth is pending or the block in hand is old enough, so the path between
-//! program and terminal never pays for compression or disk. When the program writes faster than the
-//! compressor likes, blocks are compressed less. When the disk refuses, the session goes on; the loss
-//! is counted, written down where it can be, and reported once at the end.
+//! It sleeps until a block's worth is pending or the block in hand is old enough, so the path
+//! between program and terminal never pays for compression or disk. When the program writes faster
+//! than the compressor likes, blocks are compressed less. When the disk refuses, the session goes
+//! on; the loss is counted, written down where it can be, and reported once at the end.
 
 use std::ffi::OsString;
 use std::io;
@@ -53,7 +53,8 @@ pub enum KeepInput {
     /// Nothing.
     #[default]
     Nothing,
-    /// All of it, but where the program has its terminal show nothing, as it does for a password: of that, how much.
+    /// All of it, but where the program has its terminal show nothing, as it does for a password:
+    /// of that, how much.
     Shown,
     /// Everything.
     Everything,
@@ -188,8 +189,8 @@ impl Recorder {
         Self::begin(file, log, reader, clock, options, size, None)
     }
 
-    /// Starts recording a session that runs already, with as much of its past as the log still holds. Says where in
-    /// the session's output the recording begins.
+    /// Starts recording a session that runs already, with as much of its past as the log still
+    /// holds. Says where in the session's output the recording begins.
     pub fn start_late(
         file: RecordingFile,
         log: SharedLog,

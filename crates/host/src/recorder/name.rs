@@ -16,8 +16,8 @@ fn home_of(given: Option<OsString>, listed: impl FnOnce() -> Option<PathBuf>) ->
     given.or_else(|| listed().filter(|p| p.is_absolute()))
 }
 
-/// Where things are kept that outlive a session: `$XDG_STATE_HOME/tapdeck`. For a user without a home that is a place
-/// which does not exist, never one that others may write to or foresee.
+/// Where things are kept that outlive a session: `$XDG_STATE_HOME/tapdeck`. For a user without a
+/// home that is a place which does not exist, never one that others may write to or foresee.
 pub fn state_folder() -> PathBuf {
     known_state_folder().unwrap_or_else(|| "/nonexistent/tapdeck".into())
 }
@@ -27,7 +27,8 @@ fn known_state_folder() -> Option<PathBuf> {
     Some(state.or_else(|| Some(home_folder()?.join(".local/state")))?.join("tapdeck"))
 }
 
-/// Where recordings go that are given no name, and the name of this one; `None` for a user without a home.
+/// Where recordings go that are given no name, and the name of this one; `None` for a user without
+/// a home.
 pub fn default_path(clock: Clock, program: &Path) -> Option<PathBuf> {
     let folder = known_state_folder()?.join("recordings");
     let program = program.file_name().unwrap_or_default().to_string_lossy();
@@ -58,7 +59,8 @@ pub fn calendar(wall_ns: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Without a home of use, recordings went to a place in `/tmp` that anybody could foresee, or into the folder at hand.
+    /// Without a home of use, recordings went to a place in `/tmp` that any user could foresee, or
+    /// into the folder at hand.
     #[test]
     fn a_home_is_never_made_up() {
         for (given, listed, home) in [

@@ -1,6 +1,7 @@
-//! Going on with a recording whose end is torn. A reader gives what a torn block still holds only where the file
-//! ends with it, so before anything is written behind it, what it holds is written anew as a whole block. That
-//! happens in a copy which takes the file's place at once: whenever that is cut short, all is still there.
+//! Going on with a recording whose end is torn. A reader gives what a torn block still holds only
+//! where the file ends with it, so before anything is written behind it, what it holds is written
+//! anew as a whole block. That happens in a copy which takes the file's place at once: whenever
+//! that is cut short, all is still there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -31,7 +32,8 @@ pub(super) fn tail_of(file: &File) -> Result<Tail, Error> {
         let mut start = file;
         start.rewind().map_err(failed)?;
         start.take(MAGIC.len() as u64).read_to_end(&mut head).map_err(failed)?;
-        // One that was torn within its first block has nothing whole in it, and is a recording all the same.
+        // One that was torn within its first block has nothing whole in it, and is a recording all
+        // the same.
         if !MAGIC.starts_with(&head) {
             let what = "it is no .ahr recording: not one block in it".to_owned();
             return Err(Error::Malformed { at: Place::Byte(0), what });

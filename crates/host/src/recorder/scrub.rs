@@ -1,6 +1,7 @@
-//! Scrubbing on the way to the disk. What the log gives is held back for a moment, so that a secret that comes in pieces
-//! is seen whole before any of it is written; a line that looks like the beginning of one is held longer. All of it
-//! bounded: what comes later than that can only be masked from there on.
+//! Scrubbing on the way to the disk. What the log gives is held back for a moment, so that a secret
+//! that comes in pieces is seen whole before any of it is written; a line that looks like the
+//! beginning of one is held longer. All of it bounded: what comes later than that can only be
+//! masked from there on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -84,7 +85,8 @@ impl Held {
     /// What may be written now, masked; with `all`, everything.
     pub(super) fn release(&mut self, now_ns: u64, all: bool) -> Vec<Entry> {
         let Some(first) = self.queue.front().map(|e| e.at.wall_ns) else { return Vec::new() };
-        // Somebody waits for a snapshot to be on disk, and a session that has ended has nothing more to come.
+        // A caller waits for a snapshot to be on disk, and from a session that has ended nothing
+        // more comes.
         let urgent = |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Exit(_));
         let all = all || self.weight > MAX_HELD || self.queue.iter().any(urgent);
         if !all && now_ns < self.due_ns {

@@ -1,4 +1,5 @@
-//! Sealing a recording while it is written: the chain goes on with every block that reached the disk.
+//! Sealing a recording while it is written: the chain goes on with every block that reached the
+//! disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -35,7 +36,8 @@ impl Sealing {
         self.file.write_all(&line)
     }
 
-    /// Puts the seal into the sidecar that is about to be written: the head only when nothing follows.
+    /// Puts the seal into the sidecar that is about to be written: the head only when nothing
+    /// follows.
     pub(super) fn sign(&self, recording: &Path, meta: &mut Meta, closing: bool) -> io::Result<()> {
         if !closing {
             return self.sealer.open_meta(meta).map_err(io::Error::other);

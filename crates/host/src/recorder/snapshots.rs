@@ -13,8 +13,9 @@ use super::{RecordingFile, sidecar};
 use crate::inbox::{Anchor, SnapshotError};
 use crate::shared::SharedLog;
 
-/// Answers whoever took a snapshot, once it is on disk. When this is dropped, by a panic of the recorder too,
-/// those still waiting hear that nobody records any more.
+/// Answers the callers that took snapshots, once these are on disk. When this is dropped, by a
+/// panic of the recorder too, callers that still wait hear that the session is not recorded any
+/// more.
 pub(super) struct Snapshots {
     path: PathBuf,
     file: Option<File>,
@@ -29,6 +30,7 @@ impl Snapshots {
         let path = sidecar(recording.path(), "snapshots.jsonl");
         if recording.written() == 0 {
             // Anchors in a recording that is no more would be taken for anchors in this one.
+            // There is none, most often.
             let _ = fs::remove_file(&path);
         }
         Self { path, file: None, log, reader, waiting: Vec::new(), lines: Vec::new() }
@@ -52,8 +54,8 @@ impl Snapshots {
         self.lines.push(b'\n');
     }
 
-    /// With the recording itself on disk, or refused: writes the lines, and answers everybody. The error says
-    /// what is wrong with the list.
+    /// With the recording itself on disk, or refused: writes the lines, and answers every caller.
+    /// The error says what is wrong with the list.
     pub(super) fn commit(&mut self, refusal: Option<String>) -> Result<(), String> {
         let lines = std::mem::take(&mut self.lines);
         let listed = match refusal {
@@ -85,7 +87,8 @@ impl Drop for Snapshots {
     }
 }
 
-/// Appends lines to a sidecar, wholly or not at all, and has them on disk. Others may do the same meanwhile.
+/// Appends lines to a sidecar, wholly or not at all, and has them on disk. Others may do the same
+/// meanwhile.
 pub fn append_lines(path: &Path, lines: &[u8]) -> io::Result<()> {
     let mut file = open(path)?;
     flock(&file, FlockOperation::LockExclusive)?;
@@ -96,6 +99,7 @@ fn append_to(file: &mut File, lines: &[u8]) -> io::Result<()> {
     let before = file.metadata()?.len();
     let written = file.write_all(lines).and_then(|()| file.sync_data());
     if written.is_err() {
+        // The error that is returned says more than a second one.
         let _ = file.set_len(before);
     }
     written

@@ -1,8 +1,8 @@
 //! The user's side of the bytes: standard input and output without waiting on either.
 //!
-//! The descriptors may be shared with the shell and with siblings, so they are not made non-blocking in place:
-//! that would outlive this process. They are opened anew instead, where the system can, and otherwise changed
-//! and put back.
+//! The descriptors may be shared with the shell and with siblings, so they are not made
+//! non-blocking in place: that would outlive this process. They are opened anew instead, where the
+//! system can, and otherwise changed and put back.
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,7 +31,7 @@ impl Channel {
             }
         }
         let own = fd.try_clone_to_owned()?;
-        // Regular files never make anybody wait long, and have no readiness to ask for.
+        // Regular files never make a writer wait long, and have no readiness to ask for.
         let flags = fcntl_getfl(&own)?;
         let put_back = (kind != FileType::RegularFile && !flags.contains(OFlags::NONBLOCK)).then_some(flags);
         if put_back.is_some() {
@@ -84,8 +84,8 @@ impl Sink {
         self.pending.iter().map(Bytes::len).sum()
     }
 
-    /// Writes what can be taken now and keeps the rest, behind what waits already. Whoever calls this while
-    /// something waits sees to it that the backlog stays bounded.
+    /// Writes what can be taken now and keeps the rest, behind what waits already. A caller that
+    /// writes while something waits keeps the backlog bounded.
     pub fn write(&mut self, bytes: &Bytes) -> io::Result<()> {
         let n = if self.is_blocked() { 0 } else { self.write_some(bytes)? };
         if n < bytes.len() {

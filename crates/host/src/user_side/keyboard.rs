@@ -1,4 +1,5 @@
-//! The user's keyboard, for commands that show something and obey keys: raw keys, signals and time in one wait.
+//! The user's keyboard, for commands that show something and obey keys: raw keys, signals and time
+//! in one wait.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,8 +44,8 @@ impl Keyboard {
         Self::take_dressed(b"", b"")
     }
 
-    /// The same, with bytes to be written whenever the terminal is taken, and others whenever it is given back:
-    /// at the end, when this process is suspended, and by a panic.
+    /// The same, with bytes to be written whenever the terminal is taken, and others whenever it is
+    /// given back: at the end, when this process is suspended, and by a panic.
     pub fn take_dressed(on: &[u8], off: &[u8]) -> io::Result<Self> {
         let signals = Signals::install()?;
         let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
@@ -58,12 +59,13 @@ impl Keyboard {
         Ok(Self { tty, own: None, signals })
     }
 
-    /// Takes the keyboard of the terminal that shows the output, even where standard input is something else.
+    /// Takes the keyboard of the terminal that shows the output, even where standard input is
+    /// something else.
     pub fn take_of_terminal() -> io::Result<Self> {
         let mut this = Self::take()?;
         if this.tty.is_none() && isatty(rustix::stdio::stdout()) {
             let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-            // A process without a terminal of its own has nobody who could press keys.
+            // A process without a controlling terminal has no user to press keys.
             if let Ok(own) = open("/dev/tty", flags, Mode::empty()) {
                 let mut tty = Tty::new(own.try_clone()?, Take::Raw)?;
                 tty.take()?;
@@ -88,7 +90,7 @@ impl Keyboard {
         self.signals.inherited()
     }
 
-    /// Whether there is somebody to press keys.
+    /// Whether there is a user to press keys.
     pub fn is_there(&self) -> bool {
         self.tty.is_some()
     }
@@ -110,7 +112,8 @@ impl Keyboard {
         self.wait_beside(at_most, &mut others)
     }
 
-    /// The same, and ends too when one of `others` has something; look there when nothing was pressed.
+    /// The same, and ends too when one of `others` has something; look there when nothing was
+    /// pressed.
     pub fn wait_beside(
         &mut self,
         at_most: Option<Duration>,
@@ -147,7 +150,7 @@ impl Keyboard {
                     self.tty.as_mut().map_or(Ok(()), Tty::take)?;
                     return Ok(Pressed::Repaint);
                 }
-                // Nobody is there to pass these on to.
+                // There is no program to pass these on to.
                 signal if ENDS.contains(&signal) || FAULTS.contains(&signal) || signal == libc::SIGXCPU => {
                     return Ok(Pressed::Signal(signal));
                 }

@@ -90,8 +90,8 @@ impl UserSide {
         }
     }
 
-    /// Settings for the program's terminal, taken from the user's. In the background those are somebody else's
-    /// for the moment (a shell's line editor's), and of no use.
+    /// Settings for the program's terminal, taken from the user's. In the background those are
+    /// another program's for the moment (a shell's line editor's), and of no use.
     pub fn termios(&self) -> Option<Termios> {
         self.stdio().and_then(Stdio::termios)
     }
@@ -155,8 +155,8 @@ impl UserSide {
         self.stdio().and_then(Stdio::stdin_fd)
     }
 
-    /// Whether something was typed that no descriptor tells of. `room` says whether input is wanted; that somebody
-    /// has gone matters in any case.
+    /// Whether something was typed that no descriptor tells of. `room` says whether input is
+    /// wanted; that the client is gone matters in any case.
     pub(crate) fn has_typed(&self, room: bool) -> bool {
         match self {
             Self::Stdio(_) => false,
@@ -226,14 +226,14 @@ impl UserSide {
         }
     }
 
-    /// Has the far side show whether it is still there.
+    /// Finds out whether the client is still there.
     pub(crate) fn probe(&mut self) {
         if let Self::Socket(side) = self {
             side.socket.probe();
         }
     }
 
-    /// The far side's descriptor, and whether something waits to be sent through it.
+    /// The client's descriptor, and whether something waits to be sent through it.
     pub(crate) fn socket_fd(&self) -> Option<(BorrowedFd<'_>, bool)> {
         match self {
             Self::Socket(side) => Some((side.socket.fd(), side.socket.backlog() > 0)),
@@ -250,7 +250,8 @@ impl UserSide {
         }
     }
 
-    /// What it means that the far side has hung up, for who cannot read what it sent before.
+    /// What it means that the client has hung up, when there is no room to read what it sent
+    /// before.
     pub(crate) fn lost(&mut self) -> Typed {
         match self {
             Self::Socket(side) => side.lost(),

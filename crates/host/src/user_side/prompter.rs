@@ -86,7 +86,8 @@ impl Prompter for TerminalPrompter<'_> {
 
     fn cancelled(&mut self) -> Option<i32> {
         while let Some(signal) = self.signals.next() {
-            // Other signals mean nothing before there is a session; a new size is looked at when it begins.
+            // Other signals mean nothing before there is a session; a new size is looked at when it
+            // begins.
             if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) {
                 self.cancelled.get_or_insert(signal);
             }

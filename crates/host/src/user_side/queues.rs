@@ -15,9 +15,9 @@ use tapdeck_core::{Stream, WinSize};
 use super::Typed;
 use crate::inbox::Handle;
 
-/// Output that may wait for the far side before the program is made to wait.
+/// Output that may wait for the client before the program is made to wait.
 const OUTPUT_LIMIT: usize = 256 * 1024;
-/// Input that may wait for the driver before the far side is made to wait.
+/// Input that may wait for the driver before the client is made to wait.
 const INPUT_LIMIT: usize = 64 * 1024;
 
 /// What is known of the user at a client's end.
@@ -36,7 +36,7 @@ pub struct UserProfile {
 #[error("the session is over")]
 pub struct QueuesClosed;
 
-/// What came from the far side, in its order.
+/// What came from the client, in its order.
 enum Given {
     Bytes(Bytes),
     Size(WinSize),
@@ -50,7 +50,7 @@ struct State {
     input_len: usize,
     /// No more input will come.
     input_ended: bool,
-    /// The far side has gone; the driver has been told once `told` is set.
+    /// The client is gone; the driver has been told once `told` is set.
     gone: bool,
     told: bool,
     /// The session is over.
@@ -118,7 +118,7 @@ impl UserQueues {
         Poll::Pending
     }
 
-    /// Gives input to the program. Whoever does not ask for room first sees to it that it is little.
+    /// Gives input to the program. A caller that has not waited for room first keeps it short.
     pub fn push(&self, bytes: Bytes) {
         let mut state = lock(&self.0);
         if !state.closed && !state.input_ended && !bytes.is_empty() {
@@ -128,7 +128,8 @@ impl UserQueues {
         }
     }
 
-    /// Says that the terminal has another size, behind what was typed before and ahead of what is typed after.
+    /// Says that the terminal has another size, behind what was typed before and ahead of what is
+    /// typed after.
     pub fn resize(&self, size: WinSize) {
         let mut state = lock(&self.0);
         // Of sizes with nothing in between, the last one counts.
@@ -149,7 +150,7 @@ impl UserQueues {
 }
 
 impl Drop for UserQueues {
-    /// Whoever drops the port has gone: what waits for them is let go.
+    /// The client is gone: what waits for it is let go.
     fn drop(&mut self) {
         let mut state = lock(&self.0);
         state.gone = true;
@@ -196,7 +197,7 @@ impl QueueSide {
 
     pub(super) fn read(&mut self) -> Typed {
         let mut state = lock(&self.shared);
-        // What somebody left behind for a program that goes on without them is still theirs to give.
+        // What a client left behind for a program that goes on without it is still delivered.
         if state.gone && (state.input.is_empty() || !self.profile.stays) {
             if std::mem::replace(&mut state.told, true) {
                 return Typed::Nothing;
@@ -245,7 +246,8 @@ impl Drop for QueueSide {
     fn drop(&mut self) {
         let mut state = lock(&self.shared);
         state.closed = true;
-        // A handle holds the session's inbox, which holds nothing of ours; but nobody is there to be woken.
+        // A handle holds the session's inbox, which holds nothing of ours; but there is no driver
+        // to wake any more.
         state.driver = None;
         let wakers = [state.wants_output.take(), state.wants_room.take()];
         drop(state);

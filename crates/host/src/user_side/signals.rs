@@ -8,10 +8,11 @@ use crate::sys::{
     Disposition, FAULTS, InheritedSignals, SignalFd, SignalSet, disposition, forward_faults, set_disposition,
 };
 
-/// Signals that are left alone: those that cannot be caught, and those by which the terminal stops a background job.
+/// Signals that are left alone: those that cannot be caught, and those by which the terminal stops
+/// a background job.
 const LEFT_ALONE: [i32; 4] = [libc::SIGKILL, libc::SIGSTOP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// Signals that this process ignores for itself, and passes on when somebody sends them.
+/// Signals that this process ignores for itself, and passes on when another process sends them.
 const OWN_ERRORS: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Signals with a meaning of their own here, caught even where the user ignores them.
@@ -23,8 +24,9 @@ pub(super) const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, li
 /// What the process's signals were before they were held back.
 static HELD: Mutex<Option<InheritedSignals>> = Mutex::new(None);
 
-/// Holds back the signals by which this process is told to end, until a session takes them over or this is dropped: between
-/// the making of files and sockets and the session that removes or finishes them, nothing may be left behind.
+/// Holds back the signals by which this process is told to end, until a session takes them over or
+/// this is dropped: between the making of files and sockets and the session that removes or
+/// finishes them, nothing may be left behind.
 pub struct HeldSignals {
     old_mask: SignalSet,
 }
@@ -45,8 +47,8 @@ impl Drop for HeldSignals {
     }
 }
 
-/// The process's signals, blocked and readable. Install before any thread is started, so that all have them
-/// blocked.
+/// The process's signals, blocked and readable. Install before any thread is started, so that all
+/// have them blocked.
 pub struct Signals {
     fd: SignalFd,
     inherited: InheritedSignals,

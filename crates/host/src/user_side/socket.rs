@@ -11,10 +11,10 @@ use tapdeck_core::{Stream, WinSize};
 
 use super::Typed;
 
-/// Output that may wait for the far side before the program is made to wait.
+/// Output that may wait for the client before the program is made to wait.
 const LIMIT: usize = 256 * 1024;
 
-/// What came from the far side.
+/// What came from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SocketInput {
     /// Bytes for the program.
@@ -23,15 +23,15 @@ pub enum SocketInput {
     Nothing,
     /// The terminal there has this size from here on.
     Resized(WinSize),
-    /// A signal for whoever has the foreground.
+    /// A signal for the foreground process group.
     Signal(i32),
     /// No more input will come.
     End,
-    /// Whoever was there has gone.
+    /// The client is gone.
     Gone,
 }
 
-/// Somebody elsewhere, at the other end of a descriptor. Nothing here waits.
+/// A client at the other end of a descriptor. No call may wait.
 pub trait UserSocket: Send {
     /// What tells that something has come, or that more can be sent.
     fn fd(&self) -> BorrowedFd<'_>;
@@ -42,23 +42,24 @@ pub trait UserSocket: Send {
     /// What has come.
     fn read(&mut self) -> SocketInput;
 
-    /// Takes output to be sent; all of it, whatever its length. The driver asks for [`UserSocket::backlog`] first.
+    /// Takes output to be sent; all of it, whatever its length. The driver asks for
+    /// [`UserSocket::backlog`] first.
     fn write(&mut self, stream: Stream, bytes: &Bytes);
 
-    /// Sends what can be sent. That nobody is there any more is said by [`UserSocket::read`].
+    /// Sends what can be sent. [`UserSocket::read`] tells when the client is gone.
     fn flush(&mut self);
 
     /// Bytes that could not be sent yet.
     fn backlog(&self) -> usize;
 
-    /// Gives up on those.
+    /// Drops the bytes that could not be sent yet.
     fn abandon(&mut self);
 
-    /// Nobody is there any more, as the descriptor says.
+    /// The descriptor has told that the client is gone.
     fn hang_up(&mut self);
 
-    /// Sends something that means nothing. Behind input that is not taken, the end of a connection cannot be seen; but who
-    /// is gone cannot be sent anything either, and that can.
+    /// Sends a message without meaning. Behind input that is not taken, the end of a connection
+    /// does not show; but sending to a client that is gone fails, and that does.
     fn probe(&mut self);
 }
 
@@ -84,7 +85,7 @@ impl SocketSide {
         }
     }
 
-    /// The descriptor says that nobody is there any more.
+    /// The descriptor has told that the client is gone.
     pub(super) fn lost(&mut self) -> Typed {
         self.socket.hang_up();
         self.gone()

@@ -28,12 +28,14 @@ pub struct Stdio {
 const READ_SIZE: usize = 64 * 1024;
 
 impl Stdio {
-    /// Opens them anew. `terminal` says whether the program gets a terminal too: only then is the user's taken.
+    /// Opens them anew. `terminal` says whether the program gets a terminal too: only then is the
+    /// user's taken.
     pub(super) fn open(terminal: bool) -> io::Result<Self> {
         let (stdin, stdout, stderr) =
             (rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr());
         let (stdin_is_tty, stdout_is_tty) = (isatty(stdin), isatty(stdout));
-        // With output going elsewhere (`tapdeck run -- ls | less`), the terminal is somebody else's to set.
+        // With output going elsewhere (`tapdeck run -- ls | less`), the terminal is another
+        // program's to set.
         let tty = match (stdin_is_tty, stdout_is_tty) {
             _ if !terminal => None,
             (true, true) => Some(Tty::new(stdin.try_clone_to_owned()?, Take::Raw)?),
@@ -50,8 +52,8 @@ impl Stdio {
         })
     }
 
-    /// Settings for the program's terminal, taken from the user's. In the background those are somebody else's
-    /// for the moment (a shell's line editor's), and of no use.
+    /// Settings for the program's terminal, taken from the user's. In the background those are
+    /// another program's for the moment (a shell's line editor's), and of no use.
     pub(super) fn termios(&self) -> Option<Termios> {
         self.tty.as_ref().filter(|tty| tty.in_foreground()).map(|tty| tty.original().clone())
     }

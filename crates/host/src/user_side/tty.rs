@@ -18,7 +18,7 @@ static RESTORE: Mutex<Option<(OwnedFd, Termios, Vec<u8>)>> = Mutex::new(None);
 pub(crate) enum Take {
     /// Everything: keys come as they are typed, output goes as it is written.
     Raw,
-    /// Output only, because somebody else gives the input.
+    /// Output only, because the input comes from elsewhere.
     OutputOnly,
 }
 
@@ -39,8 +39,8 @@ impl Tty {
         Ok(Self { fd, original, take, taken: false, dress: (Vec::new(), Vec::new()) })
     }
 
-    /// Has these bytes written whenever the terminal is taken, and those whenever it is given back, by a panic
-    /// too: for pictures that must not be left behind.
+    /// Has these bytes written whenever the terminal is taken, and those whenever it is given back,
+    /// by a panic too: for pictures that must not be left behind.
     pub(crate) fn dressed(mut self, on: &[u8], off: &[u8]) -> Self {
         self.dress = (on.to_owned(), off.to_owned());
         self
@@ -60,8 +60,8 @@ impl Tty {
         window_size(&self.fd)
     }
 
-    /// Takes the terminal, if this process is in its foreground: from the background it would be stopped, or
-    /// would change the settings under another program's feet.
+    /// Takes the terminal, if this process is in its foreground: from the background it would be
+    /// stopped, or would change the settings under another program's feet.
     pub(crate) fn take(&mut self) -> io::Result<()> {
         if !self.in_foreground() {
             return Ok(());
@@ -81,7 +81,7 @@ impl Tty {
         if !self.taken {
             sys::remember_terminal(self.fd.as_fd(), &self.dress.1);
         }
-        // At once: waiting for output to drain could hang on a terminal that nobody reads.
+        // At once: waiting for output to drain could hang on a terminal that is not read.
         tcsetattr(&self.fd, OptionalActions::Now, &settings)?;
         if !std::mem::replace(&mut self.taken, true) {
             write_out(&self.dress.0);
@@ -101,8 +101,8 @@ impl Tty {
         Ok(())
     }
 
-    /// Whether this process may change the terminal. A terminal that controls no session of ours says nothing
-    /// about foreground, and stops nobody.
+    /// Whether this process may change the terminal. A terminal that controls no session of ours
+    /// says nothing about foreground, and stops no process.
     pub(crate) fn in_foreground(&self) -> bool {
         tcgetpgrp(&self.fd).map_or(true, |foreground| foreground == getpgrp())
     }
@@ -110,7 +110,7 @@ impl Tty {
 
 impl Drop for Tty {
     fn drop(&mut self) {
-        // On the way out with nobody left to tell; the ordinary way reports it.
+        // Only a panic comes this way; the ordinary way reports the error.
         let _ = self.give_back();
     }
 }
@@ -121,7 +121,8 @@ pub(crate) fn window_size(fd: impl AsFd) -> io::Result<WinSize> {
     Ok(WinSize { cols: size.ws_col, rows: size.ws_row, x_pixels: size.ws_xpixel, y_pixels: size.ws_ypixel })
 }
 
-/// Writes to the terminal past all buffers. When that fails, there is no terminal to be left in disorder.
+/// Writes to the terminal past all buffers. When that fails, there is no terminal to be left in
+/// disorder.
 fn write_out(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {

@@ -125,8 +125,8 @@ fn short_and_empty_reads_lose_nothing() {
     assert!(matches!(entries.last().map(|e| &e.event), Some(Event::Exit(Exit::Code(0)))));
 }
 
-/// Lost before: keys that were typed while the answers to a program that asks without reading filled
-/// the gate.
+/// Lost before: keys that were typed while the answers to a program that asks without reading
+/// filled the gate.
 #[test]
 fn keys_wait_while_replies_fill_the_gate() {
     const PIECE: usize = 12_000;
@@ -148,8 +148,8 @@ fn keys_wait_while_replies_fill_the_gate() {
     assert!(taken.ends_with(b"typed"), "the keys are lost");
 }
 
-/// A client that asked the driver while it held the model waited for ever when the driver waited for
-/// the model.
+/// A client that asked the driver while it held the model waited for ever when the driver waited
+/// for the model.
 #[test]
 fn a_thread_that_holds_the_model_is_not_answered() {
     let backend = Faulty { until_taken: 1, ..Faulty::default() };
@@ -181,8 +181,8 @@ fn a_backend_that_breaks_is_stopped_and_reported() {
     assert_eq!(output(&entries, Stream::Out), b"before");
 }
 
-/// Writes that take one byte, or nothing, or fail once: each byte arrives once and in order, and the log has
-/// what was delivered.
+/// Writes that take one byte, or nothing, or fail once: each byte arrives once and in order, and
+/// the log has what was delivered.
 #[test]
 fn short_writes_deliver_every_byte_once() {
     let writes =
@@ -213,7 +213,7 @@ fn short_writes_deliver_every_byte_once() {
         .collect();
     assert_eq!(logged, b"hello world");
     assert!(entries.iter().any(|e| matches!(&e.event, Event::Holder(c) if c.to.as_deref() == Some("me"))));
-    assert!(handle.join("late", Role::Bot).is_err(), "nobody joins a session that is over");
+    assert!(handle.join("late", Role::Bot).is_err(), "a session that is over cannot be joined");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_panic_in_a_backend_closes_the_log() {
     assert_eq!(log.wait(reader, usize::MAX, None), tapdeck_host::Woken::Closed);
 }
 
-/// Whoever asked from the thread that answers waited for ever.
+/// A caller on the thread that answers waited for ever.
 #[test]
 fn the_thread_that_drives_is_told_that_it_cannot_ask() {
     let backend =

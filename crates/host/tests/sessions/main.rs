@@ -1,4 +1,5 @@
-//! Sessions as a library user runs them: scripted backends, in-process programs, replays, cancellation.
+//! Sessions as a library user runs them: scripted backends, in-process programs, replays,
+//! cancellation.
 
 #![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]

@@ -44,7 +44,8 @@ fn an_infinite_speed_is_at_once_and_errors_come_through() {
     assert_eq!(output(&entries, Stream::Out), b"one ");
 }
 
-/// Played with bare lines on a terminal, the second line stood below the first instead of behind it.
+/// Played with bare lines on a terminal, the second line stood below the first instead of behind
+/// it.
 #[test]
 fn lines_begin_where_they_did_when_recorded() {
     let rows = |pipes| {

@@ -76,7 +76,8 @@ fn anchors_and_times_go_forward() {
     });
 }
 
-/// A list that cannot be written: the recording itself has the snapshot, and still it is no success.
+/// A list that cannot be written: the recording itself has the snapshot, and still it is no
+/// success.
 #[test]
 fn a_list_that_cannot_be_written_is_a_failure() {
     let folder = tempfile::tempdir().expect("a folder");

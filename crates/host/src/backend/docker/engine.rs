@@ -8,7 +8,8 @@ use tapdeck_core::WinSize;
 
 use super::http::{Answer, CallOff, Endpoint, HttpError, Patience, Socket, request};
 
-/// How long the engine may take for an ordinary call. Removing a container that does not want to go takes it longest.
+/// How long the engine may take for an ordinary call. Removing a container that does not want to go
+/// takes it longest.
 const LIMIT: Duration = Duration::from_secs(30);
 /// How long a registry may be silent while an image is pulled.
 const PULL_LIMIT: Duration = Duration::from_secs(300);
@@ -78,7 +79,7 @@ impl Engine {
         self.call_while(method, path, body, LIMIT.into(), None)
     }
 
-    /// The same, for as long as nobody calls it off.
+    /// Makes a call that the user may cancel.
     pub(super) fn call_while(
         &self,
         method: &str,
@@ -174,7 +175,7 @@ impl Engine {
         if major == 0 { path.to_owned() } else { format!("/v{major}.{minor}{path}") }
     }
 
-    /// A request as it goes over the wire, for somebody else to send.
+    /// A request as it goes over the wire, for another process to send.
     pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Vec<u8> {
         request(method, &self.versioned(path), body, false)
     }

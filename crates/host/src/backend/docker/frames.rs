@@ -1,5 +1,6 @@
-//! The output of a program without a terminal: frames of standard output and standard error, each behind eight bytes
-//! that say which it is and how long. Nothing is kept but where in a frame the stream is.
+//! The output of a program without a terminal: frames of standard output and standard error, each
+//! behind eight bytes that say which it is and how long. Nothing is kept but where in a frame the
+//! stream is.
 
 use std::io;
 

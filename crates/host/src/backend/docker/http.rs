@@ -1,6 +1,7 @@
-//! As much of HTTP as the engine's interface needs: one request a connection, over its socket, with every length
-//! bounded and every wait limited. A client library would bring a runtime of its own, and would hide the one thing
-//! that matters here: after an upgrade the connection is a plain descriptor that the driver can wait at.
+//! As much of HTTP as the engine's interface needs: one request a connection, over its socket, with
+//! every length bounded and every wait limited. A client library would bring a runtime of its own,
+//! and would hide the one thing that matters here: after an upgrade the connection is a plain
+//! descriptor that the driver can wait at.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -143,7 +144,7 @@ pub(super) type CallOff<'a> = &'a mut dyn FnMut() -> Option<i32>;
 pub(super) struct Patience<'a> {
     /// The limit for each piece of the answer; none for those that come when they come.
     pub(super) limit: Option<Duration>,
-    /// Asked now and then, where there is somebody.
+    /// Asked now and then whether the user has cancelled.
     pub(super) cancelled: Option<CallOff<'a>>,
 }
 
@@ -250,7 +251,8 @@ impl Answer {
                 }
                 Framing::Close if !self.inbox.is_empty() => return Ok(Some(std::mem::take(&mut self.inbox))),
                 Framing::Chunks(0) => {
-                    // The line end of the chunk before, if there was one, stands in front of the next size.
+                    // The line end of the chunk before, if there was one, stands in front of the
+                    // next size.
                     let text = self.inbox.strip_prefix(b"\r\n").unwrap_or(&self.inbox);
                     let skipped = self.inbox.len() - text.len();
                     if let Some(end) = text.windows(2).position(|w| w == b"\r\n") {

@@ -1,5 +1,5 @@
-//! Where the engine is: what `DOCKER_HOST` says, or the context that the user's docker client has chosen, or the first
-//! of the usual sockets that is there.
+//! Where the engine is: what `DOCKER_HOST` says, or the context that the user's docker client has
+//! chosen, or the first of the usual sockets that is there.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(super) fn endpoint(var: impl Fn(&str) -> Option<String>) -> Result<Endpoint,
     })
 }
 
-/// Why an engine that anybody could claim to be is not spoken to.
+/// Why an engine that any machine could claim to be is not spoken to.
 const UNVERIFIED: &str = "its certificate would not be checked; with DOCKER_TLS_VERIFY=1 it is";
 
 /// An address as docker writes them, with the folder of its certificates where it has any.

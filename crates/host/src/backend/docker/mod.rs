@@ -1,8 +1,9 @@
-//! A program in a container, through the engine's interface: a new container that goes with the session, or one more
-//! program in a container that runs already.
+//! A program in a container, through the engine's interface: a new container that goes with the
+//! session, or one more program in a container that runs already.
 //!
-//! The connection that carries the program's input and output is a plain socket, which the driver waits at as it
-//! does at a terminal. Everything else is asked of the engine at a [`Desk`], by another thread.
+//! The connection that carries the program's input and output is a plain socket, which the driver
+//! waits at as it does at a terminal. Everything else is asked of the engine at a [`Desk`], by
+//! another thread.
 
 mod engine;
 mod frames;
@@ -89,7 +90,8 @@ fn take(early: &mut Vec<u8>, stream: &mut Option<Socket>, buf: &mut [u8]) -> io:
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
             Ok(Took::Nothing)
         }
-        // An engine that goes away says how the program ended no more: that is noticed where it is asked.
+        // An engine that goes away says how the program ended no more: that is noticed where it is
+        // asked.
         Ok(_) => Ok(Took::End),
         Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(Took::End),
         Err(e) => Err(e),
@@ -173,7 +175,8 @@ impl Backend for Docker {
     }
 
     fn signal(&mut self, signal: i32) -> io::Result<()> {
-        // The engine reaches the first process only; the terminal's own keys reach whoever is in its foreground.
+        // The engine reaches the first process only; the terminal's own keys reach its foreground
+        // process group.
         if self.has_terminal()
             && let Some(key) = self.keys.of_signal(signal)
         {

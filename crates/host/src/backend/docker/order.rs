@@ -1,5 +1,6 @@
-//! What is done at the desk: a session's wishes, said to the engine. A new container is signalled by the engine; a
-//! program within a running one, for which the engine has no such call, by one more program beside it.
+//! What the worker does: a session's orders, said to the engine. A new container is signalled by
+//! the engine. For a program within a running one the engine has no such call: one more program
+//! beside it sends the signal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,9 @@ use crate::sys::LastWill;
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 const ASKS: usize = 250;
 
-/// Signals the group in the terminal's foreground, or everybody in the session of process `$1`. A session's number is
-/// that of its first process, which may be gone. The name of a program may hold anything, so what stands behind its
-/// last bracket is read.
+/// Signals the group in the terminal's foreground, or every process in the session of `$1`. A
+/// session's number is that of its first process, which may be gone. The name of a program may hold
+/// anything, so what stands behind its last bracket is read.
 const SIGNAL: &str = r#"
 for file in /proc/[0-9]*/stat; do
   IFS= read -r line 2>/dev/null <"$file" || continue
@@ -30,7 +31,8 @@ for file in /proc/[0-9]*/stat; do
   kill "-$2" "-$group"; exit
 done"#;
 
-/// What is to be said to the engine if this process is killed, so that nothing of the session is left behind.
+/// What is to be said to the engine if this process is killed, so that nothing of the session is
+/// left behind.
 pub(super) fn last_will(engine: &Engine, held: &Held) -> Option<LastWill> {
     let request = match held {
         Held::Container(id) => engine.request("DELETE", &format!("/containers/{id}?force=true&v=true"), None),
@@ -69,15 +71,16 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Does what is orders, and says whether a size was refused. What else the engine refuses now concerns a program that is
-    /// gone; an engine that is away is noticed by whoever waits for the program's end.
+    /// Carries out the orders; returns whether a size was refused. What else the engine refuses now
+    /// concerns a program that is gone. An engine that is away is noticed by the wait for the
+    /// program's end.
     pub(super) fn serve(&self, orders: &Orders) -> bool {
         let refused = orders.resize.is_some_and(|size| self.resize(size).is_err());
         if let Some(frozen) = orders.freeze {
             let _ = self.freeze(frozen);
         }
-        for (name, everybody) in &orders.signals {
-            let _ = self.signal(name, *everybody);
+        for (name, all) in &orders.signals {
+            let _ = self.signal(name, *all);
         }
         if orders.ended {
             self.find_out();
@@ -106,13 +109,13 @@ impl Hold {
         }
     }
 
-    fn signal(&self, name: &str, everybody: bool) -> Result<Value, EngineError> {
+    fn signal(&self, name: &str, all: bool) -> Result<Value, EngineError> {
         match &self.held {
             Held::Container(id) => {
                 self.engine.call("POST", &format!("/containers/{id}/kill?signal={}", escape(name)), None)
             }
             Held::Program { container, pid: Some(pid), .. } => {
-                let whom = if everybody { "all" } else { "foreground" };
+                let whom = if all { "all" } else { "foreground" };
                 self.run_beside(container, &["sh", "-c", SIGNAL, "sh", &pid.to_string(), name, whom])
             }
             // Without a shell within there is no way to reach it.
@@ -157,7 +160,7 @@ impl Hold {
 
 /// Removes a container, whatever it does.
 pub(super) fn remove(engine: &Engine, id: &str) {
-    // One that is gone, or going by itself, needs nobody's help.
+    // One that is gone, or going by itself, needs no help.
     let _ = engine.call("DELETE", &format!("/containers/{id}?force=true&v=true"), None);
 }
 

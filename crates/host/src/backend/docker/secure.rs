@@ -14,7 +14,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 /// How long the engine may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// Where docker keeps who signed the engine's certificate (`ca.pem`), and who the user is (`cert.pem`, `key.pem`).
+/// Where docker keeps who signed the engine's certificate (`ca.pem`), and who the user is
+/// (`cert.pem`, `key.pem`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Certificates(pub(super) PathBuf);
 
@@ -30,7 +31,7 @@ impl Certificates {
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_root_certificates(roots);
-        // An engine may let everybody in.
+        // An engine may let every client in.
         if !at("cert.pem").exists() && !at("key.pem").exists() {
             return Ok(builder.with_no_client_auth());
         }
@@ -50,7 +51,7 @@ fn unusable(path: &Path, why: impl std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {why}", path.display()))
 }
 
-/// A connection that nobody on the way can read.
+/// An encrypted connection.
 pub(super) struct Secure {
     stream: Box<StreamOwned<ClientConnection, TcpStream>>,
     /// The last read may have left something that has come already.
@@ -94,7 +95,8 @@ impl Secure {
         !self.broken && self.stream.conn.wants_write()
     }
 
-    /// Whether something that has come may not have been read, although the system has nothing more to give.
+    /// Whether something that has come may not have been read, although the system has nothing more
+    /// to give.
     pub(super) fn left(&self) -> bool {
         self.left
     }

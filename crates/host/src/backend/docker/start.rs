@@ -20,7 +20,8 @@ use super::worker::EngineWorker;
 use super::{Docker, Tube};
 use crate::clock::Clock;
 
-/// Tells its process within the container, then becomes the program. Without that number nothing could be sent to it.
+/// Tells its process within the container, then becomes the program. Without that number nothing
+/// could be sent to it.
 const HERALD: &str = r#"echo "tapdeck $$"; exec "$@""#;
 /// How long that may take.
 const HERALD_LIMIT: Duration = Duration::from_secs(30);
@@ -114,8 +115,8 @@ impl Drop for Created<'_> {
 impl Job<'_> {
     /// A new container for the program alone.
     fn run(&self, image: &str, prompter: &mut dyn Prompter) -> EngineResult<Docker> {
-        // With a first process of its own the program can be signalled like any other, and nobody is left unreaped. Not
-        // every engine has one to give.
+        // With a first process of its own the program can be signalled like any other, and no
+        // process is left unreaped. Not every engine has one to give.
         match self.run_with(image, true, prompter) {
             Err(EngineError::Refused { message, .. })
                 if message.contains("docker-init") || message.contains("init binary") =>
@@ -202,7 +203,8 @@ impl Job<'_> {
             Err(e) if !matches!(&e, EngineError::Refused { message, .. } if message.contains("\"sh\"")) => {
                 return Err(e);
             }
-            // No shell within: the program has to do without signals, but for the terminal's own keys.
+            // No shell within: the program has to do without signals, but for the terminal's own
+            // keys.
             _ => {
                 let (exec, tube) = self.exec_as(container, own, prompter)?;
                 (exec, tube, None)
@@ -256,7 +258,7 @@ impl Job<'_> {
         let will = last_will(&self.engine, &held);
         let hold = Hold { engine: self.engine.clone(), held, verdict: verdict.clone() };
         if let Some(terminal) = self.terminal.filter(|_| !sized) {
-            // Engines that cannot start with a size set it as soon as there is somebody to have it.
+            // Engines that cannot start with a size set it as soon as the program runs.
             let _ = hold.resize(terminal.size);
         }
         if let Some(watched) = watched {

@@ -1,5 +1,5 @@
-//! What is asked of the engine while a session runs: by a thread of its own, so that an engine that takes its time
-//! never holds up the session. Requests of a kind overtake each other; only the newest counts.
+//! What is asked of the engine while a session runs. A thread of its own asks, so that a slow
+//! engine never holds up the session. Of several orders of a kind only the newest counts.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,24 @@ use tapdeck_core::WinSize;
 
 /// How many different signals may wait.
 const SIGNALS: usize = 16;
-/// A size that the engine did not take is offered again after so long, and so often: it may not know yet that the program
-/// runs whose output has come already.
+/// A size that the engine did not take is offered again after so long, and so often: it may not
+/// know yet that the program runs whose output has come already.
 const OFFER_AGAIN: Duration = Duration::from_millis(50);
 const OFFERS: u32 = 100;
-/// One that it took is said once more after so long: of two that come close together, Podman's monitor may keep the first.
-/// A terminal that has the size already does not even notice.
+/// One that it took is said once more after so long: of two that come close together, Podman's
+/// monitor may keep the first. A terminal that has the size already does not even notice.
 const SAY_AGAIN: Duration = Duration::from_millis(250);
 
-/// What is orders of the engine.
+/// What the engine is to do.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) resize: Option<WinSize>,
-    /// Names of signals, and whether each is for everybody.
+    /// Names of signals, and whether each is for every process.
     pub(super) signals: Vec<(String, bool)>,
     pub(super) freeze: Option<bool>,
     /// The output has ended: find out how the program did.
     pub(super) ended: bool,
-    /// Nothing more will be orders; whatever still runs is to go.
+    /// Nothing more will be ordered; whatever still runs is to go.
     pub(super) over: bool,
 }
 
@@ -36,22 +36,23 @@ impl Orders {
         self.resize.is_some() || !self.signals.is_empty() || self.freeze.is_some() || self.ended || self.over
     }
 
-    pub(super) fn signal(&mut self, name: String, everybody: bool) {
-        let signal = (name, everybody);
+    pub(super) fn signal(&mut self, name: String, all: bool) {
+        let signal = (name, all);
         if !self.signals.contains(&signal) && self.signals.len() < SIGNALS {
             self.signals.push(signal);
         }
     }
 }
 
-/// The desk where wishes are left.
+/// The thread that talks to the engine while the session runs.
 pub(super) struct EngineWorker {
     orders: Arc<(Mutex<Orders>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl EngineWorker {
-    /// Opens a desk; `serve` is called for what is orders, until it is over, and says whether a size was refused.
+    /// Starts the thread. `serve` is called with the orders until it is over, and returns whether a
+    /// size was refused.
     pub(super) fn start(mut serve: impl FnMut(&Orders) -> bool + Send + 'static) -> io::Result<Self> {
         let orders = Arc::new((Mutex::new(Orders::default()), Condvar::new()));
         let theirs = orders.clone();
@@ -96,7 +97,7 @@ impl EngineWorker {
         Ok(Self { orders, thread: Some(thread) })
     }
 
-    /// Leaves a wish.
+    /// Gives an order.
     pub(super) fn order(&self, change: impl FnOnce(&mut Orders)) {
         let (lock, bell) = &*self.orders;
         let mut orders: MutexGuard<'_, Orders> = lock.lock().unwrap_or_else(PoisonError::into_inner);

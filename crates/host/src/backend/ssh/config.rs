@@ -1,4 +1,5 @@
-//! The parts of `~/.ssh/config` that say where a machine is and who one is there. As ssh does, the first value counts.
+//! The parts of `~/.ssh/config` that say where a machine is and who one is there. As ssh does, the
+//! first value counts.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,8 @@ pub(super) enum Proxy {
     Command(String),
 }
 
-/// Reads what a file and those that it includes say about a machine. A file that is not there says nothing.
+/// Reads what a file and those that it includes say about a machine. A file that is not there says
+/// nothing.
 pub(super) fn read(file: &Path, home: &Path, host: &str) -> Result<HostConfig, String> {
     let mut reader =
         Reader { home, host, config: HostConfig::default(), only: None, strict: None, proxy: None };

@@ -33,7 +33,7 @@ const BUFFERED: usize = 16;
 /// Keys that are tried; servers give up after a few.
 const KEYS: usize = 8;
 
-/// What the connecting thread says to whoever waits for it.
+/// What the connecting thread says to the thread that waits for it.
 pub(super) enum Said {
     Note(String),
     Ask { question: String, secret: bool, answer: oneshot::Sender<Option<String>> },
@@ -41,13 +41,13 @@ pub(super) enum Said {
     Failed(String),
 }
 
-/// The way to whoever waits.
+/// The way to the thread that waits.
 #[derive(Clone)]
 pub(super) struct Asker(pub(super) std::sync::mpsc::Sender<Said>);
 
 impl Asker {
     fn note(&self, text: String) {
-        // Whoever has gone away needs no notes.
+        // A thread that waits no longer needs no notes.
         let _ = self.0.send(Said::Note(text));
     }
 
@@ -114,8 +114,8 @@ impl Judge {
             Known::Same => return Ok(()),
             Known::Changed(file, line) => {
                 return Err(format!(
-                    "{host} IS NOT WHO IT WAS: its key is {print}, which is not the one in {}, line {line}. Somebody may \
-                     be listening, or it was set up anew; ask its keeper, and only then remove that line",
+                    "{host} IS NOT WHO IT WAS: its key is {print}, which is not the one in {}, line {line}. The \
+                     connection may be intercepted, or it was set up anew; ask its keeper, and only then remove that line",
                     file.display()
                 ));
             }
@@ -138,7 +138,7 @@ impl Judge {
                 Some(_) => return Err(format!("{host} was not believed")),
                 None => {
                     return Err(format!(
-                        "{host} is new to you, and there is nobody to ask: its key is {print}. Meet it once with \
+                        "{host} is new to you, and there is no user to ask: its key is {print}. Meet it once with \
                          ssh, or give --accept-new"
                     ));
                 }
@@ -263,7 +263,8 @@ async fn beyond(before: &Handle<Judge>, target: &Target) -> Result<Box<dyn Duple
     Ok(Box::new(channel.into_stream()))
 }
 
-/// A command that carries the bytes. It is gone with the connection, and whatever it started with it.
+/// A command that carries the bytes. It is gone with the connection, and whatever it started with
+/// it.
 fn piped(command: &str, target: &Target) -> Result<(Leader, Box<dyn Duplex>), String> {
     // A shell reads the command, and must find no other in a name.
     let plain = |c: char| c.is_alphanumeric() || "._-:%@+".contains(c);
@@ -400,7 +401,8 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let best = self.handle.best_supported_rsa_hash().await.map_err(|e| e.to_string())?;
-        // A server that does not say can still be expected to know this one; the oldest is no longer believed.
+        // A server that does not say can still be expected to know this one; the oldest is no
+        // longer believed.
         Ok(best.unwrap_or(Some(HashAlg::Sha256)))
     }
 
@@ -434,7 +436,7 @@ impl Attempt<'_> {
             if named { Err(format!("{shown}: {e}")) } else { Ok(None) }
         })?
         else {
-            self.tried.push(format!("{shown} (locked, and nobody gave its passphrase)"));
+            self.tried.push(format!("{shown} (locked, without a passphrase)"));
             return Ok(false);
         };
         if self.offered.contains(key.public_key()) {

@@ -1,4 +1,5 @@
-//! Machines that one has met before: `known_hosts`, looked up and added to. A machine is who it was, or is refused.
+//! Machines that one has met before: `known_hosts`, looked up and added to. A machine is who it
+//! was, or is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use super::config::matches;
 pub(super) enum Known {
     /// It is the machine that it was.
     Same,
-    /// Nobody has met it.
+    /// It is not in the list.
     New,
     /// It had another key: the file and line that say so.
     Changed(PathBuf, usize),
@@ -69,8 +70,8 @@ impl Acquaintance {
         self.keys.iter().map(|(_, _, key)| key.algorithm()).collect()
     }
 
-    /// What is known of this key. Any known key counts: a machine that suddenly shows one of another kind could be
-    /// anybody.
+    /// What is known of this key. Any known key counts: a machine that suddenly shows one of
+    /// another kind may be another machine.
     pub(super) fn judge(&self, key: &PublicKey) -> Known {
         let same = |known: &PublicKey| known.key_data() == key.key_data();
         if let Some((file, line, _)) = self.revoked.iter().find(|(_, _, k)| same(k)) {

@@ -1,7 +1,8 @@
 //! A program on another machine, through an ssh client within this process.
 //!
-//! The protocol runs on a thread of its own with a small runtime; between it and the driver are plain sockets, which
-//! the driver waits at as it does at a terminal. What a person must be asked is asked before the session begins.
+//! The protocol runs on a thread of its own with a small runtime; between it and the driver are
+//! plain sockets, which the driver waits at as it does at a terminal. What a person must be asked
+//! is asked before the session begins.
 
 mod config;
 mod connect;
@@ -27,7 +28,7 @@ use config::Proxy;
 use connect::{Asker, Said, Target};
 use session::{Order, Program, Streams, Terminal};
 
-/// How often whoever waits for the far side looks whether that was called off.
+/// How often a wait for the server checks whether the user has cancelled.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A program on another machine.
@@ -112,7 +113,7 @@ impl Ssh {
     }
 }
 
-/// Waits until the program runs, and passes questions on to whoever can answer.
+/// Waits until the program runs, and passes questions on to the prompter.
 fn wait_for(heard: &Receiver<Said>, prompter: &mut dyn Prompter, name: &str) -> Result<(), SpawnError> {
     loop {
         match heard.recv_timeout(LOOK) {
@@ -125,7 +126,7 @@ fn wait_for(heard: &Receiver<Said>, prompter: &mut dyn Prompter, name: &str) -> 
                     return Err(SpawnError::CalledOff(signal));
                 }
                 let said = said.map_err(|e| SpawnError::unreachable(name, format!("cannot ask: {e}")))?;
-                // Nobody waits for the answer when the far side has gone meanwhile.
+                // The connecting thread may be gone, and then it needs no answer.
                 let _ = answer.send(said);
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -162,7 +163,8 @@ fn work(
             let running = session::start(&connection, program).await?;
             Ok::<_, String>((connection, running))
         };
-        // There is nothing to order before the program runs; that nobody is left to do so ends it all.
+        // There is nothing to order before the program runs; when the backend is dropped, it all
+        // ends.
         let given_up = async { while orders.recv().await.is_some() {} };
         let (connection, running) = tokio::select! {
             reached = reach => reached?,
@@ -325,8 +327,8 @@ impl Backend for Ssh {
     }
 
     fn signal(&mut self, signal: i32) -> io::Result<()> {
-        // A server passes signals on to the first group of processes only, if at all; the terminal's own keys reach
-        // whoever is in its foreground.
+        // A server passes signals on to the first group of processes only, if at all; the
+        // terminal's own keys reach its foreground process group.
         if self.terminal
             && let Some(key) = self.keys.of_signal(signal)
         {
@@ -342,7 +344,8 @@ impl Backend for Ssh {
     }
 
     fn freeze(&mut self, _frozen: bool) -> io::Result<()> {
-        // The protocol has no word for it: the far program goes on until nobody takes its output.
+        // The protocol has no word for it: the program goes on until its output is not taken any
+        // more.
         Ok(())
     }
 

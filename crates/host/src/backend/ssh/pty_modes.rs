@@ -1,4 +1,5 @@
-//! A terminal's settings as the protocol spells them, so that the far terminal begins as the user's is.
+//! A terminal's settings as the protocol spells them, so that the far terminal begins as the user's
+//! is.
 
 use russh::Pty;
 use rustix::termios::{ControlModes, InputModes, LocalModes, OutputModes, SpecialCodeIndex as Code, Termios};
@@ -76,7 +77,8 @@ fn of_termios(t: &Termios) -> Vec<(Pty, u32)> {
     ];
     let codes = codes.into_iter().map(|(mode, code)| (mode, key(code)));
     let flags = flags.into_iter().map(|(mode, on)| (mode, u32::from(on)));
-    // Programs look at the speed to choose how much to draw; a connection is as fast as any terminal.
+    // Programs look at the speed to choose how much to draw; a connection is as fast as any
+    // terminal.
     let speeds = [(Pty::TTY_OP_ISPEED, t.input_speed()), (Pty::TTY_OP_OSPEED, t.output_speed())];
     codes.chain(flags).chain(speeds).collect()
 }

@@ -1,4 +1,5 @@
-//! A program on the far side, once one is known there: its terminal, its command, and the bytes both ways.
+//! A program on the far side, once one is known there: its terminal, its command, and the bytes
+//! both ways.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use super::super::remote::Verdict;
 use super::super::{CommandSpec, Stop};
 use super::connect::Connection;
 
-/// After a signal that is to end the program: how long it has before its terminal is taken away. Some servers pass no
-/// signals on; without its terminal a program ends by itself.
+/// After a signal that is to end the program: how long it has before its terminal is taken away.
+/// Some servers pass no signals on; without its terminal a program ends by itself.
 const HUNG_UP: Duration = Duration::from_secs(5);
 const KILLED: Duration = Duration::from_millis(300);
 /// How long the far side has to close what we have closed.
@@ -152,7 +153,8 @@ fn quote(line: &mut Vec<u8>, word: &[u8]) {
     line.push(b'\'');
 }
 
-/// Carries bytes and orders until the program has ended and its output is out. The orders' end is that of the session.
+/// Carries bytes and orders until the program has ended and its output is out. The orders' end is
+/// that of the session.
 pub(super) async fn run(
     connection: Connection,
     running: Running,
@@ -263,7 +265,7 @@ pub(super) async fn run(
         let said = connection.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         format!("the connection was lost: {}", said.as_deref().unwrap_or("the far side closed it"))
     };
-    // The first verdict stands; this one is for programs whose end nobody told.
+    // The first verdict stands; this one is for programs whose end was not reported.
     verdict.give(stopped.get().map_or_else(|| Err(lost()), |signal| Ok(Exit::Signal(signal))));
     drop((out, input, err));
     let farewell = connection.handle.disconnect(Disconnect::ByApplication, "", "");

@@ -5,8 +5,8 @@ use tapdeck_term::Size;
 use super::super::flow::agent;
 use super::*;
 
-/// A screen that answers: pieces of output with the time at which they come, and what must have been sent
-/// before each.
+/// A screen that answers: pieces of output with the time at which they come, and what must have
+/// been sent before each.
 fn play(
     name: &str,
     probe: &str,
@@ -93,7 +93,8 @@ fn the_right_row_of_a_menu_is_chosen() {
     assert_eq!(sent, ["\x1b[B", "\r", "/usage", "\r"]);
 }
 
-/// Gemini CLI showed its prompt for a moment, then asked for trust in the place of the command, and started anew.
+/// Gemini CLI showed its prompt for a moment, then asked for trust in the place of the command, and
+/// started anew.
 #[test]
 fn a_command_that_was_lost_is_sent_again() {
     let ready = "\x1b[2J\x1b[H >   Type your message or @path/to/file\r\n";

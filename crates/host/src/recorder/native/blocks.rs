@@ -10,8 +10,8 @@ use super::NativeTap;
 /// Blocks that fill up faster than these times come from a program in a hurry, and are compressed
 /// less.
 const HURRY: [(u64, Quality); 2] = [(8_000_000, Quality::Brotli(0)), (100_000_000, Quality::Brotli(1))];
-/// At full speed only output that shrinks to less than this many percent is compressed; every so many
-/// blocks it is tried.
+/// At full speed only output that shrinks to less than this many percent is compressed; every so
+/// many blocks it is tried.
 const WORTH_IT_PERCENT: usize = 28;
 const TRY_EVERY: u32 = 8;
 /// With this much pending even that is too slow, and blocks are stored as they are.
@@ -43,8 +43,8 @@ impl NativeTap {
             return Quality::Stored;
         }
         let Some((_, quality)) = hurry else { return asked };
-        // At full speed every processor passes bytes on, and compressing slows the program down. That
-        // pays only for output that shrinks well; a block now and then shows whether it does.
+        // At full speed every processor passes bytes on, and compressing slows the program down.
+        // That pays only for output that shrinks well; a block now and then shows whether it does.
         self.hurried = self.hurried.wrapping_add(1);
         let worth_it = self.shrinks || self.hurried.is_multiple_of(TRY_EVERY);
         if *quality == Quality::Brotli(0) && !worth_it { Quality::Stored } else { *quality }
@@ -100,7 +100,8 @@ impl NativeTap {
     }
 
     /// Writes down what was lost, and the size that a reader could not know of. This has a block of
-    /// its own before the one in hand: a gap that is explained later, or never, is taken for damage.
+    /// its own before the one in hand: a gap that is explained later, or never, is taken for
+    /// damage.
     fn tell_loss(&mut self, now: u64, in_hand: u64) -> io::Result<()> {
         if self.refused == 0 {
             return Ok(());
@@ -124,7 +125,8 @@ impl NativeTap {
 
     pub(super) fn sync(&mut self) {
         if let Err(e) = self.file.sync() {
-            // What a failed sync left behind is unknown, and asking again would say that all is well.
+            // What a failed sync left behind is unknown, and asking again would say that all is
+            // well.
             self.disk = Disk::Broken;
             self.trouble.get_or_insert_with(|| e.to_string());
         }
