@@ -60,6 +60,8 @@ pub struct Blocks {
     end: u64,
 }
 
+crate::opaque::opaque_debug!(Blocks);
+
 /// What a reader must know of the block before the one it begins with.
 #[derive(Clone, Copy)]
 struct Place {
@@ -210,6 +212,7 @@ impl Team {
             let _ = std::thread::Builder::new().name("tapdeck-ahead".into()).spawn(work);
         }
         if let Ok(before) = masked {
+            // The mask was this thread's a moment ago, so the system takes it again.
             let _ = before.install();
         }
         Self { shared, pool: BytesMut::new() }

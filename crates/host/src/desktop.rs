@@ -58,6 +58,8 @@ pub struct Desktop {
     num_lock: u16,
 }
 
+crate::opaque::opaque_debug!(Desktop);
+
 struct Grabbed {
     press: KeyPress,
     codes: Vec<Keycode>,

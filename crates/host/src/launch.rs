@@ -58,6 +58,7 @@ pub type Start<'a> = dyn Fn(
     + 'a;
 
 /// A session that runs, for those who open doors to it.
+#[derive(Debug)]
 pub struct Session {
     /// To act on it.
     pub handle: Handle,
@@ -76,6 +77,7 @@ pub struct Session {
 }
 
 /// A recording to make of it.
+#[derive(Debug)]
 pub struct Recording {
     /// Where.
     pub file: RecordingFile,

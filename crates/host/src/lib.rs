@@ -38,6 +38,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![warn(missing_debug_implementations)]
+
 mod ahead;
 pub mod backend;
 pub mod cassette;
@@ -48,6 +50,7 @@ mod driver;
 mod glass;
 mod inbox;
 mod launch;
+mod opaque;
 mod player;
 pub mod probe;
 mod process_table;

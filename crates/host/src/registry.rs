@@ -104,6 +104,7 @@ impl Registered {
     pub fn new(folder: &Path, listing: &Listing) -> io::Result<Self> {
         let path = listing_path(folder, &listing.id);
         let new = folder.join(format!(".{}.new", listing.id));
+        // There is one only after a crash.
         let _ = fs::remove_file(&new);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())?;
@@ -115,6 +116,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        // Another process may have removed it.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -150,6 +152,7 @@ pub fn listed(folder: &Path) -> io::Result<Vec<Listing>> {
 
 /// Takes the files of a session whose process is gone off the list.
 pub fn clear(folder: &Path, listing: &Listing) {
+    // Another process may have removed them.
     let _ = fs::remove_file(listing_path(folder, &listing.id));
     let _ = fs::remove_file(&listing.socket);
 }

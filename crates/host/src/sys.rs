@@ -264,6 +264,7 @@ static SIGPIPE_IGNORED_AT_START: OnceLock<bool> = OnceLock::new();
 
 extern "C" fn note_sigpipe() {
     let ignored = disposition(libc::SIGPIPE).is_ok_and(|d| d == Disposition::Ignore);
+    // The first call counts.
     let _ = SIGPIPE_IGNORED_AT_START.set(ignored);
 }
 
@@ -282,6 +283,8 @@ pub struct InheritedSignals {
     /// Nothing is ignored, whatever this process ignores.
     fresh: bool,
 }
+
+crate::opaque::opaque_debug!(InheritedSignals);
 
 impl InheritedSignals {
     /// Notes the present state. Call before changing anything.
@@ -382,6 +385,7 @@ pub fn raise_file_limit() {
     let all = Rlimit { current: before.maximum, maximum: before.maximum };
     // Refused, there are as many as there were.
     let raised = setrlimit(Resource::Nofile, all).is_ok();
+    // The first call counts.
     let _ = FILE_LIMIT_AT_START.set(raised.then_some(before));
 }
 
@@ -462,6 +466,7 @@ pub(crate) fn reap_adopted(own: Option<i32>) {
 /// Ends this process by `signal`, so that a parent sees the same death as the child's. Returns only
 /// if the signal could not do it (process 1).
 pub fn die_by(signal: c_int) {
+    // If this fails, the caller goes on and exits by itself.
     let _ = set_disposition(signal, false);
     let _ = SignalSet::of([signal]).unblock();
     // SAFETY: sends a signal to the calling process.
@@ -573,6 +578,7 @@ impl LastWill {
                 if !signal_session(session, signals) {
                     return;
                 }
+                // Only a pause.
                 let _ = rustix::event::poll(&mut [], Some(&pause));
             }
         })
@@ -608,6 +614,7 @@ fn signal_session(session: libc::pid_t, signals: &[c_int]) -> bool {
 impl Drop for LastWill {
     fn drop(&mut self) {
         if let Some(alive) = self.alive.take() {
+            // If the other process is gone, it needs no word.
             let _ = rustix::io::write(&alive, b".");
         }
         // SAFETY: the process is a child that no other code waits for; if one did, this fails.

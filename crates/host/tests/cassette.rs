@@ -53,7 +53,16 @@ fn record(target: &Path, clock: Clock, script: &str) -> Recorded {
     let folder = CassetteFolder::create(target, true).expect("a folder");
     let (outcome, recorded) = launch
         .run_recorded(
-            |log, clock, size| CassetteRecorder::start(folder, log.clone(), clock, size, 10, None),
+            |log, clock, size| {
+                CassetteRecorder::start(
+                    folder,
+                    log.clone(),
+                    clock,
+                    size,
+                    std::time::Duration::from_millis(10),
+                    None,
+                )
+            },
             CassetteRecorder::finish,
             |_| (),
         )

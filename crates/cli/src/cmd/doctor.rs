@@ -357,7 +357,7 @@ fn tokens() -> (Verdict, String) {
 fn containers() -> (Verdict, String) {
     match tapdeck_host::backend::container_engine() {
         Ok(engine) => (Verdict::Fine, engine),
-        Err(why) => (Verdict::Absent, why),
+        Err(why) => (Verdict::Absent, why.to_string()),
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Console {
     shared: Arc<Shared>,
 }
 
+crate::opaque::opaque_debug!(Console);
+
 impl Console {
     /// Writes output; waits while too much stands unread. An error means that the runner is to end.
     pub fn emit(&self, mut bytes: &[u8]) -> io::Result<()> {
@@ -124,6 +126,8 @@ pub struct InProcess {
     thread: Option<JoinHandle<()>>,
 }
 
+crate::opaque::opaque_debug!(InProcess);
+
 impl InProcess {
     /// Starts a runner. What it returns is the session's exit code.
     pub fn start(runner: impl FnOnce(&Console) -> io::Result<i32> + Send + 'static) -> io::Result<Self> {
@@ -151,6 +155,7 @@ impl Backend for InProcess {
 
     fn read(&mut self, buf: &mut [u8], _now: Stamp) -> io::Result<Got> {
         let mut count = [0; 8];
+        // It fails only when there is nothing to take back.
         let _ = rustix::io::read(&self.shared.wake, &mut count);
         let mut state = self.shared.lock();
         let n = state.output.len().min(buf.len());

@@ -28,7 +28,7 @@ const LONGEST_LINE: usize = 4095;
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How the new terminal begins.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct TerminalSetup {
     /// Its size.
     pub size: WinSize,
@@ -49,6 +49,8 @@ pub struct LocalPty {
     /// Whether the end of input was typed since the program left line mode.
     end_sent_raw: bool,
 }
+
+crate::opaque::opaque_debug!(LocalPty);
 
 impl LocalPty {
     /// Starts a program on a new terminal, which becomes the controlling one of a new session.

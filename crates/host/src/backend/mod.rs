@@ -24,7 +24,7 @@ mod spawn;
 mod ssh;
 
 #[cfg(feature = "docker")]
-pub use docker::container_engine;
+pub use docker::{NoEngine, container_engine};
 pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;

@@ -24,6 +24,8 @@ pub struct Pipes {
     err_first: bool,
 }
 
+crate::opaque::opaque_debug!(Pipes);
+
 impl Pipes {
     /// Starts a program on three pipes, in a session of its own.
     pub fn spawn(spec: &CommandSpec, signals: InheritedSignals) -> Result<Self, SpawnError> {

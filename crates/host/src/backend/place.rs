@@ -135,6 +135,7 @@ impl Place {
             Place::Ssh(place) => Ok(Box::new(super::ssh::Ssh::start(place, command, terminal, prompter)?)),
             #[cfg(not(all(feature = "docker", feature = "ssh")))]
             other => {
+                // Only places of other features ask.
                 let _ = prompter;
                 Err(SpawnError::unreachable(other, "this tapdeck was built without it"))
             }

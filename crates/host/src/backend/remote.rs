@@ -79,6 +79,7 @@ impl Verdict {
     /// The first verdict stands.
     pub(super) fn give(&self, verdict: Result<Exit, String>) {
         self.exit.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(verdict);
+        // A full counter means that the driver is being woken already.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 

@@ -71,6 +71,8 @@ pub struct Replay {
     pipes: bool,
 }
 
+crate::opaque::opaque_debug!(Replay);
+
 impl Replay {
     /// Plays these events, in their order, as those of a program on a terminal. Where several
     /// programs ran one after the other, the last exit is the session's.

@@ -188,6 +188,7 @@ impl Leader {
                 Ok(Self { child, pid, pidfd, exit: None, will, frozen: Vec::new() })
             }
             Err(why) => {
+                // A child that is gone needs neither.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(system(why))
@@ -294,6 +295,7 @@ impl Drop for Leader {
     fn drop(&mut self) {
         if self.exit.is_none() {
             self.stop(Stop::Kill);
+            // A child that is gone needs neither.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

@@ -165,6 +165,7 @@ impl CassetteFolder {
             Err(e) => Err(CommitError::io(&self.target)(e)),
         });
         if done.is_err() {
+            // The first error is the one to report.
             let _ = fs::remove_file(&temporary);
         }
         done
@@ -203,6 +204,7 @@ impl CassetteFolder {
 impl Drop for CassetteFolder {
     fn drop(&mut self) {
         if !self.moved {
+            // What is left is removed by the next run.
             let _ = fs::remove_dir_all(&self.temporary);
         }
     }
@@ -275,10 +277,12 @@ fn place(from: &Path, to: &Path, overwrite: bool) -> Result<(), CommitError> {
             }
             if let Err(e) = fs::rename(from, to) {
                 if old {
+                    // The first error is the one to report.
                     let _ = fs::rename(&aside, to);
                 }
                 return Err(CommitError::io(to)(e));
             }
+            // What is left is removed by the next run.
             let _ = fs::remove_dir_all(&aside);
             Ok(())
         }
@@ -327,6 +331,7 @@ fn sweep(target: &Path) {
         if let Some(pid) = pid.and_then(|p| p.parse::<u32>().ok())
             && (pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists())
         {
+            // What cannot be removed now may be next time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

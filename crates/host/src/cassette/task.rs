@@ -31,6 +31,8 @@ pub struct CassetteRecorder(TapThread<Work>);
 /// What it has recorded, as yet without a name.
 pub struct Recorded(Work);
 
+crate::opaque::opaque_debug!(Recorded);
+
 struct Work {
     folder: CassetteFolder,
     /// What must not be seen. With rules nothing goes to disk before it has been scrubbed.
@@ -49,7 +51,7 @@ struct Work {
 }
 
 impl CassetteRecorder {
-    /// Starts recording what the log holds and will hold.
+    /// Starts recording what the log holds and will hold, with times of this resolution.
     ///
     /// # Errors
     /// When no thread can be had.
@@ -58,11 +60,12 @@ impl CassetteRecorder {
         log: SharedLog,
         clock: Clock,
         size: WinSize,
-        resolution_ms: u64,
+        resolution: Duration,
         rules: Option<Arc<Rules>>,
     ) -> io::Result<Self> {
         let reader = TapReader::from_start(&log, clock);
         let size = size.or_default();
+        let resolution_ms = u64::try_from(resolution.as_millis()).unwrap_or(u64::MAX);
         let work = Work {
             folder,
             rules,
@@ -263,11 +266,13 @@ impl Recorded {
         // As much as there is; the disk may be what failed.
         match rules {
             None => {
+                // What the disk refuses is missing from the diagnostics.
                 let _ = recording.drain(|name, bytes| folder.append(name, bytes));
             }
             Some(rules) => {
                 let files = scrubbed(recording, end_ns, closing, rules).unwrap_or_default();
                 for name in names::REQUIRED.into_iter().filter(|n| *n != names::MANIFEST) {
+                    // What the disk refuses is missing from the diagnostics.
                     let _ = files.get(name).map_or(Ok(()), |bytes| folder.append(name, bytes));
                 }
             }

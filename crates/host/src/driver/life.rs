@@ -62,6 +62,7 @@ impl<B: Backend> Driver<B> {
         if !std::mem::replace(&mut self.hung_up, true) {
             self.told_to_end = true;
             self.handle.dismiss();
+            // A program that is gone needs no signal, and a kill follows.
             let _ = self.backend.stop(Stop::HangUp);
             self.log.append(Event::Signal(libc::SIGHUP), now);
             self.escalate(now, Stop::Kill, self.config.kill_after);
@@ -90,8 +91,10 @@ impl<B: Backend> Driver<B> {
             let watch = self.backend.watch();
             let Some(fd) = watch.readable[0] else { break };
             let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+            // An error ends the wait early, and the loop looks again.
             let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 10 * MS.cast_signed() }));
         }
+        // A program that is gone cannot be frozen.
         let _ = self.backend.freeze(true);
         self.log.append(Event::Suspended, self.clock.now());
         self.log.flush(Duration::from_millis(500));
@@ -115,6 +118,7 @@ impl<B: Backend> Driver<B> {
             self.come_to_front(now)?;
         }
         self.log.append(Event::Resumed, now);
+        // A program that is gone need not go on.
         let _ = self.backend.freeze(false);
         self.forward(libc::SIGCONT, now);
         Ok(())

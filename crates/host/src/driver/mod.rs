@@ -13,6 +13,7 @@ mod requests;
 mod snapshot;
 mod wait;
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -159,6 +160,12 @@ pub struct Driver<B> {
     recorder_at: (u64, u64),
 }
 
+impl<B> fmt::Debug for Driver<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
 impl<B: Backend> Driver<B> {
     /// A session around a backend, as yet without a user's terminal. The log must begin with the
     /// size.
@@ -236,6 +243,7 @@ impl<B: Backend> Driver<B> {
         let survivors = self.backend.survivors();
         self.log.close();
         if result.is_err() {
+            // The first error is the one to report.
             let _ = self.backend.stop(Stop::Kill);
         }
         let restored = self.user.as_mut().map_or(Ok(()), UserSide::give_back);
@@ -545,6 +553,7 @@ impl<B> Drop for Driver<B> {
             && user.shows_on_terminal()
         {
             user.abandon();
+            // This thread panics already; a terminal that is gone needs nothing back.
             let _ = user.write(Stream::Out, &Bytes::from(self.modes.undo()));
         }
     }

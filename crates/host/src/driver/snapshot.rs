@@ -36,6 +36,7 @@ impl<B: Backend> Driver<B> {
             if drained {
                 self.log.append_awaited(Event::Snapshot { id, label }, now, reply);
             } else {
+                // A receiver that is gone no longer wants the answer.
                 let _ = reply.send(Err(SnapshotError::HeldUp));
             }
         }

@@ -112,6 +112,8 @@ pub struct Player {
     surveyor: Surveyor,
 }
 
+crate::opaque::opaque_debug!(Player);
+
 impl Player {
     /// Opens a recording of any format and stands before its first event.
     pub fn open(path: &Path, settings: Settings) -> Result<Self, PlayError> {

@@ -56,6 +56,7 @@ impl Surveyor {
         let quit = Arc::<AtomicBool>::default();
         let (source, stop) = (source.clone(), quit.clone());
         let task = move || {
+            // A receiver that is gone no longer wants the answer.
             let _ = tell.send(survey(&source, &stop));
         };
         let started = std::thread::Builder::new().name("tapdeck-survey".into()).spawn(task);

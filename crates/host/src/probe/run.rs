@@ -35,6 +35,8 @@ use crate::tap::{Tap, TapReader};
 
 /// How often the screen is looked at when nothing happens.
 const TICK: Duration = Duration::from_millis(50);
+/// The resolution of times in a probe's cassette.
+const RESOLUTION: Duration = Duration::from_millis(100);
 /// How long the program may take to end by its own keys.
 const QUIT_TICKS: usize = 40;
 /// How often to look for what was left behind.
@@ -57,6 +59,7 @@ pub struct ProbeOptions {
 }
 
 /// What came of a probe.
+#[derive(Debug)]
 pub struct Probed {
     /// In one word.
     pub status: Status,
@@ -139,9 +142,9 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
     let (agent, flow) = (agent.clone(), probe.clone());
     let outcome = launch.run_recorded(
         |log, clock, size| {
-            let recorder = options
-                .cassette
-                .map(|folder| CassetteRecorder::start(folder, log.clone(), clock, size, 100, options.rules));
+            let recorder = options.cassette.map(|folder| {
+                CassetteRecorder::start(folder, log.clone(), clock, size, RESOLUTION, options.rules)
+            });
             recorder.transpose()
         },
         |recorder| recorder.and_then(|r| r.finish().ok()),
@@ -197,10 +200,12 @@ impl Drop for Adoption {
                 break;
             }
             for pid in left {
+                // A process that is gone needs neither.
                 let _ = kill_process(pid, Signal::KILL);
                 let _ = waitpid(Some(pid), WaitOptions::empty());
             }
         }
+        // It was set by this process, so it can be unset.
         let _ = set_child_subreaper(None);
     }
 }
@@ -269,6 +274,7 @@ impl Watcher {
             }
         }
         let (status, detail) = machine.result().unwrap_or((Status::Error, "it ended without an answer"));
+        // A receiver that is gone no longer wants the answer.
         let _ = tx.send((status, detail.to_owned(), machine.facts().clone()));
         // Its own way out first, so that it can put its things in order.
         let modes = shown.model.term().modes();

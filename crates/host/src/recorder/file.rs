@@ -1,6 +1,7 @@
 //! The recording's file: created so that nothing is lost, written so that it is whole after every
 //! accident.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -96,6 +97,12 @@ pub struct RecordingFile {
     /// it was replaced.
     former: Option<File>,
     mended: Option<Mended>,
+}
+
+impl fmt::Debug for RecordingFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordingFile").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 const NATIVE: Container = Container { format: Format::Ahr, zst: false };
@@ -351,6 +358,7 @@ const SIDECARS: [&str; 6] =
 /// believed of the new. `meta.json` is not among them, since it is replaced itself.
 pub fn forget_sidecars(recording: &Path) {
     for suffix in SIDECARS.iter().filter(|s| **s != "meta.json") {
+        // Most of them are not there.
         let _ = fs::remove_file(sidecar(recording, suffix));
     }
 }
@@ -369,6 +377,7 @@ pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
         fs::rename(&temporary, path)
     })();
     if written.is_err() {
+        // The first error is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     written
@@ -379,6 +388,7 @@ pub(super) fn sync_folder(path: &Path) {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Some file systems cannot; the file's own sync at the end is what counts then.
     if let Ok(folder) = File::open(parent) {
+        // Some file systems cannot sync a folder.
         let _ = folder.sync_all();
     }
 }

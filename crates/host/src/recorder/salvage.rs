@@ -75,6 +75,7 @@ pub(super) fn mend(torn: &File, path: &Path, tail: &Tail) -> io::Result<(File, M
         Ok(copy)
     })();
     if mended.is_err() {
+        // The first error is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     let records = tail.salvaged.len() as u64;

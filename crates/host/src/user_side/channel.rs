@@ -48,6 +48,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         if let Some(flags) = self.put_back {
+            // The descriptor was set like this before.
             let _ = fcntl_setfl(&self.fd, flags);
         }
     }
@@ -58,6 +59,8 @@ pub struct Sink {
     channel: Channel,
     pending: VecDeque<Bytes>,
 }
+
+crate::opaque::opaque_debug!(Sink);
 
 impl Sink {
     pub(crate) fn new(channel: Channel) -> Self {
@@ -99,6 +102,7 @@ impl Sink {
         while let Some(mut front) = self.pending.pop_front() {
             let n = self.write_some(&front)?;
             if n < front.len() {
+                // What was written is dropped.
                 let _ = front.split_to(n);
                 self.pending.push_front(front);
                 break;

@@ -38,6 +38,8 @@ pub struct Keyboard {
     signals: Signals,
 }
 
+crate::opaque::opaque_debug!(Keyboard);
+
 impl Keyboard {
     /// Takes the keyboard, if standard input and output are a terminal.
     pub fn take() -> io::Result<Self> {

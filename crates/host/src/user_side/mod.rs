@@ -55,6 +55,7 @@ pub fn terminal_size() -> Option<WinSize> {
 }
 
 /// The user's side of a session: a terminal, or what stands in for one.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum UserSide {
     /// Standard input, output and error of this process.

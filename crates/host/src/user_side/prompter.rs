@@ -31,6 +31,7 @@ struct Quiet<'a>(&'a File, Termios);
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
         let _ = tcsetattr(self.0, OptionalActions::Flush, &self.1);
     }
 }
@@ -68,6 +69,7 @@ impl Prompter for TerminalPrompter<'_> {
             let typed = !fds[0].revents().is_empty();
             if self.cancelled().is_some() {
                 drop(quiet);
+                // The line end is for the eye only.
                 let _ = writeln!(tty);
                 return Err(io::ErrorKind::Interrupted.into());
             }

@@ -71,11 +71,15 @@ fn lock(shared: &Shared) -> MutexGuard<'_, State> {
 /// The client's end.
 pub struct UserQueues(Shared);
 
+crate::opaque::opaque_debug!(UserQueues);
+
 /// The driver's end.
 pub struct QueueSide {
     shared: Shared,
     profile: UserProfile,
 }
+
+crate::opaque::opaque_debug!(QueueSide);
 
 pub(super) fn pair(profile: UserProfile) -> (QueueSide, UserQueues) {
     let shared = Shared::default();

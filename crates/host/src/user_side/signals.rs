@@ -31,6 +31,8 @@ pub struct HeldSignals {
     old_mask: SignalSet,
 }
 
+crate::opaque::opaque_debug!(HeldSignals);
+
 impl HeldSignals {
     /// Holds them back. Call before any thread is started.
     pub fn hold() -> io::Result<Self> {
@@ -56,6 +58,8 @@ pub struct Signals {
     /// It has all of them.
     all: bool,
 }
+
+crate::opaque::opaque_debug!(Signals);
 
 impl Signals {
     /// Takes over the signals of this process.
@@ -114,6 +118,7 @@ impl Drop for Signals {
         if self.all {
             forward_faults(false);
         }
+        // The mask was this thread's before, so the system takes it again.
         let _ = self.old_mask.install();
     }
 }

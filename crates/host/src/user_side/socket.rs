@@ -69,6 +69,8 @@ pub struct SocketSide {
     pub(super) profile: super::UserProfile,
 }
 
+crate::opaque::opaque_debug!(SocketSide);
+
 impl SocketSide {
     pub(super) fn is_blocked(&self) -> bool {
         self.socket.backlog() >= LIMIT

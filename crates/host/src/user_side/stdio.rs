@@ -25,6 +25,8 @@ pub struct Stdio {
     buf: BytesMut,
 }
 
+crate::opaque::opaque_debug!(Stdio);
+
 const READ_SIZE: usize = 64 * 1024;
 
 impl Stdio {

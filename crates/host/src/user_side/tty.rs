@@ -142,6 +142,7 @@ pub fn restore_terminal_on_panic() {
             && let Some((fd, original, undress)) = slot.take()
         {
             write_out(&undress);
+            // A terminal that is gone needs nothing back.
             let _ = tcsetattr(&fd, OptionalActions::Now, &original);
         }
         print(info);

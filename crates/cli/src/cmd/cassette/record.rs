@@ -161,7 +161,14 @@ fn record(args: &RecordArgs) -> Result {
     let finished = launch.run_recorded(
         |log, clock, size| {
             started_ns = clock.wall_start_ns();
-            CassetteRecorder::start(folder, log.clone(), clock, size, args.resolution, rules)
+            CassetteRecorder::start(
+                folder,
+                log.clone(),
+                clock,
+                size,
+                Duration::from_millis(args.resolution),
+                rules,
+            )
         },
         CassetteRecorder::finish,
         |session| source.map(|source| source.read(session.handle)),

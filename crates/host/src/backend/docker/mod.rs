@@ -31,11 +31,16 @@ use worker::EngineWorker;
 /// The engine that containers would run on: where it is, and what it speaks.
 ///
 /// # Errors
-/// Why there is none to be had, in a sentence.
-pub fn container_engine() -> Result<String, String> {
-    let endpoint = locate::endpoint(|var| std::env::var(var).ok())?;
-    Ok(engine::Engine::greet(endpoint, None).map_err(|e| e.to_string())?.describe())
+/// When no engine can be reached.
+pub fn container_engine() -> Result<String, NoEngine> {
+    let endpoint = locate::endpoint(|var| std::env::var(var).ok()).map_err(NoEngine)?;
+    Ok(engine::Engine::greet(endpoint, None).map_err(|e| NoEngine(e.to_string()))?.describe())
 }
+
+/// No engine for containers can be reached; says why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoEngine(String);
 
 /// A program in a container.
 pub(super) struct Docker {

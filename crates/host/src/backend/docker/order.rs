@@ -77,9 +77,11 @@ impl Hold {
     pub(super) fn serve(&self, orders: &Orders) -> bool {
         let refused = orders.resize.is_some_and(|size| self.resize(size).is_err());
         if let Some(frozen) = orders.freeze {
+            // See above: a refusal concerns a program that is gone.
             let _ = self.freeze(frozen);
         }
         for (name, all) in &orders.signals {
+            // See above: a refusal concerns a program that is gone.
             let _ = self.signal(name, *all);
         }
         if orders.ended {

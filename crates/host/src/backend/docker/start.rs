@@ -305,6 +305,7 @@ fn read_herald(tube: &mut Tube, prompter: &mut dyn Prompter) -> EngineResult<Opt
                 }
                 let Some(stream) = &tube.stream else { break };
                 let look = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+                // Only a pause; the read that follows finds an error, if there is one.
                 let _ = poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&look));
             }
         }

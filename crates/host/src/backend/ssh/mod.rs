@@ -170,6 +170,7 @@ fn work(
             reached = reach => reached?,
             () = given_up => return Ok(()),
         };
+        // Without a waiting thread the orders end, and so does this.
         let _ = asker.0.send(Said::Ready);
         session::run(connection, running, streams, orders, verdict.clone()).await;
         Ok(())

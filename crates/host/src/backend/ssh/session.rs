@@ -206,6 +206,7 @@ pub(super) async fn run(
                     }
                 }
                 _ => {
+                    // A lost connection is noticed by the reader.
                     let _ = writer.eof().await;
                     break;
                 }
@@ -226,6 +227,7 @@ pub(super) async fn run(
                 order = orders.recv() => order,
                 () = deadline => {
                     stopped.set(Some(libc::SIGKILL));
+                    // A lost connection is noticed by the reader.
                     let _ = writer.signal(Sig::KILL).await;
                     let _ = writer.close().await;
                     tokio::time::sleep(FAREWELL).await;
@@ -238,12 +240,15 @@ pub(super) async fn run(
                 Order::Resize(size) => {
                     let (cols, rows) = (u32::from(size.cols), u32::from(size.rows));
                     let (x, y) = (u32::from(size.x_pixels), u32::from(size.y_pixels));
+                    // A lost connection is noticed by the reader.
                     let _ = writer.window_change(cols, rows, x, y).await;
                 }
                 Order::Signal(signal) => {
+                    // A lost connection is noticed by the reader.
                     let _ = writer.signal(named(signal)).await;
                 }
                 Order::Stop(how) => {
+                    // A lost connection is noticed by the reader.
                     let _ = writer.signal(named(how.signal())).await;
                     let left = match how {
                         Stop::Terminate => continue,
@@ -269,6 +274,7 @@ pub(super) async fn run(
     verdict.give(stopped.get().map_or_else(|| Err(lost()), |signal| Ok(Exit::Signal(signal))));
     drop((out, input, err));
     let farewell = connection.handle.disconnect(Disconnect::ByApplication, "", "");
+    // A server that does not take leave is left.
     let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }
 
