@@ -171,21 +171,10 @@ impl fmt::Display for Cond {
                 let region = condition.look.region;
                 match condition.facts.as_slice() {
                     [Fact::Matches(regex)] => write!(f, "a match of /{regex}/")?,
-                    [Fact::Contains(text)] if (region.top, region.bottom) == (0, u16::MAX) => {
-                        return write!(f, "{text:?} on the screen");
-                    }
                     [Fact::Contains(text)] => write!(f, "{text:?}")?,
-                    _ => write!(f, "{condition}")?,
+                    _ => return write!(f, "{condition}"),
                 }
-                if (region.top, region.bottom) == (0, u16::MAX) {
-                    return Ok(());
-                }
-                let (first, last) = (u32::from(region.top) + 1, u32::from(region.bottom) + 1);
-                if first == last {
-                    write!(f, " in row {first}")
-                } else {
-                    write!(f, " in rows {first} to {last}")
-                }
+                if region.is_all() { f.write_str(" on the screen") } else { write!(f, " in {region}") }
             }
             Kind::State(state) => write!(f, "the state {state}"),
             Kind::Quiet(time) => write!(f, "a screen that stays the same for {time:?}"),

@@ -37,6 +37,36 @@ impl OutFile {
     /// # Errors
     /// When it cannot be created: `AlreadyExists`, or `ResourceBusy` while another process records into it.
     pub fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
+        Self::begin(path, overwrite, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Begins a file that replaces the one of this name and keeps its permissions, or is a new one with the usual ones.
+    ///
+    /// # Errors
+    /// As [`OutFile::create`].
+    pub fn create_shared(path: &Path) -> io::Result<Self> {
+        let all = Mode::from_raw_mode(0o666);
+        let this = Self::begin(path, true, all)?;
+        if let Ok(old) = fs::metadata(&this.path)
+            && !matches!(this.place, Place::Direct)
+        {
+            this.file.set_permissions(old.permissions())?;
+        }
+        Ok(this)
+    }
+
+    /// Has what was written so far reach the disk.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn sync(&self) -> io::Result<()> {
+        match self.place {
+            Place::Direct => Ok(()),
+            _ => self.file.sync_data(),
+        }
+    }
+
+    fn begin(path: &Path, overwrite: bool, mode: Mode) -> io::Result<Self> {
         // What a link points at is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path).map(|m| m.file_type()) {
@@ -50,12 +80,12 @@ impl OutFile {
         }
         let old = lock_old(&path)?;
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let private = Mode::RUSR | Mode::WUSR;
-        if let Ok(fd) = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, private) {
+        if let Ok(fd) = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
             return Ok(Self { file: fd.into(), path, place: Place::Nameless, overwrite, _old: old });
         }
         let temporary = temporary(&path);
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let file =
+            OpenOptions::new().write(true).create_new(true).mode(mode.as_raw_mode()).open(&temporary)?;
         Ok(Self { file, path, place: Place::Temporary(temporary), overwrite, _old: old })
     }
 

@@ -5,7 +5,7 @@ use tapdeck::Exit;
 use tapdeck::testing::check::{
     BytesTest, Cause, Claim, Condition, Count, Fact, Happening, Point, Trace, Window,
 };
-use tapdeck::testing::{Program, Session, TestResult};
+use tapdeck::testing::{How, Program, Session, TestResult};
 
 fn sh(script: &str) -> Program {
     Program::new(["sh", "-c", script]).size(40, 6)
@@ -117,5 +117,52 @@ fn conditions_and_claims_in_the_words_of_scenarios() -> TestResult {
     assert!(wrong.details().contains("1 │ready\n      │^^^^^"), "{wrong}");
     let wrong = finished.assert("nevre: {contains: ready}").expect_err("no such claim");
     assert!(wrong.message().contains("nevre"), "{wrong}");
+    Ok(())
+}
+
+/// The line of the test is what its author looks for first; the region says where the text was looked for.
+#[test]
+fn an_error_names_the_line_and_the_region() -> TestResult {
+    let mut session = sh("echo here; read x").start()?;
+    session.expect("here")?;
+    let line = line!() + 1;
+    let wrong = session.expect_within(&region("here", 2, 3), Duration::ZERO).expect_err("it is in row 1");
+    assert_eq!((wrong.location().file(), wrong.location().line()), (file!(), line));
+    let said = wrong.to_string();
+    assert!(said.starts_with(&format!("{}:{line}: ", file!())), "{said}");
+    assert!(said.contains("in rows 2 to 3"), "{said}");
+    let line = line!() + 1;
+    let wrong = session.send("NoSuchKey").expect_err("there is no such key");
+    assert_eq!(wrong.location().line(), line);
+    Ok(())
+}
+
+fn region(text: &str, first: u16, last: u16) -> Condition {
+    let mut condition = Condition { facts: vec![Fact::Contains(text.into())], ..Condition::default() };
+    (condition.look.region.top, condition.look.region.bottom) = (first - 1, last - 1);
+    condition
+}
+
+/// A recording that could not store its scenario had replaced the cassette already, and the two no longer fitted.
+#[test]
+fn a_scenario_that_cannot_be_stored_keeps_its_cassette() -> TestResult {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("hello.scenario.yaml");
+    let scenario = |extra: &str| {
+        format!(
+            "size: 20x3\nprogram:\n  run: [sh, -c, 'echo hello']\nassert:\n  - eventually: {{contains: hello}}\n{extra}"
+        )
+    };
+    std::fs::write(&path, scenario("")).expect("written");
+    tapdeck::testing::run_all(&path, How::Record)?;
+    let bound = std::fs::read_to_string(&path).expect("read");
+    let manifest = folder.path().join("hello.cassette/manifest.json");
+    let kept = std::fs::read(&manifest).expect("a cassette");
+    // The text is to be stored in a folder that does not exist, so storing it fails.
+    let more = "  - {screen: {file: no/such/folder/end.txt}}\n";
+    std::fs::write(&path, format!("{bound}{more}")).expect("written");
+    let failed = tapdeck::testing::run_all(&path, How::Record).expect_err("it cannot be stored");
+    assert!(failed.details().contains("no/such/folder"), "{failed}");
+    assert_eq!(std::fs::read(&manifest).expect("still there"), kept);
     Ok(())
 }

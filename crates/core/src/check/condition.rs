@@ -257,7 +257,7 @@ impl fmt::Display for Condition {
         for (i, fact) in self.facts.iter().enumerate() {
             write!(f, "{}{fact}", if i > 0 { ", " } else { "" })?;
         }
-        Ok(())
+        if self.look.region.is_all() { Ok(()) } else { write!(f, " in {}", self.look.region) }
     }
 }
 

@@ -2,6 +2,7 @@
 //! normalisation.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use super::frame::{Frame, Row};
@@ -24,12 +25,40 @@ impl Region {
     /// All of the screen.
     pub const ALL: Self = Self { top: 0, bottom: u16::MAX, left: 0, right: u16::MAX };
 
+    /// Whether all of the screen is meant.
+    pub fn is_all(&self) -> bool {
+        *self == Self::ALL
+    }
+
     fn has_row(&self, y: usize) -> bool {
         (usize::from(self.top)..=usize::from(self.bottom)).contains(&y)
     }
 
     fn cuts_columns(&self) -> bool {
         self.left > 0 || self.right < u16::MAX
+    }
+}
+
+/// In words, counted from 1: `rows 2 to 3, columns 1 to 10`.
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stretch = |f: &mut fmt::Formatter<'_>, what: &str, first: u16, last: u16| {
+            let (first, end) = (u32::from(first) + 1, u32::from(last) + 1);
+            match (first == end, last == u16::MAX) {
+                (true, _) => write!(f, "{what} {first}"),
+                (_, true) => write!(f, "{what}s from {first}"),
+                _ => write!(f, "{what}s {first} to {end}"),
+            }
+        };
+        let rows = self.top > 0 || self.bottom < u16::MAX;
+        if rows {
+            stretch(f, "row", self.top, self.bottom)?;
+        }
+        if self.cuts_columns() {
+            f.write_str(if rows { ", " } else { "" })?;
+            return stretch(f, "column", self.left, self.right);
+        }
+        if rows { Ok(()) } else { f.write_str("the screen") }
     }
 }
 

@@ -6,7 +6,7 @@ use tapdeck_core::Exit;
 use tapdeck_core::check::{Timeline, signal_name};
 
 use super::scenario::stored_text;
-use super::{TestError, TestResult, picture};
+use super::{AtCaller, TestError, TestResult, picture};
 
 /// A program that has ended, with everything that happened.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ impl Finished {
     ///
     /// # Errors
     /// With pictures of the screens nearest to what is wrong.
+    #[track_caller]
     pub fn check(&self, claim: tapdeck_core::check::Claim) -> TestResult {
         let verdict = tapdeck_core::check::evaluate(&self.timeline, std::slice::from_ref(&claim)).pop();
         match verdict {
@@ -38,15 +39,17 @@ impl Finished {
     ///
     /// # Errors
     /// As [`Finished::check`]; also when the claim is not understood.
+    #[track_caller]
     pub fn assert(&self, claim: &str) -> TestResult {
         let read = tapdeck_tape::scenario::claim(claim, &stored);
-        self.check(read.map_err(|e| TestError::new(e.to_string()))?)
+        self.check(read.map_err(|e| TestError::new(e.to_string())).at_caller()?)
     }
 
     /// The program must have ended with code 0.
     ///
     /// # Errors
     /// When it did not.
+    #[track_caller]
     pub fn success(&self) -> TestResult {
         if self.exit == Exit::Code(0) {
             Ok(())

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, S
 use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
 use super::session::{Program, Session};
 use super::{Halt, TestResult, picture, replay};
+use crate::OutFile;
 
 /// What a program gets when its scenario does not say: enough to start, nothing to leak.
 const ALLOWED: [&str; 1] = ["PATH"];
@@ -349,10 +351,18 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
         // Every recording has all of these, empty ones included.
         folder.append(name, made.files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
     }
-    folder.commit().map_err(commit)?;
     new.insert(loaded.path.clone(), bound);
+    // Everything is on disk before the first file changes its name, so that a full disk changes nothing.
+    let mut ready = Vec::new();
     for (path, text) in new {
-        fs::write(&path, text).map_err(|e| wrong(format_args!("{}: {e}", path.display())))?;
+        let cannot = |e| wrong(format_args!("{}: {e}", path.display()));
+        let mut file = OutFile::create_shared(&path).map_err(cannot)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync()).map_err(cannot)?;
+        ready.push((path, file));
+    }
+    folder.commit().map_err(commit)?;
+    for (path, file) in ready {
+        file.commit().map_err(|e| wrong(format_args!("{}: {e}", path.display())))?;
     }
     Ok(None)
 }

@@ -36,6 +36,7 @@ mod scenario;
 mod session;
 
 use std::fmt;
+use std::panic::Location;
 
 pub use finished::Finished;
 pub use halt::Halt;
@@ -47,20 +48,29 @@ pub use tapdeck_host::backend::Place;
 /// What the functions of this module return.
 pub type TestResult<T = ()> = Result<T, TestError>;
 
-/// A test that failed: what went wrong, and the screen at that time. It prints itself whole under `unwrap` too.
+/// A test that failed: what went wrong, the line of the test, and the screen at that time. It prints itself whole under
+/// `unwrap` too.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TestError {
     message: String,
     details: String,
+    at: &'static Location<'static>,
 }
 
 impl TestError {
+    #[track_caller]
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), details: String::new() }
+        Self::with(message, String::new())
     }
 
+    #[track_caller]
     pub(crate) fn with(message: impl Into<String>, details: String) -> Self {
-        Self { message: message.into(), details }
+        Self { message: message.into(), details, at: Location::caller() }
+    }
+
+    /// The place in the test that failed.
+    pub fn location(&self) -> &'static Location<'static> {
+        self.at
     }
 
     /// What went wrong, in one sentence.
@@ -76,7 +86,7 @@ impl TestError {
 
 impl fmt::Display for TestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.message)?;
+        write!(f, "{}:{}: {}", self.at.file(), self.at.line(), self.message)?;
         if self.details.is_empty() { Ok(()) } else { write!(f, "\n{}", self.details.trim_end()) }
     }
 }
@@ -88,3 +98,17 @@ impl fmt::Debug for TestError {
 }
 
 impl std::error::Error for TestError {}
+
+/// Gives an error that was made in a closure, which knows no caller, the place of the test.
+pub(crate) trait AtCaller {
+    #[track_caller]
+    fn at_caller(self) -> Self;
+}
+
+impl<T> AtCaller for TestResult<T> {
+    #[track_caller]
+    fn at_caller(self) -> Self {
+        let at = Location::caller();
+        self.map_err(|e| TestError { at, ..e })
+    }
+}

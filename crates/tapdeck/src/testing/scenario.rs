@@ -9,7 +9,7 @@ use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
 use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
 
-use super::{Halt, TestError, TestResult, live, picture, replay};
+use super::{AtCaller, Halt, TestError, TestResult, live, picture, replay};
 
 /// Where the session comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,9 +184,12 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, std::io::Error)
 ///
 /// # Errors
 /// With everything that does not hold, in full; also when there are no scenarios at all.
+#[track_caller]
 pub fn run_all(path: impl AsRef<Path>, how: How) -> TestResult<Vec<Report>> {
     let path = path.as_ref();
-    let files = find(&[path.to_owned()]).map_err(|(p, e)| TestError::new(format!("{}: {e}", p.display())))?;
+    let files = find(&[path.to_owned()])
+        .map_err(|(p, e)| TestError::new(format!("{}: {e}", p.display())))
+        .at_caller()?;
     if files.is_empty() {
         return Err(TestError::new(format!("there are no scenarios in {}", path.display())));
     }

@@ -22,7 +22,7 @@ use super::finished::{Finished, ended, stored};
 use super::halt::{Halt, Held};
 use super::leak::Leftovers;
 use super::picture;
-use super::{TestError, TestResult};
+use super::{AtCaller, TestError, TestResult};
 
 /// How long a wait may take when nobody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -121,6 +121,7 @@ impl Program {
     ///
     /// # Errors
     /// When there is no such program, or no terminal to be had.
+    #[track_caller]
     pub fn start(self) -> TestResult<Session> {
         let io = |e: std::io::Error| TestError::new(format!("the session cannot be set up: {e}"));
         let win = WinSize::cells(self.size.cols, self.size.rows);
@@ -132,14 +133,15 @@ impl Program {
             return Err(TestError::new("it was told not to"));
         }
         let (backend, leftovers): (Box<dyn Backend>, _) = if self.place.is_local() {
-            let backend = LocalPty::spawn(&self.command, signals, &setup).map_err(failed)?;
+            let backend = LocalPty::spawn(&self.command, signals, &setup).map_err(failed).at_caller()?;
             let leftovers = Leftovers::new(backend.pid(), self.home.clone());
             (Box::new(backend), Some(leftovers))
         } else {
             (
                 self.place
                     .start(&self.command, Some(&setup), signals, &mut NonInteractive)
-                    .map_err(failed)?,
+                    .map_err(failed)
+                    .at_caller()?,
                 None,
             )
         };
@@ -156,11 +158,14 @@ impl Program {
             log: LOG,
             no_input: false,
         };
-        let driver = Driver::new(backend, clock, config, log.clone()).map_err(io)?;
+        let driver = Driver::new(backend, clock, config, log.clone()).map_err(io).at_caller()?;
         let handle = driver.handle();
         let held = self.halt.hold(&handle);
-        let thread =
-            std::thread::Builder::new().name("session".into()).spawn(move || driver.run()).map_err(io)?;
+        let thread = std::thread::Builder::new()
+            .name("session".into())
+            .spawn(move || driver.run())
+            .map_err(io)
+            .at_caller()?;
         // A program may be over before anybody can say a word to it; then nobody will.
         let me = handle.join("test", Role::Human).ok();
         if let Some(Ok(Err(e))) = me.map(|me| handle.take(me)) {
@@ -202,6 +207,7 @@ impl Session {
     ///
     /// # Errors
     /// When it cannot be started.
+    #[track_caller]
     pub fn start(argv: impl IntoIterator<Item = impl Into<OsString>>) -> TestResult<Self> {
         Program::new(argv).start()
     }
@@ -210,8 +216,10 @@ impl Session {
     ///
     /// # Errors
     /// When there is no such key, or the program has ended.
+    #[track_caller]
     pub fn send(&mut self, key: &str) -> TestResult {
-        let press: KeyPress = key.parse().map_err(|e: keys::KeyNameError| TestError::new(e.to_string()))?;
+        let press: KeyPress =
+            key.parse().map_err(|e: keys::KeyNameError| TestError::new(e.to_string())).at_caller()?;
         self.press(press)
     }
 
@@ -219,6 +227,7 @@ impl Session {
     ///
     /// # Errors
     /// When the program has ended.
+    #[track_caller]
     pub fn press(&mut self, key: KeyPress) -> TestResult {
         self.pump(None);
         let bytes = keys::encode(key, &self.seen.screen.term().modes());
@@ -229,6 +238,7 @@ impl Session {
     ///
     /// # Errors
     /// When the program has ended.
+    #[track_caller]
     pub fn type_text(&mut self, text: &str) -> TestResult {
         self.pump(None);
         let bytes = keys::text(text, &self.seen.screen.term().modes());
@@ -239,6 +249,7 @@ impl Session {
     ///
     /// # Errors
     /// When the program has ended.
+    #[track_caller]
     pub fn paste(&mut self, text: &str) -> TestResult {
         self.pump(None);
         let bytes = keys::paste(text, &self.seen.screen.term().modes());
@@ -249,6 +260,7 @@ impl Session {
     ///
     /// # Errors
     /// When the program has ended.
+    #[track_caller]
     pub fn focus(&mut self, gained: bool) -> TestResult {
         self.pump(None);
         let bytes = keys::focus(gained, &self.seen.screen.term().modes());
@@ -259,10 +271,12 @@ impl Session {
     ///
     /// # Errors
     /// When the program has ended.
+    #[track_caller]
     pub fn write(&mut self, bytes: impl Into<Vec<u8>>) -> TestResult {
         self.give(bytes.into(), None, false)
     }
 
+    #[track_caller]
     fn give(&mut self, bytes: Vec<u8>, key: Option<String>, paste: bool) -> TestResult {
         if bytes.is_empty() {
             return Ok(());
@@ -298,9 +312,11 @@ impl Session {
     ///
     /// # Errors
     /// When there is no such signal.
+    #[track_caller]
     pub fn signal(&mut self, name: &str) -> TestResult {
-        let number =
-            signal_number(name).ok_or_else(|| TestError::new(format!("no signal is called {name:?}")))?;
+        let number = signal_number(name)
+            .ok_or_else(|| TestError::new(format!("no signal is called {name:?}")))
+            .at_caller()?;
         self.handle.signal(number);
         Ok(())
     }
@@ -315,6 +331,7 @@ impl Session {
     ///
     /// # Errors
     /// With a picture of the screen, when the time is over or the program has ended.
+    #[track_caller]
     pub fn expect(&mut self, text: &str) -> TestResult {
         self.expect_that(&Condition { facts: vec![Fact::Contains(text.to_owned())], ..Condition::default() })
     }
@@ -324,15 +341,17 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::expect`]; also when the condition is not understood.
+    #[track_caller]
     pub fn expect_screen(&mut self, condition: &str) -> TestResult {
         let read = tapdeck_tape::scenario::condition(condition, &stored);
-        self.expect_that(&read.map_err(|e| TestError::new(e.to_string()))?)
+        self.expect_that(&read.map_err(|e| TestError::new(e.to_string())).at_caller()?)
     }
 
     /// Waits until a condition holds.
     ///
     /// # Errors
     /// As [`Session::expect`].
+    #[track_caller]
     pub fn expect_that(&mut self, condition: &Condition) -> TestResult {
         self.expect_within(condition, self.patience)
     }
@@ -341,6 +360,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::expect`].
+    #[track_caller]
     pub fn expect_within(&mut self, condition: &Condition, limit: Duration) -> TestResult {
         if let Some(why) = condition.unread() {
             return Err(self.wrong(why));
@@ -372,10 +392,12 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::expect`].
+    #[track_caller]
     pub fn wait_stable(&mut self, quiet: Duration) -> TestResult {
         self.stable_within(quiet, self.patience)
     }
 
+    #[track_caller]
     pub(crate) fn stable_within(&mut self, quiet: Duration, limit: Duration) -> TestResult {
         let deadline = self.deadline(limit);
         let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
@@ -399,10 +421,12 @@ impl Session {
     ///
     /// # Errors
     /// With a picture of the screen, when the time is over.
+    #[track_caller]
     pub fn wait_exit(&mut self) -> TestResult<Exit> {
         self.exit_within(self.patience)
     }
 
+    #[track_caller]
     pub(crate) fn exit_within(&mut self, limit: Duration) -> TestResult<Exit> {
         let deadline = self.deadline(limit);
         while self.seen.exit.is_none() && self.pump_until(deadline) {}
@@ -430,6 +454,7 @@ impl Session {
     ///
     /// # Errors
     /// When the session broke down.
+    #[track_caller]
     pub fn finish(mut self) -> TestResult<Finished> {
         let broke = |e: String| TestError::new(format!("the session broke down: {e}"));
         while self.reader.wait(None) {
@@ -438,8 +463,10 @@ impl Session {
         let Some(thread) = self.thread.take() else { return Err(broke("it is over".into())) };
         let outcome = thread
             .join()
-            .map_err(|_| broke("its thread panicked".into()))?
-            .map_err(|e| broke(e.to_string()))?;
+            .map_err(|_| broke("its thread panicked".into()))
+            .at_caller()?
+            .map_err(|e| broke(e.to_string()))
+            .at_caller()?;
         let cause = match outcome.ended {
             Ended::TimedOut => tapdeck_core::check::Cause::Timeout,
             Ended::Cancelled => tapdeck_core::check::Cause::Cancelled,
@@ -496,6 +523,7 @@ impl Session {
         self.reader.read(&mut self.seen, 1)
     }
 
+    #[track_caller]
     fn wrong(&mut self, message: String) -> TestError {
         let frame = self.seen.screen.frame();
         TestError::with(message, picture::screen("the screen", &frame, &[]))
