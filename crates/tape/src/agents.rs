@@ -9,13 +9,13 @@ use tapdeck_core::turns::{AgentState, PromptText, RuleError, RuleText, Rules, St
 
 /// The rule files of the product's own.
 pub const BUILTIN: [(&str, &str); 7] = [
-    ("generic", include_str!("../../../agents/generic.toml")),
-    ("shell", include_str!("../../../agents/shell.toml")),
-    ("claude", include_str!("../../../agents/claude.toml")),
-    ("codex", include_str!("../../../agents/codex.toml")),
-    ("aider", include_str!("../../../agents/aider.toml")),
-    ("gemini", include_str!("../../../agents/gemini.toml")),
-    ("opencode", include_str!("../../../agents/opencode.toml")),
+    ("generic", include_str!("../agents/generic.toml")),
+    ("shell", include_str!("../agents/shell.toml")),
+    ("claude", include_str!("../agents/claude.toml")),
+    ("codex", include_str!("../agents/codex.toml")),
+    ("aider", include_str!("../agents/aider.toml")),
+    ("gemini", include_str!("../agents/gemini.toml")),
+    ("opencode", include_str!("../agents/opencode.toml")),
 ];
 
 /// A rule file that cannot be used.

@@ -8,9 +8,9 @@ use tapdeck_term::keys::KeyPress;
 
 /// The agents that come with the product.
 const BUILTIN: [(&str, &str); 3] = [
-    ("claude", include_str!("../../../../agents/claude.toml")),
-    ("codex", include_str!("../../../../agents/codex.toml")),
-    ("gemini", include_str!("../../../../agents/gemini.toml")),
+    ("claude", include_str!("../../agents/claude.toml")),
+    ("codex", include_str!("../../agents/codex.toml")),
+    ("gemini", include_str!("../../agents/gemini.toml")),
 ];
 
 /// A flow that cannot be used.
