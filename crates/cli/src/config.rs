@@ -22,14 +22,12 @@ pub(crate) struct Config {
     /// Attached terminals.
     pub(crate) attach: Attach,
     /// Keys that work in every window.
-    #[cfg_attr(not(feature = "hotkeys"), expect(dead_code, reason = "read by the hotkeys alone"))]
     pub(crate) hotkeys: Hotkeys,
 }
 
 /// `[hotkeys]`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(not(feature = "hotkeys"), expect(dead_code, reason = "read by the hotkeys alone"))]
 pub(crate) struct Hotkeys {
     /// The key that captures.
     pub(crate) capture: String,
@@ -108,7 +106,7 @@ impl Config {
         let mut text = String::new();
         let read = file.take(MAX + 1).read_to_string(&mut text).map_err(|e| fail(&e))?;
         if read as u64 > MAX {
-            return Err(fail(&"longer than a megabyte: that is no configuration"));
+            return Err(fail(&"the configuration is longer than 1 MiB"));
         }
         Self::parse(&text).map_err(|e| fail(&e))
     }

@@ -72,6 +72,7 @@ pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
 }
 
 /// A host that was started.
+#[cfg_attr(not(feature = "web"), expect(dead_code, reason = "the page alone reads all of it"))]
 struct Started {
     /// The id of its session, if that runs.
     id: Option<String>,

@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     /// A fault of the command itself.
     Internal,
     /// A program could not be started.
+    #[cfg(feature = "net")]
     NotStarted,
     /// A program could not be started, and the exit code of that is known.
     Launch(i32),
@@ -34,6 +35,7 @@ impl Kind {
             Kind::NotFound => 3,
             Kind::Io => 4,
             Kind::Internal => 5,
+            #[cfg(feature = "net")]
             Kind::NotStarted => 125,
             Kind::Launch(code) => code,
         }
@@ -117,8 +119,8 @@ impl Ending {
     }
 }
 
-/// Prints one message on standard error. Messages quote names and recordings, which must not act on the
-/// terminal.
+/// Prints one message on standard error. Messages quote names and recordings, which must not act on
+/// the terminal.
 pub(crate) fn say(message: impl std::fmt::Display) {
     // With standard error gone as well, there is no place left for the message.
     let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));

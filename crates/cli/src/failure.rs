@@ -90,6 +90,7 @@ impl Failure {
     }
 
     /// Replaces the kind.
+    #[cfg(feature = "net")]
     pub(crate) fn with_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }

@@ -3,7 +3,6 @@
 use clap::Parser;
 
 mod cmd;
-#[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "so far only the views are configured"))]
 mod config;
 mod detached_host;
 mod ending;
@@ -82,7 +81,7 @@ fn usage_error(e: &clap::Error) -> Ending {
 
 /// Runs a command, with a log of its start and its end. A server starts its log itself.
 fn logged(command: &Command) -> Ending {
-    if !matches!(command, Command::Serve(_))
+    if !command.starts_log()
         && let Err(why) = log::start()
     {
         return Failure::usage(why).report(Report::Text);

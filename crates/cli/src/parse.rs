@@ -18,7 +18,7 @@ pub(crate) fn file() -> impl TypedValueParser<Value = PathBuf> {
 
 /// A size such as `120x40`.
 pub(crate) fn size(text: &str) -> Result<WinSize, String> {
-    let wrong = || format!("{text:?} is no size: write COLSxROWS, such as 120x40, each up to {MAX_SIDE}");
+    let wrong = || format!("expected COLSxROWS, such as 120x40, each up to {MAX_SIDE}");
     let (cols, rows) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
     let number = |s: &str| s.parse::<u16>().ok().filter(|n| (1..=MAX_SIDE).contains(n)).ok_or_else(wrong);
     Ok(WinSize::cells(number(cols)?, number(rows)?))
@@ -26,7 +26,7 @@ pub(crate) fn size(text: &str) -> Result<WinSize, String> {
 
 /// A duration such as `10`, `1.5s`, `200ms`, `2m`, `1h` or `1:23:45`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration: write 10s, 1.5m, 200ms or 1:23:45");
+    let wrong = || "expected a duration such as 10s, 1.5m, 200ms or 1:23:45".to_owned();
     if text.contains(':') {
         let mut secs = 0.0;
         for part in text.split(':') {
@@ -59,9 +59,7 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
         |host: &str| !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || "-.:[]_".contains(c));
     match host.is_some_and(fits) {
         true => Ok(text.to_owned()),
-        false => Err(format!(
-            "{text:?} is no origin: write https://HOST or http://HOST:PORT, with nothing behind it"
-        )),
+        false => Err("expected https://HOST or http://HOST:PORT, with nothing behind it".to_owned()),
     }
 }
 
@@ -88,7 +86,7 @@ pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String>
         None => (text, None),
     };
     match name.is_empty() || name.contains('\0') {
-        true => Err(format!("{text:?} names no variable: write NAME or NAME=VALUE")),
+        true => Err("expected NAME or NAME=VALUE".to_owned()),
         false => Ok((name.to_owned(), value)),
     }
 }
@@ -105,7 +103,7 @@ pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
         (_, Some(number)) => days(number, 7.0),
         _ => return duration(text),
     };
-    long.ok_or_else(|| format!("{text:?} is no duration: write 12h, 7d or 2w"))
+    long.ok_or_else(|| "expected a duration such as 12h, 7d or 2w".to_owned())
 }
 
 /// A place in a recording.
@@ -125,17 +123,17 @@ pub(crate) enum Place {
 pub(crate) fn place(text: &str) -> Result<Place, String> {
     if let Some(name) = text.strip_prefix('@') {
         return match name {
-            "" => Err("@ wants the label of a marker or snapshot behind it".into()),
+            "" => Err("expected the label of a marker or snapshot after @".into()),
             name => Ok(Place::Moment(name.to_owned())),
         };
     }
     if let Some(number) = text.strip_prefix("byte:") {
-        let wrong = |_| format!("{text:?} is no place: write byte: and a number");
+        let wrong = |_| "expected a number after byte:".to_owned();
         return number.parse().map(Place::Byte).map_err(wrong);
     }
     let Some(number) = text.strip_suffix('%') else { return duration(text).map(Place::Time) };
     let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
-    percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| format!("{text:?} is no share: write 0% to 100%"))
+    percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| "expected 0% to 100%".to_owned())
 }
 
 #[cfg(test)]

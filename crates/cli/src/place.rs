@@ -42,7 +42,7 @@ impl PlaceArgs {
         match &mut place {
             Place::Docker(docker) => {
                 if !self.mount.is_empty() && matches!(docker.container, Container::Running(_)) {
-                    return Err("--mount is for a new container: one that runs has what it has".into());
+                    return Err("--mount is for a new container: a running one cannot get mounts".into());
                 }
                 docker.user.clone_from(&self.user);
                 docker.mounts = self.mount.iter().map(|m| mount(m)).collect::<Result<_, _>>()?;
@@ -50,7 +50,7 @@ impl PlaceArgs {
             _ if !self.mount.is_empty() => return Err(format!("--mount is for docker, not for {place}")),
             Place::Ssh(ssh) => {
                 if self.user.is_some() && ssh.user.is_some() {
-                    return Err("the user is named twice: leave --user away".into());
+                    return Err("the user is given twice: omit --user".into());
                 }
                 ssh.user = ssh.user.take().or_else(|| self.user.clone());
                 ssh.identities.clone_from(&self.identity);
@@ -66,7 +66,7 @@ impl PlaceArgs {
 /// A mount with the absolute path of its folder. A missing folder would silently become an empty
 /// one within.
 fn mount(text: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is no mount: write FOLDER:WITHIN or FOLDER:WITHIN:ro");
+    let wrong = || format!("invalid mount {text:?}: use FOLDER:WITHIN or FOLDER:WITHIN:ro");
     let (folder, rest) = text.split_once(':').ok_or_else(wrong)?;
     let within = rest.strip_suffix(":ro").or(rest.strip_suffix(":rw")).unwrap_or(rest);
     if !within.starts_with('/') || within.contains(':') {

@@ -1,11 +1,10 @@
-//! A line on standard error that tells how far long work has come. Work that is soon done shows none, and
-//! neither does a standard error that nobody watches.
+//! A progress line on standard error, for long work and a standard error that is a terminal.
 
 use std::io::{IsTerminal, Write};
 
 use tapdeck_host::Clock;
 
-/// Work shorter than this needs no line, and a line is not drawn more often than the second.
+/// Shorter work shows no line. The second constant is the time between two drawings.
 const PATIENCE_NS: u64 = 500_000_000;
 const EVERY_NS: u64 = 100_000_000;
 const WIDTH: usize = 30;
@@ -22,13 +21,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A line about this work, which is not drawn yet.
+    /// The progress line of this work, which is not drawn yet.
     pub(crate) fn new(what: &'static str) -> Self {
         let watched = std::io::stderr().is_terminal();
         Self { what, clock: Clock::start(), due_ns: PATIENCE_NS, calls: 0, watched, drawn: false }
     }
 
-    /// Says how many bytes are done, of how many (0 where that is unknown). Called often; draws seldom.
+    /// Draws the line if it is due: `done` of `total` bytes (0 if unknown) are done. Cheap enough to be
+    /// called for every block.
     pub(crate) fn tick(&mut self, done: u64, total: u64) {
         self.calls += 1;
         if !self.watched || self.calls < 64 {
@@ -41,13 +41,15 @@ impl Progress {
         }
         self.due_ns = now + EVERY_NS;
         self.drawn = true;
+        // A progress line that cannot be written is not worth an error.
         let line = line(self.what, done, total, now);
         let _ = write!(std::io::stderr().lock(), "\r{line}\x1b[K");
     }
 
-    /// Wipes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
+            // A line that cannot be removed is not worth an error, either.
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }
     }

@@ -40,9 +40,9 @@ impl Ipc {
             "off" => Ok(Ipc::Off),
             _ if text.starts_with("tcp:") => match text.parse::<Address>().map_err(|e| e.to_string())? {
                 Address::Tcp(address) => Ok(Ipc::Tcp(address)),
-                Address::Unix(_) => Err(format!("{text:?} is no port")),
+                Address::Unix(_) => Err("expected tcp:HOST:PORT".to_owned()),
             },
-            _ => Err(format!("{text:?} is no door: write auto, uds, tcp:HOST:PORT or off")),
+            _ => Err("expected auto, uds, tcp:HOST:PORT or off".to_owned()),
         }
     }
 

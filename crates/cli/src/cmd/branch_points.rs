@@ -1,5 +1,5 @@
-//! `tapdeck branch-points`: the final lines of a session with its snapshots between them, so that a person can
-//! point at the line from which to go on differently.
+//! `tapdeck branch-points`: the final lines of a session with its snapshots between them, so that a
+//! person can point at the line from which to go on differently.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// By the end of a file's name; Markdown when it says nothing.
+    /// The form by a file's extension; Markdown for others.
     pub(crate) fn of_path(path: &Path) -> Self {
         match path.extension().and_then(|e| e.to_str()) {
             Some("json") => Form::Json,

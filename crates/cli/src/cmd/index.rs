@@ -58,15 +58,15 @@ pub(crate) fn run(args: &IndexArgs) -> Result {
     Ok(ending)
 }
 
-struct Done {
+struct Indexed {
     path: PathBuf,
     index: Index,
     bytes: u64,
-    /// Why it was written; `None` when the one that was there fits.
+    /// Why it was written; `None` if the existing one fits.
     why: Option<&'static str>,
 }
 
-fn index(recording: &Path, force: bool) -> Result<Done, Failure> {
+fn index(recording: &Path, force: bool) -> Result<Indexed> {
     if recording.as_os_str() == "-" {
         return Err(Failure::usage("an index stands beside its recording: name a file"));
     }
@@ -76,78 +76,92 @@ fn index(recording: &Path, force: bool) -> Result<Done, Failure> {
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", recording.display()));
     let pipes = source.meta().is_some_and(|meta| meta.pipes);
     let options = IndexOptions { pipes, ..IndexOptions::default() };
-    let mut why = "written";
-    let mut begun = None;
-    if let Ok(mut old) = std::fs::File::open(&path) {
-        why = "made anew";
-        if !force {
-            why = "did not fit, and was made anew";
-            if let Ok(mut index) = Index::load(&old)
-                && let Ok(fits) = index.check(&file)
-            {
-                let whole = index.whole_keyframes(&mut old);
-                if fits && whole == index.keyframes.len() {
-                    let bytes = old.metadata().map_or(0, |m| m.len());
-                    return Ok(Done { path, index, bytes, why: None });
-                }
-                index.keyframes.truncate(whole);
-                begun = Begun::by(options, &index, old);
-            }
-        }
-    }
-    let begun = match begun {
-        Some(begun) => {
-            why = "broke off, and was gone on with";
-            begun
-        }
-        None => Begun { builder: IndexBuilder::new(options), old: None, offset: 0 },
+    let (partial, why) = match Existing::find(&path, &file, force, options) {
+        Existing::Whole(index, bytes) => return Ok(Indexed { path, index, bytes, why: None }),
+        Existing::Partial(partial) => (partial, "broke off, and was gone on with"),
+        Existing::Useless(why) => (PartialIndex::new(options), why),
     };
     let total = file.metadata().map_or(0, |m| m.len());
-    let done = Arc::new(AtomicU64::new(begun.offset));
+    let done = Arc::new(AtomicU64::new(partial.offset));
     let mut progress = Progress::new("indexing");
     let name = path.display().to_string();
     let cannot = |e: std::io::Error| Failure::io(format!("cannot write {name}: {e}"));
     let mut out = OutFile::create(&path, true).map_err(cannot)?;
     let mut bytes = 0;
-    if let Some(mut kept) = begun.old {
+    if let Some(mut kept) = partial.old {
         bytes = std::io::copy(&mut kept, &mut out).map_err(cannot)?;
     }
-    let mut blocks = Blocks::open(Arc::new(source.file().map_err(|e| fail(&e))?), begun.offset, done.clone());
-    let built = index_blocks::<Stop>(
-        begun.builder,
+    let mut blocks =
+        Blocks::open(Arc::new(source.file().map_err(|e| fail(&e))?), partial.offset, done.clone());
+    let built = index_blocks::<IndexError>(
+        partial.builder,
         || blocks.next_item(),
         |piece| {
             progress.tick(done.load(Ordering::Relaxed), total);
             bytes += piece.len() as u64;
-            out.write_all(piece).map_err(Stop::Out)
+            out.write_all(piece).map_err(IndexError::Out)
         },
     );
     progress.clear();
     built.map_err(|stop| match stop {
-        Stop::Tape(e) => fail(&e),
-        Stop::Out(e) => cannot(e),
+        IndexError::Tape(e) => fail(&e),
+        IndexError::Out(e) => cannot(e),
     })?;
     out.commit().map_err(cannot)?;
     let index =
         std::fs::File::open(&path).map_err(|e| fail(&e)).and_then(|f| Index::load(f).map_err(|e| fail(&e)));
     let index = index.map_err(|_| {
+        // The index of a file without a recording is of no use; the failure is reported anyway.
         let _ = std::fs::remove_file(&path);
         Failure::check(format!("{}: no recording: not one whole block in it", recording.display()))
     })?;
-    Ok(Done { path, index, bytes, why: Some(why) })
+    Ok(Indexed { path, index, bytes, why: Some(why) })
+}
+
+/// The index that is there already.
+enum Existing {
+    /// It fits the recording, and has this many bytes.
+    Whole(Index, u64),
+    Partial(PartialIndex),
+    /// There is none, or none to go on with: the reason for a new one.
+    Useless(&'static str),
+}
+
+impl Existing {
+    fn find(path: &Path, recording: &std::fs::File, force: bool, options: IndexOptions) -> Self {
+        let Ok(mut old) = std::fs::File::open(path) else { return Self::Useless("written") };
+        if force {
+            return Self::Useless("made anew");
+        }
+        let unfit = Self::Useless("did not fit, and was made anew");
+        let Ok(mut index) = Index::load(&old) else { return unfit };
+        let Ok(fits) = index.check(recording) else { return unfit };
+        let whole = index.whole_keyframes(&mut old);
+        if fits && whole == index.keyframes.len() {
+            let bytes = old.metadata().map_or(0, |m| m.len());
+            return Self::Whole(index, bytes);
+        }
+        index.keyframes.truncate(whole);
+        PartialIndex::by(options, &index, old).map_or(unfit, Self::Partial)
+    }
 }
 
 /// An index to go on with.
-struct Begun {
+struct PartialIndex {
     builder: IndexBuilder,
-    /// What is kept of the one that was there.
+    /// The part of the existing index that is kept.
     old: Option<std::io::Take<std::fs::File>>,
-    /// Where the recording goes on.
+    /// The place in the recording from which to go on.
     offset: u64,
 }
 
-impl Begun {
-    /// Behind the last keyframe.
+impl PartialIndex {
+    /// An empty index.
+    fn new(options: IndexOptions) -> Self {
+        Self { builder: IndexBuilder::new(options), old: None, offset: 0 }
+    }
+
+    /// The index up to its last keyframe.
     fn by(options: IndexOptions, index: &Index, mut old: std::fs::File) -> Option<Self> {
         let keyframe = index.keyframes.last()?;
         let dump = index.dump(&mut old, keyframe).ok()?;
@@ -157,19 +171,19 @@ impl Begun {
     }
 }
 
-/// Why the indexing stopped.
-enum Stop {
+/// Why the index was not built.
+enum IndexError {
     Tape(tapdeck_tape::Error),
     Out(std::io::Error),
 }
 
-impl From<tapdeck_tape::Error> for Stop {
+impl From<tapdeck_tape::Error> for IndexError {
     fn from(e: tapdeck_tape::Error) -> Self {
-        Stop::Tape(e)
+        IndexError::Tape(e)
     }
 }
 
-impl Done {
+impl Indexed {
     fn say(&self) {
         let amount = format!(
             "{} keyframes, {} moments, {}",

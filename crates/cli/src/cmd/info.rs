@@ -160,7 +160,7 @@ fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
             line("folder", human::printable(cwd));
         }
     }
-    // A recording made of one without a start counts from nothing.
+    // A recording converted from one without a start time begins at 0.
     if let Some(first) = s.first_ts.filter(|first| *first > 0) {
         line("started", human::moment(first));
     }

@@ -167,6 +167,15 @@ fn dispatch(command: &Command) -> Result {
 }
 
 impl Command {
+    /// Whether the subcommand starts its log itself.
+    pub(crate) fn starts_log(&self) -> bool {
+        #[cfg(feature = "net")]
+        let starts = matches!(self, Command::Serve(_));
+        #[cfg(not(feature = "net"))]
+        let starts = false;
+        starts
+    }
+
     /// How the subcommand reports a failure.
     fn report(&self) -> Report {
         match self {

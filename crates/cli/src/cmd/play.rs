@@ -71,7 +71,8 @@ pub(crate) struct PlayArgs {
 }
 
 fn speed(text: &str) -> Result<f64, String> {
-    let factor: f64 = text.trim_end_matches('x').parse().map_err(|_| format!("{text:?} is no number"))?;
+    let factor: f64 =
+        text.trim_end_matches('x').parse().map_err(|_| "expected a number such as 2 or 0.5x")?;
     if factor.is_finite() && (0.001..=1e6).contains(&factor) {
         Ok(factor)
     } else {

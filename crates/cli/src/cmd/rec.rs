@@ -82,7 +82,8 @@ pub(crate) struct RecArgs {
     /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Record what is typed as well, but for what the program has its terminal not show, such as passwords
+    /// Record what is typed as well, but for what the program has its terminal not show, such as
+    /// passwords
     #[arg(short = 'I', long)]
     input: bool,
     /// With --input, record also what is not shown
@@ -97,7 +98,8 @@ pub(crate) struct RecArgs {
     /// How hard to compress, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
     brotli_q: u8,
-    /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
+    /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or
+    /// `off`
     #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
     ipc: Ipc,
     /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
@@ -109,8 +111,8 @@ pub(crate) struct RecArgs {
     /// Seal the recording with the key in this file: see tapdeck verify --key
     #[arg(long, value_name = "KEYFILE", conflicts_with = "append")]
     seal: Option<PathBuf>,
-    /// Write the index that lets the recording open anywhere: as it goes where that costs nothing, in `whole`
-    /// to the very end however long that takes, or not at all
+    /// Write the index that lets the recording open anywhere: as it goes where that costs nothing,
+    /// in `whole` to the very end however long that takes, or not at all
     #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index)]
     index: LiveIndex,
     /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
@@ -134,8 +136,8 @@ pub(crate) struct RecArgs {
     doors: DoorArgs,
     #[command(flatten)]
     variables: VariableArgs,
-    /// Open the viewer instead of passing the program through: keys go to the program until Ctrl-], Enter goes
-    /// back to it
+    /// Open the viewer instead of passing the program through: keys go to the program until Ctrl-],
+    /// Enter goes back to it
     #[cfg(feature = "tui")]
     #[arg(long, conflicts_with_all = ["detach", "headless", "no_pty", "attach"])]
     view: bool,
@@ -148,7 +150,7 @@ pub(crate) struct RecArgs {
 }
 
 impl RecArgs {
-    /// Where the recording goes.
+    /// The file of the recording.
     fn place(&self, program: &Path) -> Result<PathBuf> {
         self.file.clone().or_else(|| default_path(Clock::start(), program)).ok_or_else(|| {
             Failure::usage(
@@ -223,8 +225,8 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let file = open(args, &launch)?;
     let container = file.container();
     let door = args.ipc.open(file.path(), args.export_session).inspect_err(|_| {
-        // Nothing was recorded, and the empty file would be in the way of the next attempt. Removing it is
-        // a courtesy: the failure is reported either way.
+        // Nothing was recorded, and the empty file would be in the way of the next attempt.
+        // Removing it is a courtesy: the failure is reported either way.
         if !args.append && !args.overwrite {
             let _ = std::fs::remove_file(file.path());
         }
@@ -253,8 +255,8 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     })
 }
 
-/// Reports on the recording, and writes the branch points. Returns how the command ends: as the program, but
-/// not with success if the recording failed.
+/// Reports on the recording, and writes the branch points. Returns how the command ends: as the
+/// program, but not with success if the recording failed.
 fn finish(args: &RecArgs, container: Container, report: &Report, mut ending: Ending) -> Ending {
     if report.trouble.is_some() {
         ending = ending.or_failed(Kind::Io);

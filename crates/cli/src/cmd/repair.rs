@@ -1,4 +1,5 @@
-//! `tapdeck repair`: a clean copy of a damaged recording, which loses nothing but what the damage took.
+//! `tapdeck repair`: a clean copy of a damaged recording, which loses nothing but what the damage
+//! took.
 
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub(crate) struct RepairArgs {
     pub(super) json: bool,
 }
 
-/// So many damaged ranges are printed.
+/// The most damaged ranges that are printed.
 const SHOWN: usize = 20;
 
 pub(crate) fn run(args: &RepairArgs) -> Result {
@@ -56,8 +57,8 @@ pub(crate) fn run(args: &RepairArgs) -> Result {
     Ok(Ending::Done)
 }
 
-struct Done {
-    /// What the recording comes to, and what its copy does.
+struct Repaired {
+    /// The summary of the recording, and of its copy.
     before: Summary,
     after: Summary,
     digest: Digest,
@@ -65,7 +66,7 @@ struct Done {
     bytes: u64,
 }
 
-fn repair(args: &RepairArgs) -> Result<Done, Failure> {
+fn repair(args: &RepairArgs) -> Result<Repaired> {
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", args.file.display()));
     let source = native(&args.file, "repaired; see tapdeck convert --partial")?;
     let file = source.file().map_err(|e| fail(&e))?;
@@ -115,7 +116,8 @@ fn repair(args: &RepairArgs) -> Result<Done, Failure> {
         let sha256 = tapdeck_host::file_digest(&args.output).ok();
         let mut copy = Meta { sha256, seal: None, ..meta };
         if matches!(digest, Digest::Differs) {
-            // The new digest is the copy's. It must not hide that the original differs from its digest.
+            // The new digest is the copy's. It must not hide that the original differs from its
+            // digest.
             copy.extra.insert("repairedFromSha256Mismatch".into(), true.into());
         }
         let bytes = copy.to_bytes().map_err(|e| fail(&e))?;
@@ -124,10 +126,10 @@ fn repair(args: &RepairArgs) -> Result<Done, Failure> {
     let copy = std::fs::File::open(&args.output).map_err(|e| Failure::write(&args.output, &e))?;
     let after = Summary::of(BufReader::with_capacity(1 << 16, copy)).map_err(|e| fail(&e))?;
     let blocks_copied = repair.blocks_copied();
-    Ok(Done { before: repair.before().clone(), after, digest, blocks_copied, bytes })
+    Ok(Repaired { before: repair.before().clone(), after, digest, blocks_copied, bytes })
 }
 
-impl Done {
+impl Repaired {
     /// Bytes of output that are lost, as far as the recording tells.
     fn lost_bytes(&self) -> u64 {
         self.after.missing_bytes.saturating_sub(self.before.declared_loss)

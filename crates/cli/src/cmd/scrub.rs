@@ -163,7 +163,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
     let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
     let cwd = meta.as_ref().and_then(|m| m.cwd.clone());
     let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(cwd))?;
-    // Before the work: where it goes.
+    // Output that cannot be written fails before the work.
     let mut out = args.output.as_deref().map(|o| Out::create(o, &source, args)).transpose()?;
     let count = Arc::<AtomicU64>::default();
     let (mut progress, total) = (Progress::new("scrubbing"), source.len() * 2);
@@ -181,7 +181,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
     let mut reader = Scrubbed::new(open()?, scrubber);
     let broken = |e: tapdeck_tape::Error| Failure::io(source.read_error(e).to_string());
     let Some(out) = &mut out else {
-        // The copy goes nowhere, but what is found on the way counts.
+        // The copy is discarded; only the report counts.
         let Some(mut nowhere) = writer(Format::Raw, Quality::default()) else {
             return Err(Failure::usage("no writer"));
         };
@@ -190,9 +190,9 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
         progress.clear();
         return Ok(reader.scrubber().report());
     };
-    let copied = copy::<Stop>(&mut reader, &mut *out.writer, |parts, _| {
+    let copied = copy::<CopyError>(&mut reader, &mut *out.writer, |parts, _| {
         progress.tick(count.load(Ordering::Relaxed), total);
-        out.sink.put(parts).map_err(Stop::Out)
+        out.sink.put(parts).map_err(CopyError::Out)
     });
     match copied {
         Ok(report) => {
@@ -200,8 +200,8 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
                 say(format_args!("{}: {note}", path.display()));
             }
         }
-        Err(Stop::Out(failure)) => return Err(failure),
-        Err(Stop::Tape(e)) => {
+        Err(CopyError::Out(failure)) => return Err(failure),
+        Err(CopyError::Tape(e)) => {
             let why = source.read_error(e);
             let message = format!("{why}: nothing was written; tapdeck repair makes it whole");
             return Err(Failure::io(message));
@@ -213,7 +213,7 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
     Ok(reader.scrubber().report())
 }
 
-/// A cassette becomes another one, with frames, digests and an id of its own.
+/// Scrubs a cassette into another, with its own frames, digests and id.
 fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report> {
     let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(None))?;
     let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
@@ -259,19 +259,19 @@ fn not_itself(path: &Path, source: &Source) -> Result<()> {
     }
 }
 
-/// Why the copying stopped.
-enum Stop {
+/// Why the copy failed.
+enum CopyError {
     Tape(tapdeck_tape::Error),
     Out(Failure),
 }
 
-impl From<tapdeck_tape::Error> for Stop {
+impl From<tapdeck_tape::Error> for CopyError {
     fn from(e: tapdeck_tape::Error) -> Self {
-        Stop::Tape(e)
+        CopyError::Tape(e)
     }
 }
 
-/// Where the copy goes.
+/// The output of the copy.
 struct Out {
     writer: Box<dyn tapdeck_tape::EventWriter>,
     sink: Sink,
@@ -298,7 +298,7 @@ impl Out {
         };
         let to_stdout = path.as_os_str() == "-";
         if let Some(target) = To::of_path(path).filter(|_| !to_stdout)
-            && !target.container().is_some_and(|c| same_kind(c, container))
+            && !target.container().is_some_and(|c| is_same_kind(c, container))
         {
             return Err(other_format(path, target, &name));
         }
@@ -329,8 +329,8 @@ impl Out {
     }
 }
 
-/// Versions of the asciicast share a name.
-fn same_kind(a: Container, b: Container) -> bool {
+/// Whether two formats share a file name; all versions of the asciicast do.
+fn is_same_kind(a: Container, b: Container) -> bool {
     let cast = |f| matches!(f, Format::CastV1 | Format::CastV2 | Format::CastV3);
     a.zst == b.zst && (a.format == b.format || (cast(a.format) && cast(b.format)))
 }
@@ -372,7 +372,7 @@ impl Sink {
     }
 }
 
-/// Scrubs what stands beside a native recording. Without `sink`, only to count.
+/// Scrubs the sidecars of a native recording. Without `sink`, only counts.
 fn beside(
     source: &Source,
     scrubber: &mut Scrubber,
@@ -409,7 +409,7 @@ fn beside(
     if let Some(mut meta) = source.meta() {
         scrub_meta(&mut meta, scrubber);
         if let Some(sink) = sink.as_ref().filter(|s| s.native) {
-            // The seal spoke for other bytes.
+            // The seal is of the original bytes.
             meta.seal = None;
             meta.brotli_q = Some(args.brotli_q);
             meta.sha256 = file_digest(&sink.path).ok();

@@ -143,7 +143,7 @@ impl TestArgs {
     }
 }
 
-/// What came of the scenarios.
+/// The result of all scenarios.
 enum Ran {
     All(Vec<Report>),
     /// A signal stopped them.
@@ -160,8 +160,8 @@ fn judge_again(reports: &mut [Report], aloud: bool) {
     }
 }
 
-/// Runs all scenarios, several at a time. `each` gets the reports in the order of the files. A signal to end
-/// ends the programs of the scenarios first.
+/// Runs all scenarios, several at a time. `each` gets the reports in the order of the files. A
+/// signal to end ends the programs of the scenarios first.
 fn run_all(
     files: &[PathBuf],
     how: How,
@@ -229,7 +229,7 @@ fn wait(signals: &mut Keyboard, over: &PipeReader, halt: &Halt) -> std::io::Resu
     }
 }
 
-/// A scenario's line, and what is wrong with it.
+/// Prints the line of a scenario, and its faults.
 fn tell(report: &Report) {
     let ms = report.nanoseconds as f64 / 1e6;
     let name = human::printable(&report.name);
@@ -294,7 +294,8 @@ fn write_junit(path: &Path, reports: &[Report], took_ns: u64) -> std::io::Result
 fn junit(reports: &[Report], took_ns: u64) -> String {
     let failed = count(reports, |o| matches!(o, Outcome::Failed(_)));
     let skipped = count(reports, |o| matches!(o, Outcome::Skipped(_)));
-    // The schema that servers check against knows `skipped` of a suite, not of all of them, and wants a failure's type.
+    // The schema that servers check against knows `skipped` of a suite, not of all of them, and
+    // wants a failure's type.
     let head = format!("tests=\"{}\" failures=\"{failed}\"", reports.len());
     let tail = format!("errors=\"0\" time=\"{:.3}\"", took_ns as f64 / 1e9);
     let mut out = format!(
@@ -329,7 +330,7 @@ fn junit(reports: &[Report], took_ns: u64) -> String {
     out + "  </testsuite>\n</testsuites>\n"
 }
 
-/// Text inside XML; what the format cannot carry at all is left out.
+/// Escapes text for XML, without the characters that XML cannot carry.
 fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -347,7 +348,7 @@ fn xml(text: &str) -> String {
     out
 }
 
-/// A file that would be different, and whether it is by now.
+/// A change of a file, and whether it was written.
 struct Update {
     path: PathBuf,
     difference: String,
@@ -360,10 +361,10 @@ impl Update {
     }
 }
 
-/// Shows what would change and, if somebody agrees, changes it. Where the answer is one value of JSON it is kept clear
-/// of that.
+/// Shows what would change and, if the user agrees, changes it. With JSON on standard output, it
+/// shows this on standard error.
 fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>> {
-    // Two checks of one file want one change.
+    // Two checks of one file make one change.
     let mut changes: BTreeMap<&Path, &Change> = BTreeMap::new();
     let mut contrary = false;
     for change in reports.iter().flat_map(|r| &r.changes) {
@@ -389,7 +390,7 @@ fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>> {
         let lines: String = change.difference.lines().map(|l| human::printable(l) + "\n").collect();
         aloud(format_args!("\n{} would change:\n{lines}", human::printable(&change.path.to_string_lossy())));
     }
-    let agreed = !changes.is_empty() && !contrary && (yes || agreed(changes.len(), aloud));
+    let agreed = !changes.is_empty() && !contrary && (yes || user_agrees(changes.len(), aloud));
     if !agreed && !changes.is_empty() {
         say("nothing was changed");
     }
@@ -410,14 +411,16 @@ fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>> {
     Ok(done)
 }
 
-fn agreed(files: usize, aloud: impl Fn(std::fmt::Arguments<'_>)) -> bool {
+fn user_agrees(files: usize, aloud: impl Fn(std::fmt::Arguments<'_>)) -> bool {
     if !std::io::stdin().is_terminal() {
-        say("nobody is there to ask: say --yes to change without asking");
+        say("standard input is no terminal, so nothing is changed: say --yes to change without asking");
         return false;
     }
     aloud(format_args!("\nchange {files} file{}? [y/N] ", if files == 1 { "" } else { "s" }));
+    // Without the question on the screen, the answer is no.
     let _ = std::io::stdout().flush();
     let mut answer = String::new();
+    // No answer is no.
     let _ = std::io::stdin().lock().read_line(&mut answer);
     matches!(answer.trim(), "y" | "Y" | "yes")
 }

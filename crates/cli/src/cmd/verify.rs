@@ -1,5 +1,5 @@
-//! `tapdeck verify`: whether every block of a recording is whole, and what is lost if not; with a key,
-//! whether the recording is what was sealed.
+//! `tapdeck verify`: whether every block of a recording is whole, and what is lost if not; with a
+//! key, whether the recording is what was sealed.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -194,7 +194,7 @@ fn printable(path: &Path) -> String {
     human::printable(&path.to_string_lossy())
 }
 
-/// Remarks beyond this many are only counted.
+/// The most remarks that are printed; others are only counted.
 const MAX_NOTES: usize = 1_000;
 
 fn report(path: &Path, s: &Summary, digest: &Digest) {

@@ -24,7 +24,7 @@ impl Browser {
         Self::of_kind(home, Kind::default())
     }
 
-    /// The same, of another kind.
+    /// Starts a browser of another kind.
     pub fn of_kind(home: &Home, kind: Kind) -> Option<Self> {
         if !has("chromedriver") || !has("chromium") {
             return None;
@@ -98,7 +98,7 @@ impl Browser {
         self.drag_with(None, from, to);
     }
 
-    /// The same while a key is held.
+    /// Clicks while a key is held.
     pub fn drag_with(&self, key: Option<&str>, from: (i64, i64), to: (i64, i64)) {
         let at = |(x, y): (i64, i64)| json!({"type": "pointerMove", "duration": 0, "x": x, "y": y});
         let actions = json!([
@@ -120,7 +120,7 @@ impl Browser {
         self.post("/actions", &json!({"actions": all}));
     }
 
-    /// Turns the mouse's wheel by so many pixels.
+    /// Turns the mouse's wheel by a number of pixels.
     pub fn wheel(&self, at: (i64, i64), by: i64) {
         let turn = json!({"type": "scroll", "x": at.0, "y": at.1, "deltaX": 0, "deltaY": by});
         self.post("/actions", &json!({"actions": [{"type": "wheel", "id": "wheel", "actions": [turn]}]}));
@@ -176,7 +176,7 @@ impl Browser {
         self.post("/window", &json!({"handle": handle}));
     }
 
-    /// Takes the stick as a person does, who can type then.
+    /// Takes the stick as a person, to type.
     #[track_caller]
     pub fn take(&self) {
         self.wait("the stick", "const b = document.querySelector('.stick'); return b !== null && !b.hidden");

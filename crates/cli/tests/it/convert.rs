@@ -155,7 +155,7 @@ fn a_pipe_is_as_good_as_a_file() {
 }
 
 /// The command, the title and the folder stand beside an .ahr; where nothing can, they were lost
-/// without a word.
+/// without a message.
 #[test]
 fn fields_of_the_header_that_have_no_place_are_counted() {
     let home = Home::new();
@@ -190,7 +190,7 @@ fn fields_of_the_header_that_have_no_place_are_counted() {
     assert!(String::from_utf8_lossy(&piped.stderr).contains("fields of the header"), "{piped:?}");
 }
 
-/// Why a file is not read is said as it is.
+/// The message about an unreadable file has the true reason.
 #[test]
 fn what_is_no_recording_is_called_what_it_is() {
     let home = Home::new();
@@ -347,7 +347,7 @@ fn events_beside_a_recording_go_along_or_are_counted() {
     }
 }
 
-/// An export kept the last million lines; the first went without a word.
+/// An export kept the last million lines, and dropped the first without a message.
 #[test]
 fn no_line_is_left_out_of_a_long_session() {
     let home = Home::new();

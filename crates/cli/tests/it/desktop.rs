@@ -137,7 +137,7 @@ fn keys_capture_and_paste_where_the_focus_is() {
     let pasted = press(&desktop, "super+F2");
     assert!(pasted.contains("pasted"), "{pasted}");
     assert!(home.run(["wait", "away", "--text", "two", "--timeout", "20"]).status.success());
-    // What another program holds cannot be had, and that is said.
+    // A key that another program holds is refused with a message.
     let second = desktop.run(TAPDECK, &["hotkeys", "--capture", "Ctrl+Alt+C"]);
     assert!(second.contains("C-M-c is taken by another program"), "{second}");
     let plain = desktop.run(TAPDECK, &["hotkeys", "--capture", "c"]);

@@ -418,7 +418,7 @@ fn a_session_is_started_from_the_page_by_those_who_may() {
     browser.wait_text("started-42");
     browser.wait_text("you drive");
     browser.shot("new-session");
-    // What cannot be started is said where it was asked for.
+    // A failed start is reported where it was asked for.
     start("no-such-program-anywhere");
     browser.wait(
         "the reason",

@@ -368,7 +368,7 @@ fn check_engine(make: Make) {
     engine.wait_for_containers(0);
 }
 
-/// The same engine over the network, for those whom it knows.
+/// The same engine over the network, for clients with a certificate.
 fn check_behind_tls(engine: &Engine, home: &Home) {
     let args = words("--on docker:tapdeck-test");
     let far = Spot { name: "docker tls", home, args, env: engine.behind_tls() };
@@ -484,7 +484,7 @@ fn behind_ssh() {
     assert_eq!(seat.end().code(), Some(4), "{}", seat.screen());
     assert!(seat.screen().contains("the connection was lost"), "{}", seat.screen());
 
-    // Those who are not there see it too.
+    // Attached clients see it, too.
     let mut command = spot.command(&["run", "-d", "--name", "lost"], &["sh", "-c", "echo up; sleep 300"]);
     assert!(command.stdin(Stdio::null()).status().expect("it starts").success());
     assert!(home.run(["wait", "lost", "--text", "up", "--timeout", "20s"]).status.success());
@@ -507,7 +507,7 @@ fn behind_ssh() {
     assert!(said.contains("IS NOT WHO IT WAS"), "{said}");
 }
 
-/// Each row: a machine of the configuration, and what is said when it cannot be reached.
+/// Each row: a machine of the configuration, and the message if it cannot be reached.
 const WAYS: [(&str, Option<&str>); 7] = [
     ("jump", None),
     ("jumps", None),

@@ -196,7 +196,7 @@ fn told_to_end_it_ends_though_nobody_reads_its_output() {
     eventually("the end", || seat.child.try_wait().expect("a child").is_some());
 }
 
-/// The terminal goes away (a closed window): the program is told, and the recording is whole.
+/// The terminal goes away (a closed window): the program gets SIGHUP, and the recording is whole.
 #[test]
 fn a_terminal_that_goes_away_ends_the_session() {
     let home = Home::new();

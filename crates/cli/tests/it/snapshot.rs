@@ -27,7 +27,7 @@ fn snapshots(path: &Path) -> Vec<(u64, u64, String)> {
     snapshots.collect()
 }
 
-/// The same from the list beside it.
+/// The snapshots of the list beside it.
 fn listed(path: &Path) -> Vec<(u64, u64, String)> {
     let text = std::fs::read_to_string(path).expect("the list is there");
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
@@ -344,8 +344,8 @@ fn a_killed_recorder_is_no_recorder() {
     assert_eq!(out.status.code(), Some(3));
 }
 
-/// Modes keep other users out; should they fail to, the recorder looks who it is. Root may ask,
-/// since it is root who takes snapshots.
+/// File modes keep other users out. Should they fail to, the recorder checks the user. Root may
+/// ask, because snapshots are taken by root.
 #[test]
 fn another_user_is_not_answered_but_root_is() {
     let home = Home::new();

@@ -80,7 +80,7 @@ fn whoever_has_a_key_attaches_by_name() {
     run(&["run", "-d", "--name", "work", "--", "sh"]);
     let door = Door::open(&home);
 
-    // What is said, and with which code.
+    // The message and the exit code.
     let cases = [
         ("full", "x", &["ls"][..], 0, "work"),
         ("full", "nosuch", &[], 3, "(work)"),

@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use tapdeck_term::{Settings, Size, Term};
 
-/// Nothing here takes this long; a test that waits so long has failed.
+/// The longest wait of a test, after which it has failed.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The command under test.

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::support::{Home, Seat, TAPDECK, eventually, recorded_output, signal};
 
-/// A recording of so many numbered lines on 60×10, one every tenth of a second.
+/// A recording of numbered lines on 60×10, one every tenth of a second.
 fn recording(home: &Home, lines: usize) -> PathBuf {
     let path = home.path("demo.cast");
     let mut cast = "{\"version\":2,\"width\":60,\"height\":10}\n".to_owned();

@@ -1,4 +1,4 @@
-//! The page: who gets in, and what a person in a real browser sees and does.
+//! The page: its access control, and what a person in a real browser sees and does.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", "/ws/alis", format!("{own}|{bearer}"), "", 204),
         ("GET", "/ws/alis/no-such", format!("{own}|{bearer}"), "", 404),
         ("GET", "/ws/tty", format!("{own}|{bearer}"), "", 404),
-        // And those who may.
+        // Clients with access.
         ("GET", "/login", format!("{own}|{bearer}"), "", 200),
         ("GET", "/login", format!("{own}|authorization: bearer TOKEN"), "", 200),
         (
@@ -248,7 +248,7 @@ fn looking_changes_nothing_and_typing_drives() {
     eventually("the size of the tile", || session.info()["cols"] != 80);
 }
 
-/// A paste of more than four megabytes was lost without a word.
+/// A paste of more than four megabytes was lost without a message.
 #[test]
 fn a_large_paste_comes_whole_and_one_too_large_is_refused() {
     let home = Home::new();
@@ -277,7 +277,7 @@ fn a_large_paste_comes_whole_and_one_too_large_is_refused() {
     expected.extend(b"\x1b[201~");
     browser.wait_text("all-of-it");
     assert!(std::fs::read(&got).expect("a file") == expected, "every byte, in one pair of brackets");
-    // Without a connection it is said, too.
+    // A lost connection is reported, too.
     browser.js("const { link } = document.querySelector('.tile').tile; link.retry = () => {}; link.cut()");
     browser.wait("the cut", "return document.querySelector('.tile').tile.link.socket === null");
     paste("'lost'");
@@ -295,7 +295,7 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     let (first, second) = browser.new_tab();
     browser.go(&format!("http://127.0.0.1:{}/#s/{}", web.port, session.id));
     browser.wait_text("web drives");
-    // Who watches is told who drives, and does not change the size.
+    // A watching client sees the holder of the stick, and does not change the size.
     let size = session.info()["cols"].clone();
     browser.type_keys(&format!("echo refused{ENTER}"));
     browser.wait_text("take the stick to type");
@@ -306,7 +306,7 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
     browser.wait_text("\nfrom-the-first");
     assert_eq!(session.info()["cols"], size);
     assert!(!session.peek().contains("refused"));
-    // It takes the stick; the first is told.
+    // It takes the stick, and the first client sees that.
     browser.take();
     browser.type_keys(&format!("echo from-the-second{ENTER}"));
     browser.wait_text("\nfrom-the-second");

@@ -193,7 +193,7 @@ fn through(scheme: &str) {
     child.kill().expect("killed");
     let _ = child.wait();
     eventually("it is gone", || !running("sleep 4331", server.child.id()));
-    // The same with more typed than its program has read.
+    // With more typed than its program has read.
     let mut child = server
         .connect(address, &["--no-pty", "--", "sh", "-c", "head -c 1; sleep 4332 & wait"])
         .stdin(std::fs::File::open("/dev/zero").expect("there is one"))

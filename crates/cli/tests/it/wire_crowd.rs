@@ -1,7 +1,7 @@
 //! Crowds at a server: many sessions over one connection, many connections, and those who only get
 //! in the way.
 //!
-//! How many is said by `TAPDECK_CROWD`; `cargo xtask crowd` asks for a thousand.
+//! `TAPDECK_CROWD` sets the number; `cargo xtask crowd` asks for a thousand.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -296,7 +296,7 @@ fn who_says_nothing_keeps_nobody_out() {
     });
 }
 
-/// Who is let in and then says nothing more keeps a seat, but only for so long.
+/// A client that is let in and then sends nothing keeps its place only for a while.
 #[test]
 fn a_connection_that_asks_for_nothing_is_closed() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Who is let in over the network, and what those who are not, or who make no sense, can do to
+//! Access over the network, and what clients without access, or with malformed input, can do to
 //! others: nothing.
 
 use std::io::{Read, Write};

@@ -136,7 +136,7 @@ fn ten_megabytes_are_typed_while_the_program_is_busy() {
     }
 }
 
-/// The server counts one who confirms nothing as gone.
+/// The server counts a client that confirms nothing as gone.
 #[test]
 fn a_terminal_that_is_stopped_does_not_stop_its_connection() {
     let home = Home::new();

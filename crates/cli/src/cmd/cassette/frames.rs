@@ -95,7 +95,8 @@ fn frames(args: &FramesArgs) -> Result {
     Ok(Ending::of_check(differing.is_empty() && emulator.is_none()))
 }
 
-/// Writes the whole cassette anew and exchanges it with the old one, so that it is never half of each.
+/// Writes the whole cassette anew and exchanges it with the old one, so that it is never half of
+/// each.
 fn write(args: &FramesArgs, files: &[(&'static str, Bytes)]) -> Result<()> {
     let fail = |e: CommitError| Failure::io(e.to_string());
     let mut folder = CassetteFolder::create(&args.path, true).map_err(fail)?;

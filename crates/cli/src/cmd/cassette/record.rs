@@ -1,5 +1,6 @@
-//! `tapdeck cassette record`: keeps a run as evidence. The run goes through the same driver as every session.
-//! The checks before the run, the environment, and the traces of a failed run are specific to it.
+//! `tapdeck cassette record`: keeps a run as evidence. The run goes through the same driver as
+//! every session. The checks before the run, the environment, and the traces of a failed run are
+//! specific to it.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -121,7 +122,7 @@ pub(crate) struct RecordArgs {
 enum Accept {
     /// Over its time
     Timeout,
-    /// Ended by somebody
+    /// Ended from outside, by a signal or a key
     Cancelled,
 }
 
@@ -129,7 +130,7 @@ fn resolution(text: &str) -> Result<u64, String> {
     let ms = parse::duration(text)?.as_millis();
     match u64::try_from(ms) {
         Ok(ms @ 1..=60_000) => Ok(ms),
-        _ => Err(format!("{text:?} is no resolution: write 1ms to 60s")),
+        _ => Err("expected 1ms to 60s".to_owned()),
     }
 }
 
@@ -214,8 +215,8 @@ impl RecordArgs {
         environment
     }
 
-    /// The scrub rules: the packs, the folders of the run, and the values of named variables that look like
-    /// secrets by their names.
+    /// The scrub rules: the packs, the folders of the run, and the values of named variables that
+    /// look like secrets by their names.
     fn rules(&self, launch: &Launch, environment: &Environment) -> Result<Option<Arc<Rules>>> {
         if self.no_scrub {
             return Ok(None);

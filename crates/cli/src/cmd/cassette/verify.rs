@@ -39,8 +39,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
     Ok(endings.fold(Ending::Done, Ending::worse))
 }
 
-/// Checks one cassette, prints the result, and returns whether it is whole. Fails if the cassette cannot be
-/// read.
+/// Checks one cassette, prints the result, and returns whether it is whole. Fails if the cassette
+/// cannot be read.
 pub(crate) fn check_one(path: &Path, report: Report, quiet: bool) -> Result<bool> {
     let files = match Files::read(path) {
         Err(Refusal::Io(e)) => {

@@ -1,6 +1,7 @@
-//! What earlier probes found, kept for as long as it may be believed: `$XDG_STATE_HOME/tapdeck/probes`. An answer is
-//! kept under everything that decides whose it is (program, home, the variables that name an account), so that
-//! one account's is never taken for another's; of those only a digest is kept.
+//! What earlier probes found, kept for as long as it may be believed:
+//! `$XDG_STATE_HOME/tapdeck/probes`. An answer is kept under everything that decides whose it is
+//! (program, home, the variables that name an account), so that one account's is never taken for
+//! another's; of those only a digest is kept.
 
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -16,21 +17,21 @@ use tapdeck_tape::cassette::{Discovery, Quota, digest_hex};
 
 use tapdeck::OutFile;
 
-/// No answer is longer.
+/// The longest answer, in bytes.
 const MAX: u64 = 1 << 20;
 /// A clock that was set back a little does not make an answer come from the future.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// What is kept of a probe.
+/// An answer as it is kept.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct CachedAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) quota: Option<Quota>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) discovery: Option<Discovery>,
 }
 
-impl Kept {
+impl CachedAnswer {
     /// When it was found.
     pub(super) fn captured_at(&self) -> &str {
         let quota = self.quota.as_ref().map(|q| q.captured_at.as_str());
@@ -52,15 +53,15 @@ impl Kept {
     }
 }
 
-/// Whether something that was found then may be believed now.
+/// Whether an answer of that time has not expired.
 pub(super) fn is_fresh(captured_at: &str, window: Duration, now_ns: u64) -> bool {
     let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-    // Moments are written alike, so their order is that of their texts.
+    // Times have one format, so texts compare as times.
     let (oldest, newest) = (rfc3339(now_ns.saturating_sub(ns(window))), rfc3339(now_ns + ns(SLACK)));
     captured_at.len() == oldest.len() && *oldest <= *captured_at && *captured_at <= *newest
 }
 
-/// Where the answer of a probe is kept.
+/// The file for the answer of a probe.
 pub(super) fn place(agent: &Agent, flow: &Probe, program: &std::ffi::OsStr) -> PathBuf {
     let mut whose = program.as_bytes().to_vec();
     for name in ["HOME"].into_iter().chain(agent.env.iter().map(String::as_str)) {
@@ -72,15 +73,15 @@ pub(super) fn place(agent: &Agent, flow: &Probe, program: &std::ffi::OsStr) -> P
     state_folder().join("probes").join(format!("{}-{}-{whose}.json", agent.name, flow.name))
 }
 
-/// What is kept there. What cannot be read is as good as nothing: the probe is made anew.
-pub(super) fn load(place: &std::path::Path) -> Option<Kept> {
+/// Loads a kept answer. One that cannot be read counts as missing.
+pub(super) fn load(place: &std::path::Path) -> Option<CachedAnswer> {
     let mut text = String::new();
     std::fs::File::open(place).ok()?.take(MAX).read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
 }
 
 /// Keeps an answer.
-pub(super) fn store(place: &std::path::Path, kept: &Kept) -> io::Result<()> {
+pub(super) fn store(place: &std::path::Path, kept: &CachedAnswer) -> io::Result<()> {
     if let Some(folder) = place.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }

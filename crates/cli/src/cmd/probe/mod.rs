@@ -42,7 +42,7 @@ pub(crate) struct ProbeArgs {
     agent: String,
     /// What to read
     #[arg(value_name = "WHAT", value_enum)]
-    what: What,
+    what: Subject,
     /// The program, if it is not in PATH under its usual name
     #[arg(long, value_name = "PROGRAM", conflicts_with = "from")]
     program: Option<OsString>,
@@ -52,7 +52,8 @@ pub(crate) struct ProbeArgs {
     /// End it after this long, whatever it is doing
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse::duration)]
     timeout: Duration,
-    /// Keep the whole timeline as a cassette, if the probe succeeds; else its traces go to diagnostics
+    /// Keep the whole timeline as a cassette, if the probe succeeds; else its traces go to
+    /// diagnostics
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     cassette: Option<PathBuf>,
     /// Replace a cassette that is there
@@ -78,16 +79,16 @@ pub(crate) struct ProbeArgs {
     pub(super) json: bool,
 }
 
-/// What to read.
+/// The facts to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum What {
+enum Subject {
     Quota,
     Models,
     Reasoning,
     Status,
 }
 
-impl What {
+impl Subject {
     fn name(self) -> &'static str {
         match self {
             Self::Quota => "quota",
@@ -111,18 +112,18 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     let own = tapdeck::turns::own_file(&args.agent).map_err(|e| Failure::io(e.to_string()))?;
     let agent = agent(&args.agent, own.as_deref()).map_err(usage)?;
     let flow = agent.probe(args.what.name()).map_err(usage)?;
-    let shown = Shown { agent: &agent, flow: &flow, max_age: args.max_age, cached: false };
+    let question = Question { agent: &agent, flow: &flow, max_age: args.max_age, cached: false };
     if let Some(path) = &args.from {
         let cassette = Cassette::open(path).map_err(|e| Failure::io(format!("{}: {e}", path.display())))?;
         let (status, detail, facts) = read_cassette(&agent, &flow, &cassette);
         let at = &cassette.manifest.harness.captured_at;
-        args.show(&shown, &Answer { status, detail: &detail, facts: &facts, at });
+        args.show(&question, &Answer { status, detail: &detail, facts: &facts, at });
         return Ok(status);
     }
     let program = args.program.clone().unwrap_or_else(|| agent.program.as_str().into());
     let place = cache::place(&agent, &flow, &program);
     if (args.cached || args.only_cached)
-        && let Some(status) = remembered(args, Shown { cached: true, ..shown }, &place)
+        && let Some(status) = remembered(args, Question { cached: true, ..question }, &place)
     {
         return Ok(status);
     }
@@ -138,33 +139,33 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     let kept = args.keep(&agent, &flow, &mut probed)?;
     let Probed { status, detail, facts, .. } = &probed;
     let answer = Answer { status: *status, detail, facts, at: &at };
-    args.show(&shown, &answer);
+    args.show(&question, &answer);
     if let Some(kept) = kept {
         say(kept);
     }
     if *status == Status::Ok
-        && let Err(e) = cache::store(&place, &shown.kept(args.what, &answer))
+        && let Err(e) = cache::store(&place, &question.kept(args.what, &answer))
     {
         say(format_args!("the answer is not kept for --cached: {}: {e}", place.display()));
     }
     Ok(probed.status)
 }
 
-/// An earlier answer, where it is to be taken; `None` when the program has to be asked.
-fn remembered(args: &ProbeArgs, shown: Shown<'_>, place: &Path) -> Option<Status> {
+/// Shows an earlier answer, if there is one to use; `None` if the program must be probed.
+fn remembered(args: &ProbeArgs, question: Question<'_>, place: &Path) -> Option<Status> {
     let kept = cache::load(place);
-    let at = kept.as_ref().map(cache::Kept::captured_at).unwrap_or_default();
-    let fresh = shown.is_fresh(at);
+    let at = kept.as_ref().map(cache::CachedAnswer::captured_at).unwrap_or_default();
+    let fresh = question.is_fresh(at);
     if !fresh && !args.only_cached {
         return None;
     }
-    let facts = kept.as_ref().map(cache::Kept::facts).unwrap_or_default();
+    let facts = kept.as_ref().map(cache::CachedAnswer::facts).unwrap_or_default();
     let (status, detail) = match &kept {
         Some(_) if fresh => (Status::Ok, format!("found by the probe of {at}")),
         Some(_) => (Status::Error, format!("the last probe was at {at}, too long ago to be believed")),
         None => (Status::Error, "no probe has found anything yet".to_owned()),
     };
-    args.show(&shown, &Answer { status, detail: &detail, facts: &facts, at });
+    args.show(&question, &Answer { status, detail: &detail, facts: &facts, at });
     Some(status)
 }
 
@@ -184,7 +185,7 @@ impl ProbeArgs {
         rules.map(|rules| Some(Arc::new(rules))).map_err(|e| Failure::internal(e.to_string()))
     }
 
-    /// Keeps the timeline where it was asked for; says where it is.
+    /// Keeps the timeline if it was asked for. Returns a message about its place.
     fn keep(&self, agent: &Agent, flow: &Probe, probed: &mut Probed) -> Result<Option<String>> {
         let Some(recorded) = probed.recorded.take() else { return Ok(None) };
         let io = |e: &dyn std::fmt::Display| Failure::io(e.to_string());
@@ -198,7 +199,7 @@ impl ProbeArgs {
         m.command.workdir_policy = if self.cwd.is_some() { "given" } else { "temporary" }.into();
         let path = probed.argv.first().map(|p| digest_hex(p.to_string_lossy().as_bytes()));
         m.harness.binary_path_digest_sha256 = path;
-        // Where the program lies is the machine's business, and stands there as a digest.
+        // The path of the program is private, so the manifest has its digest.
         let args = probed.argv.iter().skip(1).map(|a| a.to_string_lossy().into_owned());
         m.command.argv = [agent.program.clone()].into_iter().chain(args).collect();
         m.command.env_allowlist = probed.environment.names();
@@ -223,7 +224,7 @@ impl ProbeArgs {
             recorded.accept(closing).map_err(|e| io(&e))?;
             return Ok(self.cassette.as_ref().map(|p| format!("the timeline is kept in {}", p.display())));
         }
-        // No evidence of anything but a failure.
+        // A failed probe is no evidence.
         let reason =
             json!({"reason": probed.detail, "status": probed.status.to_string(), "probe": flow.name});
         let place = recorded
@@ -232,11 +233,11 @@ impl ProbeArgs {
         Ok(Some(format!("no cassette was made; the traces are in {}", place.display())))
     }
 
-    fn show(&self, shown: &Shown<'_>, answer: &Answer<'_>) {
+    fn show(&self, question: &Question<'_>, answer: &Answer<'_>) {
         if self.json {
-            print_json(&shown.to_json(self.what, answer));
+            print_json(&question.to_json(self.what, answer));
         } else {
-            print(format_args!("{}", shown.to_text(answer)));
+            print(format_args!("{}", question.to_text(answer)));
         }
     }
 }
@@ -275,32 +276,33 @@ struct Answer<'a> {
     at: &'a str,
 }
 
-/// What an answer is to, and for how long it may be believed.
+/// The probe that an answer belongs to, and when it expires.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct Question<'a> {
     agent: &'a Agent,
     flow: &'a Probe,
     max_age: Option<Duration>,
     cached: bool,
 }
 
-impl Shown<'_> {
+impl Question<'_> {
     fn is_fresh(&self, at: &str) -> bool {
         let window = self.max_age.unwrap_or(Duration::from_secs(60 * self.flow.fresh_minutes));
         cache::is_fresh(at, window, Clock::start().wall_start_ns())
     }
 
-    fn kept(&self, what: What, answer: &Answer<'_>) -> cache::Kept {
+    fn kept(&self, what: Subject, answer: &Answer<'_>) -> cache::CachedAnswer {
         let Answer { status, facts, at, .. } = answer;
         match what.is_quota() {
-            true => {
-                cache::Kept { quota: Some(quota(self.agent, self.flow, *status, facts, at)), discovery: None }
-            }
-            false => cache::Kept { quota: None, discovery: Some(discovery(self.flow, facts, at)) },
+            true => cache::CachedAnswer {
+                quota: Some(quota(self.agent, self.flow, *status, facts, at)),
+                discovery: None,
+            },
+            false => cache::CachedAnswer { quota: None, discovery: Some(discovery(self.flow, facts, at)) },
         }
     }
 
-    fn to_json(self, what: What, answer: &Answer<'_>) -> Value {
+    fn to_json(self, what: Subject, answer: &Answer<'_>) -> Value {
         let fresh = self.is_fresh(answer.at);
         let mut value = json!({
             "agent": self.agent.name, "probe": self.flow.name, "status": answer.status, "detail": answer.detail,
@@ -310,7 +312,7 @@ impl Shown<'_> {
         if let (Value::Object(value), Value::Object(kept)) = (&mut value, kept) {
             value.extend(kept);
             if what.is_quota() {
-                // Whoever does not know must take it that there is nothing left.
+                // Without an answer, a caller must assume that nothing is left.
                 let blocked = answer.facts.windows.iter().any(|w| w.state == "blocked");
                 let limited = answer.status != Status::Ok || !fresh || blocked;
                 value.insert("limited".into(), limited.into());

@@ -38,7 +38,7 @@ pub(super) fn open(
     let own = state_folder().join("ssh_host_ed25519_key");
     let host_key = ssh_door::host_key(&own).map_err(|e| io("the door's own key", e))?;
     let print = host_key.fingerprint(Default::default());
-    let wrong = || Failure::usage(format!("ssh://{address} is no address: write ssh://HOST:PORT"));
+    let wrong = || Failure::usage(format!("invalid address ssh://{address}: use ssh://HOST:PORT"));
     let mut found = address.to_socket_addrs().map_err(|_| wrong())?;
     let listener = TcpListener::bind(found.next().ok_or_else(wrong)?);
     let listener = listener.map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;

@@ -73,7 +73,7 @@ pub(super) fn run(args: &TokenArgs) -> Result {
         TokenCommand::Add { scope, name, expires } => {
             let scopes = Scope::ALL.into_iter().filter(|known| scope.contains(known)).collect();
             if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
-                return Err(Failure::usage("a token's name is a word"));
+                return Err(Failure::usage("a token's name must not be empty or have control characters"));
             }
             let ends = expires.map(|e| now.saturating_add(u64::try_from(e.as_nanos()).unwrap_or(u64::MAX)));
             let (_, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;

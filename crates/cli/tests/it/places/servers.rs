@@ -194,7 +194,7 @@ impl Engine {
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// Waits until there are so many containers, and tells their ids.
+    /// Waits until there are this many containers, and returns their ids.
     #[track_caller]
     pub fn wait_for_containers(&self, count: usize) -> Vec<String> {
         let mut ids = Vec::new();
@@ -224,7 +224,7 @@ impl Drop for Engine {
     }
 }
 
-/// What lets the user in who has no key.
+/// The password for a user without a key.
 pub const PASSWORD: &str = "far too short";
 
 fn tell(command: &mut Command, text: &str) {
