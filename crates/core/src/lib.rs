@@ -23,6 +23,7 @@ mod authority;
 pub mod base64;
 pub mod check;
 mod decode;
+mod error;
 mod event;
 mod gate;
 mod log;
@@ -32,6 +33,7 @@ pub mod turns;
 
 pub use authority::{Authority, Denied, Need, Right};
 pub use decode::{TextDecoder, UnknownEncoding};
+pub use error::ParseError;
 pub use event::{Author, Event, Exit, Stamp, Stream, WinSize};
 pub use gate::{Delivered, Gate, Refused};
 pub use log::{Entry, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq};

@@ -55,6 +55,19 @@ pub enum Why {
     Expired,
 }
 
+impl Why {
+    /// The word for it in files and protocols.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Taken => "taken",
+            Self::Released => "released",
+            Self::Left => "left",
+            Self::Expired => "expired",
+        }
+    }
+}
+
 /// A change of hands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -271,6 +284,12 @@ mod tests {
 
     fn name_of_holder(s: &Stick) -> Option<String> {
         s.holder().and_then(|d| s.party(d)).map(|p| p.name.to_string())
+    }
+
+    #[test]
+    fn reasons_have_the_words_of_the_protocol() {
+        let all = [Why::Claimed, Why::Taken, Why::Released, Why::Left, Why::Expired];
+        assert_eq!(all.map(Why::name), ["claimed", "taken", "released", "left", "expired"]);
     }
 
     #[test]

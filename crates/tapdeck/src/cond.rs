@@ -42,7 +42,7 @@ fn fact(fact: Fact) -> Cond {
 pub fn row(regex: &str) -> Cond {
     match pattern(regex) {
         Ok(regex) => fact(Fact::Matches(regex)),
-        Err(why) => Cond(Kind::Invalid(why)),
+        Err(why) => Cond(Kind::Invalid(why.into())),
     }
 }
 

@@ -5,6 +5,7 @@
 //! Only the table `[turns]` is read here; what else is in such a file belongs to others.
 
 use serde::Deserialize;
+use tapdeck_core::ParseError;
 use tapdeck_core::turns::{AgentState, PromptText, RuleError, RuleText, Rules, StateText};
 
 /// The rule files of the product's own.
@@ -138,9 +139,9 @@ impl AgentFile {
         let turns = file.turns.ok_or_else(|| AgentError::NoTurns(name.into()))?;
         let mut states = Vec::new();
         for s in turns.state {
-            let state: AgentState = s.state.parse().map_err(|why: String| {
+            let state: AgentState = s.state.parse().map_err(|why: ParseError| {
                 let line = text.lines().position(|l| l.contains(&s.name)).map_or(1, |n| n + 1);
-                shape(line, why)
+                shape(line, why.into())
             })?;
             states.push(StateText {
                 name: s.name,

@@ -7,6 +7,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use tapdeck_core::Exit;
 pub use tapdeck_term::MAX_SIDE;
 use tapdeck_term::Size;
 
@@ -98,10 +99,8 @@ pub enum Kind {
     Resize(Size),
     /// A person or a tool marked this moment.
     Marker(String),
-    /// The program ended with this code.
-    Exit(i32),
-    /// The program was ended by this signal.
-    Signal(i32),
+    /// The program ended.
+    Exit(Exit),
     /// A MARK of a native recording that has no form of its own here.
     Mark {
         /// Its code.
@@ -369,7 +368,7 @@ impl Losses {
             Kind::Input(bytes) => self.add(Loss::Input, bytes.len()),
             Kind::Resize(_) => self.add(Loss::Resize, 0),
             Kind::Marker(label) => self.add(Loss::Marker, label.len()),
-            Kind::Exit(_) | Kind::Signal(_) => self.add(Loss::Exit, 0),
+            Kind::Exit(_) => self.add(Loss::Exit, 0),
             Kind::Mark { .. } | Kind::Lost(_) => self.add(Loss::Mark, 0),
             Kind::Snapshot { .. } => self.add(Loss::Snapshot, 0),
             Kind::Other { .. } => self.add(Loss::Other, 0),

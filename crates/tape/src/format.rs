@@ -7,12 +7,12 @@ use std::io::Read;
 
 use crate::ahr::{AhrEvents, AhrWriter, Quality};
 use crate::ans::{AnsReader, AnsWriter};
+use crate::carriage_returns::WithReturns;
 use crate::cassette::{Cassette, CassetteReader, Files};
 use crate::cast::{CastReader, CastVersion, CastWriter};
 use crate::event::{EventReader, EventWriter};
 use crate::meta::Meta;
 use crate::raw::{RawReader, RawWriter};
-use crate::straight::Straight;
 use crate::three_a::{ThreeAReader, ThreeAWriter};
 use crate::ttyrec::{MAX_RECORD, TtyrecReader, TtyrecWriter};
 use crate::typescript::{STARTED, Timing, TypescriptReader, TypescriptWriter};
@@ -294,11 +294,11 @@ pub fn writer(format: Format, quality: Quality) -> Option<Box<dyn EventWriter>> 
     Some(match format {
         Format::Ahr => Box::new(AhrWriter::new(quality)),
         // These have no way to say that there was no terminal, and are played on one.
-        Format::CastV2 => Box::new(Straight::new(CastWriter::new(CastVersion::V2))),
-        Format::CastV3 => Box::new(Straight::new(CastWriter::new(CastVersion::V3))),
-        Format::Ttyrec => Box::new(Straight::new(TtyrecWriter::default())),
-        Format::Typescript => Box::new(Straight::new(TypescriptWriter::new(Timing::Advanced))),
-        Format::Ans => Box::new(Straight::new(AnsWriter::default())),
+        Format::CastV2 => Box::new(WithReturns::new(CastWriter::new(CastVersion::V2))),
+        Format::CastV3 => Box::new(WithReturns::new(CastWriter::new(CastVersion::V3))),
+        Format::Ttyrec => Box::new(WithReturns::new(TtyrecWriter::default())),
+        Format::Typescript => Box::new(WithReturns::new(TypescriptWriter::new(Timing::Advanced))),
+        Format::Ans => Box::new(WithReturns::new(AnsWriter::default())),
         Format::Raw => Box::new(RawWriter::default()),
         Format::ThreeA => Box::new(ThreeAWriter::default()),
         // A cassette is a folder of files, made by `cassette::Recording`.

@@ -35,6 +35,7 @@
 pub mod agents;
 pub mod ahr;
 pub mod ans;
+mod carriage_returns;
 pub mod cassette;
 pub mod cast;
 mod convert;
@@ -51,7 +52,6 @@ mod replay;
 pub mod scenario;
 pub mod scrub;
 pub mod seal;
-mod straight;
 pub mod three_a;
 pub mod ttyrec;
 pub mod typescript;
@@ -65,11 +65,12 @@ pub(crate) use tapdeck_core::base64;
 #[cfg(test)]
 mod testing;
 
+pub use carriage_returns::AddReturns;
 pub use convert::{Report, convert, convert_to_parts};
 pub use error::{Error, Place, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
 pub use format::{Beside, Container, Format, UnknownFormat, cast_version, open, writer};
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
-pub use straight::Returns;
+
 pub use tapdeck_term::Size;

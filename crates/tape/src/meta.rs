@@ -95,6 +95,15 @@ pub enum Exit {
     Signal(i32),
 }
 
+impl From<tapdeck_core::Exit> for Exit {
+    fn from(exit: tapdeck_core::Exit) -> Self {
+        match exit {
+            tapdeck_core::Exit::Code(code) => Self::Code(code),
+            tapdeck_core::Exit::Signal(number) => Self::Signal(number),
+        }
+    }
+}
+
 /// Whether a file that begins so is a sidecar of ours, and not the asciicast that its version makes
 /// it look like.
 pub fn is_meta(head: &[u8]) -> bool {

@@ -5,6 +5,7 @@
 use std::io::Read;
 
 use serde::Deserialize;
+use tapdeck_core::Exit;
 use tapdeck_term::{Settings, Term};
 
 use crate::Result;
@@ -59,7 +60,7 @@ pub struct Replay {
     time_ns: u64,
     started_ns: Option<u64>,
     moments: Vec<Moment>,
-    ending: Option<Kind>,
+    ending: Option<Exit>,
     notes: Vec<Note>,
 }
 
@@ -115,7 +116,7 @@ impl Replay {
             }
             Kind::Marker(label) => self.moment(MomentKind::Marker, self.byte_off, label),
             Kind::Snapshot { id, anchor, label } => self.moment(MomentKind::Snapshot(*id), *anchor, label),
-            Kind::Exit(_) | Kind::Signal(_) => self.ending = Some(event.kind.clone()),
+            Kind::Exit(exit) => self.ending = Some(*exit),
             Kind::Input(_) | Kind::Mark { .. } | Kind::Other { .. } => {}
         }
     }
@@ -153,9 +154,9 @@ impl Replay {
         &self.moments
     }
 
-    /// How the program ended: [`Kind::Exit`] or [`Kind::Signal`].
-    pub fn ending(&self) -> Option<&Kind> {
-        self.ending.as_ref()
+    /// How the program ended, where the recording tells.
+    pub fn ending(&self) -> Option<Exit> {
+        self.ending
     }
 
     /// Remarks of the reader.

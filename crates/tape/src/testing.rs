@@ -2,6 +2,7 @@
 //! it.
 
 use bytes::Bytes;
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Note, Parts};
@@ -28,7 +29,7 @@ pub(crate) fn sample_events() -> (Header, Vec<Event>) {
         out(5, b"\xac \xff\xfe\x00 end"),
         Event::new(6_000_000, Kind::Marker("here".into())),
         out(1_500, b"late\r\n"),
-        Event::new(1_501_000_000, Kind::Exit(3)),
+        Event::new(1_501_000_000, Kind::Exit(Exit::Code(3))),
     ];
     (header, events)
 }

@@ -1,6 +1,7 @@
 //! All formats together: conversions between any two, and ten thousand accidents.
 
 use bytes::Bytes;
+use tapdeck_core::Exit;
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::{
     Beside, Container, Event, EventReader, Format, Header, Item, Kind, Parts, convert_to_parts, open, writer,
@@ -50,7 +51,7 @@ fn session(outputs: &[&[u8]]) -> Session {
         .collect();
     let end = events.len() as u64 * 10_000_000;
     events.insert(1, Event::new(0, Kind::Input(Bytes::from_static(b"q\r"))));
-    events.push(Event::new(end, Kind::Exit(0)));
+    events.push(Event::new(end, Kind::Exit(Exit::Code(0))));
     Session { header, events: events.into_iter() }
 }
 

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
+use tapdeck_core::Exit;
 use tapdeck_needs::has;
 use tapdeck_tape::cast::{CastReader, CastVersion, CastWriter};
 use tapdeck_tape::ttyrec::{TtyrecReader, TtyrecWriter};
@@ -31,7 +32,7 @@ fn written(writer: &mut dyn EventWriter) -> Parts {
         writer.event(&Event::new(i as u64 * 1_000_000, kind), &mut parts);
     }
     writer.event(&Event::new(20_000_000, Kind::Resize(Size::new(100, 40))), &mut parts);
-    writer.event(&Event::new(21_000_000, Kind::Exit(0)), &mut parts);
+    writer.event(&Event::new(21_000_000, Kind::Exit(Exit::Code(0))), &mut parts);
     writer.finish(&mut parts);
     parts
 }
@@ -117,7 +118,7 @@ fn we_read_what_script_writes() {
         while let Some(item) = reader.next_item().unwrap() {
             match item {
                 Item::Event(Event { kind: Kind::Output(bytes), .. }) => out.extend_from_slice(&bytes),
-                Item::Event(Event { kind: Kind::Exit(code), .. }) => exit = Some(code),
+                Item::Event(Event { kind: Kind::Exit(Exit::Code(code)), .. }) => exit = Some(code),
                 Item::Event(_) => {}
                 Item::Note(note) => panic!("{note}"),
             }

@@ -2,6 +2,7 @@
 //! file that ends in the middle of something never passes for one that ends well.
 
 use bytes::Bytes;
+use tapdeck_core::Exit;
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, open, writer};
@@ -61,7 +62,7 @@ fn sample(format: Format) -> Parts {
         output(3_000_000, "\x1b[m\r\nthree \"quoted\" é\r\n".as_bytes()),
         Event::new(4_000_000, Kind::Marker("here".to_owned())),
         output(5_000_000, b"the end\r\n"),
-        Event::new(6_000_000, Kind::Exit(3)),
+        Event::new(6_000_000, Kind::Exit(Exit::Code(3))),
     ];
     let mut target = writer(format, Quality::Brotli(1)).expect("it can be written");
     let mut parts = Parts::default();

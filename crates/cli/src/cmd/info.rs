@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tapdeck_core::Exit;
 use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::cassette::Cassette;
@@ -82,8 +83,8 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
             Kind::Output(bytes) => output_bytes += bytes.len() as u64,
             Kind::Input(_) => inputs += 1,
             Kind::Marker(_) | Kind::Snapshot { .. } => moments += 1,
-            Kind::Exit(code) => ending = Some(format!("exit code {code}")),
-            Kind::Signal(signal) => ending = Some(format!("signal {signal}")),
+            Kind::Exit(Exit::Code(code)) => ending = Some(format!("exit code {code}")),
+            Kind::Exit(Exit::Signal(signal)) => ending = Some(format!("signal {signal}")),
             _ => {}
         }
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_host::backend::Pace;
 use tapdeck_host::{Clock, Goal, Keyboard, PlayError, Played, Player, Pressed, Source};
-use tapdeck_tape::{Moment, MomentKind, Returns};
+use tapdeck_tape::{AddReturns, Moment, MomentKind};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use self::keys::{Key, keys_of};
@@ -195,7 +195,7 @@ struct Screening<'a> {
     clock: Clock,
     filter: ReplayFilter,
     /// Adds carriage returns to the output of a program that ran on pipes.
-    returns: Option<Returns>,
+    returns: Option<AddReturns>,
     out: Vec<u8>,
     paused: bool,
     /// When the next event is due, on our clock.
@@ -218,7 +218,7 @@ impl<'a> Screening<'a> {
     fn new(args: &'a PlayArgs, player: Player) -> Self {
         let asked = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
         let idle_limit_ns = asked.or(player.idle_limit_ns());
-        let returns = (player.is_of_pipes() && is_terminal()).then(Returns::default);
+        let returns = (player.is_of_pipes() && is_terminal()).then(AddReturns::default);
         Self {
             args,
             player,

@@ -10,6 +10,7 @@ use tapdeck_term::{CursorShape, Size, Term};
 use super::frame::Frame;
 use super::look::Look;
 use super::style::{Cells, StyleFact};
+use crate::ParseError;
 
 /// A state of the terminal: its picture, and the model where more than the picture is asked for.
 #[derive(Clone, Copy)]
@@ -151,15 +152,16 @@ const MODES: &[(&str, &str)] = &[
 ];
 
 impl std::str::FromStr for Mode {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, ParseError> {
         let digits = name.strip_prefix('?').unwrap_or(name);
         let known = MODES.iter().find(|(n, _)| *n == name).map(|(_, number)| (*number).to_owned());
         let numeric = || digits.parse::<u16>().ok().map(|_| name.to_owned());
         let number = known.or_else(numeric).ok_or_else(|| {
             let names: Vec<_> = MODES.iter().map(|(n, _)| *n).collect();
-            format!("no mode is called {name:?}: write its number (?2004) or one of {}", names.join(", "))
+            let known = format!("write its number (?2004) or one of {}", names.join(", "));
+            ParseError::new(format!("no mode is called {name:?}: {known}"))
         })?;
         Ok(Self { name: name.to_owned(), number })
     }

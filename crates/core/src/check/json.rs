@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
+
 /// A JSON value, without the library that reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
@@ -90,10 +92,10 @@ impl fmt::Display for JsonPath {
 }
 
 impl FromStr for JsonPath {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("{text:?} is no path: {why}");
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = |why: &str| ParseError::new(format!("{text:?} is no path: {why}"));
         let mut rest = text.strip_prefix('$').unwrap_or(text);
         let mut steps = Vec::new();
         while !rest.is_empty() {

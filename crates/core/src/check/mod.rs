@@ -20,24 +20,28 @@ mod timeline;
 mod trace;
 mod when;
 
+pub use crate::ParseError;
 pub use claim::{Claim, Failure, Shot, evaluate};
 pub use condition::{Condition, Fact, Mismatch, Mode, Spot, TextTest, View};
 pub use frame::{Frame, Row, Screen};
 pub use json::{Json, JsonPath};
 pub use look::{Look, Region};
 pub use normalise::{Normaliser, RULES, Rule};
-pub use style::{Attr, Cells, StyleFact, UnknownName, colour, underline};
+pub use style::{Attr, Cells, StyleFact, colour, underline};
 pub use timeline::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name, signal_number};
 pub use trace::{BytesTest, Count, ExitTest, Happening, JsonTest, Trace};
 pub use when::{Anchor, Point, Window, millis, seconds};
 
-/// A pattern over several rows: `^` and `$` are the ends of each.
-pub fn pattern(text: &str) -> Result<regex::Regex, String> {
+/// Builds a pattern over several rows, in which `^` and `$` are the ends of each.
+///
+/// # Errors
+/// When the text is no pattern, or one that would take too much memory.
+pub fn pattern(text: &str) -> Result<regex::Regex, ParseError> {
     let built = regex::RegexBuilder::new(text).multi_line(true).size_limit(4 << 20).build();
     built.map_err(|e| {
         let why = e.to_string();
         let last = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        format!("/{text}/ is no pattern: {last}")
+        ParseError::new(format!("/{text}/ is no pattern: {last}"))
     })
 }
 

@@ -9,6 +9,8 @@ use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
+use crate::ParseError;
+
 /// A rule as it is written down.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
@@ -150,19 +152,26 @@ static BUILT_IN: LazyLock<Vec<Normaliser>> = LazyLock::new(|| {
 });
 
 impl Normaliser {
-    /// A rule that the scenario gives.
-    pub fn new(name: &str, pattern: &str, with: &str) -> Result<Self, String> {
+    /// Makes a rule of a scenario's own.
+    ///
+    /// # Errors
+    /// When the pattern cannot be read.
+    pub fn new(name: &str, pattern: &str, with: &str) -> Result<Self, ParseError> {
         let pattern = super::pattern(pattern)?;
         let key = KEYS.fetch_add(1, Ordering::Relaxed);
         Ok(Self(Arc::new(Ready { key, name: name.to_owned(), pattern, with: with.to_owned() })))
     }
 
-    /// A rule that comes with the product.
-    pub fn named(name: &str) -> Result<Self, String> {
+    /// Returns a built-in rule.
+    ///
+    /// # Errors
+    /// When no rule has this name.
+    pub fn named(name: &str) -> Result<Self, ParseError> {
         let found = BUILT_IN.iter().find(|n| n.0.name == name).cloned();
         found.ok_or_else(|| {
             let names: Vec<_> = RULES.iter().map(|r| r.name).collect();
-            format!("there is no rule {name:?} to normalise by: there are {}", names.join(", "))
+            let names = names.join(", ");
+            ParseError::new(format!("there is no rule {name:?} to normalise by: there are {names}"))
         })
     }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use tapdeck_term::{Attrs, Colour, Style, Underline};
 
+use super::ParseError;
 use super::condition::{Mismatch, Spot, View};
 use super::look::Look;
 
@@ -45,35 +46,30 @@ impl Attr {
 }
 
 impl FromStr for Attr {
-    type Err = UnknownName;
+    type Err = ParseError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
+    fn from_str(name: &str) -> Result<Self, ParseError> {
         let attr = Attrs::from_name(name).filter(|attr| Attrs::VISIBLE.contains(*attr));
-        attr.map(Self).ok_or_else(|| UnknownName(format!("no attribute is called {name:?}")))
+        attr.map(Self).ok_or_else(|| ParseError::new(format!("no attribute is called {name:?}")))
     }
 }
-
-/// A name in a fact about styles that means nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UnknownName(String);
 
 /// Reads a colour such as `red`, `bright-red`, `208`, `#ff8700` or `default`.
 ///
 /// # Errors
 /// When the text is no colour.
-pub fn colour(text: &str) -> Result<Colour, UnknownName> {
+pub fn colour(text: &str) -> Result<Colour, ParseError> {
     let wrong = "is no colour: write red, bright-red, a number up to 255, #rrggbb or default";
-    text.parse().map_err(|_| UnknownName(format!("{text:?} {wrong}")))
+    text.parse().map_err(|_| ParseError::new(format!("{text:?} {wrong}")))
 }
 
 /// Reads an underline such as `single` or `curly`; `none` for none.
 ///
 /// # Errors
 /// When the text is no underline.
-pub fn underline(text: &str) -> Result<Underline, UnknownName> {
+pub fn underline(text: &str) -> Result<Underline, ParseError> {
     let wrong = "is no underline: write none, single, double, curly, dotted or dashed";
-    Underline::from_name(text).ok_or_else(|| UnknownName(format!("{text:?} {wrong}")))
+    Underline::from_name(text).ok_or_else(|| ParseError::new(format!("{text:?} {wrong}")))
 }
 
 impl StyleFact {

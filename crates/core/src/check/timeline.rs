@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tapdeck_term::Size;
 
 use super::Json;
+use crate::ParseError;
 use crate::event::Exit;
 
 /// A place in a timeline. Order is by time first and by `seq` among moments of the same time, which
@@ -95,13 +96,15 @@ impl Cause {
 }
 
 impl std::str::FromStr for Cause {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        [Self::Program, Self::Timeout, Self::Cancelled]
-            .into_iter()
-            .find(|c| c.name() == name)
-            .ok_or_else(|| format!("no session ends by {name:?}: write program, timeout or cancelled"))
+    fn from_str(name: &str) -> Result<Self, ParseError> {
+        [Self::Program, Self::Timeout, Self::Cancelled].into_iter().find(|c| c.name() == name).ok_or_else(
+            || {
+                let known = "write program, timeout or cancelled";
+                ParseError::new(format!("no session ends by {name:?}: {known}"))
+            },
+        )
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::timeline::{Pos, Timeline};
+use crate::ParseError;
 
 /// What a point is counted from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,9 +78,9 @@ impl fmt::Display for Point {
 }
 
 impl FromStr for Point {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         let Some(named) = text.strip_prefix('@') else { return Ok(Self::ms(millis(text)?)) };
         let cut = named.rfind(['+', '-']).filter(|i| millis(&named[i + 1..]).is_ok());
         let (name, plus_ms) = match cut {
@@ -90,7 +91,7 @@ impl FromStr for Point {
             None => (named, 0),
         };
         let anchor = match name {
-            "" => return Err(format!("{text:?} is no time: @ wants a name behind it")),
+            "" => return Err(ParseError::new(format!("{text:?} is no time: @ wants a name behind it"))),
             "start" => Anchor::Start,
             "end" => Anchor::End,
             name => Anchor::Mark(name.to_owned()),
@@ -99,9 +100,13 @@ impl FromStr for Point {
     }
 }
 
-/// Milliseconds from `200ms`, `1.5s`, `2m` or plain seconds.
-pub fn millis(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no time: write 200ms, 1.5s, 2m, @end or @ and a name");
+/// Reads milliseconds from `200ms`, `1.5s`, `2m` or plain seconds.
+///
+/// # Errors
+/// When the text is no time, or one beyond a year.
+pub fn millis(text: &str) -> Result<u64, ParseError> {
+    let known = "write 200ms, 1.5s, 2m, @end or @ and a name";
+    let wrong = || ParseError::new(format!("{text:?} is no time: {known}"));
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let scale = match unit {

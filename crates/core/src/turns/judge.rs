@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use regex::Regex;
 use tapdeck_term::{Progress, Term};
 
-use super::rules::{Rules, StateRule, Wanted};
+use super::rules::{ProgressState, Rules, StateRule};
 use super::{Evidence, page};
 
 impl Rules {
@@ -82,10 +82,10 @@ impl<'t> Screen<'t> {
         }
         if let Some(wanted) = rule.progress {
             let is = match self.progress {
-                Progress::None => Wanted::None,
-                Progress::Running(_) | Progress::Indeterminate => Wanted::Busy,
-                Progress::Paused(_) => Wanted::Paused,
-                Progress::Error(_) => Wanted::Error,
+                Progress::None => ProgressState::None,
+                Progress::Running(_) | Progress::Indeterminate => ProgressState::Busy,
+                Progress::Paused(_) => ProgressState::Paused,
+                Progress::Error(_) => ProgressState::Error,
             };
             if is != wanted {
                 return None;

@@ -77,11 +77,14 @@ impl std::fmt::Display for AgentState {
 }
 
 impl std::str::FromStr for AgentState {
-    type Err = String;
+    type Err = crate::ParseError;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|s| s.name() == name);
-        found.ok_or_else(|| format!("no state is called {name:?}: working, blocked, idle, done or unknown"))
+        found.ok_or_else(|| {
+            let known = "working, blocked, idle, done or unknown";
+            crate::ParseError::new(format!("no state is called {name:?}: {known}"))
+        })
     }
 }
 

@@ -136,14 +136,14 @@ pub struct StateRule {
     pub(super) without: Vec<Regex>,
     pub(super) field: Option<Regex>,
     pub(super) cursor: Option<Regex>,
-    pub(super) progress: Option<Wanted>,
+    pub(super) progress: Option<ProgressState>,
     pub(super) last_rows: u16,
     pub(super) quiet_ns: Option<u64>,
 }
 
-/// What a progress report should say.
+/// What a progress report of the program tells, as a rule names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ProgressState {
     Busy,
     Paused,
     Error,
@@ -267,10 +267,10 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
     }
     let progress = match s.progress.as_deref() {
         None => None,
-        Some("busy") => Some(Wanted::Busy),
-        Some("paused") => Some(Wanted::Paused),
-        Some("error") => Some(Wanted::Error),
-        Some("none") => Some(Wanted::None),
+        Some("busy") => Some(ProgressState::Busy),
+        Some("paused") => Some(ProgressState::Paused),
+        Some("error") => Some(ProgressState::Error),
+        Some("none") => Some(ProgressState::None),
         Some(other) => {
             let why = format!("progress is busy, paused, error or none, not {other:?}");
             return Err(RuleError::Pattern { rule, why });

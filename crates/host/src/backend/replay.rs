@@ -102,8 +102,7 @@ impl Replay {
                 what: match event.kind {
                     Kind::Output(bytes) => RecordedEvent::Output(Stream::Out, bytes),
                     Kind::Resize(size) => RecordedEvent::Resize(size.into()),
-                    Kind::Exit(code) => RecordedEvent::Exit(Exit::Code(code)),
-                    Kind::Signal(signal) => RecordedEvent::Exit(Exit::Signal(signal)),
+                    Kind::Exit(exit) => RecordedEvent::Exit(exit),
                     _ => return None,
                 },
             })),

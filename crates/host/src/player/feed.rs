@@ -219,8 +219,7 @@ impl Other {
                 }
                 Kind::Resize(size) => Played::Resize(size.into()),
                 Kind::Input(bytes) => Played::Input(bytes),
-                Kind::Exit(code) => Played::Exit(Exit::Code(code)),
-                Kind::Signal(signal) => Played::Exit(Exit::Signal(signal)),
+                Kind::Exit(exit) => Played::Exit(exit),
                 _ => continue,
             };
             return Ok(Some(Got { at_ns: event.time_ns, off, event: played, spot }));

@@ -3,27 +3,20 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tapdeck_core::Change;
 use tapdeck_core::turns::{Judgement, Turn};
-use tapdeck_core::{Change, Why};
 
 /// Of an answer as it was shown, this much is written; its bytes are in the recording.
 const TEXT: usize = 1 << 20;
 
 pub(super) fn holder(ts: u64, change: &Change) -> String {
-    let why = match change.why {
-        Why::Claimed => "claimed",
-        Why::Taken => "taken",
-        Why::Released => "released",
-        Why::Left => "left",
-        Why::Expired => "expired",
-    };
     let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
     let line = json!({
         "ts_ns": ts,
         "kind": "driver",
         "from": name(&change.from),
         "to": name(&change.to),
-        "why": why,
+        "why": change.why.name(),
         "fence": change.fence.0,
     });
     format!("{line}\n")

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, Stamp, WinSize};
+use tapdeck_core::{Entry, Event, Lag, Stamp, WinSize};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
@@ -131,8 +131,7 @@ impl ForeignTap {
                 }
                 Kind::Resize(size.into())
             }
-            Event::Exit(Exit::Code(code)) => Kind::Exit(code),
-            Event::Exit(Exit::Signal(signal)) => Kind::Signal(signal),
+            Event::Exit(exit) => Kind::Exit(exit),
             _ => return,
         };
         self.event(entry.at.mono_ns, kind);

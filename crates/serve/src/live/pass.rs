@@ -124,7 +124,7 @@ impl Hub {
             "who": change.to.as_deref(),
             "driver": change.to.as_deref(),
             "from": change.from.as_deref(),
-            "why": format!("{:?}", change.why).to_lowercase(),
+            "why": change.why.name(),
             "fence": change.fence.0,
         }));
         for client in self.clients.values_mut() {

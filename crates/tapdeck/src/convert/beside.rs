@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use tapdeck_host::{Source, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
-use tapdeck_tape::meta::{self, Meta};
-use tapdeck_tape::{Container, Format, Header, Kind, Loss};
+use tapdeck_tape::meta::Meta;
+use tapdeck_tape::{Container, Format, Header, Loss};
 
 use super::{Conversion, ConvertError, Main, Seen};
 use crate::OutFile;
@@ -77,11 +77,7 @@ pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta 
     let fresh = AhrWriter::meta(header);
     let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
-    match seen.ending {
-        Some(Kind::Exit(code)) => meta.exit = Some(meta::Exit::Code(code)),
-        Some(Kind::Signal(number)) => meta.exit = Some(meta::Exit::Signal(number)),
-        _ => {}
-    }
+    meta.exit = seen.ending.map(Into::into).or(meta.exit);
     if meta.started_at_ns > 0 {
         meta.ended_at_ns = Some(meta.started_at_ns.saturating_add(seen.duration_ns));
     }

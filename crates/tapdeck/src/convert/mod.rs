@@ -530,7 +530,7 @@ struct Seen {
     input: Count,
     markers: Count,
     snapshots: Count,
-    ending: Option<Kind>,
+    ending: Option<tapdeck_core::Exit>,
     notes: Vec<String>,
     more_notes: u64,
     /// Why there is no more, where that is not the end.
@@ -555,7 +555,7 @@ impl Seen {
             Kind::Input(bytes) => add(&mut self.input, bytes.len()),
             Kind::Marker(_) => add(&mut self.markers, 0),
             Kind::Snapshot { .. } => add(&mut self.snapshots, 0),
-            Kind::Exit(_) | Kind::Signal(_) => self.ending = Some(event.kind.clone()),
+            Kind::Exit(exit) => self.ending = Some(*exit),
             _ => {}
         }
     }

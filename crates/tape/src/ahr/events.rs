@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
+use tapdeck_core::Exit;
 
 use super::build::BlockBuilder;
 use super::codec::Quality;
@@ -167,8 +168,8 @@ impl<R: Read> AhrEvents<R> {
             Body::Resize(size) => Kind::Resize(clamp_size(size.cols.into(), size.rows.into())),
             Body::Snapshot { id, anchor, label } => Kind::Snapshot { id, anchor, label },
             Body::Mark { code, val } => match Mark::from_raw(code, val) {
-                Mark::Exit(code) => Kind::Exit(code as i32),
-                Mark::Signal(number) => Kind::Signal(number as i32),
+                Mark::Exit(code) => Kind::Exit(Exit::Code(code as i32)),
+                Mark::Signal(number) => Kind::Exit(Exit::Signal(number as i32)),
                 Mark::Label(n) => Kind::Marker(self.labels.get(&n).cloned().unwrap_or_default()),
                 _ => Kind::Mark { code, val },
             },
@@ -296,8 +297,8 @@ impl EventWriter for AhrWriter {
                 out.events.push(b'\n');
                 Record::mark(ts, Mark::Label(self.labels))
             }
-            Kind::Exit(code) => Record::mark(ts, Mark::Exit(*code as u32)),
-            Kind::Signal(number) => Record::mark(ts, Mark::Signal(*number as u32)),
+            Kind::Exit(Exit::Code(code)) => Record::mark(ts, Mark::Exit(*code as u32)),
+            Kind::Exit(Exit::Signal(number)) => Record::mark(ts, Mark::Signal(*number as u32)),
             Kind::Mark { code, val } => {
                 self.declared += Mark::from_raw(*code, *val).lost_output();
                 Record::mark(ts, Mark::Other { code: *code, val: *val })

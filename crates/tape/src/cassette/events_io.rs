@@ -47,8 +47,8 @@ impl CassetteReader {
             // Frames are derived from the rest.
             EventKind::Frame(_) => return None,
             EventKind::Final => match (&self.exit.code, &self.exit.signal) {
-                (Some(code), _) => Kind::Exit(*code),
-                (None, Some(name)) => Kind::Signal(signal_number(name)?),
+                (Some(code), _) => Kind::Exit(tapdeck_core::Exit::Code(*code)),
+                (None, Some(name)) => Kind::Exit(tapdeck_core::Exit::Signal(signal_number(name)?)),
                 // How long it lasted is worth knowing all the same.
                 (None, None) => Kind::Output(Bytes::new()),
             },
@@ -100,8 +100,12 @@ impl Taken {
             Kind::Output(bytes) => recording.output(at, &bytes),
             Kind::Input(bytes) => recording.input(at, &Input { bytes, ..Input::default() }),
             Kind::Resize(size) => recording.resize(at, size),
-            Kind::Exit(code) => self.exit = Exit { code: Some(code), signal: None },
-            Kind::Signal(number) => self.exit = Exit { code: None, signal: Some(signal_name(number)) },
+            Kind::Exit(tapdeck_core::Exit::Code(code)) => {
+                self.exit = Exit { code: Some(code), signal: None };
+            }
+            Kind::Exit(tapdeck_core::Exit::Signal(number)) => {
+                self.exit = Exit { code: None, signal: Some(signal_name(number)) };
+            }
             Kind::Other { code, data: Value::String(name) } if code == "signal" => {
                 recording.signal(at, &name)
             }

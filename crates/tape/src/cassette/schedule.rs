@@ -5,6 +5,8 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
+use tapdeck_core::ParseError;
+
 use super::CassetteEvent;
 
 /// How to pace a replay.
@@ -20,17 +22,20 @@ pub enum ReplayMode {
 }
 
 impl std::str::FromStr for ReplayMode {
-    type Err = String;
+    type Err = ParseError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseError> {
         match text.split_once([':', '=']).unwrap_or((text, "")) {
             ("realtime", "") => Ok(Self::Realtime),
             ("collapsed", "") => Ok(Self::Collapsed),
             ("scaled", factor) => match factor.parse::<f64>() {
                 Ok(factor) if factor.is_finite() && factor >= 0.0 => Ok(Self::Scaled(factor)),
-                _ => Err(format!("scaled needs a factor, as in scaled:0.5, not {factor:?}")),
+                _ => Err(ParseError::new(format!("scaled needs a factor, as in scaled:0.5, not {factor:?}"))),
             },
-            _ => Err(format!("{text:?} is no replay mode: realtime, scaled:FACTOR or collapsed")),
+            _ => {
+                let known = "realtime, scaled:FACTOR or collapsed";
+                Err(ParseError::new(format!("{text:?} is no replay mode: {known}")))
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use std::io::Read;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use super::{halves, v1};
@@ -151,7 +152,7 @@ impl<R: Read> CastReader<R> {
                 None => return Ok(Note::item(at, format!("ignored an impossible size {text:?}"))),
             },
             ("x", Value::String(text)) if text.trim().parse::<i32>().is_ok() => {
-                Kind::Exit(text.trim().parse().unwrap_or_default())
+                Kind::Exit(Exit::Code(text.trim().parse().unwrap_or_default()))
             }
             ("o" | "i" | "m" | "r", _) => {
                 return Err(Error::malformed(at, format!("the data of event {code:?} is not text")));

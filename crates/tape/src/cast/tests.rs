@@ -1,3 +1,4 @@
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use super::*;
@@ -24,7 +25,7 @@ fn everything_that_text_can_carry_comes_back() {
         };
         let mut want = kinds(&events);
         if version == CastVersion::V2 {
-            assert!(matches!(want.pop().unwrap().kind, Kind::Exit(3)));
+            assert!(matches!(want.pop().unwrap().kind, Kind::Exit(Exit::Code(3))));
             assert_eq!(writer.losses().of(Loss::Exit).events, 1);
         }
         assert_eq!(kinds(&got), want);
@@ -52,7 +53,7 @@ fn files_of_others_are_read() {
     assert_eq!(header.extra["tags"][0], "a");
     assert_eq!(events[1].time_ns, 1_000_000_000);
     assert_eq!(events[1].kind, Kind::Resize(Size::new(100, 50)));
-    assert_eq!(events[2].kind, Kind::Exit(7));
+    assert_eq!(events[2].kind, Kind::Exit(Exit::Code(7)));
     // An unknown kind is kept, and so are fields of the header.
     let again = write_all(&mut CastWriter::new(CastVersion::V3), &header, &events).main;
     let again = String::from_utf8(again).unwrap();

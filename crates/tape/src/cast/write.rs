@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use super::CastVersion;
@@ -147,11 +148,11 @@ impl EventWriter for CastWriter {
                 self.losses.drop_event(&event.kind);
                 self.line(us, "m", &label.as_str().into(), out);
             }
-            Kind::Exit(_) | Kind::Signal(_) if self.version == CastVersion::V2 => {
+            Kind::Exit(_) if self.version == CastVersion::V2 => {
                 self.losses.drop_event(&event.kind);
             }
-            Kind::Exit(code) => self.line(us, "x", &code.to_string().into(), out),
-            Kind::Signal(number) => {
+            Kind::Exit(Exit::Code(code)) => self.line(us, "x", &code.to_string().into(), out),
+            Kind::Exit(Exit::Signal(number)) => {
                 self.losses.add(Loss::Signal, 0);
                 self.line(us, "x", &(128 + number).to_string().into(), out);
             }

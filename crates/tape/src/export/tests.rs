@@ -1,5 +1,6 @@
 use bytes::Bytes;
 
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use super::*;
@@ -124,7 +125,8 @@ fn the_final_lines_are_all_of_them() {
 #[test]
 fn hostile_text_stays_text() {
     let evil = "</script><img src=x onerror=alert(1)> | =1+1 \u{202e}rtl\u{2028} & \"q\"\r\n=cmd()\r\n````\r\n\x1b]0;t\x07x";
-    let kinds = || vec![out(evil), Kind::Marker("</script>=1 | ``` <b>".to_owned()), Kind::Exit(0)];
+    let kinds =
+        || vec![out(evil), Kind::Marker("</script>=1 | ``` <b>".to_owned()), Kind::Exit(Exit::Code(0))];
     let replay = Replay::to_end(&mut session(kinds()), 100).unwrap();
 
     let page = text_of(|w| html(&mut session(kinds()), HtmlOptions::default(), w));
@@ -196,7 +198,7 @@ fn a_long_session_is_written_as_it_goes() {
                 kinds.push(Kind::Marker(format!("at {i}")));
             }
         }
-        kinds.push(Kind::Exit(7));
+        kinds.push(Kind::Exit(Exit::Code(7)));
         kinds
     };
     let whole = Replay::to_end(&mut session(kinds()), 10_000).unwrap();

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use serde_json::{Value, json as object};
+use tapdeck_core::Exit;
 use tapdeck_term::{Line, Size};
 
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
@@ -194,9 +195,9 @@ impl<W: Write> LineWriter<W> {
     fn ending(&mut self, replay: &Replay) -> Result<()> {
         self.fact("Duration", &format!("{:.1} s", replay.time_ns() as f64 / 1e9))?;
         match replay.ending() {
-            Some(Kind::Exit(code)) => self.fact("Exit code", &code.to_string()),
-            Some(Kind::Signal(number)) => self.fact("Ended by signal", &number.to_string()),
-            _ => Ok(()),
+            Some(Exit::Code(code)) => self.fact("Exit code", &code.to_string()),
+            Some(Exit::Signal(number)) => self.fact("Ended by signal", &number.to_string()),
+            None => Ok(()),
         }
     }
 
@@ -247,9 +248,9 @@ impl<W: Write> LineWriter<W> {
 
     fn json_end(&mut self, replay: &Replay) -> Result<()> {
         let (exit, signal) = match replay.ending() {
-            Some(Kind::Exit(code)) => (Some(*code), None),
-            Some(Kind::Signal(number)) => (None, Some(*number)),
-            _ => (None, None),
+            Some(Exit::Code(code)) => (Some(code), None),
+            Some(Exit::Signal(number)) => (None, Some(number)),
+            None => (None, None),
         };
         let moments: Vec<Value> = replay
             .moments()

@@ -2,8 +2,8 @@
 
 use tapdeck_core::Exit;
 use tapdeck_core::check::{
-    Anchor, BytesTest, Claim, Count, ExitTest, Happening, JsonPath, JsonTest, Point, TextTest, Trace, Window,
-    millis, pattern, signal_name, signal_number,
+    Anchor, BytesTest, Claim, Count, ExitTest, Happening, JsonPath, JsonTest, ParseError, Point, TextTest,
+    Trace, Window, millis, pattern, signal_name, signal_number,
 };
 
 use super::condition::{self, Common, Said, count, size};
@@ -21,7 +21,8 @@ pub(super) fn read(
     let line = raw.line;
     let at = |what: String| ScenarioError { line, what };
     let raw = raw.value;
-    let point = |text: &Option<String>| text.as_ref().map(|t| t.parse::<Point>()).transpose().map_err(at);
+    let wrong = |e: ParseError| at(e.into());
+    let point = |text: &Option<String>| text.as_ref().map(|t| t.parse::<Point>()).transpose().map_err(wrong);
     let (here, from, to) = (point(&raw.at)?, point(&raw.from)?, point(&raw.to)?);
     if here.is_some() && (from.is_some() || to.is_some()) {
         return Err(at("at is one point, from and to are a stretch: write the one or the other".into()));
@@ -31,7 +32,7 @@ pub(super) fn read(
     let mut claims: Vec<(&str, Claim)> = Vec::new();
     let mut add = |key, claim| claims.push((key, claim));
     if let Some(length) = &raw.stable_for {
-        let ms = millis(length).map_err(at)?;
+        let ms = millis(length).map_err(wrong)?;
         let screen = raw.screen.as_ref().map_or_else(|| Ok(condition::anything(common)), condition)?;
         // At a point: from there on, for so long.
         let window = match &here {

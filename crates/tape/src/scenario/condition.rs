@@ -50,7 +50,7 @@ pub(super) fn text(raw: &raw::Text) -> Said<TextTest> {
         raw::Text::Long(l) => match (&l.is, &l.contains, &l.matches) {
             (Some(text), None, None) => Ok(TextTest::Is(text.clone())),
             (None, Some(text), None) => Ok(TextTest::Contains(text.clone())),
-            (None, None, Some(text)) => pattern(text).map(TextTest::Matches),
+            (None, None, Some(text)) => Ok(TextTest::Matches(pattern(text)?)),
             _ => Err("a text wants one of is, contains and matches".into()),
         },
     }
@@ -178,9 +178,9 @@ fn facts(raw: &raw::Condition, stored: Stored<'_>) -> Said<Vec<Fact>> {
 }
 
 /// What a text means, where there is one; what is wrong with it has its line.
-pub(super) fn read_at<T>(
+pub(super) fn read_at<T, E: Into<String>>(
     raw: &Option<At<String>>,
-    read: impl Fn(&str) -> Said<T>,
+    read: impl Fn(&str) -> Result<T, E>,
 ) -> Result<Option<T>, ScenarioError> {
     raw.as_ref().map(|at| read(&at.value).map_err(|e| at.error(e))).transpose()
 }
@@ -218,10 +218,10 @@ fn read_style(raw: &raw::Style, line: u64) -> Result<StyleFact, ScenarioError> {
     let attrs = attrs.into_iter().filter_map(|(name, on)| Some((name.parse().ok()?, on?))).collect();
     Ok(StyleFact {
         cells,
-        fg: read_at(&raw.fg, |t| colour(t).map_err(|e| e.to_string()))?,
-        bg: read_at(&raw.bg, |t| colour(t).map_err(|e| e.to_string()))?,
+        fg: read_at(&raw.fg, colour)?,
+        bg: read_at(&raw.bg, colour)?,
         attrs,
-        underline: read_at(&raw.underline, |t| underline(t).map_err(|e| e.to_string()))?,
+        underline: read_at(&raw.underline, underline)?,
         link: raw.link.clone(),
     })
 }

@@ -14,7 +14,7 @@ mod step;
 mod tests;
 mod timeline;
 
-use tapdeck_core::check::{Claim, Condition, millis};
+use tapdeck_core::check::{Claim, Condition, ParseError, millis};
 use tapdeck_core::scrub::{Rule, Rules};
 use tapdeck_term::Size;
 
@@ -164,7 +164,7 @@ impl Scenario {
             .map(|a| assertion::read(a, &common, stored))
             .collect::<Result<_, _>>()?;
         let size = raw.size.map(|s| condition::size(&s.value).map_err(|e| s.error(e))).transpose()?;
-        let replay = raw.replay.map(|r| r.value.parse().map_err(|e: String| r.error(e))).transpose()?;
+        let replay = raw.replay.map(|r| r.value.parse().map_err(|e: ParseError| r.error(e))).transpose()?;
         let env = raw.env.map(read_env).transpose()?;
         let cassette = raw.cassette.unwrap_or_default();
         let path = condition::read_at(&cassette.path, |path| {

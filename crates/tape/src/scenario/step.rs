@@ -86,7 +86,7 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     }
     if let Some(wait) = &raw.wait {
         actions.push(Action::Wait(match (&wait.stable, wait.exit, &wait.screen) {
-            (Some(length), None, None) => Until::Stable(millis(length).map_err(at)?),
+            (Some(length), None, None) => Until::Stable(millis(length).map_err(|e| at(e.into()))?),
             (None, Some(true), None) => Until::Exit,
             (None, None, Some(c)) => Until::Screen(condition::read(c, line, common, stored)?),
             _ => return Err(at("a wait wants one of stable, exit: true and screen".into())),

@@ -6,6 +6,7 @@ use std::io::Read;
 use bytes::Bytes;
 use memchr::memmem;
 
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use super::STARTED;
@@ -239,7 +240,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             "START_TIME" => self.header.started_ns = parse_time(value).or(self.header.started_ns),
             "EXIT_CODE" => {
                 if let Ok(code) = value.parse() {
-                    self.exit = Some(Event::new(self.time_ns, Kind::Exit(code)));
+                    self.exit = Some(Event::new(self.time_ns, Kind::Exit(Exit::Code(code))));
                 }
             }
             _ => {}
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(notes, []);
         assert_eq!((header.size, header.command.as_deref()), (Some(Size::new(120, 20)), Some("x")));
         assert_eq!(header.started_ns, parse_time("2026-11-16 00:44:28+00:00"));
-        assert_eq!(events.last(), Some(&Event::new(2_000_000_000, Kind::Exit(3))));
+        assert_eq!(events.last(), Some(&Event::new(2_000_000_000, Kind::Exit(Exit::Code(3)))));
     }
 
     #[test]

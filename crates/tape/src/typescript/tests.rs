@@ -1,6 +1,7 @@
 use super::*;
 use crate::event::{EventReader, EventWriter, Kind, Loss};
 use crate::testing::{output_of, read_all, sample_events, write_all};
+use tapdeck_core::Exit;
 
 #[test]
 fn advanced_timing_carries_input_sizes_and_the_ending() {
@@ -25,7 +26,7 @@ fn classic_timing_carries_output_exactly() {
     let (_, got, notes) = read_all(TypescriptReader::new(&parts.main[..], &parts.timing[..]).unwrap());
     assert_eq!(notes, []);
     assert_eq!(output_of(&got), output_of(&events));
-    assert_eq!(got.last().map(|e| &e.kind), Some(&Kind::Exit(3)), "the closing line tells");
+    assert_eq!(got.last().map(|e| &e.kind), Some(&Kind::Exit(Exit::Code(3))), "the closing line tells");
     for loss in [Loss::Input, Loss::Resize] {
         assert_eq!(writer.losses().of(loss).events, 1, "{loss}");
     }

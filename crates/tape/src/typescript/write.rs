@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
@@ -98,8 +99,8 @@ impl EventWriter for TypescriptWriter {
                 let delay = self.delay(event.time_ns);
                 let _ = writeln!(out.timing, "S {delay} SIGWINCH ROWS={rows} COLS={cols}");
             }
-            Kind::Exit(code) => self.exit = Some(*code),
-            Kind::Signal(number) => {
+            Kind::Exit(Exit::Code(code)) => self.exit = Some(*code),
+            Kind::Exit(Exit::Signal(number)) => {
                 self.losses.add(Loss::Signal, 0);
                 self.exit = Some(128 + number);
             }

@@ -11,13 +11,13 @@ use crate::event::{Event, EventWriter, Header, Kind, Losses, Parts};
 /// Puts carriage returns before line feeds, as a terminal driver does, across any cuts of the
 /// stream.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Returns {
+pub struct AddReturns {
     /// The last byte was a carriage return.
     after_return: bool,
 }
 
-impl Returns {
-    /// The same output with carriage returns; as it is where none are wanting.
+impl AddReturns {
+    /// Returns the output with carriage returns; borrowed where none is missing.
     pub fn add<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut out = Vec::new();
         let mut done = 0;
@@ -43,20 +43,20 @@ impl Returns {
 /// A writer of a format that is played on a terminal: what came from pipes gets its carriage
 /// returns.
 #[derive(Debug)]
-pub(crate) struct Straight<W> {
+pub(crate) struct WithReturns<W> {
     inner: W,
-    returns: Option<Returns>,
+    returns: Option<AddReturns>,
 }
 
-impl<W> Straight<W> {
+impl<W> WithReturns<W> {
     pub(crate) fn new(inner: W) -> Self {
         Self { inner, returns: None }
     }
 }
 
-impl<W: EventWriter> EventWriter for Straight<W> {
+impl<W: EventWriter> EventWriter for WithReturns<W> {
     fn begin(&mut self, header: &Header, out: &mut Parts) {
-        self.returns = header.pipes.then(Returns::default);
+        self.returns = header.pipes.then(AddReturns::default);
         self.inner.begin(header, out);
     }
 
@@ -89,7 +89,7 @@ mod tests {
         /// lacked, and nothing else has changed.
         #[test]
         fn cuts_make_no_difference(bytes in prop::collection::vec(prop::sample::select(&b"\r\nab"[..]), 0..60), cut in 1usize..7) {
-            let mut returns = Returns::default();
+            let mut returns = AddReturns::default();
             let got: Vec<u8> = bytes.chunks(cut).flat_map(|piece| returns.add(piece).into_owned()).collect();
             let mut wanted = Vec::new();
             for byte in &bytes {
