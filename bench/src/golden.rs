@@ -1,5 +1,5 @@
-//! A recording as a test: how long thirty claims about ten seconds of an agent's screen take to judge,
-//! collapsed, in the command as a user runs it.
+//! A recording as a test: how long thirty claims about ten seconds of an agent's screen take to
+//! judge, collapsed, in the command as a user runs it.
 
 use std::fmt::Write as _;
 use std::path::Path;

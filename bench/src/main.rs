@@ -1,10 +1,10 @@
-//! Measures passing through and recording against the peers, and recordings on disk against the model alone,
-//! side by side in one run.
+//! Measures passing through and recording against the peers, and recordings on disk against the
+//! model alone, side by side in one run.
 //!
-//! `cargo run --release -p tapdeck-bench` prints a table and, with `--json FILE`, writes the same as data.
-//! Every figure is a median over interleaved rounds on this machine; what counts is the ratio to the minimal
-//! relay (this program's own `relay`, two ptys and a poll loop), not the absolute number. Peers that are not
-//! installed are listed as skipped.
+//! `cargo run --release -p tapdeck-bench` prints a table and, with `--json FILE`, writes the same
+//! as data. Every figure is a median over interleaved rounds on this machine; what counts is the
+//! ratio to the minimal relay (this program's own `relay`, two ptys and a poll loop), not the
+//! absolute number. Peers that are not installed are listed as skipped.
 
 mod golden;
 mod pace;
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     }
     let options = parse(args.into_iter().map(|a| a.to_string_lossy().into_owned()))?;
     let folder = std::env::temp_dir().join(format!("tapdeck-bench-{}", std::process::id()));
-    // Sockets are only made where nobody else gets in.
+    // Sockets are only made in a folder that no other user can enter.
     std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let result = measure(&options, &folder);
     std::fs::remove_dir_all(&folder)?;

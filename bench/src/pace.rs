@@ -1,5 +1,5 @@
-//! Recording at a person's pace: what a steady megabyte a second costs, and how much of what was shown a recorder takes
-//! with it when it is killed.
+//! Recording at a person's pace: what a steady megabyte a second costs, and how much of what was
+//! shown a recorder takes with it when it is killed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,7 +29,8 @@ pub fn drip(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program that is recorded when the recorder is killed: says, every millisecond, for how many it has run.
+/// The program that is recorded when the recorder is killed: says, every millisecond, for how many
+/// it has run.
 pub fn tick() -> Result<()> {
     let mut out = std::io::stdout().lock();
     let start = Instant::now();
@@ -60,7 +61,8 @@ pub fn steady(peers: &[Peer], file: &Path, o: &Options, folder: &Path) -> Result
     Ok(peers.iter().zip(&all).map(row).collect())
 }
 
-/// Milliseconds of what was shown that the recording lacks after `kill -9`, at moments all over a block's life.
+/// Milliseconds of what was shown that the recording lacks after `kill -9`, at moments all over a
+/// block's life.
 pub fn killed(o: &Options, folder: &Path) -> Result<Vec<Row>> {
     let this = std::env::current_exe()?.into_os_string();
     let mut lost = Vec::new();

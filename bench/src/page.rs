@@ -1,5 +1,6 @@
-//! The page in a real browser: how long a key takes to become a painted letter, and whether a flood of output holds the
-//! tab up. Each beside the same done by the page alone, which is what the browser itself costs on this machine.
+//! The page in a real browser: how long a key takes to become a painted letter, and whether a flood
+//! of output holds the tab up. Each beside the same done by the page alone, which is what the
+//! browser itself costs on this machine.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,7 +17,8 @@ const FRAME_MS: f64 = 1000.0 / 60.0;
 const FLOOD: usize = 100 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A key is pressed at any time between two pictures; what counts is the moment after the picture with its letter.
+/// A key is pressed at any time between two pictures; what counts is the moment after the picture
+/// with its letter.
 const KEYS: &str = r"
 const done = arguments[arguments.length - 1], local = LOCAL, times = [];
 const { hands, painter } = document.querySelector('.tile').tile;
@@ -40,7 +42,8 @@ const changed = () => new Promise((ok) => {
   done(times.slice(20));
 })();";
 
-/// The times between pictures until the screen shows the end, or for so long where nothing is to come.
+/// The times between pictures until the screen shows the end, or for so long where nothing is to
+/// come.
 const GAPS: &str = r"
 const done = arguments[arguments.length - 1], still = STILL, gaps = [];
 const { link, painter } = document.querySelector('.tile').tile, apply = painter.apply;

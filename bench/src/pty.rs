@@ -92,7 +92,8 @@ pub fn kill_after(command: &[OsString], time: Duration) -> Result<Vec<u8>> {
 }
 
 fn wait(child: &mut Child) -> Result<(f64, f64)> {
-    // SAFETY: all zeroes is a valid rusage, and wait4 fills it for a child that is ours and not yet waited for.
+    // SAFETY: all zeroes is a valid rusage, and wait4 fills it for a child that is ours and not yet
+    // waited for.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         let mut status = 0;
@@ -105,8 +106,9 @@ fn wait(child: &mut Child) -> Result<(f64, f64)> {
     Ok((seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss as f64))
 }
 
-/// Sends single bytes to a command that echoes, and takes the time of each round trip in microseconds.
-/// `ready` is called when the command is about to echo; what it gives is kept meanwhile.
+/// Sends single bytes to a command that echoes, and takes the time of each round trip in
+/// microseconds. `ready` is called when the command is about to echo; what it gives is kept
+/// meanwhile.
 pub fn echo_times<T>(
     command: &[OsString],
     count: usize,

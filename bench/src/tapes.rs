@@ -1,6 +1,7 @@
-//! Recordings on disk: how much slower than the model alone are replay, index, exports and opening at a moment.
-//! Everything goes through what the commands use (`Source`, `Player`, the exports), from files, on one workload
-//! after the other in turn, so that the machine's moods meet all of them.
+//! Recordings on disk: how much slower than the model alone are replay, index, exports and opening
+//! at a moment. Everything goes through what the commands use (`Source`, `Player`, the exports),
+//! from files, on one workload after the other in turn, so that the machine's moods meet all of
+//! them.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};

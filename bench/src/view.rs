@@ -1,9 +1,10 @@
-//! Measures the viewer: how long a frame takes while a program redraws a 200×50 screen 120 times a second.
+//! Measures the viewer: how long a frame takes while a program redraws a 200×50 screen 120 times a
+//! second.
 //!
-//! `cargo run --release -p tapdeck-bench --bin bench-view` prints, for each kind of output, the time that it takes to
-//! take in one update and to paint one frame, to a picture in memory and as the bytes that a terminal would get. The
-//! target is a frame in under 30 ms; at 60 frames and 120 updates a second all of it together is the share of one
-//! core that the last column shows.
+//! `cargo run --release -p tapdeck-bench --bin bench-view` prints, for each kind of output, the
+//! time that it takes to take in one update and to paint one frame, to a picture in memory and as
+//! the bytes that a terminal would get. The target is a frame in under 30 ms; at 60 frames and 120
+//! updates a second all of it together is the share of one core that the last column shows.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

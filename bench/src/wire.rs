@@ -1,4 +1,5 @@
-//! Sessions at a server, over each transport, against `ssh -tt` to this machine: throughput and echo.
+//! Sessions at a server, over each transport, against `ssh -tt` to this machine: throughput and
+//! echo.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -84,7 +85,7 @@ fn at_home(home: &Path, program: &Path) -> Command {
     command
 }
 
-/// A server of OpenSSH's for whoever runs this.
+/// A server of OpenSSH's for the user that runs this.
 struct Ssh {
     folder: PathBuf,
     port: u16,

@@ -95,8 +95,8 @@ fn log_line(rng: &mut Rng, i: usize) -> String {
     )
 }
 
-/// A redraw inside a synchronised update: part of it erases lines upwards and writes them again, as inline
-/// agents do, part addresses the whole screen.
+/// A redraw inside a synchronised update: part of it erases lines upwards and writes them again, as
+/// inline agents do, part addresses the whole screen.
 fn agent_frame(rng: &mut Rng, i: usize) -> String {
     use std::fmt::Write as _;
     let mut f = String::from("\x1b[?2026h");

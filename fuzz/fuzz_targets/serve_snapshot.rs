@@ -1,5 +1,5 @@
-//! Any bytes as messages of the snapshot protocol: lengths are bounded, decoding never panics, and whatever is
-//! understood is written again with the same bytes.
+//! Any bytes as messages of the snapshot protocol: lengths are bounded, decoding never panics, and
+//! whatever is understood is written again with the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

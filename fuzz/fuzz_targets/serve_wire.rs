@@ -1,5 +1,5 @@
-//! Any bytes as the attach wire, cut anywhere: lengths are refused before they are waited for, and the cut changes
-//! nothing.
+//! Any bytes as the attach wire, cut anywhere: lengths are refused before they are waited for, and
+//! the cut changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

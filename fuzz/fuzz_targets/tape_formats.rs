@@ -1,5 +1,5 @@
-//! Any bytes as a recording of any format: reading ends, time never goes back, and what was read can be
-//! written in every other format and exported.
+//! Any bytes as a recording of any format: reading ends, time never goes back, and what was read
+//! can be written in every other format and exported.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A scenario file from anywhere: it is understood, or refused with a line; what it plays is judged without a panic.
+//! A scenario file from anywhere: it is understood, or refused with a line; what it plays is judged
+//! without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

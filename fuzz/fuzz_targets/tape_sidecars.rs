@@ -1,4 +1,5 @@
-//! Any bytes as what stands beside a recording: meta data, labels, snapshots, events to be carried, the seal.
+//! Any bytes as what stands beside a recording: meta data, labels, snapshots, events to be carried,
+//! the seal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

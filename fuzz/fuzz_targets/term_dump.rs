@@ -1,4 +1,5 @@
-//! A dump fed to a fresh terminal shows the same rows, and any split of the input gives the same terminal.
+//! A dump fed to a fresh terminal shows the same rows, and any split of the input gives the same
+//! terminal.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

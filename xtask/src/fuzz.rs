@@ -16,7 +16,8 @@ pub(crate) fn run(seconds: &str) -> Result<()> {
         println!("== fuzz {name}, {seconds} s");
         let status = Command::new("cargo")
             .args(["fuzz", "run", &name, "--", &format!("-max_total_time={seconds}")])
-            // The fuzzer's instrumentation is a nightly flag; this lets the stable compiler take it.
+            // The fuzzer's instrumentation is a nightly flag; this lets the stable compiler take
+            // it.
             .env("RUSTC_BOOTSTRAP", "1")
             .current_dir(crate::root()?)
             .status()

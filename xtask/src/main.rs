@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "ci | tidy | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
+const USAGE: &str = "ci | tidy [FOLDER] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -23,6 +23,7 @@ fn main() -> Result<()> {
     match args[..] {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
+        ["tidy", below] => tidy::list_comments(below),
         ["agents"] => longer::talk_to_agents("100"),
         ["agents", prompts] => longer::talk_to_agents(prompts),
         ["crowd"] => longer::gather_a_crowd("1000"),

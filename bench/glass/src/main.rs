@@ -1,8 +1,10 @@
-//! The terminal model against its peers: speed on generated workloads, and memory for a million rows.
+//! The terminal model against its peers: speed on generated workloads, and memory for a million
+//! rows.
 //!
-//! `bench-glass [MB] [ROUNDS] [--only NAME]` feeds each workload to each model in pieces of 64 KiB, one thread, the models
-//! taking turns within each round, and prints medians as a table and as JSON. `bench-glass memory` measures, each in a
-//! process of its own, what a million rows of 120 columns take.
+//! `bench-glass [MB] [ROUNDS] [--only NAME]` feeds each workload to each model in pieces of 64 KiB,
+//! one thread, the models taking turns within each round, and prints medians as a table and as
+//! JSON. `bench-glass memory` measures, each in a process of its own, what a million rows of 120
+//! columns take.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 

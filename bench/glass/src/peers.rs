@@ -46,7 +46,8 @@ pub(crate) const PEERS: &[Peer] = &[
     ("avt", |n| Box::new(Avt(avt::Terminal::with_scrollback(COLS, ROWS, Some(n)).expect("a terminal")))),
 ];
 
-/// Not models: a parser that does nothing and a search for ESC as limits, and our follower of modes.
+/// Not models: a parser that does nothing and a search for ESC as limits, and our follower of
+/// modes.
 pub(crate) const LIMITS: &[Peer] = &[
     ("(vte parser alone)", |_| Box::new(Vte { parser: vte::Parser::new(), nothing: Nothing })),
     ("(memchr for ESC)", |_| Box::new(Search(0))),

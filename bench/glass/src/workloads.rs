@@ -302,7 +302,8 @@ fn unicode(bytes: usize) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// An agent's screen: inline frames that erase and redraw above a growing transcript, then a full-screen phase.
+/// An agent's screen: inline frames that erase and redraw above a growing transcript, then a
+/// full-screen phase.
 fn agent(bytes: usize) -> Vec<u8> {
     let (mut r, mut out, mut f) = (Rng(6), String::new(), 0usize);
     let marks: Vec<char> = "✻✽✶✳✢·".chars().collect();

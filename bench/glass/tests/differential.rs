@@ -1,18 +1,24 @@
 //! The same programs through our model and through others: the screens must agree.
 //!
 //! What they are known to do differently is left out of the programs, each for a reason:
-//! - erasing or moving while a wrap is pending: `alacritty_terminal` and `avt` keep the wrap through an erase, we follow
-//!   xterm; so each step first addresses the cursor;
-//! - CUU, CUD, CNL and CPL pass a region's margins in `alacritty_terminal`, with us they stop there, as on a VT420;
-//! - `avt` inserts and deletes lines with the cursor outside the region, where nothing should happen;
-//! - IL and DL leave the cursor's column alone there, with us (as in ECMA-48 and xterm) they return it;
-//! - DCH of more than is there: `alacritty_terminal` then deletes from the left of the cursor, so it has room here;
-//! - ED 1 with the cursor in the second row: `alacritty_terminal` leaves the first, so ED 1 is left out;
-//! - wide characters cut in half: `alacritty_terminal` leaves the other half, we blank it as xterm does; `avt` leaves what
-//!   stood in a last column that a wide character did not fit into;
-//! - clusters: `alacritty_terminal` and `avt` have one cell a code point, so text here has none that join;
-//! - `avt` wipes nothing on its alternate screen's first use that it did not write, and keeps ED 2's rows in scrollback, so
-//!   only screens are compared.
+//! - erasing or moving while a wrap is pending: `alacritty_terminal` and `avt` keep the wrap
+//!   through an erase, we follow xterm; so each step first addresses the cursor;
+//! - CUU, CUD, CNL and CPL pass a region's margins in `alacritty_terminal`, with us they stop
+//!   there, as on a VT420;
+//! - `avt` inserts and deletes lines with the cursor outside the region, where nothing should
+//!   happen;
+//! - IL and DL leave the cursor's column alone there, with us (as in ECMA-48 and xterm) they return
+//!   it;
+//! - DCH of more than is there: `alacritty_terminal` then deletes from the left of the cursor, so
+//!   it has room here;
+//! - ED 1 with the cursor in the second row: `alacritty_terminal` leaves the first, so ED 1 is left
+//!   out;
+//! - wide characters cut in half: `alacritty_terminal` leaves the other half, we blank it as xterm
+//!   does; `avt` leaves what stood in a last column that a wide character did not fit into;
+//! - clusters: `alacritty_terminal` and `avt` have one cell a code point, so text here has none
+//!   that join;
+//! - `avt` wipes nothing on its alternate screen's first use that it did not write, and keeps ED
+//!   2's rows in scrollback, so only screens are compared.
 
 use alacritty_terminal::grid::Dimensions as _;
 use alacritty_terminal::index::{Column, Line, Point};

@@ -1,5 +1,5 @@
-//! The rules of the house that no lint knows: which crate may use which, what each must not own, how
-//! long files are, and how comments are written.
+//! The rules of the house that no lint knows: which crate may use which, what each must not own,
+//! how long files are, and how comments are written.
 
 mod source;
 
@@ -56,6 +56,26 @@ const WIDTH: usize = 100;
 /// Words that hide the actor of a sentence: a comment says user, client, program, recorder.
 const VAGUE: [&str; 3] = ["whoever", "somebody", "nobody"];
 
+/// How many lines of comment may be too wide or vague. Lower these as comments are rewritten; they
+/// never rise.
+const MOST: Prose = Prose { wide: 725, vague: 283 };
+
+/// Lists each comment below a folder or in a file that is too wide or vague.
+pub(crate) fn list_comments(below: &str) -> Result<()> {
+    let root = crate::root()?;
+    for (name, text) in texts(&root)?.iter().filter(|(name, _)| name.starts_with(below)) {
+        for (n, line) in source::lines(text).iter().enumerate() {
+            if is_wide(line) {
+                println!("{name}:{}: {} columns", n + 1, line.width);
+            }
+            if is_vague(&line.comment) {
+                println!("{name}:{}: {}", n + 1, line.comment.trim());
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn run() -> Result<()> {
     let root = crate::root()?;
     let mut faults = Vec::new();
@@ -70,22 +90,18 @@ pub(crate) fn run() -> Result<()> {
     }
     let mut sizes = Vec::new();
     let mut prose = BTreeMap::<String, Prose>::new();
-    for folder in ["crates", "bench", "xtask", "fuzz", "examples"] {
-        for file in sources(&root.join(folder))? {
-            let text = fs::read_to_string(&file)?;
-            let name = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
-            let lines = source::lines(&text);
-            check_words(&name, &lines, &mut faults);
-            prose.entry(part(&name)).or_default().read(&lines);
-            let length = text.lines().count();
-            if length > TOO_LONG && !text.contains(REASON) {
-                faults.push(format!("{name}: over {TOO_LONG} lines and no reason given"));
-            }
-            sizes.push((length, name));
+    for (name, text) in texts(&root)? {
+        let lines = source::lines(&text);
+        check_words(&name, &lines, &mut faults);
+        prose.entry(part(&name)).or_default().read(&lines);
+        let length = text.lines().count();
+        if length > TOO_LONG && !text.contains(REASON) {
+            faults.push(format!("{name}: over {TOO_LONG} lines and no reason given"));
         }
+        sizes.push((length, name));
     }
     report_sizes(&mut sizes);
-    report_prose(&prose);
+    report_prose(&prose, &mut faults);
     for fault in &faults {
         println!("   {fault}");
     }
@@ -156,9 +172,13 @@ struct Prose {
 
 impl Prose {
     fn read(&mut self, lines: &[Line]) {
-        self.wide += lines.iter().filter(|line| line.is_comment() && line.width > WIDTH).count();
+        self.wide += lines.iter().filter(|line| is_wide(line)).count();
         self.vague += lines.iter().filter(|line| is_vague(&line.comment)).count();
     }
+}
+
+fn is_wide(line: &Line) -> bool {
+    line.is_comment() && line.width > WIDTH
 }
 
 fn is_vague(comment: &str) -> bool {
@@ -170,6 +190,18 @@ fn is_vague(comment: &str) -> bool {
 fn part(name: &str) -> String {
     let depth = if name.starts_with("crates/") { 2 } else { 1 };
     name.split('/').take(depth).collect::<Vec<_>>().join("/")
+}
+
+/// The sources of the project, by name.
+fn texts(root: &Path) -> Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    for folder in ["crates", "bench", "xtask", "fuzz", "examples"] {
+        for file in sources(&root.join(folder))? {
+            let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+            all.push((name, fs::read_to_string(&file)?));
+        }
+    }
+    Ok(all)
 }
 
 fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -202,12 +234,24 @@ fn report_sizes(sizes: &mut [(usize, String)]) {
     }
 }
 
-fn report_prose(prose: &BTreeMap<String, Prose>) {
+fn report_prose(prose: &BTreeMap<String, Prose>, faults: &mut Vec<String>) {
     println!("   comments: over {WIDTH} columns, with {}", VAGUE.join("/"));
+    let mut all = Prose::default();
     for (part, Prose { wide, vague }) in prose {
         if wide + vague > 0 {
             println!("   {wide:>5} {vague:>5} {part}");
         }
+        all.wide += wide;
+        all.vague += vague;
+    }
+    let rules = [
+        (all.wide, MOST.wide, format!("over {WIDTH} columns: wrap them")),
+        (all.vague, MOST.vague, format!("with {}: name the actor", VAGUE.join(", "))),
+    ];
+    for (found, most, rule) in rules.into_iter().filter(|(found, most, _)| found > most) {
+        faults.push(format!(
+            "{found} lines of comment {rule}; at most {most} may be, see cargo xtask tidy FOLDER"
+        ));
     }
 }
 
