@@ -46,7 +46,9 @@ pub(crate) fn run(version: &str, dry: bool) -> Result<()> {
     debian(&root, &folder)?;
     checksums(&folder)?;
     println!("packed {}", folder.display());
-    println!("git commit -am 'Release {version}' && git tag -a v{version} -F {}/NOTES.md", folder.display());
+    // Headings begin with `#`, which git would otherwise strip as comments.
+    let tag = format!("git tag --annotate --cleanup=whitespace v{version} -F {}/NOTES.md", folder.display());
+    println!("git commit -am 'Release {version}' && {tag}");
     Ok(())
 }
 
