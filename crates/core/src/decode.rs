@@ -5,6 +5,8 @@
 //! character. What cannot be decoded becomes U+FFFD, and a stream that ends inside a character says
 //! so when finished.
 
+use std::fmt;
+
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
 
 /// The label names no encoding.
@@ -15,9 +17,19 @@ pub struct UnknownEncoding {
     pub label: String,
 }
 
-/// An incremental decoder.
+/// Decodes bytes to text piece by piece.
 pub struct TextDecoder {
     kind: Kind,
+}
+
+impl fmt::Debug for TextDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let encoding = match &self.kind {
+            Kind::Latin1 => "latin-1",
+            Kind::Table(decoder) => decoder.encoding().name(),
+        };
+        f.debug_tuple("TextDecoder").field(&encoding).finish()
+    }
 }
 
 enum Kind {

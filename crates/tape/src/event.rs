@@ -1,6 +1,15 @@
 //! The common language of all formats: a header, then events in order, each with a time since the
 //! start. A format is read by an [`EventReader`] and written by an [`EventWriter`], so any can
 //! become any other, and what a target cannot carry is counted by its writer as it goes by.
+//!
+//! These are the events of recordings. The other event types have a purpose of their own:
+//!
+//! - [`tapdeck_core::Event`] is what a live session logs, with authors, turns and states. A
+//!   recorder turns it into an [`Event`] or a record.
+//! - [`crate::ahr::Body`] and [`crate::cassette::EventKind`] mirror what stands in those files,
+//!   byte for byte; their readers and writers convert.
+//! - [`tapdeck_core::check::What`] is what checks look at: a timeline without what no check asks
+//!   for.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,14 +1,17 @@
-//! Recordings: events to bytes and back.
+//! Recordings of terminal sessions: read, write, convert, repair and export them.
 //!
-//! Everything here works over slices and `std::io` traits that the caller opened: no file is
-//! created, no clock is read, nothing is paced and nothing is decided. A codec returns bytes and
-//! others write them. What a file says is never trusted: every length is bounded before memory is
-//! taken for it, a damaged part costs what it covers, and every message names the position that it
-//! speaks of.
+//! Everything works over slices and `std::io` traits that the caller opens. The crate creates no
+//! file, reads no clock and paces nothing. It never trusts a file: every length is bounded before
+//! memory is taken for it, a damaged part costs what it covers, and every message names a position.
 //!
-//! [`ahr`] is the native recording in all its detail. The other formats meet in [`event`]: one
-//! reader and one writer interface over common events, so that any format converts into any other.
-//! [`cassette`] is the folder of evidence about a run that tests are made of.
+//! - [`open`] and [`writer`] read and write every format ([`Format`]) as common [`Event`]s, so any
+//!   format converts into any other; [`convert()`] does that and reports what was lost.
+//! - [`Replay`] runs a recording through a terminal model, to its end or step by step.
+//! - [`export`] makes text, Markdown, JSON, HTML and SVG of what a recording shows.
+//! - [`ahr`] is the native recording in detail: blocks, damage, repair. [`index`] makes it
+//!   seekable, [`seal`] proves that it was not changed.
+//! - [`cassette`] is the folder of evidence about a run that tests are made of, and [`scenario`]
+//!   the file that says what must hold of it.
 //!
 //! ```
 //! use tapdeck_tape::ahr::Quality;
@@ -73,4 +76,5 @@ pub use format::{Beside, Container, Format, UnknownFormat, cast_version, open, w
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
 
+pub use tapdeck_core::Exit;
 pub use tapdeck_term::Size;

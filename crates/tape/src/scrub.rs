@@ -65,6 +65,7 @@ fn take(kind: &Kind, scrubber: &mut Scrubber) {
 }
 
 /// A reader whose events are scrubbed as they pass.
+#[derive(Debug)]
 pub struct Scrubbed<R> {
     inner: R,
     scrubber: Scrubber,

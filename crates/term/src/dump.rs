@@ -105,9 +105,9 @@ impl Term {
         self.dump_all(false).0
     }
 
-    /// The same, and for each row that was ever written to, in order: where in those bytes it ends,
-    /// and the offset of its last write. A caller that feeds them piece by piece, each piece
-    /// counted up to that offset, has the rows' provenance too.
+    /// Returns [`Self::dump`], and for each row that was ever written to, in order: where in those
+    /// bytes it ends, and the offset of its last write. Feed them piece by piece, each piece
+    /// counted up to that offset, to restore the provenance of rows, too.
     pub fn dump_with_rows(&self) -> (Vec<u8>, Vec<(usize, u64)>) {
         self.dump_all(true)
     }

@@ -1,25 +1,34 @@
-//! Terminal model: bytes to a grid of cells, and back to bytes that redraw it.
+//! A terminal without a window: feed it what a program writes, and read the screen.
 //!
-//! [`Term`] is fed with what a program writes and keeps what a terminal would show: the screen, the
-//! rows that scrolled off it, and the modes. Each row knows the last byte that wrote to it. What
-//! the terminal would answer comes back as a value, as does everything that is meant for its owner.
-//! There is no clock, no I/O and no thread in here.
-//!
-//! Beside the model: [`ModeWatch`] follows only the modes that must be undone when a program dies,
-//! [`Scanner`] and [`ReplayFilter`] cut a stream into tokens and take out what would make a
-//! terminal answer, and [`keys`] writes keystrokes as the modes in force want them.
+//! [`Term`] keeps what a terminal would show: the screen, the rows that scrolled off it, the cursor,
+//! the modes and the title. Besides the sequences of VT terminals and xterm it understands grapheme
+//! clusters, hyperlinks and the kitty keyboard protocol. There is no clock, no I/O and no thread in
+//! it, so the same bytes always give the same screen, however they are cut into pieces.
 //!
 //! ```
-//! use tapdeck_term::{Settings, Size, Term};
+//! use tapdeck_term::{Attrs, Settings, Size, Term};
 //!
 //! let mut term = Term::new(Size::new(20, 3), Settings::default());
 //! term.feed(b"plain \x1b[1mbold\x1b[m\r\n> ");
-//! let rows: Vec<String> = term.screen().map(|row| row.text()).collect();
-//! assert_eq!(rows, ["plain bold", ">", ""]);
+//! assert_eq!(term.text(), "plain bold\n>");
 //! assert_eq!((term.cursor().row, term.cursor().col), (1, 2));
-//! // A question of the program comes back as what the terminal answers.
+//! let cell = term.cell(0, 6).expect("a cell on the screen");
+//! assert!(cell.text == "b" && cell.style.attrs.contains(Attrs::BOLD));
+//! // The answer to a query of the program comes back as a value: write it to the program.
 //! assert_eq!(term.feed(b"\x1b[6n").replies, b"\x1b[2;3R");
 //! ```
+//!
+//! # What to use
+//!
+//! - [`Term::feed`] takes output and returns [`Changes`]: the rows that changed, replies for the
+//!   program, and [`Signal`]s such as the bell or a new title.
+//! - [`Term::screen`], [`Term::scrollback`] and [`Term::lines`] give rows; a [`Line`] has its text,
+//!   its [`Run`]s of one [`Style`], and the offset of the last byte that wrote to it.
+//! - [`Term::diff`] gives the rows that changed since a [`Generation`], for painters.
+//! - [`Term::dump`] gives bytes that bring a fresh terminal to the same state.
+//! - [`keys`] encodes keystrokes, pastes and mouse events as the modes in force want them.
+//! - [`Scanner`] cuts a stream into tokens; [`ReplayFilter`] takes out what makes a terminal
+//!   answer; [`ModeWatch`] follows only the modes to undo when a program dies.
 
 mod cell;
 mod changes;

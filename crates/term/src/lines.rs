@@ -7,6 +7,7 @@ use crate::pack::{Packed, Piece};
 use crate::paint;
 use crate::style::{Attrs, Style};
 use std::borrow::Cow;
+use std::fmt;
 
 /// A row of the screen or of scrollback.
 #[derive(Clone, Copy)]
@@ -20,6 +21,12 @@ pub struct Line<'a> {
 enum Body<'a> {
     Live(&'a [Cell]),
     Packed(Packed<'a>),
+}
+
+impl fmt::Debug for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Line").field(&self.text_ref()).finish()
+    }
 }
 
 /// Neighbouring characters of one style.
@@ -69,7 +76,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The same in larger pieces, where the row is kept so.
+    /// Calls `f` as [`Self::each`] does, with several characters at once where the row is kept so.
     pub(crate) fn pieces(&self, mut f: impl FnMut(Piece<'_>, Style)) {
         match &self.body {
             Body::Packed(p) => p.pieces(f),
@@ -86,7 +93,7 @@ impl<'a> Line<'a> {
         self.text_ref().into_owned()
     }
 
-    /// The same, borrowed where it is kept as text.
+    /// The text without trailing blanks, borrowed where the row is kept as text.
     pub fn text_ref(&self) -> Cow<'a, str> {
         if let Some(text) = self.as_plain() {
             return Cow::Borrowed(text);

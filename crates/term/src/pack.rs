@@ -266,7 +266,7 @@ impl<'a> Packed<'a> {
         std::str::from_utf8(self.as_ascii()?).ok()
     }
 
-    /// The same as bytes.
+    /// The bytes when every cell is plain ASCII of the default style.
     pub(crate) fn as_ascii(&self) -> Option<&'a [u8]> {
         (!self.styled && !self.rich).then_some(self.body)
     }
@@ -280,8 +280,7 @@ impl<'a> Packed<'a> {
         });
     }
 
-    /// The same in larger pieces: most text is ASCII, and most of it has the style of its
-    /// neighbours.
+    /// Calls `f` with pieces of one style: most text is ASCII, and has the style of its neighbours.
     pub(crate) fn pieces(&self, mut f: impl FnMut(Piece<'_>, Style)) {
         let (mut runs, mut body) = Runs::open(self);
         let mut wide = 1;

@@ -13,7 +13,7 @@ use super::style::{Cells, StyleFact};
 use crate::ParseError;
 
 /// A state of the terminal: its picture, and the model where more than the picture is asked for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The picture.
     pub frame: &'a Arc<Frame>,

@@ -89,7 +89,7 @@ impl Look {
         seen.map(|(y, row)| (y as u16, self.row(y, row))).collect()
     }
 
-    /// The same as one text, blank rows at the end left off.
+    /// The rows to compare as one text, without the blank rows at the end.
     pub fn text<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
         let make = || join(self.rows(frame).iter().map(|(_, row)| &**row));
         let plain = self.region == Region::ALL && self.masks.is_empty();

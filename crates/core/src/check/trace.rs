@@ -85,7 +85,7 @@ impl Count {
 /// How a program is to have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitTest {
-    /// So.
+    /// With this code, or by this signal.
     Is(Exit),
     /// With any code but 0, or by a signal.
     Failure,

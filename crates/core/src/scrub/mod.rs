@@ -50,7 +50,7 @@ impl Scrubber {
         Self { size, tracer: Tracer::new(size), eye: Eye::new(rules), typed: Typed::default() }
     }
 
-    /// The same session from its beginning, with what has been learned about its secrets.
+    /// Goes back to the session's beginning and keeps what was learned about its secrets.
     pub fn again(self) -> Self {
         Self {
             size: self.size,

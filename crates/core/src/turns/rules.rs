@@ -235,7 +235,7 @@ impl Rules {
         self.brackets
     }
 
-    /// The same rules with a prompt of the user's own in front.
+    /// Puts a prompt of the user's own in front of the rules.
     ///
     /// # Errors
     /// When the pattern cannot be used.

@@ -172,9 +172,9 @@ pub(crate) fn walk(bytes: &[u8]) -> Walk {
     walk_while(bytes, |_, _| None)
 }
 
-/// The same for the beginning of a block whose end is missing or cannot be read. Nothing says
-/// whether it is sound, so it ends before the first record that is a year later than the one before
-/// it, or whose output begins elsewhere than where it can.
+/// Steps through the beginning of a block whose end is missing or cannot be read. Nothing tells
+/// whether it is sound, so the walk ends before the first record that is a year later than the one
+/// before it, or whose output begins elsewhere than where it can.
 pub(crate) fn walk_torn(bytes: &[u8]) -> Walk {
     let (mut last_ts, mut end) = (None, None);
     walk_while(bytes, |ts, data: Option<(u64, u64)>| {

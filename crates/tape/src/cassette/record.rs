@@ -288,7 +288,7 @@ impl Recording {
         Ok(manifest)
     }
 
-    /// The same, with all files in memory. Nothing must have been drained before.
+    /// Finishes the cassette with all files in memory. Nothing must have been drained before.
     ///
     /// # Errors
     /// That a file has outgrown its bound.

@@ -78,12 +78,12 @@ fn acts(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text that can only be looked at.
+/// Returns the text with characters that could act replaced.
 fn tame(text: &str) -> String {
     if is_tame(text) { text.to_owned() } else { replace_acting(text) }
 }
 
-/// The same for text that is not needed otherwise.
+/// Replaces characters that could act, without a copy where there are none.
 fn tamed(text: String) -> String {
     if is_tame(&text) { text } else { replace_acting(&text) }
 }

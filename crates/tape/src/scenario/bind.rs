@@ -17,7 +17,7 @@ pub fn bind(text: &str, id: &str, sha256: &str) -> String {
     format!("{mark}{bound}")
 }
 
-/// The same of a text in braces, as JSON is.
+/// Binds a scenario that is written in braces, as JSON is.
 fn flow(text: &str, id: &str, sha256: &str) -> String {
     let (Some(open), Some(close)) = (text.find('{'), text.rfind('}')) else { return text.to_owned() };
     let body = &text[open + 1..close];
@@ -71,7 +71,7 @@ fn key(entry: &str) -> &str {
     entry.split(':').next().unwrap_or_default().trim().trim_matches(['"', '\''])
 }
 
-/// The same of a text in lines.
+/// Binds a scenario that is written in lines.
 fn block(text: &str, id: &str, sha256: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_key = |line: &str, key: &str| line.trim_start().split_once(':').is_some_and(|(k, _)| k == key);
