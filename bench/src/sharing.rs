@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapdeck_proto::attach::Said;
+use tapdeck_proto::bus::Event;
 use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
 use tapdeck_serve::door::Address;
 
@@ -74,7 +76,7 @@ fn flood(file: &Path, folder: &Path, watchers: usize) -> Result<(f64, f64)> {
     bus.send("LINE", "go")?;
     loop {
         let frame = bus.next(Some(LIMIT))?.context("the program does not end")?;
-        if frame.json()["name"] == "CLOSED" {
+        if matches!(frame.event(), Some(Event::Closed { .. })) {
             break;
         }
     }
@@ -172,7 +174,7 @@ fn attach_once(session: &Session) -> Result<(f64, Vec<u8>)> {
         for incoming in attachment.receive()? {
             match incoming {
                 Incoming::Output(bytes) => dump.extend(bytes),
-                Incoming::Control(c) if c["type"] == "live" => break 'all,
+                Incoming::Control(Said::Live) => break 'all,
                 Incoming::Control(_) => {}
                 Incoming::End => anyhow::bail!("it ended"),
             }

@@ -148,7 +148,7 @@ impl Report {
         about.insert("error".to_owned(), message.into());
         match self {
             Report::Text => say(message),
-            Report::Json => print_json(&about.into()),
+            Report::Json => print_json(&about),
             Report::JsonBeside => print_json_beside(&about.into()),
         }
     }
@@ -162,7 +162,7 @@ pub(crate) fn print(text: std::fmt::Arguments<'_>) {
 }
 
 /// Prints an answer as one line of JSON.
-pub(crate) fn print_json(value: &Value) {
+pub(crate) fn print_json(value: &impl serde::Serialize) {
     print(format_args!("{}\n", crate::human::json(value)));
 }
 

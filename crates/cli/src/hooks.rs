@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde::Serialize;
+use tapdeck_proto::bus::StateChange;
 use tapdeck_serve::live::OnState;
 
 use crate::config::{Config, Hooks};
@@ -25,14 +26,13 @@ pub(crate) fn on_state() -> Option<OnState> {
     Some(Box::new(move |event| changed(&hooks, event)))
 }
 
-fn changed(hooks: &Hooks, event: &Value) {
-    let state = event["state"].as_str().unwrap_or("unknown");
+fn changed(hooks: &Hooks, event: &StateChange) {
+    let state = event.judged.state.name();
     if !hooks.states.is_empty() && !hooks.states.iter().any(|s| s == state) {
         return;
     }
-    let session = event["session"].as_str().unwrap_or("");
-    let name = event["session_name"].as_str().unwrap_or(session);
-    let rule = event["rule"].as_str().unwrap_or("");
+    let (session, rule) = (&event.session, &event.judged.rule);
+    let name = event.session_name.as_ref().unwrap_or(session);
     if let Some((program, args)) = hooks.on_state.split_first() {
         let fill = |arg: &String| {
             arg.replace("{session}", session)
@@ -52,8 +52,8 @@ fn changed(hooks: &Hooks, event: &Value) {
     }
 }
 
-/// Shows a desktop notification.
-pub(crate) fn notify(title: &str, text: &str, event: &Value) {
+/// Tells the desktop.
+pub(crate) fn notify(title: &str, text: &str, event: &impl Serialize) {
     start("notify-send", vec!["--".into(), title.to_owned(), text.to_owned()], event);
 }
 
@@ -62,10 +62,10 @@ pub(crate) fn notify(title: &str, text: &str, event: &Value) {
     clippy::disallowed_methods,
     reason = "the user's own program, with no terminal and nobody's session"
 )]
-fn start(program: &str, args: Vec<String>, event: &Value) {
+fn start(program: &str, args: Vec<String>, event: &impl Serialize) {
     let spawned = Command::new(program)
         .args(args)
-        .env("TAPDECK_STATE_EVENT", event.to_string())
+        .env("TAPDECK_STATE_EVENT", serde_json::to_string(event).unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

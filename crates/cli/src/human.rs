@@ -62,7 +62,9 @@ pub fn printable(text: &str) -> String {
 }
 
 /// A value as one line of JSON that can only be looked at: what the format would let through is escaped.
-pub fn json(value: &serde_json::Value) -> String {
+pub fn json(value: &impl serde::Serialize) -> String {
+    // As a value first, so that keys are in the same order as ever.
+    let value = serde_json::to_value(value).unwrap_or_default();
     let mut out = String::new();
     for c in value.to_string().chars() {
         if acts(c) {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use tapdeck_proto::bus::{MAX_PASTE, Outcome, Paste, Pasted};
 use tapdeck_serve::client::Bus;
 
 use crate::failure::{Failure, Result};
 
 /// The longest prompt, in bytes.
-pub(crate) const MAX_PROMPT: u64 = 8 << 20;
+pub(crate) const MAX_PROMPT: u64 = MAX_PASTE as u64;
 
 /// How a prompt is delivered.
 #[derive(Clone, Copy)]
@@ -23,19 +23,20 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// Pastes a text and waits for the outcome.
-    pub(crate) fn paste(self, bus: &mut Bus, text: &str) -> Result<Value> {
+    pub(crate) fn paste(self, bus: &mut Bus, text: &str) -> Result<Pasted> {
         if text.len() as u64 > MAX_PROMPT {
             return Err(Failure::usage(format!("the text is longer than {} MiB", MAX_PROMPT >> 20)));
         }
         let wait_ms = u64::try_from(self.step_limit.as_millis()).unwrap_or(u64::MAX);
-        let request = json!({"text": text, "enter": self.enter, "raw": self.raw, "wait_ms": wait_ms});
+        let text = text.to_owned();
+        let request = Paste { text, enter: self.enter, raw: self.raw, wait_ms: Some(wait_ms) };
         // There are four steps at most.
         let limit = self.step_limit * 4 + Duration::from_secs(10);
-        Ok(bus.ask("PASTE", &request.to_string(), limit)?.json())
+        Ok(bus.request(&request, limit)?)
     }
 }
 
 /// Whether the program got the text.
-pub(crate) fn is_delivered(outcome: &Value) -> bool {
-    matches!(outcome["outcome"].as_str(), Some("submitted" | "pasted"))
+pub(crate) fn is_delivered(outcome: &Pasted) -> bool {
+    matches!(outcome.outcome, Outcome::Submitted | Outcome::Pasted)
 }

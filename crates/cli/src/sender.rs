@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use tapdeck_proto::bus::{Key, Take, Typing};
 
 use crate::failure::Result;
 use crate::sessions::{ask, connect, find};
@@ -24,21 +24,21 @@ pub(crate) struct SenderArgs {
 
 impl SenderArgs {
     /// Sends one `KEY` request to a session.
-    pub(crate) fn send(&self, session: &str, request: &Value) -> Result<()> {
-        self.send_all(session, std::iter::once(request.clone()))
+    pub(crate) fn send(&self, session: &str, typing: Typing) -> Result<()> {
+        self.send_all(session, std::iter::once(typing))
     }
 
     /// Sends `KEY` requests to a session, in order. Waits for a program that is slow to read.
-    pub(crate) fn send_all(&self, session: &str, requests: impl Iterator<Item = Value>) -> Result<()> {
+    pub(crate) fn send_all(&self, session: &str, requests: impl Iterator<Item = Typing>) -> Result<()> {
         let listing = find(Some(session))?;
         let mut bus = connect(&listing, "send", if self.bot { "bot" } else { "human" })?;
         if self.take {
-            ask(&mut bus, "TAKE", "")?;
+            ask(&mut bus, &Take)?;
         }
-        for mut request in requests {
-            request["confirm"] = json!(true);
+        for request in requests {
+            let key = Key::Typed(Typing { confirm: true, ..request });
             loop {
-                match ask(&mut bus, "KEY", &request.to_string()) {
+                match ask(&mut bus, &key) {
                     Ok(_) => break,
                     Err(failure) if failure.message().contains("is not reading") => {
                         bus.next(Some(RETRY))?;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::Value;
 use tapdeck_host::processes;
 use tapdeck_host::registry::Listing;
+use tapdeck_proto::bus::Ask;
 pub(crate) use tapdeck_serve::client::ANSWER;
 use tapdeck_serve::client::{self, Bus};
 
@@ -59,6 +59,6 @@ pub(crate) fn connect(listing: &Listing, name: &str, role: &str) -> Result<Bus> 
 }
 
 /// Sends one request and returns the reply.
-pub(crate) fn ask(bus: &mut Bus, verb: &str, payload: &str) -> Result<Value> {
-    Ok(bus.ask(verb, payload, ANSWER)?.json())
+pub(crate) fn ask<A: Ask>(bus: &mut Bus, asked: &A) -> Result<A::Reply> {
+    Ok(bus.request(asked, ANSWER)?)
 }

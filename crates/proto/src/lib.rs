@@ -9,10 +9,13 @@
 //! | [`attach`] | the attach wire's control messages | JSON in chunks |
 //! | [`tty`] | the tty wire over a network: negotiation and control messages | JSON in chunks |
 //! | [`broker`] | turns across sessions | MessagePack in frames |
+//! | [`page`] | the page: lists, and recordings that are played | lines of `VERB payload`, JSON |
 //! | [`snapshot`] | announcements of file system snapshots to the recorder | SSZ in frames |
 
 pub mod attach;
 pub mod broker;
 pub mod bus;
+pub mod fields;
+pub mod page;
 pub mod snapshot;
 pub mod tty;

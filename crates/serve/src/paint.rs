@@ -7,17 +7,16 @@
 //! `styles`, 0 for the plain one, which is not listed. A negative width says that the glyph may be wider or narrower
 //! than its cells.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
 
-use serde_json::{Value, json};
+use tapdeck_proto::bus;
 use tapdeck_tape::export::{cell_char, leads_to_the_web, pieces, row_flags};
 use tapdeck_term::{
     Attrs, Colour, CursorShape, Generation, Line, MouseTracking, Rgb, Run, Size, Style, Term, Underline,
 };
 
-/// The longest text that is searched for, and the most hits that are told.
-const MAX_NEEDLE: usize = 1000;
+/// The most hits in one answer.
 const MAX_HITS: usize = 1000;
 /// The most rows in one answer.
 const MAX_ROWS: u64 = 500;
@@ -43,9 +42,10 @@ impl Drawn {
     }
 }
 
-/// The screen as JSON: what changed since something was drawn, or all of it. `seq` is the place in the output. Of the rows
-/// that have left the screen since, the last few come with it: they may have changed before they left.
-pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> String {
+/// Returns the screen: what changed since something was drawn, or all of it. `seq` is the offset in the
+/// output. The last few rows that have left the screen since come with it: they may have changed before
+/// they left.
+pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'static> {
     let top = top(term);
     let mut rows = Rows::new(term);
     // Another size is another picture.
@@ -71,73 +71,61 @@ pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> String {
     }
     let (size, cursor, modes) = (term.size(), term.cursor(), term.modes());
     let (text, width) = under_cursor(term);
-    let shape = match cursor.shape {
-        CursorShape::Block | CursorShape::Default => "block",
-        CursorShape::Underline => "underline",
-        CursorShape::Bar => "bar",
-    };
     let (fg, bg) = plain_colours(term);
-    let head = json!({
-        "paint": true,
-        "full": drawn.is_none(),
-        "seq": seq,
-        "cols": size.cols,
-        "rows_n": size.rows,
-        "top": top,
-        "first": term.evicted(),
-        "title": shown(term.title()),
-        "alternate": modes.alternate(),
-        "mouse": modes.mouse() != MouseTracking::Off,
-        "moves": matches!(modes.mouse(), MouseTracking::Any),
-        "wheel": modes.alternate() && modes.alternate_scroll(),
-        "focus": modes.focus(),
-        "fg": hex(fg),
-        "bg": hex(bg),
-        "cursor": {
-            "row": cursor.row,
-            "col": cursor.col.min(size.cols.saturating_sub(1)),
-            "visible": cursor.visible,
-            "blink": cursor.blink,
-            "shape": shape,
-            "text": text,
-            "width": width,
-            "colour": hex(term.palette().dynamic(2)),
+    bus::Paint {
+        paint: true,
+        full: drawn.is_none(),
+        seq,
+        cols: size.cols,
+        rows_n: size.rows,
+        top,
+        first: term.evicted(),
+        title: shown(term.title()),
+        alternate: modes.alternate(),
+        mouse: modes.mouse() != MouseTracking::Off,
+        moves: matches!(modes.mouse(), MouseTracking::Any),
+        wheel: modes.alternate() && modes.alternate_scroll(),
+        focus: modes.focus(),
+        fg: hex(fg),
+        bg: hex(bg),
+        cursor: bus::PaintCursor {
+            row: cursor.row,
+            col: cursor.col.min(size.cols.saturating_sub(1)),
+            visible: cursor.visible,
+            blink: cursor.blink,
+            shape: shape(cursor.shape),
+            text,
+            width,
+            colour: hex(term.palette().dynamic(2)),
         },
-    });
-    rows.finish(&head)
+        styles: rows.listed,
+        changed: rows.rows,
+    }
 }
 
-/// Some rows, wherever they are by now: `{first, top, cols, from, styles, changed}`. What is gone or not yet there is
-/// left out.
-pub(crate) fn rows(term: &Term, request: &Value) -> Result<String, &'static str> {
-    let number = |key: &str| request.get(key).and_then(Value::as_u64);
-    let (Some(from), Some(to)) = (number("from"), number("to")) else {
-        return Err("ROWS takes {\"from\": …, \"to\": …}, the second not included");
-    };
+/// Returns rows by their numbers, as many as fit in one answer. Rows that are gone, or not there yet,
+/// are left out.
+pub(crate) fn rows(term: &Term, asked: bus::Rows) -> bus::PaintedRows<'static> {
     let (first, top) = (term.evicted(), top(term));
     let end = top + u64::from(term.size().rows);
+    let from = asked.from;
     let start = from.max(first);
-    let to = to.min(end).min(start.saturating_add(MAX_ROWS)).max(from);
+    let to = asked.to.min(end).min(start.saturating_add(MAX_ROWS)).max(from);
     let mut rows = Rows::new(term);
     for n in start..to {
         if let Some(line) = line_at(term, n) {
             rows.push(n, line);
         }
     }
-    let head = json!({"first": first, "top": top, "from": from, "to": to, "cols": term.size().cols});
-    Ok(rows.finish(&head))
+    let cols = term.size().cols;
+    bus::PaintedRows { first, top, from, to, cols, styles: rows.listed, changed: rows.rows }
 }
 
-/// Looks for text in everything that the terminal holds, also where it wraps: `{text, hits: [[row, col, width], …],
-/// more}`, the newest hits last. Small letters find capitals as well.
-pub(crate) fn find(term: &Term, request: &Value) -> Result<Value, &'static str> {
-    let needle = request.get("text").and_then(Value::as_str).unwrap_or_default();
-    if needle.is_empty() || needle.len() > MAX_NEEDLE {
-        return Err("FIND takes {\"text\": …} of at most 1000 bytes");
-    }
-    let exact = needle.chars().any(char::is_uppercase);
-    let needle_folded: Vec<char> = needle.chars().map(|c| fold(c, exact)).collect();
-    let mut hits: std::collections::VecDeque<Value> = std::collections::VecDeque::new();
+/// Looks for text in everything that the terminal holds, also where it wraps. Smart case.
+pub(crate) fn find(term: &Term, asked: bus::Find) -> bus::Found {
+    let exact = asked.text.chars().any(char::is_uppercase);
+    let needle: Vec<char> = asked.text.chars().map(|c| fold(c, exact)).collect();
+    let mut hits = VecDeque::new();
     let mut more = false;
     let mut logical: Vec<(char, u64, u16, u16)> = Vec::new();
     for (row, line) in (term.evicted()..).zip(term.lines()) {
@@ -154,24 +142,22 @@ pub(crate) fn find(term: &Term, request: &Value) -> Result<Value, &'static str> 
             continue;
         }
         let mut at = 0;
-        while at + needle_folded.len() <= logical.len() {
-            let window = &logical[at..at + needle_folded.len()];
-            if window.iter().map(|c| &c.0).eq(&needle_folded) {
-                let (row, col) = (window[0].1, window[0].2);
-                let width: u16 = window.iter().map(|c| c.3).sum();
+        while at + needle.len() <= logical.len() {
+            let window = &logical[at..at + needle.len()];
+            if window.iter().map(|c| &c.0).eq(&needle) {
                 if hits.len() == MAX_HITS {
                     hits.pop_front();
                     more = true;
                 }
-                hits.push_back(json!([row, col, width]));
-                at += needle_folded.len();
+                hits.push_back((window[0].1, window[0].2, window.iter().map(|c| c.3).sum()));
+                at += needle.len();
             } else {
                 at += 1;
             }
         }
         logical.clear();
     }
-    Ok(json!({"text": needle, "hits": hits, "more": more, "top": top(term), "first": term.evicted()}))
+    bus::Found { text: asked.text, hits: hits.into(), more, top: top(term), first: term.evicted() }
 }
 
 fn fold(c: char, exact: bool) -> char {
@@ -210,18 +196,17 @@ fn shown(text: &str) -> String {
     text.chars().filter_map(cell_char).collect()
 }
 
-/// Rows on their way into a frame. They are written as text at once: as values first, they would take longer than
-/// everything else.
+/// Rows on their way into a frame.
 struct Rows<'a> {
     term: &'a Term,
-    text: String,
+    rows: Vec<bus::PaintRow<'static>>,
     styles: HashMap<Style, usize>,
-    listed: Vec<Value>,
+    listed: Vec<bus::PaintStyle>,
 }
 
 impl<'a> Rows<'a> {
     fn new(term: &'a Term) -> Self {
-        Self { term, text: String::new(), styles: HashMap::new(), listed: Vec::new() }
+        Self { term, rows: Vec::new(), styles: HashMap::new(), listed: Vec::new() }
     }
 
     fn push(&mut self, number: u64, line: Line<'_>) {
@@ -229,25 +214,18 @@ impl<'a> Rows<'a> {
     }
 
     fn push_runs(&mut self, number: u64, line: Line<'_>, runs: &[Run]) {
-        let flags = row_flags(line);
-        let comma = if self.text.is_empty() { "" } else { "," };
-        // Writing to a string cannot fail.
-        let _ = write!(self.text, "{comma}[{number},{flags},[");
-        let mut comma = "";
+        let mut row = Vec::new();
         for run in runs {
             let style = self.style(&run.style);
-            for piece in pieces(run) {
+            row.extend(pieces(run).into_iter().map(|piece| {
                 let width = i32::from(piece.width) * if piece.pinned { -1 } else { 1 };
-                let _ = write!(self.text, "{comma}[{},{width},", piece.col);
-                put_text(piece.text, &mut self.text);
-                let _ = write!(self.text, ",{style}]");
-                comma = ",";
-            }
+                bus::Piece(piece.col, width, Cow::Owned(shown(piece.text)), style)
+            }));
         }
         if let Some((col, width)) = line.written_blanks() {
-            let _ = write!(self.text, "{comma}[{col},{width},\"{:1$}\",0]", "", usize::from(width));
+            row.push(bus::Piece(col, i32::from(width), Cow::Owned(" ".repeat(usize::from(width))), 0));
         }
-        self.text.push_str("]]");
+        self.rows.push(bus::PaintRow(number, row_flags(line), row));
     }
 
     fn style(&mut self, style: &Style) -> usize {
@@ -258,7 +236,7 @@ impl<'a> Rows<'a> {
             return *known;
         }
         let look = look(self.term, style);
-        let number = if look.as_object().is_some_and(serde_json::Map::is_empty) {
+        let number = if look == bus::PaintStyle::default() {
             0
         } else {
             self.listed.push(look);
@@ -267,67 +245,37 @@ impl<'a> Rows<'a> {
         self.styles.insert(*style, number);
         number
     }
-
-    fn finish(self, head: &Value) -> String {
-        let mut text = head.to_string();
-        text.pop();
-        let styles = Value::from(self.listed);
-        let _ = write!(text, ",\"styles\":{styles},\"changed\":[{}]}}", self.text);
-        text
-    }
 }
 
-/// Text of cells as JSON. What could act is replaced, or left out where it takes no cell.
-fn put_text(text: &str, out: &mut String) {
-    out.push('"');
-    if text.bytes().all(|b| matches!(b, 0x20..=0x7e) && !matches!(b, b'"' | b'\\')) {
-        out.push_str(text);
-    } else {
-        for c in text.chars().filter_map(cell_char) {
-            if matches!(c, '"' | '\\') {
-                out.push('\\');
-            }
-            out.push(c);
-        }
-    }
-    out.push('"');
-}
-
-/// A style as a painter needs it: `f` and `b` colours where they are not the screen's own, `a` letters of attributes,
-/// `u` and `uc` kind and colour of an underline, `l` where a link leads.
-fn look(term: &Term, style: &Style) -> Value {
+/// Returns a style as a painter needs it.
+fn look(term: &Term, style: &Style) -> bus::PaintStyle {
     let has = |attr| style.attrs.contains(attr);
     let palette = term.palette();
-    let mut look = serde_json::Map::new();
-    let mut note = |key: &str, value: Value| {
-        look.insert(key.into(), value);
-    };
     let (mut fg, mut bg) = (palette.foreground(style.fg), palette.background(style.bg));
     if has(Attrs::INVERSE) != term.modes().reverse_video() {
         (fg, bg) = (bg, fg);
     }
     let plain = plain_colours(term);
-    if fg != plain.0 {
-        note("f", json!(hex(fg)));
+    let underlined = style.underline != Underline::None;
+    let coloured = underlined && style.underline_colour != Colour::Default;
+    let link = term.link(style.link).filter(|link| leads_to_the_web(&link.uri));
+    bus::PaintStyle {
+        f: (fg != plain.0).then(|| hex(fg)),
+        b: (bg != plain.1).then(|| hex(bg)),
+        // The colours of inverse text are exchanged already.
+        a: style.attrs.and(Attrs::VISIBLE).without(Attrs::INVERSE).letters().collect(),
+        u: underlined.then(|| Cow::Borrowed(style.underline.name())),
+        uc: coloured.then(|| hex(palette.foreground(style.underline_colour))),
+        l: link.map(|link| link.uri.to_string()),
     }
-    if bg != plain.1 {
-        note("b", json!(hex(bg)));
+}
+
+pub(crate) fn shape(shape: CursorShape) -> bus::CursorShape {
+    match shape {
+        CursorShape::Block | CursorShape::Default => bus::CursorShape::Block,
+        CursorShape::Underline => bus::CursorShape::Underline,
+        CursorShape::Bar => bus::CursorShape::Bar,
     }
-    // The colours of inverse text are exchanged already.
-    let letters: String = style.attrs.and(Attrs::VISIBLE).without(Attrs::INVERSE).letters().collect();
-    if !letters.is_empty() {
-        note("a", json!(letters));
-    }
-    if style.underline != Underline::None {
-        note("u", json!(style.underline.name()));
-        if style.underline_colour != Colour::Default {
-            note("uc", json!(hex(palette.foreground(style.underline_colour))));
-        }
-    }
-    if let Some(link) = term.link(style.link).filter(|link| leads_to_the_web(&link.uri)) {
-        note("l", json!(link.uri));
-    }
-    Value::Object(look)
 }
 
 /// Text and background where the program chose none.
@@ -336,14 +284,17 @@ fn plain_colours(term: &Term) -> (Rgb, Rgb) {
     if term.modes().reverse_video() { (bg, fg) } else { (fg, bg) }
 }
 
-fn hex(Rgb(r, g, b): Rgb) -> String {
+pub(crate) fn hex(Rgb(r, g, b): Rgb) -> String {
     format!("{r:02x}{g:02x}{b:02x}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde::Serialize;
+    use serde_json::{Value, json};
     use tapdeck_term::Settings;
+
+    use super::*;
 
     fn screen(cols: u16, rows: u16, bytes: &[u8]) -> Term {
         let mut term = Term::new(Size::new(cols, rows), Settings::default());
@@ -351,8 +302,12 @@ mod tests {
         term
     }
 
-    fn parsed(text: &str) -> Value {
-        serde_json::from_str(text).expect("JSON")
+    fn parsed(message: &impl Serialize) -> Value {
+        serde_json::to_value(message).expect("JSON")
+    }
+
+    fn hits(term: &Term, text: &str) -> Vec<(u64, u16, u16)> {
+        find(term, bus::Find { text: text.to_owned() }).hits
     }
 
     #[test]
@@ -384,17 +339,14 @@ mod tests {
             term.feed(format!("line {n}\r\n").as_bytes());
         }
         term.feed(b"abcdefgHello");
-        let got = parsed(&rows(&term, &json!({"from": 10, "to": 12})).expect("rows"));
+        let got = parsed(&rows(&term, bus::Rows { from: 10, to: 12 }));
         assert_eq!(got["changed"][0][0], 10);
         assert_eq!(got["changed"][0][2][0][2], "line 10");
         assert_eq!(got["changed"].as_array().map(Vec::len), Some(2));
-        let far = parsed(&rows(&term, &json!({"from": 5, "to": u64::MAX})).expect("rows"));
+        let far = parsed(&rows(&term, bus::Rows { from: 5, to: u64::MAX }));
         assert!(far["changed"].as_array().is_some_and(|r| r.len() <= 500));
-        assert!(rows(&term, &json!({})).is_err());
-        let found = find(&term, &json!({"text": "ghello"})).expect("found");
-        assert_eq!(found["hits"], json!([[50, 6, 6]]), "capitals are found, and over the wrap");
-        assert_eq!(find(&term, &json!({"text": "Ghello"})).expect("found")["hits"], json!([]));
-        assert!(find(&term, &json!({"text": ""})).is_err());
+        assert_eq!(hits(&term, "ghello"), [(50, 6, 6)], "capitals are found, and over the wrap");
+        assert_eq!(hits(&term, "Ghello"), []);
     }
 
     #[test]

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::registry::{self, Registered};
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, RecordOptions, Recorder, RecordingFile,
     Session,
 };
+use tapdeck_proto::bus::Rec;
 use tapdeck_serve::door::Door;
 use tapdeck_serve::live::{About, Live, LiveOptions, StartRecording};
 
@@ -317,33 +317,30 @@ impl LateRecordings {
         Box::new(move |request| late.answer(request))
     }
 
-    fn answer(&self, request: &Value) -> Result<u64, String> {
-        let text = |key: &str| request.get(key).and_then(Value::as_str);
-        if let Some(path) = text("stop") {
+    fn answer(&self, request: &Rec) -> Result<u64, String> {
+        if let Some(path) = &request.stop {
             let mut recorders = self.recorders();
             let at = recorders.iter().position(|r| r.path() == Path::new(path));
             let at = at.ok_or_else(|| format!("{path} is not being recorded"))?;
             let report = recorders.swap_remove(at).stop();
             return report.trouble.map_or(Ok(report.output_bytes), Err);
         }
-        let path = text("path").filter(|p| p.starts_with('/')).ok_or("a recording needs a whole path")?;
-        let flag = |key: &str| request.get(key).and_then(Value::as_bool).unwrap_or(false);
-        let scrub = match request.get("scrub") {
-            None | Some(Value::Null) => None,
-            Some(list) => Some(scrub_rules(list, &self.0.cwd)?),
-        };
-        let if_exists = if flag("overwrite") { IfExists::Overwrite } else { IfExists::Refuse };
+        let path = request.path.as_ref().filter(|p| p.starts_with('/'));
+        let path = path.ok_or("a recording needs a whole path")?;
+        let scrub =
+            request.scrub.as_ref().map(|packs| scrub_rules(packs.clone(), &self.0.cwd)).transpose()?;
+        let if_exists = if request.overwrite { IfExists::Overwrite } else { IfExists::Refuse };
         let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| match &e {
             CreateError::Exists(_) | CreateError::Left(_) => {
                 format!("{e}: give another name, or say that it is to be overwritten")
             }
             _ => e.to_string(),
         })?;
-        let quality = request.get("quality").and_then(Value::as_u64).unwrap_or(4).min(11);
+        let quality = request.quality.unwrap_or(4).min(11);
         let options = RecordOptions {
             quality: u8::try_from(quality).unwrap_or(4),
-            input: KeepInput::asked(flag("input"), flag("hidden_input")),
-            title: text("title").map(str::to_owned),
+            input: KeepInput::asked(request.input, request.hidden_input),
+            title: request.title.clone(),
             scrub,
             ..RecordOptions::default()
         };
@@ -368,9 +365,7 @@ impl Drop for Served {
 }
 
 /// The rules of the packs that a late recording is to be masked by.
-fn scrub_rules(list: &Value, cwd: &str) -> Result<Arc<Rules>, String> {
-    let named = list.as_array().and_then(|l| l.iter().map(|p| p.as_str().map(str::to_owned)).collect());
-    let packs: Vec<String> = named.ok_or("scrub takes a list of packs")?;
+fn scrub_rules(packs: Vec<String>, cwd: &str) -> Result<Arc<Rules>, String> {
     let selection = Selection { packs, ..Selection::default() };
     selection.load(&Owner::of_process(Some(cwd.to_owned()))).map_err(|e| e.to_string())
 }

@@ -7,9 +7,9 @@
 mod view;
 
 use clap::Args;
-use serde_json::Value;
 use tapdeck_core::Exit;
 use tapdeck_host::{Keyboard, signals};
+use tapdeck_proto::attach::Opened;
 use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
 
@@ -94,7 +94,7 @@ pub(crate) fn show(
     keys: Keys,
     from: &Target<'_>,
     wish: &Attach<'_>,
-    open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Value)>,
+    open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Opened)>,
 ) -> Result {
     let keyboard = Keyboard::take()?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());

@@ -60,7 +60,8 @@ pub(crate) fn run(args: &BrokerArgs) -> Result {
 fn tell_sessions() {
     for listing in alive().map(|(_, all)| all).unwrap_or_default() {
         // A session that does not answer is ending, or finds the broker with its next turn.
-        let _ = connect(&listing, "broker", "observer").and_then(|mut bus| ask(&mut bus, "BROKER", ""));
+        let _ = connect(&listing, "broker", "observer")
+            .and_then(|mut bus| ask(&mut bus, &tapdeck_proto::bus::Broker));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tapdeck bus`: prints what passes on a session's bus.
 
 use clap::Args;
-use serde_json::{Value, json};
+use tapdeck_proto::bus::{Event, Frames, Sub};
 use tapdeck_serve::client::ClientError;
 
 use crate::ending::{Ending, print_bytes};
@@ -25,12 +25,17 @@ pub(crate) struct BusArgs {
 pub(crate) fn run(args: &BusArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "bus", "observer")?;
-    bus.send("SUB", &json!({"frames": args.frames}).to_string())?;
+    let frames = match args.frames.as_str() {
+        "delta" => Frames::Delta,
+        "none" => Frames::None,
+        _ => Frames::Full,
+    };
+    bus.tell(&Sub { frames, ..Sub::default() })?;
     loop {
         match bus.next(None) {
             Ok(Some(frame)) => {
                 print_bytes(format!("{} {}\n", frame.verb, frame.payload).as_bytes());
-                if frame.json().get("name").and_then(Value::as_str) == Some("CLOSED") {
+                if matches!(frame.event(), Some(Event::Closed { .. })) {
                     return Ok(Ending::Done);
                 }
             }

@@ -306,7 +306,7 @@ fn sessions() -> (Verdict, String) {
         Err(failure) => return (Verdict::Fails, failure.message().to_owned()),
     };
     let said = describe_all(&listings, "doctor");
-    let mute = said.iter().filter(|s| s["state"] == "silent").filter_map(|s| s["id"].as_str());
+    let mute = said.iter().filter(|s| s.status().is_none()).map(|s| s.about.id.as_str());
     let mute: Vec<&str> = mute.collect();
     match (listings.len(), mute.len()) {
         (0, _) => (Verdict::Fine, "none".into()),

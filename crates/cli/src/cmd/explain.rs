@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use tapdeck_proto::bus::Explain;
 
 use crate::ending::{Ending, print, print_json};
 use crate::failure::Result;
@@ -26,26 +27,26 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn run(args: &ExplainArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "explain", "observer")?;
-    let value = ask(&mut bus, "EXPLAIN", "")?;
+    let value = ask(&mut bus, &Explain)?;
     if args.json {
         print_json(&value);
         return Ok(Ending::Done);
     }
-    let text = |key: &str| human::printable(value[key].as_str().unwrap_or("-"));
-    let since = Duration::from_millis(value["since_ms"].as_u64().unwrap_or(0));
-    print(format_args!("state     {} for {}\n", text("state"), human::duration(since)));
-    print(format_args!("because   {} ({})\n", text("rule"), text("evidence")));
-    for row in value["rows"].as_array().into_iter().flatten() {
-        let line = human::printable(row["text"].as_str().unwrap_or(""));
-        print(format_args!("row {:<5} {line}\n", row["row"].as_u64().unwrap_or(0)));
+    let judged = &value.judged;
+    let since = Duration::from_millis(value.since_ms);
+    print(format_args!("state     {} for {}\n", judged.state.name(), human::duration(since)));
+    let (rule, evidence) = (human::printable(&judged.rule), human::printable(&judged.evidence));
+    print(format_args!("because   {rule} ({evidence})\n"));
+    for row in &judged.rows {
+        print(format_args!("row {:<5} {}\n", row.row, human::printable(&row.text)));
     }
-    print(format_args!("rules     {}\n", text("agent")));
-    if value["prompt"].as_str().is_some_and(|p| !p.is_empty()) {
-        print(format_args!("prompt    {:?}\n", value["prompt"].as_str().unwrap_or("")));
+    print(format_args!("rules     {}\n", human::printable(&value.agent)));
+    if let Some(prompt) = value.prompt.filter(|p| !p.is_empty()) {
+        print(format_args!("prompt    {prompt:?}\n"));
     }
-    if value["title"].as_str().is_some_and(|p| !p.is_empty()) {
-        print(format_args!("title     {}\n", text("title")));
+    if !value.title.is_empty() {
+        print(format_args!("title     {}\n", human::printable(&value.title)));
     }
-    print(format_args!("turns     {}\n", value["turns"].as_u64().unwrap_or(0)));
+    print(format_args!("turns     {}\n", value.turns));
     Ok(Ending::Done)
 }

@@ -148,9 +148,9 @@ fn is_shown(listing: &Listing, window: u32) -> bool {
         return true;
     }
     // A session that does not answer is not shown.
-    let info = connect(listing, "hotkeys", "observer").and_then(|mut bus| ask(&mut bus, "INFO", "brief"));
-    let info = info.unwrap_or_else(|_| json!({}));
-    let attached = info["clients"].as_array().into_iter().flatten().filter(|c| c["attached"] == json!(true));
-    let pids = attached.filter_map(|c| c["pid"].as_u64().and_then(|p| u32::try_from(p).ok()));
-    pids.into_iter().any(is_below)
+    let info = connect(listing, "hotkeys", "observer")
+        .and_then(|mut bus| ask(&mut bus, &tapdeck_proto::bus::InfoWanted::Brief));
+    let clients = info.map(|info| info.status.clients).unwrap_or_default();
+    let attached = clients.iter().filter(|c| c.attached);
+    attached.filter_map(|c| u32::try_from(c.pid?).ok()).any(is_below)
 }

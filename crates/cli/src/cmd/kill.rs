@@ -1,8 +1,8 @@
 //! `tapdeck kill`: ends a session, or sends it a signal.
 
 use clap::Args;
-use serde_json::json;
 use tapdeck_host::registry::Listing;
+use tapdeck_proto::bus::{Event, Frames, Kill, Sub};
 use tapdeck_serve::client::{ClientError, connect_to};
 
 use crate::ending::Ending;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &KillArgs) -> Result {
     let listing = find(Some(&args.session))?;
     if args.signal.is_some() {
         let mut bus = connect(&listing, "kill", "human")?;
-        ask(&mut bus, "KILL", &json!({"signal": args.signal}).to_string())?;
+        ask(&mut bus, &Kill { signal: args.signal.clone() })?;
         return Ok(Ending::Done);
     }
     match end(&listing) {
@@ -49,11 +49,11 @@ pub(crate) fn run(args: &KillArgs) -> Result {
 /// Ends a session, and waits until it has ended.
 fn end(listing: &Listing) -> Result<(), ClientError> {
     let mut bus = connect_to(listing, "kill", "human")?;
-    bus.ask("SUB", &json!({"frames": "none", "out": false, "looks": false}).to_string(), ANSWER)?;
-    bus.ask("KILL", "{}", ANSWER)?;
+    bus.request(&Sub { frames: Frames::None, out: false, looks: false, ..Sub::default() }, ANSWER)?;
+    bus.request(&Kill::default(), ANSWER)?;
     loop {
         match bus.next(None) {
-            Ok(Some(frame)) if frame.json()["name"] == "CLOSED" => return Ok(()),
+            Ok(Some(frame)) if matches!(frame.event(), Some(Event::Closed { .. })) => return Ok(()),
             Ok(_) => {}
             Err(_) => return Ok(()),
         }

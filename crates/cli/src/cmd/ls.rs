@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::Value;
-use tapdeck_serve::client::describe_all;
+use tapdeck_proto::bus::{AgentState, Exit, SessionState, Status};
+use tapdeck_serve::client::{Described, Said, describe_all};
 
 use crate::ending::{Ending, print, print_json};
 use crate::failure::Result;
@@ -25,9 +25,9 @@ pub(crate) struct LsArgs {
 
 pub(crate) fn run(args: &LsArgs) -> Result {
     let (_, listings) = alive()?;
-    let sessions: Vec<Value> = describe_all(&listings, "ls");
+    let sessions = describe_all(&listings, "ls");
     if args.json {
-        print_json(&Value::from(sessions));
+        print_json(&sessions);
         return Ok(Ending::Done);
     }
     let mut rows = vec![
@@ -48,30 +48,38 @@ pub(crate) fn run(args: &LsArgs) -> Result {
     Ok(Ending::Done)
 }
 
-fn row(session: &Value) -> Vec<String> {
-    let text = |key: &str| session[key].as_str().unwrap_or("-").to_owned();
-    let number = |key: &str| session[key].as_u64();
-    let size = match (number("cols"), number("rows_n")) {
-        (Some(cols), Some(rows)) => format!("{cols}x{rows}"),
-        _ => "-".into(),
+fn row(session: &Described) -> Vec<String> {
+    let about = &session.about;
+    let status = session.status();
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let age = |status: &Status| human::duration(Duration::from_secs(status.age_ms / 1000));
+    [
+        about.id.clone(),
+        or_dash(about.name.clone()),
+        or_dash(status.map(|s| format!("{}x{}", s.cols, s.rows_n))),
+        or_dash(status.map(age)),
+        or_dash(status.and_then(|s| s.driver.clone())),
+        status.map_or(0, |s| s.clients.len()).to_string(),
+        state(&session.said),
+        about.command.join(" "),
+    ]
+    .map(|cell| human::printable(&cell))
+    .to_vec()
+}
+
+fn state(said: &Said) -> String {
+    let status = match said {
+        Said::Status(status) => status,
+        Said::Silent { state, .. } => return (*state).to_owned(),
     };
-    let age = number("age_ms").map_or("-".into(), |ms| human::duration(Duration::from_secs(ms / 1000)));
-    let clients = session["clients"].as_array().map_or(0, Vec::len).to_string();
-    let state = match (text("state"), &session["exit"]) {
-        (state, Value::Object(exit)) => match exit.get("signal").and_then(Value::as_str) {
-            Some(signal) => format!("{state} SIG{signal}"),
-            None => format!("{state} {}", exit.get("code").cloned().unwrap_or_default()),
-        },
+    let state = status.state.name();
+    match &status.exit {
+        Some(Exit { signal: Some(signal), .. }) => format!("{state} SIG{signal}"),
+        Some(Exit { code, .. }) => format!("{state} {code}"),
         // What it is doing says more than that it runs.
-        (state, _) if state == "running" => match session["agent_state"].as_str() {
-            Some(agent) if agent != "unknown" => agent.to_owned(),
-            _ => state,
-        },
-        (state, _) => state,
-    };
-    let command: Vec<&str> =
-        session["command"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    [text("id"), text("name"), size, age, text("driver"), clients, state, command.join(" ")]
-        .map(|cell| human::printable(&cell))
-        .to_vec()
+        None if status.state == SessionState::Running && status.agent_state != AgentState::Unknown => {
+            status.agent_state.name().to_owned()
+        }
+        None => state.to_owned(),
+    }
 }

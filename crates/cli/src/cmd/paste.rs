@@ -4,6 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
+use tapdeck_proto::bus::Take;
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -67,16 +68,16 @@ pub(crate) fn run(args: &PasteArgs) -> Result {
     let role = if args.bot { "bot" } else { "human" };
     let mut bus = connect(&listing, "paste", role)?;
     if args.take {
-        ask(&mut bus, "TAKE", "")?;
+        ask(&mut bus, &Take)?;
     }
     let delivery =
         Delivery { enter: !args.no_enter, raw: args.raw, step_limit: Duration::from_secs(args.timeout) };
     let outcome = delivery.paste(&mut bus, &text)?;
-    let what = outcome["outcome"].as_str().unwrap_or("stalled").to_owned();
+    let what = outcome.outcome.name();
     if args.json {
         print_json(&outcome);
     } else {
-        let why = human::printable(outcome["evidence"].as_str().unwrap_or(""));
+        let why = human::printable(&outcome.evidence);
         if is_delivered(&outcome) {
             print(format_args!("{what}: {why}\n"))
         } else {

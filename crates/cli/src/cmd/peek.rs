@@ -1,10 +1,11 @@
 //! `tapdeck peek`: what is on a session's screen, without attaching.
 
 use clap::Args;
-use serde_json::{Value, json};
+use tapdeck_proto::bus::{Screen, Snap};
+use tapdeck_serve::client::Bus;
 
 use crate::ending::{Ending, print, print_json};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::sessions::{Which, ask, connect, find};
 
 /// Print a session's screen.
@@ -38,24 +39,48 @@ pub(crate) struct PeekArgs {
 pub(crate) fn run(args: &PeekArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "peek", "observer")?;
-    let request = json!({"ansi": args.ansi, "scrollback": args.scrollback, "since": args.since});
-    let frame = ask(&mut bus, "SNAP", &request.to_string())?;
+    let asked = Snap { ansi: args.ansi, scrollback: args.scrollback, since: args.since, before: None };
+    let screen = whole(&mut bus, asked)?;
     if args.json {
-        print_json(&frame);
+        print_json(&screen);
         return Ok(Ending::Done);
     }
-    let key = if args.ansi {
-        "ansi"
+    let rows = if args.ansi {
+        screen.ansi
     } else if args.since.is_some() || args.scrollback {
-        "lines"
+        screen.lines
     } else {
-        "rows"
+        Some(screen.contents.rows)
     };
-    let rows: Vec<&str> = frame[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    // Sessions of older versions leave out what does not fit in a frame, and do not say so.
+    let rows =
+        rows.ok_or_else(|| Failure::io("the session left the rows out: they do not fit in a frame"))?;
     // Empty rows below the last one that is used say nothing.
     let used = rows.iter().rposition(|r| !r.is_empty()).map_or(0, |i| i + 1);
     for row in &rows[..used] {
         print(format_args!("{row}\n"));
     }
     Ok(Ending::Done)
+}
+
+/// Takes a snapshot with all rows. A session sends the newest that fit in a frame; older ones are asked
+/// for in turn.
+fn whole(bus: &mut Bus, asked: Snap) -> Result<Screen> {
+    let mut screen = ask(bus, &asked)?;
+    while screen.omitted > 0 {
+        let Some(before) = screen.from else { break };
+        let older = ask(bus, &Snap { before: Some(before), ..asked })?;
+        // Rows that have been dropped in between are gone.
+        (screen.omitted, screen.from) = (older.omitted, older.from.filter(|from| *from < before));
+        for (rows, older) in [(&mut screen.lines, older.lines), (&mut screen.ansi, older.ansi)] {
+            if let (Some(rows), Some(older)) = (rows, older) {
+                rows.splice(..0, older);
+            }
+        }
+    }
+    if screen.omitted > 0 {
+        return Err(Failure::io("the session's rows do not fit in a frame"));
+    }
+    screen.from = None;
+    Ok(screen)
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use tapdeck_proto::bus::WhichTurn;
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -47,9 +48,9 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     if from.id == to.id {
         return Err(Failure::usage("a session cannot be relayed to itself"));
     }
-    let request = number.map_or_else(|| json!({}), |n| json!({"number": n}));
-    let turn = ask(&mut connect(&from, "relay", "observer")?, "TURN", &request.to_string())?;
-    let answer = turn["text"].as_str().unwrap_or("").trim_end().to_owned();
+    let asked = WhichTurn { number, raw: false };
+    let turn = ask(&mut connect(&from, "relay", "observer")?, &asked)?;
+    let answer = turn.detail.map(|detail| detail.text.trim_end().to_owned()).unwrap_or_default();
     if answer.is_empty() {
         return Err(Failure::check("that turn has no text"));
     }
@@ -60,19 +61,19 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     let mut bus = connect(&to, "relay", "human")?;
     let delivery =
         Delivery { enter: !args.no_enter, raw: false, step_limit: Duration::from_secs(args.timeout) };
-    let mut outcome = delivery.paste(&mut bus, &text)?;
-    outcome["turn_id"] = turn["turn_id"].clone();
-    outcome["truncated"] = turn["truncated"].clone();
-    if turn["truncated"] == true {
+    let outcome = delivery.paste(&mut bus, &text)?;
+    if turn.truncated {
         say("only the end of that answer was in sight, and no more of it was passed on");
     }
     let delivered = is_delivered(&outcome);
-    let what = outcome["outcome"].as_str().unwrap_or("stalled");
+    let id = &turn.turn_id;
     if args.json {
+        let mut outcome = serde_json::to_value(&outcome).unwrap_or_default();
+        outcome["turn_id"] = json!(id);
+        outcome["truncated"] = json!(turn.truncated);
         print_json(&outcome);
     } else {
-        let why = human::printable(outcome["evidence"].as_str().unwrap_or(""));
-        let id = outcome["turn_id"].as_str().unwrap_or("-");
+        let (what, why) = (outcome.outcome.name(), human::printable(&outcome.evidence));
         if delivered {
             print(format_args!("{id} {what}: {why}\n"))
         } else {

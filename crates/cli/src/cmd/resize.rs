@@ -1,8 +1,8 @@
 //! `tapdeck resize`: sets the size of a session's terminal.
 
 use clap::Args;
-use serde_json::json;
 use tapdeck_core::WinSize;
+use tapdeck_proto::bus::Resize;
 
 use crate::ending::Ending;
 use crate::failure::Result;
@@ -24,6 +24,6 @@ pub(crate) struct ResizeArgs {
 pub(crate) fn run(args: &ResizeArgs) -> Result {
     let listing = find(Some(&args.session))?;
     let mut bus = connect(&listing, "resize", "human")?;
-    ask(&mut bus, "RESIZE", &json!({"cols": args.size.cols, "rows": args.size.rows}).to_string())?;
+    ask(&mut bus, &Resize { cols: args.size.cols, rows: args.size.rows })?;
     Ok(Ending::Done)
 }

@@ -1,7 +1,7 @@
 //! `tapdeck send`: keys for a session.
 
 use clap::Args;
-use serde_json::json;
+use tapdeck_proto::bus::Typing;
 use tapdeck_term::keys::KeyPress;
 
 use crate::ending::Ending;
@@ -33,6 +33,6 @@ pub(crate) fn run(args: &SendArgs) -> Result {
     for key in &args.keys {
         key.parse::<KeyPress>().map_err(|e| Failure::usage(e.to_string()))?;
     }
-    args.sender.send(&args.session, &json!({"keys": args.keys}))?;
+    args.sender.send(&args.session, Typing { keys: Some(args.keys.clone()), ..Typing::default() })?;
     Ok(Ending::Done)
 }

@@ -1,7 +1,7 @@
 //! `tapdeck tail`: prints what a session writes.
 
 use clap::Args;
-use serde_json::json;
+use tapdeck_proto::bus::{Event, Frames, InfoWanted, Push, Sub};
 
 use crate::ending::{Ending, print_bytes, say};
 use crate::failure::Result;
@@ -28,18 +28,14 @@ pub(crate) struct TailArgs {
 pub(crate) fn run(args: &TailArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "tail", "observer")?;
-    let info = ask(&mut bus, "INFO", "brief")?;
-    let end = info["seq"].as_u64().unwrap_or(0);
+    let end = ask(&mut bus, &InfoWanted::Brief)?.status.seq;
     let since = args.since.unwrap_or_else(|| end.saturating_sub(64 * 1024));
-    bus.send("SUB", &json!({"frames": "none", "since": since}).to_string())?;
+    bus.tell(&Sub { frames: Frames::None, since: Some(since), ..Sub::default() })?;
     let mut at = since.min(end);
     while args.follow || at < end {
         let Some(frame) = bus.next(None)? else { break };
-        match frame.verb.as_str() {
-            "OUT" => {
-                let text: String = serde_json::from_str(&frame.payload).unwrap_or_default();
-                let mut bytes: Vec<u8> =
-                    text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        match frame.push() {
+            Some(Push::Out(mut bytes)) => {
                 if !args.follow {
                     // Output after the request is only for --follow.
                     bytes.truncate(usize::try_from(end - at).unwrap_or(usize::MAX));
@@ -47,17 +43,11 @@ pub(crate) fn run(args: &TailArgs) -> Result {
                 at += bytes.len() as u64;
                 print_bytes(&bytes);
             }
-            "EVENT" => {
-                let event = frame.json();
-                match event["name"].as_str() {
-                    Some("GAP") => {
-                        at = event["to"].as_u64().unwrap_or(at);
-                        say(format_args!("{} bytes are missing here", event["bytes"]));
-                    }
-                    Some("CLOSED") => break,
-                    _ => {}
-                }
+            Some(Push::Event(Event::Gap { to, bytes, .. })) => {
+                at = to;
+                say(format_args!("{bytes} bytes are missing here"));
             }
+            Some(Push::Event(Event::Closed { .. })) => break,
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tapdeck_core::base64;
 use tapdeck_host::Source;
+use tapdeck_proto::bus::{Turns, WhichTurn};
 use tapdeck_serve::client::ClientError;
 use tapdeck_tape::{Container, Format, Item, Kind};
 
@@ -106,8 +107,8 @@ fn list(args: &TurnsArgs) -> Result {
 fn live(session: Option<&str>) -> Result<Vec<Value>, Failure> {
     let listing = find(session)?;
     let mut bus = connect(&listing, "turns", "observer")?;
-    let turns = ask(&mut bus, "TURNS", &json!({"whole": true}).to_string())?;
-    Ok(turns.as_array().into_iter().flatten().map(brief).collect())
+    let turns = ask(&mut bus, &Turns { whole: true, limit: None })?;
+    Ok(turns.iter().filter_map(|turn| serde_json::to_value(turn).ok()).map(|turn| brief(&turn)).collect())
 }
 
 /// What a list has of a turn.
@@ -165,12 +166,8 @@ fn show(args: &ShowArgs) -> Result {
     } else {
         let listing = find(Some(session))?;
         let mut bus = connect(&listing, "turns", "observer")?;
-        let mut request = json!({"raw": true});
-        if let Some(number) = number {
-            request["number"] = json!(number);
-        }
-        match bus.ask("TURN", &request.to_string(), ANSWER) {
-            Ok(frame) => frame.json(),
+        match bus.request(&WhichTurn { number, raw: true }, ANSWER) {
+            Ok(turn) => serde_json::to_value(turn).unwrap_or_default(),
             Err(ClientError::Denied(why)) => {
                 return Err(Failure::not_found(why));
             }

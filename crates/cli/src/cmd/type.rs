@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use clap::Args;
-use serde_json::json;
+use tapdeck_proto::bus::Typing;
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
@@ -45,7 +45,8 @@ pub(crate) fn run(args: &TypeArgs) -> Result {
         text.push('\n');
     }
     let chars: Vec<char> = text.chars().collect();
-    let pieces = chars.chunks(PIECE).map(|piece| json!({"text": piece.iter().collect::<String>()}));
+    let pieces =
+        chars.chunks(PIECE).map(|piece| Typing { text: Some(piece.iter().collect()), ..Typing::default() });
     args.sender.send_all(&args.session, pieces)?;
     Ok(Ending::Done)
 }

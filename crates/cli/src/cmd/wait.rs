@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
+use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Sub};
 
-use crate::ending::{Ending, print, print_json};
+use crate::ending::{Ending, print_json};
 use crate::failure::{Failure, Result};
 use crate::parse;
 use crate::sessions::{Which, ask, connect, find};
@@ -65,10 +66,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
     let clock = Clock::start();
     let exit = wait(args, &clock)?;
     if args.what.exit {
-        print(format_args!(
-            "{exit}
-"
-        ));
+        print_json(&exit);
     } else if args.json {
         let waited_ms = clock.now().mono_ns / 1_000_000;
         print_json(&json!({"waited_ms": waited_ms, "exit": exit}));
@@ -76,31 +74,30 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
     Ok(Ending::Done)
 }
 
-/// Waits for the condition. Returns the exit of a program that ended, or null.
-fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value> {
+/// Waits for the condition. Returns the exit of a program that ended, or none.
+fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     let now = || Duration::from_nanos(clock.now().mono_ns);
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "wait", "observer")?;
-    let info = ask(&mut bus, "INFO", "")?;
-    let mut idle_since =
-        now().saturating_sub(Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0).min(3_600_000)));
+    let info = ask(&mut bus, &InfoWanted::Full)?;
+    let mut idle_since = now().saturating_sub(Duration::from_millis(info.status.idle_ms.min(3_600_000)));
     // The clock starts with this process, but idle time before that counts, too.
-    let mut idle_before = Duration::from_millis(info["idle_ms"].as_u64().unwrap_or(0)).saturating_sub(now());
-    ask(&mut bus, "SUB", &json!({"max_fps": 60, "looks": false}).to_string())?;
-    let mut state = info["agent_state"].as_str().unwrap_or("unknown").to_owned();
+    let mut idle_before = Duration::from_millis(info.status.idle_ms).saturating_sub(now());
+    ask(&mut bus, &Sub { max_fps: Some(60), looks: false, ..Sub::default() })?;
+    let mut state = info.status.agent_state;
     if args.what.state.is_some()
-        && info["done"] != true
-        && let Ok(again) = ask(&mut bus, "INFO", "brief")
+        && !info.status.done
+        && let Ok(again) = ask(&mut bus, &InfoWanted::Brief)
     {
         // The state may have changed between the request and the subscription.
-        state = again["agent_state"].as_str().unwrap_or("unknown").to_owned();
+        state = again.status.agent_state;
     }
-    let mut frame = info;
+    let mut screen = info.contents.unwrap_or_default();
     loop {
-        if args.what.state.is_some_and(|s| state == s.name())
-            || args.what.holds(&frame, now().saturating_sub(idle_since) + idle_before)
+        if args.what.state.is_some_and(|s| state.name() == s.name())
+            || args.what.holds(&screen, now().saturating_sub(idle_since) + idle_before)
         {
-            return Ok(Value::Null);
+            return Ok(None);
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
             return Err(Failure::check(format!("not so within {:?}", args.timeout)));
@@ -109,23 +106,15 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Value> {
         let quiet =
             args.what.quiet().map(|q| q.saturating_sub(now().saturating_sub(idle_since) + idle_before));
         let left = quiet.map_or(left, |q| left.min(q.max(Duration::from_millis(1))));
-        match bus.next(Some(left))? {
-            None => {}
-            Some(got) if got.verb == "FRAME" => {
-                frame = got.json();
+        match bus.next(Some(left))?.and_then(|frame| frame.push()) {
+            Some(Push::Frame(Frame::Screen(frame))) => screen = frame.contents,
+            Some(Push::Out(_)) => (idle_since, idle_before) = (now(), Duration::ZERO),
+            Some(Push::Event(Event::State(judged))) => state = judged.state,
+            Some(Push::Event(Event::Closed { exit })) => {
+                args.what.ended(&screen)?;
+                return Ok(Some(exit));
             }
-            Some(got) if got.verb == "OUT" => (idle_since, idle_before) = (now(), Duration::ZERO),
-            Some(got) if got.verb == "EVENT" => {
-                let event = got.json();
-                if event["name"] == "STATE" {
-                    state = event["state"].as_str().unwrap_or("unknown").to_owned();
-                }
-                if event["name"] == "CLOSED" {
-                    args.what.ended(&frame)?;
-                    return Ok(event["exit"].clone());
-                }
-            }
-            Some(_) => {}
+            _ => {}
         }
     }
 }
@@ -135,33 +124,32 @@ impl What {
         self.idle.map(Duration::from_millis).or(self.prompt.then_some(SETTLED))
     }
 
-    fn holds(&self, frame: &Value, idle: Duration) -> bool {
+    fn holds(&self, screen: &Contents, idle: Duration) -> bool {
         if let Some(text) = &self.text {
-            return matches(text, frame);
+            return matches(text, screen);
         }
         let quiet = self.quiet().is_some_and(|q| idle >= q);
-        quiet && (!self.prompt || at_prompt(frame))
+        quiet && (!self.prompt || at_prompt(screen))
     }
 
     /// Fails if the program has ended without the condition.
-    fn ended(&self, frame: &Value) -> Result<()> {
+    fn ended(&self, screen: &Contents) -> Result<()> {
         let is_so = self.exit
             || self.state == Some(AgentState::Done)
             || self.idle.is_some()
-            || self.text.as_ref().is_some_and(|text| matches(text, frame));
+            || self.text.as_ref().is_some_and(|text| matches(text, screen));
         if is_so { Ok(()) } else { Err(Failure::check("the program has ended")) }
     }
 }
 
-fn matches(text: &Regex, frame: &Value) -> bool {
-    frame["rows"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|row| text.is_match(row))
+fn matches(text: &Regex, screen: &Contents) -> bool {
+    screen.rows.iter().any(|row| text.is_match(row))
 }
 
 /// Whether the text in front of the cursor ends as prompts do.
-fn at_prompt(frame: &Value) -> bool {
-    let row = usize::try_from(frame["cy"].as_u64().unwrap_or(0)).unwrap_or(0);
-    let col = usize::try_from(frame["cx"].as_u64().unwrap_or(0)).unwrap_or(0);
-    let text: String = frame["rows"][row].as_str().unwrap_or("").chars().take(col).collect();
+fn at_prompt(screen: &Contents) -> bool {
+    let row = screen.rows.get(usize::from(screen.cy)).map_or("", String::as_str);
+    let text: String = row.chars().take(usize::from(screen.cx)).collect();
     let text = text.trim_end();
     text.ends_with(['$', '#', '%', '>', ':', '?', '❯', '›', '»', 'λ', ')', ']'])
 }

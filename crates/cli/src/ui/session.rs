@@ -7,10 +7,11 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tapdeck_core::Exit;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, sidecar, signals};
+use tapdeck_proto::attach::{Asked, Said};
+use tapdeck_proto::bus::{self, AgentState, Kill};
 use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to};
 use tapdeck_serve::door::Address;
 use tapdeck_tape::{Moment, snapshots_of};
@@ -57,7 +58,7 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
     let attach = Attach { name, token, watch: true, rows, ..Attach::default() };
     let address = Address::Unix(listing.socket.clone());
     let (attachment, opened) = Attachment::open(&address, &attach)?;
-    let own_name = opened["name"].as_str().unwrap_or(name).to_owned();
+    let own_name = if opened.name.is_empty() { name.to_owned() } else { opened.name.clone() };
     let snapshots = listing.recording.as_deref().map(|path| Snapshots {
         path: sidecar(Path::new(path), "snapshots.jsonl"),
         len: 0,
@@ -73,11 +74,11 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
         snapshots,
         clock: Clock::start(),
     };
-    let size = size_of(&opened).unwrap_or_default();
+    let size = Size::new(opened.cols.max(1), opened.rows.max(1));
     let mut live = Live::new(title(listing), size, scrollback, Box::new(link));
-    live.hear(News::Driver(opened["driver"].as_str().map(str::to_owned)));
-    live.hear(state_of(&opened));
-    live.hear(dump_begins(&opened, "offset"));
+    live.hear(News::Driver(opened.driver));
+    live.hear(state_of(opened.state));
+    live.hear(News::Picture { len: opened.dump, offset: opened.offset });
     Ok(live)
 }
 
@@ -92,63 +93,41 @@ fn title(listing: &Listing) -> String {
     }
 }
 
-/// Bytes that redraw the screen come before the stream goes on at this offset.
-fn dump_begins(control: &Value, key: &str) -> News {
-    let number = |key: &str| control.get(key).and_then(Value::as_u64).unwrap_or(0);
-    News::Picture { len: usize::try_from(number("dump")).unwrap_or(0), offset: number(key) }
+fn state_of(state: AgentState) -> News {
+    News::State(state.name().parse().unwrap_or_default())
 }
 
-/// Where rows of the picture end, and their last writes. What makes no sense is left out: those rows count as new.
-fn rows_of(control: &Value) -> Vec<(usize, u64)> {
-    let rows = control.get("rows").and_then(Value::as_array);
-    let row = |row: &Value| Some((usize::try_from(row.get(0)?.as_u64()?).ok()?, row.get(1)?.as_u64()?));
-    rows.into_iter().flatten().filter_map(row).collect()
-}
-
-fn size_of(control: &Value) -> Option<Size> {
-    let side = |key: &str| control.get(key).and_then(Value::as_u64).and_then(|n| u16::try_from(n).ok());
-    Some(Size::new(side("cols")?, side("rows")?))
-}
-
-/// Sessions of another version may know of none, or of others.
-fn state_of(control: &Value) -> News {
-    let name = control.get("state").and_then(Value::as_str).unwrap_or_default();
-    News::State(name.parse().unwrap_or_default())
-}
-
-fn exit_of(control: &Value) -> Exit {
-    let code = control.get("code").and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok()).unwrap_or(0);
-    let signal = control.get("signal").and_then(Value::as_str);
-    match signal.map(|name| signals::number(name).or_else(|| name.parse().ok())) {
-        Some(signal) => Exit::Signal(signal.unwrap_or(code - 128)),
-        None => Exit::Code(code),
+fn exit_of(exit: &bus::Exit) -> Exit {
+    match exit.signal.as_deref().map(|name| signals::number(name).or_else(|| name.parse().ok())) {
+        Some(signal) => Exit::Signal(signal.unwrap_or(exit.code - 128)),
+        None => Exit::Code(exit.code),
     }
 }
 
 impl SessionLink {
-    fn control(&mut self, control: &Value, news: &mut Vec<News>) {
-        let text = |key: &str| control.get(key).and_then(Value::as_str).map(str::to_owned);
-        match control.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "resize" => news.extend(size_of(control).map(News::Resize)),
-            "driver" => news.push(News::Driver(text("driver"))),
-            "state" => news.push(state_of(control)),
-            "denied" => news.push(News::Denied(
-                match text("driver") {
+    fn control(&mut self, message: Said, news: &mut Vec<News>) {
+        match message {
+            Said::Resize { cols, rows } => news.push(News::Resize(Size::new(cols, rows))),
+            Said::Driver { driver, .. } => news.push(News::Driver(driver)),
+            Said::State { state, .. } => news.push(state_of(state)),
+            Said::Denied { driver, error } => news.push(News::Denied(
+                match &driver {
                     Some(driver) => format!("{driver} drives"),
-                    None => text("error").unwrap_or_else(|| "refused".into()),
+                    None if error.is_empty() => "refused".into(),
+                    None => error,
                 },
-                text("driver"),
+                driver,
             )),
-            "gap" => {
-                news.extend(size_of(control).map(News::Resize));
-                news.push(dump_begins(control, "to"));
+            Said::Gap(gap) => {
+                news.push(News::Resize(Size::new(gap.cols, gap.rows)));
+                news.push(News::Picture { len: gap.dump, offset: gap.to });
             }
-            "rows" => news.push(News::Drawn(rows_of(control))),
-            "exit" => {
+            Said::Rows { rows } => news.push(News::Drawn(rows)),
+            Said::Exit(exit) => {
                 self.over = true;
-                news.push(News::Ended(exit_of(control)));
+                news.push(News::Ended(exit_of(&exit)));
             }
-            "error" => news.extend(text("message").map(|why| News::Denied(why, None))),
+            Said::Error { message, .. } => news.push(News::Denied(message, None)),
             _ => {}
         }
     }
@@ -188,7 +167,7 @@ impl Link for SessionLink {
                 for item in incoming {
                     match item {
                         Incoming::Output(bytes) => news.push(News::Output(bytes)),
-                        Incoming::Control(control) => self.control(&control, news),
+                        Incoming::Control(control) => self.control(control, news),
                         Incoming::End if self.over => {}
                         Incoming::End => news.push(News::Gone("the session is gone".into())),
                     }
@@ -206,12 +185,12 @@ impl Link for SessionLink {
     }
 
     fn take(&mut self) -> Result<(), String> {
-        self.attachment.control(&json!({"type": "take"})).map_err(|e| e.to_string())
+        self.attachment.control(&Asked::Take).map_err(|e| e.to_string())
     }
 
     fn release(&mut self) {
         // A session that cannot be told so has let go of it by itself.
-        let _ = self.attachment.control(&json!({"type": "release"}));
+        let _ = self.attachment.control(&Asked::Release);
     }
 
     fn end(&mut self) {
@@ -235,7 +214,7 @@ impl Link for SessionLink {
 /// Has a session's program ended, as `tapdeck kill` would.
 fn end(listing: &Listing) -> Result<(), ClientError> {
     let mut bus = connect_to(listing, "view", "human")?;
-    bus.ask("KILL", "{}", ANSWER).map(|_| ())
+    bus.request(&Kill::default(), ANSWER).map(drop)
 }
 
 /// The live sessions of this user.

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
+use tapdeck_proto::bus::{Cmd, Frame, Push};
 use tapdeck_serve::client::{Bus, Hello};
 
 use crate::live::{Detached, text};
@@ -205,12 +206,13 @@ fn a_command_gives_exactly_its_output() {
         ("seq 200 | tail -3", "198\n199\n200\n"),
         ("for i in 1 2 3; do echo $i; sleep 0.1; done", "1\n2\n3\n"),
     ] {
-        let answer = bus.ask("CMD", command, PATIENCE).expect("an answer").json();
-        assert_eq!((answer["text"].as_str(), &answer["timeout"]), (Some(output), &json!(false)), "{command}");
+        let answer = bus.request(&Cmd(command.to_owned()), PATIENCE).expect("an answer");
+        assert_eq!((answer.text.as_str(), answer.timeout), (output, false), "{command}");
     }
-    let long =
-        bus.ask("CMD", "head -c 3000000 /dev/zero | tr '\\0' x; echo", PATIENCE).expect("an answer").json();
-    assert_eq!(long["truncated"], true);
+    let long = bus
+        .request(&Cmd("head -c 3000000 /dev/zero | tr '\\0' x; echo".to_owned()), PATIENCE)
+        .expect("an answer");
+    assert!(long.truncated);
 }
 
 #[test]
@@ -318,14 +320,14 @@ fn slow_subscribers_are_told_and_slow_nobody() {
     std::thread::scope(|scope| {
         for bus in &mut healthy {
             scope.spawn(move || {
-                let mut last = Value::Null;
-                while !last["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "THE END")) {
+                let mut last: Vec<String> = Vec::new();
+                while !last.iter().any(|row| row == "THE END") {
                     let frame = bus.next(Some(PATIENCE)).expect("it goes on").expect("in time");
-                    if frame.verb == "FRAME" {
-                        last = frame.json();
+                    if let Some(Push::Frame(Frame::Screen(screen))) = frame.push() {
+                        last = screen.contents.rows;
                     }
                 }
-                assert!(last["rows"].as_array().is_some_and(|r| r.iter().any(|row| row == "2000000")));
+                assert!(last.iter().any(|row| row == "2000000"));
             });
         }
     });

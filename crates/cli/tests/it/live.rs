@@ -6,6 +6,8 @@ use std::process::Output;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tapdeck_proto::attach::Said;
+use tapdeck_proto::bus::Snap;
 use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{Settings, Size, Term};
@@ -40,7 +42,7 @@ impl<'a> Detached<'a> {
         self.home.path("run").join("tapdeck").join(format!("{}.sock", self.id))
     }
 
-    fn token(&self) -> String {
+    pub fn token(&self) -> String {
         let file = self.home.path("run").join("tapdeck").join(format!("{}.json", self.id));
         let entry: Value = serde_json::from_slice(&std::fs::read(file).expect("listed")).expect("JSON");
         entry["human_token"].as_str().expect("a token").to_owned()
@@ -263,22 +265,21 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         let attach = Attach { name: "twin", read_only: true, ..Attach::default() };
         let (mut twin, opened) =
             Attachment::open(&Address::Unix(session.socket()), &attach).expect("attached");
-        let size = Size::new(side(&opened["cols"]), side(&opened["rows"]));
+        let size = Size::new(opened.cols, opened.rows);
         let mut term = Term::new(size, Settings { replies: false, ..Settings::default() });
-        let mut offset = opened["offset"].as_u64().expect("a place");
+        let mut offset = opened.offset;
         // The picture may come in several pieces.
-        let mut dump = usize::try_from(opened["dump"].as_u64().expect("a length")).expect("small");
-        let frame = eye.ask("SNAP", "", PATIENCE).expect("a frame").json();
-        let seq = frame["seq"].as_u64().expect("a place");
-        // Fed up to exactly the byte at which the picture was taken, the twin shows the same
-        // picture.
+        let mut dump = opened.dump;
+        let frame = eye.request(&Snap::default(), PATIENCE).expect("a frame");
+        let seq = frame.seq;
+        // Fed up to exactly the byte at which the picture was taken, the twin shows the same picture.
         'feed: while dump > 0 || offset < seq {
             assert!(twin.wait(PATIENCE).expect("waited"), "it goes on");
             for incoming in twin.receive().expect("it goes on") {
                 let bytes = match incoming {
                     Incoming::Output(bytes) => bytes,
                     // Too slow to be sent everything: the next one may be luckier.
-                    Incoming::Control(about) if about["type"] == "gap" => continue 'rounds,
+                    Incoming::Control(Said::Gap(_)) => continue 'rounds,
                     _ => continue,
                 };
                 let (picture, bytes) = bytes.split_at(dump.min(bytes.len()));
@@ -293,17 +294,13 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
             }
         }
         if offset == seq {
-            let rows: Vec<Value> = term.screen().map(|l| Value::from(l.text())).collect();
-            assert_eq!(Value::from(rows), frame["rows"], "round {round}");
-            assert_eq!(json!(term.cursor().row), frame["cy"], "round {round}");
+            let rows: Vec<String> = term.screen().map(|l| l.text()).collect();
+            assert_eq!(rows, frame.contents.rows, "round {round}");
+            assert_eq!(term.cursor().row, frame.contents.cy, "round {round}");
             compared += 1;
         }
     }
     assert_eq!(compared, 50, "of so many, some are fast enough");
-}
-
-fn side(value: &Value) -> u16 {
-    value.as_u64().and_then(|n| u16::try_from(n).ok()).expect("a side")
 }
 
 #[test]
@@ -462,4 +459,27 @@ fn a_foreground_session_is_live_too() {
     seat.send("exit\r");
     assert!(seat.end().success());
     assert_eq!(home.run(["ls", "--json"]).stdout, b"[]\n");
+}
+
+/// More rows than fit in a frame were left out without a word, and `peek` printed nothing and ended with 0.
+#[test]
+fn peek_prints_a_scrollback_that_is_longer_than_a_frame() {
+    let home = Home::new();
+    // Thirty megabytes of rows: a frame has at most sixteen.
+    let program = "yes $(printf '─%.0s' $(seq 990)) | head -n 9900 | nl -w 5; echo THE END; read x";
+    let session = Detached::start(&home, &["--window-size", "1000x24"], &["bash", "-c", program]);
+    session.wait_text("THE END");
+    for how in [&["peek", "--scrollback"][..], &["peek", "--scrollback", "--ansi"]] {
+        let printed = session.ok(how);
+        let rows: Vec<&str> = printed.lines().collect();
+        assert_eq!(rows.len(), 9901, "{how:?}");
+        for (n, row) in rows[..9900].iter().enumerate() {
+            assert_eq!(row[..5].trim(), (n + 1).to_string(), "{how:?}");
+        }
+    }
+    let mut bus = session.bus("observer", "eye");
+    let screen = bus.request(&Snap { scrollback: true, ..Snap::default() }, PATIENCE).expect("a frame");
+    let lines = screen.lines.expect("lines");
+    assert!(screen.omitted > 0 && screen.omitted + lines.len() >= 9901, "{}", screen.omitted);
+    assert!(lines.iter().any(|line| line == "THE END"), "the newest are there");
 }

@@ -37,6 +37,7 @@ mod snapshot;
 mod ssh_door;
 mod support;
 mod terminal;
+mod transcripts;
 mod turns;
 mod under_tmux;
 #[cfg(feature = "tui")]

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use tapdeck_needs::has;
+use tapdeck_proto::bus::Cmd;
 use tapdeck_serve::client::{Bus, Hello};
 use tapdeck_serve::door::Address;
 
@@ -56,9 +57,9 @@ impl Drop for Session<'_> {
 }
 
 fn cmd(bus: &mut Bus, line: &str) -> String {
-    let answer = bus.ask("CMD", line, PATIENCE).expect("an answer").json();
-    assert_eq!(answer["timeout"], json!(false), "{line}: {answer}");
-    answer["text"].as_str().expect("text").to_owned()
+    let answer = bus.request(&Cmd(line.to_owned()), PATIENCE).expect("an answer");
+    assert!(!answer.timeout, "{line}: {answer:?}");
+    answer.text
 }
 
 /// Program, environment, its commands with what each must print, and one that prints `a` and goes

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tapdeck_needs::has;
+use tapdeck_proto::bus::Snap;
 use tapdeck_serve::client::Bus;
 use tapdeck_term::{Settings, Size, Style, Term};
 
@@ -70,7 +71,8 @@ impl Drop for Tmux<'_> {
 
 /// The session's own screen.
 fn model(eye: &mut Bus) -> Value {
-    eye.ask("SNAP", "", PATIENCE).expect("a frame").json()
+    let screen = eye.request(&Snap::default(), PATIENCE).expect("a frame");
+    serde_json::to_value(screen).expect("JSON")
 }
 
 /// The styled cells of a row of a frame: column, text, bold and underlined. (tmux has colours of

@@ -6,14 +6,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck_core::WinSize;
+use tapdeck_proto::attach::{Asked, Opened, Said, Size};
 
 use super::{CONNECT, ClientError, connect, handshake};
 use crate::conn::Conn;
 use crate::door::Address;
 use crate::live::Queue;
 use crate::wire::{self, ChunkKind, WireError, size_json};
+
+/// The longest side of a terminal.
+const MAX_SIDE: u16 = 10_000;
 
 /// How a client wants to be attached.
 #[derive(Debug, Clone, Default)]
@@ -41,8 +45,8 @@ pub struct Attach<'a> {
 pub enum Incoming {
     /// The program's output; first of all, bytes that redraw what is on the screen.
     Output(Vec<u8>),
-    /// Something about the session: `resize`, `driver`, `gap`, `denied`, `exit` …
-    Control(Value),
+    /// Something about the session.
+    Control(Said),
     /// The session has ended the connection.
     End,
 }
@@ -59,12 +63,12 @@ pub struct Attachment {
 impl Attachment {
     /// Attaches, and says what the session answered (`opened`). Call [`Attachment::receive`] before the first wait: more
     /// than the answer may have come already.
-    pub fn open(address: &Address, attach: &Attach<'_>) -> Result<(Self, Value), ClientError> {
+    pub fn open(address: &Address, attach: &Attach<'_>) -> Result<(Self, Opened), ClientError> {
         Self::over(connect(address)?, attach)
     }
 
     /// The same over a connection that is there already, to a session or to a server that knows it.
-    pub fn over(mut conn: Conn, attach: &Attach<'_>) -> Result<(Self, Value), ClientError> {
+    pub fn over(mut conn: Conn, attach: &Attach<'_>) -> Result<(Self, Opened), ClientError> {
         let mut request = json!({
             "carriage": "raw",
             "backend": "attach",
@@ -82,6 +86,10 @@ impl Attachment {
             request["session"] = json!(session);
         }
         let (opened, inbox) = handshake(&mut conn, &request, CONNECT)?;
+        let opened = match serde_json::from_value(opened) {
+            Ok(Said::Opened(opened)) => opened,
+            _ => return Err(ClientError::Nonsense("the session did not say that it is open".into())),
+        };
         Ok((Self { conn, inbox, queue: Queue::default(), ended: false }, opened))
     }
 
@@ -103,7 +111,10 @@ impl Attachment {
             match chunk.kind {
                 ChunkKind::Stdout | ChunkKind::Stderr => incoming.push(Incoming::Output(chunk.payload)),
                 ChunkKind::Control => {
-                    incoming.push(Incoming::Control(wire::parse_object(&chunk.payload).map_err(nonsense)?));
+                    let message = wire::parse_object(&chunk.payload).map_err(nonsense)?;
+                    // A message that this version cannot read is like one that it does not know.
+                    let message = serde_json::from_value(message).unwrap_or(Said::Unknown);
+                    incoming.push(Incoming::Control(message));
                 }
                 ChunkKind::Stdin => return Err(ClientError::Nonsense("input from the session".into())),
             }
@@ -124,16 +135,21 @@ impl Attachment {
     }
 
     /// Queues a control message.
-    pub fn control(&mut self, value: &Value) -> Result<(), ClientError> {
-        self.queue.push(wire::control(value));
+    pub fn control(&mut self, message: &Asked) -> Result<(), ClientError> {
+        self.queue.push(wire::control(message));
         self.flush()
     }
 
-    /// Says how large the client's terminal is; the session follows if this client drives.
+    /// Says how large the client's terminal is. The session follows if this client drives.
     pub fn resize(&mut self, size: WinSize) -> Result<(), ClientError> {
-        let mut control = size_json(size);
-        control["type"] = json!("resize");
-        self.control(&control)
+        // A terminal that does not know its size still needs one where the program runs.
+        let size = size.or_default();
+        self.control(&Asked::Resize(Size {
+            cols: size.cols.min(MAX_SIDE),
+            rows: size.rows.min(MAX_SIDE),
+            pixel_width: size.x_pixels,
+            pixel_height: size.y_pixels,
+        }))
     }
 
     /// Sends what the session takes without waiting.

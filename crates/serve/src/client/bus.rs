@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::{Value, json};
 use tapdeck_host::Clock;
+use tapdeck_proto::bus::{self, Ask, Denied, Line, Push, Role, Welcome};
 
 use super::{ANSWER, ClientError, connect};
 use crate::conn::Conn;
@@ -28,9 +28,14 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The payload as JSON, `null` when it is none.
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.payload).unwrap_or(Value::Null)
+    /// Reads what was pushed. `None` for what was not, or not by a session of this version.
+    pub fn push(&self) -> Option<Push> {
+        Push::parse(&self.verb, &self.payload).ok().flatten()
+    }
+
+    /// Reads the event that was pushed, if it was one.
+    pub fn event(&self) -> Option<bus::Event> {
+        if self.verb == "EVENT" { serde_json::from_str(&self.payload).ok() } else { None }
     }
 }
 
@@ -75,26 +80,47 @@ impl Bus {
     }
 
     /// Says who this is; the answer has the name that it got and who drives. Who may drive claims the stick by this.
-    pub fn hello(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Value, ClientError> {
+    pub fn hello(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Welcome, ClientError> {
         self.introduce(hello, false, within)
     }
 
     /// The same, without claiming the stick: it can be taken later, or by typing while nobody has it.
-    pub fn hello_to_watch(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Value, ClientError> {
+    pub fn hello_to_watch(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Welcome, ClientError> {
         self.introduce(hello, true, within)
     }
 
-    fn introduce(&mut self, hello: &Hello<'_>, watch: bool, within: Duration) -> Result<Value, ClientError> {
-        let mut request =
-            json!({"role": hello.role, "name": hello.name, "max_frame": MAX_FRAME, "watch": watch});
-        if let Some(token) = hello.token {
-            request["token"] = json!(token);
-        }
-        let answer = self.ask("HELLO", &request.to_string(), within)?.json();
-        if answer["ids"] == json!(true) {
+    fn introduce(
+        &mut self,
+        hello: &Hello<'_>,
+        watch: bool,
+        within: Duration,
+    ) -> Result<Welcome, ClientError> {
+        let asked = bus::Hello {
+            role: Role::from_name(hello.role).unwrap_or_default(),
+            name: Some(hello.name.to_owned()),
+            token: hello.token.map(str::to_owned),
+            max_frame: Some(MAX_FRAME as u64),
+            watch,
+        };
+        let frame = self.ask(bus::Hello::VERB, &asked.to_payload(), within)?;
+        // Sessions of older versions say less.
+        let welcome: Welcome = serde_json::from_str(&frame.payload).unwrap_or_default();
+        if welcome.ids {
             self.asked.get_or_insert(0);
         }
-        Ok(answer)
+        Ok(welcome)
+    }
+
+    /// Sends a request and waits for its reply, both within a time: see [`Bus::ask`].
+    pub fn request<A: Ask>(&mut self, asked: &A, within: Duration) -> Result<A::Reply, ClientError> {
+        let frame = self.ask(A::VERB, &asked.to_payload(), within)?;
+        serde_json::from_str(&frame.payload)
+            .map_err(|e| ClientError::Nonsense(format!("{}: {e}", frame.verb)))
+    }
+
+    /// Sends a request, and does not wait for its reply: see [`Bus::send`].
+    pub fn tell<A: Ask>(&mut self, asked: &A) -> Result<(), ClientError> {
+        self.send(A::VERB, &asked.to_payload())
     }
 
     /// Sends a frame, and does not wait for an answer: if it is refused, [`Bus::next`] gives the `DENIED`. A payload with a
@@ -287,9 +313,8 @@ impl Bus {
         self.inbox.drain(..=end);
         self.searched = 0;
         let line = line.map_err(|e| ClientError::Nonsense(e.to_string()))?;
-        let (verb, payload) = line.split_once(' ').unwrap_or((&line, ""));
-        let (verb, id) = verb.split_once('#').map_or((verb, None), |(verb, id)| (verb, Some(id.to_owned())));
-        Ok(Some((id, Frame { verb: verb.to_owned(), payload: payload.to_owned() })))
+        let Line { verb, id, payload } = Line::split(&line);
+        Ok(Some((id.map(str::to_owned), Frame { verb: verb.to_owned(), payload: payload.to_owned() })))
     }
 }
 
@@ -298,19 +323,16 @@ fn line_of(verb: &str, id: Option<&str>, payload: &str) -> Result<Vec<u8>, Clien
     if verb.contains(['\n', '\r', ' ', '#']) || payload.contains(['\n', '\r']) {
         return Err(ClientError::Unfit("a frame is one line, and a verb one word"));
     }
-    let id = id.map_or_else(String::new, |id| format!("#{id}"));
-    let space = if payload.is_empty() { "" } else { " " };
-    Ok(format!("{verb}{id}{space}{payload}\n").into_bytes())
+    Ok(format!("{}\n", Line { verb, id, payload }).into_bytes())
 }
 
 /// What a refusal says.
 fn denial(frame: &Frame) -> ClientError {
-    let value = frame.json();
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    ClientError::Denied(match (text("error"), text("driver")) {
-        (Some(error), _) => error,
-        (None, Some(driver)) => format!("{driver} drives"),
-        (None, None) => "no reason was given".into(),
+    let denied: Denied = serde_json::from_str(&frame.payload).unwrap_or_default();
+    ClientError::Denied(match (denied.error, denied.driver.flatten()) {
+        (error, Some(driver)) if error.is_empty() => format!("{driver} drives"),
+        (error, None) if error.is_empty() => "no reason was given".into(),
+        (error, _) => error,
     })
 }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use tapdeck_host::registry::{self, Listing};
+use tapdeck_proto::bus::{About, InfoWanted, Status};
 
 use super::{Bus, ClientError, Hello};
 use crate::door::{self, Address};
@@ -138,50 +139,95 @@ fn connect_within(listing: &Listing, name: &str, role: &str, within: Duration) -
 const AT_ONCE: usize = 16;
 
 /// What these sessions say of themselves, in their order; see [`describe`]. One that does not answer holds up no other.
-pub fn describe_all(listings: &[Listing], asker: &str) -> Vec<Value> {
+pub fn describe_all(listings: &[Listing], asker: &str) -> Vec<Described> {
     let next = AtomicUsize::new(0);
-    let answers: Vec<Mutex<Value>> = listings.iter().map(|_| Mutex::default()).collect();
+    let answers: Vec<Mutex<Option<Described>>> = listings.iter().map(|_| Mutex::default()).collect();
     std::thread::scope(|scope| {
         for _ in 0..listings.len().min(AT_ONCE) {
             scope.spawn(|| {
                 while let Some(n) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < listings.len())
                 {
                     *answers[n].lock().unwrap_or_else(PoisonError::into_inner) =
-                        describe(&listings[n], asker);
+                        Some(describe(&listings[n], asker));
                 }
             });
         }
     });
-    answers.into_iter().map(|a| a.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    answers.into_iter().filter_map(|a| a.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// What a session says of itself; one that does not answer is described by what is known of it. The one who asks goes by
-/// this name, and is not counted.
-pub fn describe(listing: &Listing, asker: &str) -> Value {
-    let mut info = connect_within(listing, asker, "observer", LISTED)
-        .and_then(|mut bus| bus.ask("INFO", "brief", LISTED))
-        .map_or_else(|e| json!({"state": "silent", "error": e.to_string()}), |frame| frame.json());
-    if let Some(clients) = info.get_mut("clients").and_then(Value::as_array_mut)
-        && let Some(own) =
-            clients.iter().rposition(|c| c["name"].as_str().is_some_and(|n| n.starts_with(asker)))
-    {
-        clients.remove(own);
+/// A live session, and what it says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Described {
+    /// What it is.
+    #[serde(flatten)]
+    pub about: About,
+    /// What it says of itself, or why it does not.
+    #[serde(flatten)]
+    pub said: Said,
+    /// The process that serves it.
+    pub host_pid: u32,
+    /// When it began, in nanoseconds since 1970.
+    pub started_ns: u64,
+    /// Its socket.
+    pub socket: String,
+    /// Other addresses of its bus.
+    pub buses: Vec<String>,
+}
+
+/// What a session says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Said {
+    /// Its answer.
+    Status(Box<Status>),
+    /// It did not answer.
+    Silent {
+        /// `silent`.
+        state: &'static str,
+        /// Why not.
+        error: String,
+    },
+}
+
+impl Described {
+    /// Returns the session's answer, if it gave one.
+    pub fn status(&self) -> Option<&Status> {
+        match &self.said {
+            Said::Status(status) => Some(status),
+            Said::Silent { .. } => None,
+        }
     }
-    let fixed = json!({
-        "id": listing.id,
-        "name": listing.name,
-        "command": listing.command,
-        "cwd": listing.cwd,
-        "host_pid": listing.pid,
-        "started_ns": listing.started_ns,
-        "detached": listing.detached,
-        "socket": listing.socket.to_string_lossy(),
-        "buses": listing.buses,
-    });
-    if let (Some(info), Value::Object(fixed)) = (info.as_object_mut(), fixed) {
-        info.extend(fixed);
+}
+
+/// Asks a session what it says of itself. The client that asks goes by this name, and is not counted.
+pub fn describe(listing: &Listing, asker: &str) -> Described {
+    let info = connect_within(listing, asker, "observer", LISTED)
+        .and_then(|mut bus| bus.request(&InfoWanted::Brief, LISTED));
+    let said = match info {
+        Ok(info) => {
+            let mut status = info.status;
+            if let Some(own) = status.clients.iter().rposition(|c| c.name.starts_with(asker)) {
+                status.clients.remove(own);
+            }
+            Said::Status(Box::new(status))
+        }
+        Err(e) => Said::Silent { state: "silent", error: e.to_string() },
+    };
+    Described {
+        about: About {
+            id: listing.id.clone(),
+            name: listing.name.clone(),
+            command: listing.command.clone(),
+            cwd: listing.cwd.clone(),
+            detached: listing.detached,
+        },
+        said,
+        host_pid: listing.pid,
+        started_ns: listing.started_ns,
+        socket: listing.socket.to_string_lossy().into_owned(),
+        buses: listing.buses.clone(),
     }
-    info
 }
 
 #[cfg(test)]

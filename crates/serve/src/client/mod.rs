@@ -21,7 +21,7 @@ mod program;
 
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
-pub use list::{ANSWER, FindError, alive, connect_to, describe, describe_all, find};
+pub use list::{ANSWER, Described, FindError, Said, alive, connect_to, describe, describe_all, find};
 pub use program::FarProgram;
 
 /// How long a session may take to answer when it is asked to let somebody in.

@@ -4,13 +4,17 @@
 //! log it has not seen yet. A client that falls behind is told how much it missed and given the screen anew.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
-use tapdeck_core::{Need, Refused, Right, Role, Seq};
+use serde_json::Value;
+use tapdeck_core::{Need, Refused, Right, Role, Seq, WinSize};
 use tapdeck_host::signals;
+use tapdeck_proto::attach::{Asked, Gap, Opened, Said, Size};
+use tapdeck_proto::bus::{AgentState, MAX_AGREED};
 
-use super::client::{Client, Kind, MAX_AGREED, Missed, WireState};
+use super::client::{Client, Kind, Missed, WireState};
 use super::hub::Hub;
-use crate::wire::{self, Chunk, ChunkKind, Joining, size_of};
+use super::session::LiveSession;
+use super::turns::state_of;
+use crate::wire::{self, Chunk, ChunkKind, Joining};
 
 /// A dump is sent in pieces of this size: a client has something to do with the first while the next ones come.
 const PIECE: usize = 64 * 1024;
@@ -23,65 +27,104 @@ pub(super) fn unopened() -> WireState {
 }
 
 impl Hub {
-    pub(super) fn serve_wire(&mut self, client: &mut Client, now: u64) {
-        let Kind::Wire(state) = &client.kind else { return };
+    /// Serves what a client of the attach wire has sent.
+    pub(super) fn serve_wire(&mut self, number: u64, now: u64) {
+        let Some(Client { kind: Kind::Wire(state), conn, .. }) = self.clients.get_mut(&number) else {
+            return;
+        };
         if !state.opened {
-            match wire::take_negotiation(&mut client.inbox, wire::MAX_NEGOTIATION) {
+            let request = match wire::take_negotiation(&mut conn.inbox, wire::MAX_NEGOTIATION) {
                 Ok(None) => return,
-                Ok(Some(request)) => self.open(client, &request, now),
-                Err(e) => refuse(client, "malformed_negotiation", &e.to_string()),
+                Ok(Some(request)) => Ok(request),
+                Err(e) => Err(Refusal("malformed_negotiation", e.to_string())),
+            };
+            if let Err(Refusal(error, message)) = request.and_then(|request| self.open(number, &request, now))
+                && let Some(client) = self.clients.get_mut(&number)
+            {
+                client.conn.send(wire::refusal(error, &message));
+                client.conn.closing = true;
             }
         }
-        while !client.closing && !client.gone && !matches!(&client.kind, Kind::Wire(w) if w.held.is_some()) {
-            match wire::take_chunk(&mut client.inbox, MAX_AGREED) {
-                Ok(None) => break,
-                Ok(Some(chunk)) => self.take_chunk(client, chunk),
-                Err(e) => {
-                    client.control(&json!({"type": "error", "message": e.to_string()}));
-                    client.closing = true;
-                }
-            }
+        if let Some(client) = self.clients.get_mut(&number) {
+            self.session.serve_chunks(client);
         }
     }
 
-    fn open(&mut self, client: &mut Client, request: &Value, now: u64) {
-        let joining = match Joining::from_json(request) {
-            Ok(joining) => joining,
-            Err(e) => return refuse(client, "malformed_negotiation", &e.to_string()),
-        };
+    /// Opens a session for a client.
+    fn open(&mut self, number: u64, request: &Value, now: u64) -> Result<(), Refusal> {
+        let Some(client) = self.clients.get_mut(&number) else { return Ok(()) };
+        let joining =
+            Joining::from_json(request).map_err(|e| Refusal("malformed_negotiation", e.to_string()))?;
         let asked = if joining.read_only { Role::Observer } else { Role::Human };
-        let authority = match client.grants.authority(asked, joining.token) {
-            Ok(authority) => authority,
-            Err(why) => return refuse(client, "forbidden", why),
-        };
-        if joining.backend != Some("attach") {
-            let message = match joining.backend {
-                Some(other) => format!("this is one session: the backend is attach, and not {other:?}"),
-                None => "this is one session: the backend has to be attach".to_owned(),
-            };
-            return refuse(client, "unknown_backend", &message);
+        client.authority = client
+            .grants
+            .authority(asked, joining.token)
+            .map_err(|why| Refusal("forbidden", why.to_owned()))?;
+        match joining.backend {
+            Some("attach") => {}
+            Some(other) => {
+                let message = format!("this is one session: the backend is attach, and not {other:?}");
+                return Err(Refusal("unknown_backend", message));
+            }
+            None => {
+                let message = "this is one session: the backend has to be attach".to_owned();
+                return Err(Refusal("unknown_backend", message));
+            }
         }
         client.known = true;
-        let read_only = !authority.grants(Right::Drive);
-        client.authority = authority;
-        self.join(client, joining.name.unwrap_or("attach"));
+        let read_only = !client.authority.grants(Right::Drive);
+        self.session.join(client, joining.name.unwrap_or("attach"));
+        let party = client.party.filter(|_| !read_only && !joining.watch);
         let mut drives = false;
-        if let (false, Some(party)) = (read_only || joining.watch, client.party) {
-            let claimed = if joining.takeover { self.handle.take(party) } else { self.handle.claim(party) };
+        if let Some(party) = party {
+            let driver = self.session.access.driver();
+            let claimed = if joining.takeover { driver.take(party) } else { driver.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
-            // Whoever drives has the session in the size of their terminal; but who has not typed yet, and did not ask
-            // to take over, leaves it as it is for whoever else has it on theirs.
-            if (joining.takeover || !self.is_shown())
-                && drives
+            // The holder has the session in the size of its terminal. A client that has not typed yet, and
+            // did not ask to take over, leaves the size as it is for other terminals that show it.
+            if drives
+                && (joining.takeover || !self.is_shown())
                 && let Some(size) = joining.size
             {
-                let _ = self.handle.resize_now(size);
+                self.session.resize_to(size);
             }
         }
         self.pump(now);
-        let glass = self.glass.clone();
-        let handle = self.handle.clone();
-        let look = glass.look(&handle);
+        if let Some(client) = self.clients.get_mut(&number) {
+            self.session.send_opened(client, &joining, drives);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a terminal shows the session: its own, or that of an attached client that may drive.
+    fn is_shown(&self) -> bool {
+        !self.session.about.detached
+            || self.clients.values().any(|c| matches!(&c.kind, Kind::Wire(w) if w.shows))
+    }
+
+    /// Offers input again that found no room.
+    pub(super) fn retry_held(&mut self) {
+        let session = &mut self.session;
+        for client in self.clients.values_mut() {
+            if let Kind::Wire(w) = &mut client.kind
+                && let Some(bytes) = w.held.take()
+            {
+                session.offer_attached(client, bytes);
+                session.serve_chunks(client);
+            }
+        }
+    }
+}
+
+/// Why a client is not attached: a word for programs, and a sentence for people.
+struct Refusal(&'static str, String);
+
+impl LiveSession {
+    /// Tells a client that it is attached, and draws the screen for it.
+    fn send_opened(&mut self, client: &mut Client, joining: &Joining<'_>, drives: bool) {
+        let read_only = !client.authority.grants(Right::Drive);
+        let driver = self.holder_name();
+        let look = self.access.look();
         if let Kind::Wire(w) = &mut client.kind {
             (w.opened, w.read_only, w.from) = (true, read_only, look.next());
             w.shows = joining.size.is_some() && !read_only;
@@ -92,169 +135,161 @@ impl Hub {
             (false, true) => look.term().dump_with_rows(),
             (false, false) => (look.term().dump(), Vec::new()),
         };
-        client.control(&json!({
-            "type": "opened",
-            "session": self.about.id,
-            "name": client.name,
-            "cols": size.cols,
-            "rows": size.rows,
-            "driver": self.driver.as_deref(),
-            "you": drives,
-            "read_only": read_only,
-            "offset": look.offset(),
-            "dump": dump.len(),
-            "state": look.detector().map_or("unknown", |d| d.judgement().state.name()),
+        client.conn.control(&Said::Opened(Opened {
+            session: self.about.id.clone(),
+            name: client.name.clone(),
+            cols: size.cols,
+            rows: size.rows,
+            driver,
+            you: drives,
+            read_only,
+            offset: look.offset(),
+            dump: dump.len(),
+            state: look.detector().map_or(AgentState::Unknown, |d| state_of(d.judgement().state)),
         }));
         drop(look);
         for rows in ends.chunks(ROWS) {
-            client.control(&json!({"type": "rows", "rows": rows}));
+            client.conn.control(&Said::Rows { rows: rows.to_vec() });
         }
         send_dump(client, dump);
-        client.control(&json!({"type": "live"}));
         if let Some(exit) = self.exit {
             self.say_over(client, exit);
         }
     }
 
-    /// Whether a terminal shows the session: its own, or that of somebody who is attached and may drive. (The client that
-    /// is being served is not among the clients.)
-    fn is_shown(&self) -> bool {
-        !self.about.detached || self.clients.values().any(|c| matches!(&c.kind, Kind::Wire(w) if w.shows))
-    }
-
-    /// Sends the screen anew to a client that missed some of the stream.
-    pub(super) fn resend_screen(&mut self, client: &mut Client) {
-        let glass = self.glass.clone();
-        let handle = self.handle.clone();
-        let look = glass.look(&handle);
-        let Kind::Wire(w) = &mut client.kind else { return };
-        let Some(Missed { from, .. }) = w.missed.take() else { return };
-        w.from = look.next();
-        let size = look.term().size();
-        // CAN ends a sequence that the gap may have cut.
-        let mut dump = b"\x18".to_vec();
-        dump.extend_from_slice(&look.term().dump_screen());
-        client.control(&json!({
-            "type": "gap",
-            "from": from,
-            "to": look.offset(),
-            "bytes": look.offset() - from,
-            "cols": size.cols,
-            "rows": size.rows,
-            "dump": dump.len(),
-        }));
-        send_dump(client, dump);
-        client.control(&json!({"type": "live"}));
-    }
-
-    fn take_chunk(&mut self, client: &mut Client, chunk: Chunk) {
-        match chunk.kind {
-            ChunkKind::Stdin => self.offer(client, chunk.payload.into()),
-            ChunkKind::Control => match wire::parse_object(&chunk.payload) {
-                Ok(control) => self.take_control(client, &control),
-                Err(e) => client.control(&json!({"type": "error", "message": e.to_string()})),
-            },
-            ChunkKind::Stdout | ChunkKind::Stderr => {
-                client.control(&json!({"type": "error", "message": "output comes from the program"}));
-                client.closing = true;
+    fn serve_chunks(&mut self, client: &mut Client) {
+        let held = |client: &Client| matches!(&client.kind, Kind::Wire(w) if w.held.is_some());
+        while client.attached().is_some() && !client.conn.closing && !client.conn.gone && !held(client) {
+            match wire::take_chunk(&mut client.conn.inbox, MAX_AGREED) {
+                Ok(None) => break,
+                Ok(Some(chunk)) => self.take_chunk(client, chunk),
+                Err(e) => {
+                    client.conn.control(&error(None, e));
+                    client.conn.closing = true;
+                }
             }
         }
     }
 
-    /// Offers input to the gate; what finds no room is kept, and nothing more is read from the client meanwhile.
-    fn offer(&mut self, client: &mut Client, bytes: Bytes) {
+    fn take_chunk(&mut self, client: &mut Client, chunk: Chunk) {
+        match chunk.kind {
+            ChunkKind::Stdin => self.offer_attached(client, chunk.payload.into()),
+            ChunkKind::Control => match wire::parse_object(&chunk.payload) {
+                Ok(control) => self.take_control(client, &control),
+                Err(e) => client.conn.control(&error(None, e)),
+            },
+            ChunkKind::Stdout | ChunkKind::Stderr => {
+                client.conn.control(&error(None, "output comes from the program"));
+                client.conn.closing = true;
+            }
+        }
+    }
+
+    /// Offers input to the gate. Input that finds no room is kept, and nothing more is read from the client
+    /// meanwhile.
+    fn offer_attached(&mut self, client: &mut Client, bytes: Bytes) {
         let Some(party) = self.driving_party(client) else {
-            client
-                .control(&json!({"type": "denied", "driver": self.driver.as_deref(), "error": "read-only"}));
-            return;
+            let denied = Said::Denied { driver: self.holder_name(), error: "read-only".to_owned() };
+            return client.conn.control(&denied);
         };
-        match self.handle.input_or_claim(party, bytes.clone()) {
-            Ok(Ok(())) => {}
+        match self.access.driver().input_or_claim(party, bytes.clone()) {
+            // A driver that is gone has told everything in the log.
+            Ok(Ok(())) | Err(_) => {}
             Ok(Err(Refused::Full { .. })) => {
                 if let Kind::Wire(w) = &mut client.kind {
                     w.held = Some(bytes);
                 }
             }
             Ok(Err(e)) => {
-                let driver = self.handle.holder().ok().flatten();
-                let denied = json!({"type": "denied", "driver": driver.as_deref(), "error": e.to_string()});
-                client.control(&denied);
+                let denied = Said::Denied { driver: self.access.holder(), error: e.to_string() };
+                client.conn.control(&denied);
             }
-            Err(_) => {}
-        }
-    }
-
-    /// Input that found no room is offered again.
-    pub(super) fn retry_held(&mut self) {
-        let held: Vec<u64> = self
-            .clients
-            .iter()
-            .filter(|(_, c)| matches!(&c.kind, Kind::Wire(w) if w.held.is_some()))
-            .map(|(n, _)| *n)
-            .collect();
-        for number in held {
-            let Some(mut client) = self.clients.remove(&number) else { continue };
-            if let Kind::Wire(w) = &mut client.kind
-                && let Some(bytes) = w.held.take()
-            {
-                self.offer(&mut client, bytes);
-                let now = self.clock.now().mono_ns;
-                self.serve_wire(&mut client, now);
-            }
-            self.clients.insert(number, client);
         }
     }
 
     fn take_control(&mut self, client: &mut Client, control: &Value) {
-        let kind = control.get("type").and_then(Value::as_str).unwrap_or("");
-        let error = |client: &mut Client, message: &str| {
-            client.control(&json!({"type": "error", "about": kind, "message": message}));
+        let asked = match Asked::from_message(control) {
+            // Messages of later versions are ignored.
+            Ok(None) => return,
+            Ok(Some(asked)) => Ok(asked),
+            Err(e) => Err(e),
         };
-        let party = self.driving_party(client);
-        match (kind, party) {
-            ("take", Some(party)) => {
-                if let Ok(Err(e)) = self.handle.take(party) {
-                    client.control(
-                        &json!({"type": "denied", "driver": self.driver.as_deref(), "error": e.to_string()}),
-                    );
+        let about = asked.as_ref().map_or("resize", Asked::name);
+        let Some(party) = self.driving_party(client) else {
+            return client.conn.control(&error(Some(about), "read-only"));
+        };
+        match asked {
+            Ok(Asked::Take) => {
+                if let Ok(Err(e)) = self.access.driver().take(party) {
+                    let denied = Said::Denied { driver: self.holder_name(), error: e.to_string() };
+                    client.conn.control(&denied);
                 }
             }
-            ("release", Some(party)) => {
-                let _ = self.handle.release(party);
+            Ok(Asked::Release) => {
+                // A client that does not hold the stick has nothing to give up.
+                let _ = self.access.driver().release(party);
             }
-            ("resize", Some(_)) => match size_of(control) {
-                // Only who drives has a say in the size: a viewer scales.
-                Some(size) if self.allows(client, Need::Hold) => {
-                    let _ = self.handle.resize_now(size);
+            Ok(Asked::Resize(size)) => {
+                // Only the holder sets the size: other clients scale what they show.
+                if self.allows(client, Need::Hold) {
+                    self.resize_to(win_size(size));
                 }
-                Some(_) => {}
-                None => error(client, wire::NO_SIZE),
+            }
+            Ok(Asked::Signal { name }) => match signals::number(&name) {
+                Some(signal) if self.allows(client, Need::Hold) => self.access.driver().signal(signal),
+                Some(_) => client.conn.control(&error(Some(about), "only who drives can send signals")),
+                None => {
+                    let why = format!("no signal is called {name:?}");
+                    client.conn.control(&error(Some(about), why));
+                }
             },
-            ("signal", Some(_)) => {
-                let name = control.get("name").and_then(Value::as_str).unwrap_or("");
-                match signals::number(name) {
-                    Some(signal) if self.allows(client, Need::Hold) => self.handle.signal(signal),
-                    Some(_) => error(client, "only who drives can send signals"),
-                    None => error(client, &format!("no signal is called {name:?}")),
-                }
-            }
-            ("take" | "release" | "resize" | "signal", None) => error(client, "read-only"),
-            // Whatever else there may be one day.
-            _ => {}
+            Ok(_) => {}
+            Err(e) => client.conn.control(&error(Some(about), e)),
         }
+    }
+
+    fn resize_to(&mut self, size: WinSize) {
+        // A session that has ended has no terminal to resize.
+        let _ = self.access.driver().resize_now(size);
     }
 }
 
-fn refuse(client: &mut Client, error: &str, message: &str) {
-    client.send(wire::refusal(error, message));
-    client.closing = true;
+/// Sends the screen anew to a client that missed some of the stream.
+pub(super) fn resend_screen(session: &mut LiveSession, client: &mut Client) {
+    let look = session.access.look();
+    let Kind::Wire(w) = &mut client.kind else { return };
+    let Some(Missed { from, .. }) = w.missed.take() else { return };
+    w.from = look.next();
+    let size = look.term().size();
+    // CAN ends a sequence that the gap may have cut.
+    let mut dump = b"\x18".to_vec();
+    dump.extend_from_slice(&look.term().dump_screen());
+    client.conn.control(&Said::Gap(Gap {
+        from,
+        to: look.offset(),
+        bytes: look.offset() - from,
+        cols: size.cols,
+        rows: size.rows,
+        dump: dump.len(),
+    }));
+    send_dump(client, dump);
 }
 
+fn win_size(size: Size) -> WinSize {
+    WinSize { cols: size.cols, rows: size.rows, x_pixels: size.pixel_width, y_pixels: size.pixel_height }
+}
+
+fn error(about: Option<&str>, message: impl ToString) -> Said {
+    Said::Error { about: about.map(str::to_owned), message: message.to_string() }
+}
+
+/// Sends bytes that draw the screen, and says that the stream follows.
 fn send_dump(client: &mut Client, dump: Vec<u8>) {
     let mut dump = Bytes::from(dump);
     while !dump.is_empty() {
         let piece = dump.split_to(dump.len().min(PIECE));
-        client.send(wire::chunk_head(ChunkKind::Stdout, piece.len()).to_vec());
-        client.send(piece);
+        client.conn.send(wire::chunk_head(ChunkKind::Stdout, piece.len()).to_vec());
+        client.conn.send(piece);
     }
+    client.conn.control(&Said::Live);
 }

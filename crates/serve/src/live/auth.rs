@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 
 use tapdeck_core::{Authority, Need, PartyId, Right, Role};
+use tapdeck_proto::bus;
 
 use super::client::Client;
-use super::hub::Hub;
+use super::session::LiveSession;
 
 /// A token file may be this long, and hold this many tokens.
 const FILE_LIMIT: u64 = 64 * 1024;
@@ -99,7 +100,7 @@ impl Grants {
     }
 }
 
-impl Hub {
+impl LiveSession {
     /// Checks a request of a client against its authority: the only place at a session that does.
     pub(super) fn allows(&self, client: &Client, need: Need) -> bool {
         // Only the driver thread knows the holder: ask it where that matters.
@@ -108,7 +109,7 @@ impl Hub {
             Need::Command => !client.authority.grants(Right::Administer),
             _ => false,
         };
-        let holds = matters && client.party.is_some_and(|party| self.handle.holds(party));
+        let holds = matters && client.party.is_some_and(|party| self.access.driver().holds(party));
         client.authority.check(need, holds, self.clock.now().wall_ns).is_ok()
     }
 
@@ -119,21 +120,25 @@ impl Hub {
 }
 
 /// Returns the role with this name, in any spelling that clients use.
-pub(crate) fn parse_role(name: &str) -> Option<Role> {
-    match name {
-        "human" | "interactive" => Some(Role::Human),
-        "bot" | "ai" | "agent" | "controller" => Some(Role::Bot),
-        "observer" | "viewer" => Some(Role::Observer),
-        _ => None,
+fn parse_role(name: &str) -> Option<Role> {
+    bus::Role::from_name(name).map(role_of)
+}
+
+/// Returns the session's word for a role of the bus.
+pub(crate) fn role_of(role: bus::Role) -> Role {
+    match role {
+        bus::Role::Human => Role::Human,
+        bus::Role::Bot => Role::Bot,
+        bus::Role::Observer => Role::Observer,
     }
 }
 
-/// Returns a role's name.
-pub(crate) fn role_name(role: Role) -> &'static str {
+/// Returns the bus's word for a role.
+pub(crate) fn role_on_bus(role: Role) -> bus::Role {
     match role {
-        Role::Human => "human",
-        Role::Bot => "bot",
-        Role::Observer => "observer",
+        Role::Human => bus::Role::Human,
+        Role::Bot => bus::Role::Bot,
+        Role::Observer => bus::Role::Observer,
     }
 }
 

@@ -7,9 +7,9 @@
 //! the cursor again and nothing follows for a moment. A program without a prompt is taken to have done when it has been
 //! quiet for a while. Everything has a time limit.
 
-use serde_json::{Value, json};
 use tapdeck_core::Seq;
 use tapdeck_host::Picture;
+use tapdeck_proto::bus::Captured;
 use tapdeck_term::{Mark, Scanner, Token};
 
 const MS: u64 = 1_000_000;
@@ -74,7 +74,7 @@ impl Capture {
         text: &str,
         truncated: bool,
         interrupted: bool,
-    ) -> Option<Value> {
+    ) -> Option<Captured> {
         if !self.by_turn || byte < self.begins {
             return None;
         }
@@ -82,12 +82,12 @@ impl Capture {
         while !text.is_char_boundary(cut) {
             cut -= 1;
         }
-        Some(json!({
-            "text": &text[..cut],
-            "timeout": false,
-            "truncated": truncated || cut < text.len(),
-            "cancelled": interrupted,
-        }))
+        Some(Captured {
+            text: text[..cut].to_owned(),
+            timeout: false,
+            truncated: truncated || cut < text.len(),
+            cancelled: interrupted,
+        })
     }
 
     /// What the prompt looks like.
@@ -136,7 +136,7 @@ impl Capture {
     }
 
     /// The answer, once there is one.
-    pub(crate) fn answer(&mut self, picture: &Picture, now: u64) -> Option<Value> {
+    pub(crate) fn answer(&mut self, picture: &Picture, now: u64) -> Option<Captured> {
         if self.changed_ns == 0 {
             self.changed_ns = now;
         }
@@ -160,18 +160,13 @@ impl Capture {
     }
 
     /// The answer when the session ends first.
-    pub(crate) fn cut_short(&self) -> Value {
+    pub(crate) fn cut_short(&self) -> Captured {
         // Its end is an end of its output too.
         self.response(false, false)
     }
 
-    fn response(&self, timeout: bool, cancelled: bool) -> Value {
-        json!({
-            "text": self.text(timeout),
-            "timeout": timeout,
-            "truncated": self.truncated,
-            "cancelled": cancelled,
-        })
+    fn response(&self, timeout: bool, cancelled: bool) -> Captured {
+        Captured { text: self.text(timeout), timeout, truncated: self.truncated, cancelled }
     }
 
     fn text(&self, timeout: bool) -> String {

@@ -1,34 +1,25 @@
-//! One client: its connection, what it is, and what waits for it.
+//! A client: its connection, and what it has shown, asked for and seen so far.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 use tapdeck_core::{Authority, PartyId, Role, Seq};
+use tapdeck_proto::bus::{Frames, MAX_FRAME, Reply};
 use tapdeck_term::Generation;
 
 use super::auth::Grants;
 use super::capture::Capture;
+use super::connection::Connection;
 use super::paste::Paste;
-use super::queue::Queue;
 use crate::conn::Conn;
 use crate::paint::HOLD_NS;
-use crate::wire;
 
-/// The longest frame of the bus, to and from clients that did not agree on more.
-pub(crate) const MAX_FRAME: usize = 256 * 1024;
-/// The most that a client can agree on.
-pub(crate) const MAX_AGREED: usize = 16 << 20;
 /// With this much waiting, a client is behind and gets no more of the stream until it has caught up.
 pub(crate) const BEHIND: usize = 1 << 20;
-/// With this much waiting it is not served at all any more.
-const HOPELESS: usize = 2 * MAX_AGREED;
-const READ: usize = 64 * 1024;
 
 /// What a client speaks.
 pub(crate) enum Kind {
-    /// It has not said anything yet.
+    /// Nothing yet.
     Unknown,
     Bus(BusState),
     Wire(WireState),
@@ -38,11 +29,22 @@ pub(crate) enum Kind {
 pub(crate) struct BusState {
     pub(crate) max_frame: usize,
     pub(crate) sub: Option<Box<Sub>>,
-    pub(crate) capture: Option<Capture>,
-    pub(crate) paste: Option<Box<Paste>>,
-    /// What the requests that these two answer were called.
-    pub(crate) capture_id: Option<Id>,
-    pub(crate) paste_id: Option<Id>,
+    pub(crate) capture: Option<Pending<Capture>>,
+    pub(crate) paste: Option<Pending<Box<Paste>>>,
+}
+
+impl BusState {
+    /// A client that has not asked for anything yet.
+    pub(crate) fn new() -> Self {
+        Self { max_frame: MAX_FRAME, sub: None, capture: None, paste: None }
+    }
+}
+
+/// Work for a request whose reply comes later.
+pub(crate) struct Pending<T> {
+    /// The request's id.
+    pub(crate) id: Option<Id>,
+    pub(crate) work: T,
 }
 
 /// What a client calls a request, to know its reply by.
@@ -60,16 +62,16 @@ pub(crate) struct Sub {
     /// From where on it gets the stream.
     pub(crate) from: Seq,
     pub(crate) missed: Option<Missed>,
-    /// How many frames it takes before it has said that it has drawn one, if it says so at all.
+    /// How many frames it takes before an `ACK`, if it sends any.
     pub(crate) window: Option<u64>,
     pub(crate) undrawn: u64,
     /// What a painter has been given to draw.
     pub(crate) drawn: Option<crate::paint::Drawn>,
     /// Since when a frame is held back, because the program is in the middle of drawing.
     pub(crate) held_ns: Option<u64>,
-    /// What it sees, somebody has seen: one that only waits for something leaves the last screen to others.
+    /// What it sees counts as seen. A subscriber that only waits leaves the last screen to others.
     pub(crate) looks: bool,
-    /// The last frame was held in vain: whoever draws without a pause is shown as it comes, or it would hardly move.
+    /// The last frame was held in vain: a program that draws without a pause is shown as it draws.
     pub(crate) restless: bool,
 }
 
@@ -92,21 +94,11 @@ impl Sub {
         }
         let limit = if self.restless { HOLD_NS / 10 } else { HOLD_NS };
         let until = *self.held_ns.get_or_insert(now) + limit;
-        // Nobody has to look again before that, if nothing comes.
+        // No look is needed before that, if nothing comes.
         self.last_frame_ns = until.saturating_sub(self.interval_ns);
         self.restless |= now >= until;
         now < until
     }
-}
-
-/// How a subscriber gets the screen.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Frames {
-    None,
-    Full,
-    Delta,
-    /// For a painter: see [`crate::paint`].
-    Paint,
 }
 
 /// Output that a client did not get.
@@ -139,104 +131,59 @@ pub(crate) struct WireState {
 
 /// A client.
 pub(crate) struct Client {
-    pub(crate) conn: Conn,
+    pub(crate) conn: Connection,
     pub(crate) grants: Arc<Grants>,
     pub(crate) kind: Kind,
-    pub(crate) inbox: Vec<u8>,
-    pub(crate) queue: Queue,
     /// It has shown that it may be here.
     pub(crate) known: bool,
     pub(crate) party: Option<PartyId>,
     pub(crate) name: String,
-    /// What it may do. Until it has said who it is, it watches.
     pub(crate) authority: Authority,
-    /// What the request that is being served is called, until it has its reply.
-    pub(crate) asked: Option<Id>,
-    pub(crate) came_ns: u64,
-    /// When it last took something, while something waits.
-    pub(crate) took_ns: u64,
-    /// To be closed once everything has been sent.
-    pub(crate) closing: bool,
-    /// Gone.
-    pub(crate) gone: bool,
 }
 
 impl Client {
-    pub(crate) fn new(conn: Conn, grants: Arc<Grants>, now_ns: u64) -> Self {
+    pub(crate) fn new(socket: Conn, grants: Arc<Grants>, now_ns: u64) -> Self {
         Self {
-            conn,
+            conn: Connection::new(socket, now_ns),
             kind: Kind::Unknown,
-            inbox: Vec::new(),
-            queue: Queue::default(),
             known: !grants.is_required(),
             grants,
             party: None,
             name: String::new(),
             authority: Authority::of(Role::Observer),
-            asked: None,
-            came_ns: now_ns,
-            took_ns: now_ns,
-            closing: false,
-            gone: false,
         }
     }
 
-    /// Reads what has come. Says whether there is something to look at.
-    pub(crate) fn read(&mut self) -> bool {
-        let start = self.inbox.len();
-        self.inbox.resize(start + READ, 0);
-        match self.conn.read(&mut self.inbox[start..]) {
-            Ok(0) => self.gone = true,
-            Ok(n) => {
-                self.inbox.truncate(start + n);
-                return true;
-            }
-            Err(e)
-                if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => {}
-            Err(_) => self.gone = true,
-        }
-        self.inbox.truncate(start);
-        false
-    }
-
-    pub(crate) fn send(&mut self, piece: impl Into<Bytes>) {
-        if self.gone {
-            return;
-        }
-        self.queue.push(piece);
-        if self.queue.len() > HOPELESS {
-            self.gone = true;
+    /// Returns the state of a bus client.
+    pub(crate) fn bus(&mut self) -> Option<&mut BusState> {
+        match &mut self.kind {
+            Kind::Bus(bus) => Some(bus),
+            _ => None,
         }
     }
 
-    /// Sends a frame of the bus. The first one while a request is served is its reply.
-    pub(crate) fn say(&mut self, verb: &str, payload: &Value) {
-        let id = self.asked.take();
-        self.say_to(id, verb, payload);
-    }
-
-    /// Sends the reply to a request of this name.
-    pub(crate) fn say_to(&mut self, id: Option<Id>, verb: &str, payload: &Value) {
-        self.send(match id {
-            Some(id) => format!("{verb}#{id} {payload}\n"),
-            None => format!("{verb} {payload}\n"),
-        });
-    }
-
-    /// The verb of the reply to the request that is being served, for who writes the frame.
-    pub(crate) fn reply_verb(&mut self, verb: &str) -> String {
-        match self.asked.take() {
-            Some(id) => format!("{verb}#{id}"),
-            None => verb.to_owned(),
+    /// Returns the state of a client that is attached.
+    pub(crate) fn attached(&self) -> Option<&WireState> {
+        match &self.kind {
+            Kind::Wire(wire) if wire.opened => Some(wire),
+            _ => None,
         }
     }
 
-    /// Sends a control chunk of the wire.
-    pub(crate) fn control(&mut self, value: &Value) {
-        self.send(wire::control(value));
+    /// Returns whether the client has subscribed.
+    pub(crate) fn subscribes(&self) -> bool {
+        matches!(&self.kind, Kind::Bus(bus) if bus.sub.is_some())
     }
 
-    /// Whether it gets the program's output as it comes.
+    /// Returns the longest frame that the client takes.
+    pub(crate) fn max_frame(&self) -> usize {
+        match &self.kind {
+            Kind::Bus(bus) => bus.max_frame,
+            _ => MAX_FRAME,
+        }
+    }
+
+    /// Returns whether the client gets the program's output as it comes.
     pub(crate) fn follows(&self) -> bool {
         match &self.kind {
             Kind::Unknown => false,
@@ -245,16 +192,15 @@ impl Client {
         }
     }
 
-    pub(crate) fn flush(&mut self, now_ns: u64) {
-        let before = self.queue.len();
-        if self.queue.flush(&mut self.conn).is_err() {
-            self.gone = true;
-        }
-        if self.queue.len() < before || before == 0 {
-            self.took_ns = now_ns;
-        }
-        if self.closing && self.queue.is_empty() {
-            self.gone = true;
+    /// Returns whether the client has yet to say who it is.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.known || matches!(self.kind, Kind::Unknown)
+    }
+
+    /// Answers the `CMD` that is waiting.
+    pub(crate) fn answer_capture(&mut self, reply: impl Into<Reply>) {
+        if let Some(pending) = self.bus().and_then(|bus| bus.capture.take()) {
+            self.conn.reply(pending.id.as_deref(), &reply.into());
         }
     }
 }
@@ -289,7 +235,7 @@ mod tests {
             (300, true, true),
             (449, true, true),
             (450, true, false),
-            // Drawing without a pause, it is shown about as often as if nobody held anything.
+            // Drawing without a pause, it is shown about as often as without holding.
             (470, true, true),
             (485, true, false),
             // Once it was whole, there is time again.

@@ -1,20 +1,21 @@
 //! The thread that serves a session's clients.
 
 use std::collections::BTreeMap;
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, Seq, WinSize};
-use tapdeck_host::{Bell, Clock, Glass, Handle, Session, SharedLog};
+use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, Seq};
+use tapdeck_host::{Bell, Session};
+use tapdeck_proto::bus;
 
-use super::auth::Grants;
-use super::client::{Client, Kind};
+use super::LiveOptions;
+use super::access::Access;
+use super::auth::{Grants, role_on_bus};
+use super::client::{BusState, Client, Kind};
+use super::session::LiveSession;
 use super::turns::Turns;
-use super::{About, LiveOptions, StartRecording};
 use crate::door::Door;
 
 const MS: u64 = 1_000_000;
@@ -33,9 +34,8 @@ const GLANCE_NS: u64 = 25 * MS;
 const SHORT_TURN_NS: u64 = MS;
 const LONG_TURN_NS: u64 = 4 * MS;
 const REST: u64 = 3;
-/// How long a client may take to say who it is, and to take something while something waits.
+/// How long a client may take to introduce itself.
 pub(super) const HELLO_NS: u64 = 10_000 * MS;
-pub(super) const STUCK_NS: u64 = 30_000 * MS;
 /// How long the last screen of a program stays at most once somebody was told that it has ended.
 const TOLD_NS: u64 = 600_000 * MS;
 /// How long clients have at the end to take the last of it.
@@ -43,45 +43,19 @@ const FAREWELL_NS: u64 = 2_000 * MS;
 /// How often input that found no room is offered again.
 const RETRY_NS: u64 = 5 * MS;
 
-/// State of the service.
+/// The service: the session, and its clients.
 pub(super) struct Hub {
-    pub(super) handle: Handle,
-    pub(super) log: SharedLog,
-    pub(super) glass: Glass,
-    pub(super) clock: Clock,
-    pub(super) about: About,
-    pub(super) has_terminal: bool,
-    pub(super) pid: Option<i32>,
-    pub(super) record: Option<StartRecording>,
+    pub(super) session: LiveSession,
+    pub(super) clients: BTreeMap<u64, Client>,
+    next_number: u64,
     doors: Vec<(Door, Arc<Grants>)>,
     reader: ReaderId,
     bell: Bell,
     stop: Arc<AtomicBool>,
     linger: Option<Duration>,
-    pub(super) turns: Turns,
-    pub(super) clients: BTreeMap<u64, Client>,
-    next_number: u64,
-    pub(super) size: WinSize,
-    pub(super) driver: Option<Arc<str>>,
-    pub(super) suspended: bool,
-    pub(super) waiting: bool,
-    pub(super) exit: Option<Exit>,
-    /// Nobody knows how the program ended.
-    pub(super) lost: bool,
-    /// Somebody has seen how it ended.
-    pub(super) looked: bool,
-    /// When somebody was first told how it ended, whether they looked or not.
-    pub(super) told_ns: Option<u64>,
-    pub(super) last_output_ns: u64,
-    /// What the program's prompt looks like, once known.
-    pub(super) prompt: String,
     pumped_ns: u64,
     rest_until_ns: u64,
-    /// Output bytes that have been passed on.
-    pub(super) passed: u64,
     entries: Vec<Entry>,
-    /// The encoded full frames of the newest screen, with and without cells.
-    pub(super) full: Option<(u64, [Option<Bytes>; 2])>,
 }
 
 /// The exit code of a command whose session broke down.
@@ -95,25 +69,17 @@ impl Hub {
             session.glass.detect(turns.rules, turns.limits);
             (ring, follow) = (turns.ring, turns.follow);
         }
-        Self {
-            handle: session.handle,
+        let session = LiveSession {
+            access: Access::new(session.handle, session.glass),
             log: session.log,
-            glass: session.glass,
             clock: session.clock,
             about: options.about,
             has_terminal: session.has_terminal,
             pid: session.pid,
             record: options.record,
-            doors: options.doors.into_iter().map(|(door, grants)| (door, Arc::new(grants))).collect(),
-            reader,
-            bell,
-            stop,
-            linger: options.linger,
             turns: Turns::new(ring, follow, options.on_state),
-            clients: BTreeMap::new(),
-            next_number: 0,
             size: session.size,
-            driver: None,
+            holder: None,
             suspended: false,
             waiting: false,
             exit: None,
@@ -122,39 +88,50 @@ impl Hub {
             told_ns: None,
             last_output_ns: 0,
             prompt: String::new(),
+            passed: 0,
+            full: None,
+        };
+        Self {
+            session,
+            clients: BTreeMap::new(),
+            next_number: 0,
+            doors: options.doors.into_iter().map(|(door, grants)| (door, Arc::new(grants))).collect(),
+            reader,
+            bell,
+            stop,
+            linger: options.linger,
             pumped_ns: 0,
             rest_until_ns: 0,
-            passed: 0,
             entries: Vec::new(),
-            full: None,
         }
     }
 
     /// Serves until it is told to stop and everybody has been told.
     pub(super) fn run(&mut self) {
         let (mut farewell_ns, mut linger_ns) = (None, None);
-        self.join_broker();
+        self.session.join_broker();
         loop {
-            let now = self.clock.now().mono_ns;
+            let now = self.session.clock.now().mono_ns;
             let stopping = self.stop.load(Ordering::Acquire);
-            if stopping && self.exit.is_none() {
+            if stopping && self.session.exit.is_none() {
                 self.notice_loss(now);
             }
             let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
             // Whoever was told has had their chance: nothing stays for ever because of a script that never looks.
-            let until = until.map(|until| self.told_ns.map_or(until, |told| until.min(told + TOLD_NS)));
-            let enough = self.looked || self.handle.is_dismissed();
+            let until =
+                until.map(|until| self.session.told_ns.map_or(until, |told| until.min(told + TOLD_NS)));
+            let enough = self.session.looked || self.session.access.driver().is_dismissed();
             if until.is_some_and(|until| enough || now >= until) {
                 let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
                 self.pump(now);
                 self.say_goodbye();
-                if self.clients.values().all(|c| c.queue.is_empty()) || now >= until {
+                if self.clients.values().all(|c| c.conn.queue.is_empty()) || now >= until {
                     break;
                 }
             }
             let resting = !stopping && now < self.rest_until_ns;
             let ready = self.wait(now, farewell_ns.or(until), resting);
-            let now = self.clock.now().mono_ns;
+            let now = self.session.clock.now().mono_ns;
             if ready.bell {
                 self.bell.quieten();
             }
@@ -181,13 +158,13 @@ impl Hub {
             self.send_frames(now);
             self.finish_captures(now);
             self.flush(now);
-            let then = self.clock.now().mono_ns;
+            let then = self.session.clock.now().mono_ns;
             if then > now + SHORT_TURN_NS && self.clients.values().any(Client::follows) {
                 self.rest_until_ns = then + REST * (then - now);
             }
         }
         for client in self.clients.values_mut() {
-            client.conn.shutdown(Shutdown::Both);
+            client.conn.shutdown();
         }
     }
 
@@ -195,9 +172,9 @@ impl Hub {
     /// watch it has ended as the command that ran it did.
     fn notice_loss(&mut self, now: u64) {
         self.pump(now);
-        if self.exit.is_none() && self.log.is_closed() {
-            self.lost = true;
-            self.exit = Some(Exit::Code(BROKE_DOWN));
+        if self.session.exit.is_none() && self.session.log.is_closed() {
+            self.session.lost = true;
+            self.session.exit = Some(Exit::Code(BROKE_DOWN));
             self.say_goodbye();
         }
     }
@@ -211,58 +188,58 @@ impl Hub {
         let mut deadline = farewell_ns;
         let mut sooner = |at: u64| deadline = Some(deadline.map_or(at, |d: u64| d.min(at)));
         // A log that is closed and read has nothing more to tell, and would say so again and again.
-        let tells = !self.log.is_closed() || self.log.pending(self.reader) > 0;
+        let tells = !self.session.log.is_closed() || self.session.log.pending(self.reader) > 0;
         // In a flood the log is read now and then, in large pieces; otherwise as soon as something comes.
         if resting {
             sooner(self.rest_until_ns);
         } else if tells && self.clients.values().any(Client::follows) {
             let rested = now >= self.pumped_ns + GATHER_NS;
             if rested {
-                self.log.arm(self.reader, 1, &self.bell);
+                self.session.log.arm(self.reader, 1, &self.bell);
             } else {
-                self.log.arm(self.reader, 16 * PIECE, &self.bell);
+                self.session.log.arm(self.reader, 16 * PIECE, &self.bell);
                 sooner(self.pumped_ns + GATHER_NS);
             }
-        } else if tells && self.exit.is_none() {
+        } else if tells && self.session.exit.is_none() {
             // With nobody to see it, what the program is doing is looked at now and then.
             if let Some(at) = self.next_glance_ns() {
                 sooner(at);
             }
             if now >= self.pumped_ns + GLANCE_NS {
-                self.log.arm(self.reader, 1, &self.bell);
+                self.session.log.arm(self.reader, 1, &self.bell);
             } else {
-                self.log.arm(self.reader, IDLE_PIECE, &self.bell);
+                self.session.log.arm(self.reader, IDLE_PIECE, &self.bell);
                 sooner(self.pumped_ns + GLANCE_NS);
             }
         }
-        if let Some(at) = self.glass.look_ns().filter(|_| !resting) {
+        if let Some(at) = self.session.access.look_ns().filter(|_| !resting) {
             sooner(at);
         }
         // A rest is short, and nothing that is due is late for it.
         for client in self.clients.values().filter(|_| !resting) {
-            if !client.known || matches!(client.kind, Kind::Unknown) {
-                sooner(client.came_ns + HELLO_NS);
+            if client.is_silent() {
+                sooner(client.conn.came_ns + HELLO_NS);
             }
-            if !client.queue.is_empty() {
-                sooner(client.took_ns + STUCK_NS);
+            if let Some(at) = client.conn.stuck_ns() {
+                sooner(at);
             }
             match &client.kind {
                 Kind::Bus(bus) => {
                     if let Some(sub) = &bus.sub
-                        && self.wants_frame(client, sub.seen)
+                        && self.session.wants_frame(client, sub)
                     {
                         sooner(sub.last_frame_ns + sub.interval_ns);
                     }
                     if let Some(paste) = &bus.paste {
-                        sooner(paste.next_look_ns(now));
+                        sooner(paste.work.next_look_ns(now));
                     }
                     if let Some(capture) = &bus.capture {
-                        sooner(capture.next_look_ns(now));
+                        sooner(capture.work.next_look_ns(now));
                     }
                 }
                 Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY_NS),
                 // It has caught up with what it was sent, and is owed the screen; nothing else may ever happen.
-                Kind::Wire(w) if w.missed.is_some() && client.queue.is_empty() => sooner(now),
+                Kind::Wire(w) if w.missed.is_some() && client.conn.queue.is_empty() => sooner(now),
                 _ => {}
             }
         }
@@ -283,14 +260,14 @@ impl Hub {
         for (number, client) in &self.clients {
             let mut flags = PollFlags::empty();
             let held = matches!(&client.kind, Kind::Wire(w) if w.held.is_some());
-            if !held && !client.closing {
+            if !held && !client.conn.closing {
                 flags |= PollFlags::IN;
             }
             let rests = resting && client.follows();
-            if !client.queue.is_empty() && !rests {
+            if !client.conn.queue.is_empty() && !rests {
                 flags |= PollFlags::OUT;
             }
-            fds.push(PollFd::new(&client.conn, flags));
+            fds.push(PollFd::new(&client.conn.socket, flags));
             numbers.push(*number);
         }
         if poll(&mut fds, timeout.as_ref()).is_err() {
@@ -329,33 +306,69 @@ impl Hub {
 
     fn serve_client(&mut self, number: u64, now: u64) {
         let Some(client) = self.clients.get_mut(&number) else { return };
-        if !client.read() {
+        if !client.conn.read() {
             return;
         }
         if matches!(client.kind, Kind::Unknown) {
             // A negotiation begins with the high byte of a length under 16 MiB; a verb with a letter.
-            client.kind = match client.inbox.first() {
+            client.kind = match client.conn.inbox.first() {
                 Some(0) => Kind::Wire(super::attach::unopened()),
-                _ => Kind::Bus(super::bus::unsubscribed()),
+                _ => Kind::Bus(BusState::new()),
             };
         }
-        if !matches!(client.kind, Kind::Wire(_)) {
-            return self.serve_bus(number, now);
+        match client.kind {
+            Kind::Wire(_) => self.serve_wire(number, now),
+            _ => self.serve_bus(number, now),
         }
-        let Some(mut client) = self.clients.remove(&number) else { return };
-        self.serve_wire(&mut client, now);
-        self.clients.insert(number, client);
+    }
+
+    /// Returns the clients as `INFO` lists them.
+    pub(super) fn roster(&self) -> Vec<bus::Client> {
+        let listed = self.clients.values().filter(|c| c.party.is_some());
+        let entry = |c: &Client| bus::Client {
+            name: c.name.clone(),
+            role: role_on_bus(c.authority.role()),
+            pid: c.conn.socket.pid(),
+            attached: c.attached().is_some(),
+        };
+        listed.map(entry).collect()
+    }
+
+    /// Takes all deliveries a step further.
+    fn drive_pastes(&mut self, now: u64) {
+        for client in self.clients.values_mut() {
+            self.session.drive_paste(client, now);
+        }
+    }
+
+    /// Answers the clients whose command has come to its end.
+    fn finish_captures(&mut self, now: u64) {
+        let capturing = |c: &Client| matches!(&c.kind, Kind::Bus(bus) if bus.capture.is_some());
+        if !self.clients.values().any(capturing) {
+            return;
+        }
+        let look = self.session.access.look();
+        // Output that the model has seen and the captures have not would make an answer too short.
+        if look.offset() != self.session.passed {
+            return;
+        }
+        for client in self.clients.values_mut() {
+            let capture = client.bus().and_then(|bus| bus.capture.as_mut());
+            if let Some(answer) = capture.and_then(|c| c.work.answer(&look, now)) {
+                client.answer_capture(answer);
+            }
+        }
     }
 
     /// Reads the log and passes on what is in it by now.
     pub(super) fn pump(&mut self, now: u64) {
         let follows = self.clients.values().any(Client::follows);
-        let end = self.log.end();
+        let end = self.session.log.end();
         let mut next = Seq(0);
         let mut entries = std::mem::take(&mut self.entries);
         while next < end {
             entries.clear();
-            if let Some(lag) = self.log.read(self.reader, PIECE, &mut entries) {
+            if let Some(lag) = self.session.log.read(self.reader, PIECE, &mut entries) {
                 self.note_lag(lag.offsets.start, lag.offsets.end);
             }
             if entries.is_empty() {
@@ -370,21 +383,21 @@ impl Hub {
             // Whoever follows gets it piece by piece, so that queues fill no more than they must.
             if follows {
                 self.flush(now);
-                if self.exit.is_none() && self.clock.now().mono_ns > now + LONG_TURN_NS {
+                if self.session.exit.is_none() && self.session.clock.now().mono_ns > now + LONG_TURN_NS {
                     break;
                 }
             }
         }
         self.entries = entries;
         if !self.clients.values().any(Client::follows) && self.log_is_ahead() {
-            drop(self.glass.look(&self.handle));
+            drop(self.session.access.look());
         }
         self.pass_signals();
     }
 
     /// The model is so far behind that it should be brought up to date although nobody looks.
     fn log_is_ahead(&self) -> bool {
-        self.log.offset() > self.glass.seen() + IDLE_PIECE as u64
+        self.session.log.offset() > self.session.access.seen() + IDLE_PIECE as u64
     }
 }
 

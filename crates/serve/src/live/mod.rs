@@ -16,32 +16,35 @@ use tapdeck_host::{Bell, Handle, Session};
 
 use crate::door::Door;
 
-mod asked;
+mod access;
 mod attach;
 mod auth;
 mod bus;
 mod capture;
 mod client;
+mod connection;
+mod drive;
 mod frame;
 mod greeting;
 mod hub;
+mod look;
 mod pass;
 mod paste;
 mod queue;
 mod send;
+mod session;
 mod turns;
-mod typed;
 
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;
 #[cfg(feature = "web")]
-pub(crate) use auth::role_name;
+pub(crate) use auth::role_on_bus;
 #[cfg(any(feature = "net", feature = "web"))]
 pub(crate) use auth::same;
 use hub::Hub;
 #[cfg(feature = "net")]
-pub(crate) use send::exit_json;
+pub(crate) use session::exit_of;
 pub use turns::{Follow, Guest, OnState, RING as TURN_RING, TurnOptions};
 
 /// What a session says about itself.
@@ -62,7 +65,7 @@ pub struct About {
 }
 
 /// Starts a recording of a session that runs already; says where it begins, as a byte of the output.
-pub type StartRecording = Box<dyn FnMut(&serde_json::Value) -> Result<u64, String> + Send>;
+pub type StartRecording = Box<dyn FnMut(&tapdeck_proto::bus::Rec) -> Result<u64, String> + Send>;
 
 /// How a session is served.
 #[derive(Default)]
@@ -97,7 +100,7 @@ impl Live {
         let bell = Bell::new()?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut hub = Hub::new(session, options, bell.clone(), Arc::clone(&stop));
-        let (handle, over) = (hub.handle.clone(), Bell::new()?);
+        let (handle, over) = (hub.session.access.driver().clone(), Bell::new()?);
         let ended = RingAtEnd(over.clone());
         let builder = std::thread::Builder::new().name("tapdeck-doors".into());
         let serve = move || {

@@ -6,19 +6,18 @@
 //! program's state, or from the text having left the prompt.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
-use tapdeck_core::Refused;
 use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
+use tapdeck_core::{PartyId, Refused};
 use tapdeck_host::Picture;
+use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
 
-use super::client::{Client, Kind};
-use super::hub::Hub;
+use super::bus::{Answer, Answered};
+use super::client::{Client, Id, Pending};
+use super::session::LiveSession;
 use super::turns::judged;
 
 const MS: u64 = 1_000_000;
-/// The longest text.
-const MAX: usize = 8 << 20;
 /// What is offered to the gate at a time.
 const PIECE: usize = 64 * 1024;
 /// How long the end of the text must stand still.
@@ -29,6 +28,8 @@ const LOOK_NS: u64 = 15 * MS;
 const LONG_LINE: usize = 1000;
 /// How long each step may take, unless the client says.
 const LIMIT_MS: u64 = 15_000;
+/// The longest time that a client can ask for.
+const MAX_LIMIT_MS: u64 = 3_600_000;
 
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub(crate) struct Paste {
     /// How often the tail, and placeholders, stood there before anything was sent.
     shown_before: (usize, usize),
     ended_before: bool,
-    stands_since: Option<(u64, u64)>,
+    stands_since: Option<u64>,
     /// Submissions that were over, and output, when Enter was sent.
     answered: u32,
     seq: u64,
@@ -81,46 +82,92 @@ fn field_of(picture: &Picture) -> (String, usize) {
     (rows.iter().map(|row| squeezed(row)).collect(), placeholders)
 }
 
-fn answer(outcome: &str, why: &str, picture: &Picture) -> Value {
-    let mut value = json!({"outcome": outcome, "evidence": why, "seq": picture.offset()});
-    if let Some(detector) = picture.detector() {
-        value["state"] = judged(detector.judgement());
-    }
-    let cursor = picture.term().cursor();
-    value["row"] = json!(picture.term().row(cursor.row).map(|l| l.text()));
-    value
+/// How far a step has come.
+enum Progress {
+    /// The next step begins.
+    Next(Step),
+    /// Not yet; when the time is over, for this reason.
+    Wait(&'static str),
+    /// The delivery is over.
+    Over(Outcome, String),
+    /// The input was refused.
+    Denied(String),
 }
 
-impl Hub {
-    /// `PASTE {text, enter, raw, wait_ms}`
-    pub(super) fn paste(&mut self, client: &mut Client, payload: &str, now: u64) {
-        let deny = |client: &mut Client, why: &str| client.say("DENIED", &json!({"error": why}));
-        if matches!(&client.kind, Kind::Bus(bus) if bus.paste.is_some()) {
-            return deny(client, "a paste of yours is still on its way");
+fn over(outcome: Outcome, why: impl Into<String>) -> Progress {
+    Progress::Over(outcome, why.into())
+}
+
+impl LiveSession {
+    /// Answers `PASTE`, at once or later.
+    pub(super) fn paste(
+        &mut self,
+        client: &mut Client,
+        asked: &bus::Paste,
+        id: Option<Id>,
+        now: u64,
+    ) -> Answered {
+        if let Some(ended) = self.ended() {
+            return Err(Denied::because(ended));
         }
-        let Some(request) = super::asked::asked(client, payload) else { return };
-        let Some(text) = request.get("text").and_then(Value::as_str).filter(|t| t.len() <= MAX) else {
-            return deny(client, "PASTE takes {\"text\": …} of at most 8 MiB");
-        };
-        let flag = |key: &str, usual| request.get(key).and_then(Value::as_bool).unwrap_or(usual);
-        let (enter, raw) = (flag("enter", true), flag("raw", false));
+        if client.bus().is_some_and(|bus| bus.paste.is_some()) {
+            return Err(Denied::because("a paste of yours is still on its way"));
+        }
         if self.driving_party(client).is_none() {
-            return deny(client, "an observer cannot drive");
+            return Err(Denied::because("an observer cannot drive"));
         }
-        let text = text.trim_end_matches(['\n', '\r']);
-        let is_kept = |c: &char| raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+        if let Some(bus) = client.bus() {
+            bus.paste = Some(Pending { id, work: Box::new(Paste::new(asked, now)) });
+        }
+        self.drive_paste(client, now);
+        Ok(Answer::Later)
+    }
+
+    /// Takes a client's delivery further, and answers when it is over.
+    pub(super) fn drive_paste(&mut self, client: &mut Client, now: u64) {
+        let Some(mut pending) = client.bus().and_then(|bus| bus.paste.take()) else { return };
+        let party = client.party;
+        match pending.work.advance(self, party, now) {
+            Some(reply) => client.conn.reply(pending.id.as_deref(), &reply),
+            None => {
+                if let Some(bus) = client.bus() {
+                    bus.paste = Some(pending);
+                }
+            }
+        }
+    }
+
+    /// Offers what is left to the gate. `Ok(false)` when there is no room for all of it.
+    fn offer_paste(&mut self, party: Option<PartyId>, bytes: &mut Bytes) -> Result<bool, String> {
+        let Some(party) = party else { return Err("an observer cannot drive".into()) };
+        while !bytes.is_empty() {
+            let piece = bytes.slice(..bytes.len().min(PIECE));
+            match self.access.driver().input_or_claim(party, piece.clone()) {
+                Ok(Ok(())) => *bytes = bytes.slice(piece.len()..),
+                Ok(Err(Refused::Full { .. })) => return Ok(false),
+                Ok(Err(e)) => return Err(e.to_string()),
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Paste {
+    fn new(asked: &bus::Paste, now: u64) -> Self {
+        let text = asked.text.trim_end_matches(['\n', '\r']);
+        let is_kept = |c: &char| asked.raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
         let text: String = text.chars().filter(is_kept).collect();
         let tail = ending(&squeezed(&text)).to_owned();
         let last_line = text.rsplit_once(['\n', '\r']).map_or_else(String::new, |(_, last)| squeezed(last));
-        let limit = request.get("wait_ms").and_then(Value::as_u64).unwrap_or(LIMIT_MS).min(3_600_000);
-        let paste = Box::new(Paste {
+        Self {
             text,
-            raw,
+            raw: asked.raw,
             bytes: Bytes::new(),
-            enter,
+            enter: asked.enter,
             step: Step::Ready,
             since_ns: now,
-            limit_ns: limit * MS,
+            limit_ns: asked.wait_ms.unwrap_or(LIMIT_MS).min(MAX_LIMIT_MS) * MS,
             tail,
             last_line,
             shown_before: (0, 0),
@@ -128,198 +175,150 @@ impl Hub {
             stands_since: None,
             answered: 0,
             seq: 0,
-        });
-        if let Kind::Bus(bus) = &mut client.kind {
-            bus.paste = Some(paste);
-            bus.paste_id = client.asked.take();
-        }
-        self.drive_paste(client, now);
-    }
-
-    /// Takes all deliveries a step further.
-    pub(super) fn drive_pastes(&mut self, now: u64) {
-        let pasting = |c: &Client| matches!(&c.kind, Kind::Bus(bus) if bus.paste.is_some());
-        let numbers: Vec<u64> = self.clients.iter().filter(|(_, c)| pasting(c)).map(|(n, _)| *n).collect();
-        for number in numbers {
-            let Some(mut client) = self.clients.remove(&number) else { continue };
-            self.drive_paste(&mut client, now);
-            self.clients.insert(number, client);
         }
     }
 
-    fn drive_paste(&mut self, client: &mut Client, now: u64) {
-        let Kind::Bus(bus) = &mut client.kind else { return };
-        let Some(mut paste) = bus.paste.take() else { return };
-        match self.paste_step(client, &mut paste, now) {
-            Some((verb, value)) => {
-                let id = if let Kind::Bus(bus) = &mut client.kind { bus.paste_id.take() } else { None };
-                client.say_to(id, verb, &value);
-            }
-            None => {
-                if let Kind::Bus(bus) = &mut client.kind {
-                    bus.paste = Some(paste);
-                }
-            }
-        }
-    }
-
-    fn paste_step(&mut self, client: &Client, paste: &mut Paste, now: u64) -> Option<(&'static str, Value)> {
-        let glass = self.glass.clone();
-        let handle = self.handle.clone();
-        let late = now >= paste.since_ns + paste.limit_ns;
+    /// Takes the delivery as far as it goes now. Returns the reply once it is over.
+    fn advance(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: u64) -> Option<Reply> {
         loop {
-            let mut look = glass.look(&handle);
-            let state = look.detector().map_or(AgentState::Unknown, |d| d.judgement().state);
-            let say = |outcome, why: &str| Some(("PASTE", answer(outcome, why, &look)));
-            if self.exit.is_some() {
-                let outcome = if paste.step == Step::Taken { "submitted" } else { "stalled" };
-                return say(outcome, "the program has ended");
-            }
-            match paste.step {
-                Step::Ready => match state {
-                    AgentState::Blocked => return say("blocked", "the program waits for another answer"),
-                    AgentState::Working if late => {
-                        return say("stalled", "the program was at work all the time, and nothing was sent");
-                    }
-                    AgentState::Working => return None,
-                    // It has only just come to its prompt.
-                    AgentState::Idle if !late && !look.detector().is_some_and(|d| d.is_ready()) => {
-                        return None;
-                    }
-                    AgentState::Idle if look.detector().is_some_and(|d| d.is_standing(look.term())) => {
-                        return say(
-                            "stalled",
-                            "what was submitted before stands in its prompt still, and nothing was sent",
-                        );
-                    }
-                    // It is known to ask for brackets, and has not come to that.
-                    _ if !late && wants_brackets(&look) => return None,
-                    _ => {
-                        // It would be submitted along with the text.
-                        if let Some(draft) = look.detector().and_then(|d| d.draft(look.term())) {
-                            let brief: String = draft.chars().take(60).collect();
-                            let why =
-                                format!("{brief:?} was typed there and not submitted; nothing was sent");
-                            return say("blocked", &why);
-                        }
-                        let longest = paste.text.split(['\n', '\r']).map(str::len).max().unwrap_or(0);
-                        if longest > LONG_LINE {
-                            drop(look);
-                            let room = self.handle.longest_line().ok().flatten();
-                            look = glass.look(&handle);
-                            if let Some(room) = room.filter(|r| longest > *r) {
-                                let why = format!(
-                                    "a line has {longest} bytes, and the program reads lines of at most {room} bytes"
-                                );
-                                return Some(("PASTE", answer("blocked", &why, &look)));
-                            }
-                        }
-                        if let Err(why) = spell(paste, &look) {
-                            return Some(("PASTE", answer("blocked", why, &look)));
-                        }
-                        (paste.step, paste.since_ns) = (Step::Offering, now);
-                    }
-                },
-                Step::Offering => {
-                    drop(look);
-                    match self.offer_paste(client, paste) {
-                        Ok(true) if paste.enter => (paste.step, paste.since_ns) = (Step::Drawn, now),
-                        // What the program has not read when the client goes would be dropped.
-                        Ok(true) if self.handle.undelivered().is_ok_and(|n| n > 0) => {
-                            if late {
-                                let why = "the program does not read";
-                                return Some(("PASTE", answer("stalled", why, &glass.look(&handle))));
-                            }
-                            return None;
-                        }
-                        Ok(true) => {
-                            let why = "nothing more was asked for";
-                            return Some(("PASTE", answer("pasted", why, &glass.look(&handle))));
-                        }
-                        Ok(false) if late => {
-                            let why = "the program takes no input";
-                            return Some(("PASTE", answer("stalled", why, &glass.look(&handle))));
-                        }
-                        Ok(false) => return None,
-                        Err(why) => return Some(("DENIED", json!({"error": why}))),
-                    }
+            let late = now >= self.since_ns + self.limit_ns;
+            let progress = match self.step {
+                _ if session.exit.is_some() => {
+                    let taken = self.step == Step::Taken;
+                    let outcome = if taken { Outcome::Submitted } else { Outcome::Stalled };
+                    over(outcome, "the program has ended")
                 }
-                Step::Drawn => {
-                    if !self.is_drawn(&look, paste, now) {
-                        return if late {
-                            say(
-                                "stalled",
-                                "the end of the text has not come on the screen; Enter was not sent",
-                            )
-                        } else {
-                            None
-                        };
-                    }
-                    let modes = look.term().modes();
-                    (paste.answered, paste.seq) =
-                        (look.detector().map_or(0, |d| d.answered()), look.offset());
-                    drop(look);
-                    paste.bytes = keys::encode(KeyPress::new(Key::Enter, Mods::NONE), &modes).into();
-                    match self.offer_paste(client, paste) {
-                        Ok(true) => (paste.step, paste.since_ns) = (Step::Taken, now),
-                        Ok(false) => {
-                            return Some((
-                                "PASTE",
-                                json!({"outcome": "stalled", "evidence": "no room for the Enter key, which was not sent"}),
-                            ));
-                        }
-                        Err(why) => return Some(("DENIED", json!({"error": why}))),
-                    }
+                Step::Ready => self.await_prompt(session, late),
+                Step::Offering => self.offer(session, party),
+                Step::Drawn => self.await_drawing(session, party, now),
+                Step::Taken => self.await_taking(&session.access.look()),
+            };
+            let (outcome, why) = match progress {
+                Progress::Next(step) => {
+                    (self.step, self.since_ns) = (step, now);
+                    continue;
                 }
-                Step::Taken => {
-                    if let Some(why) = taken(&look, paste) {
-                        return say("submitted", why);
-                    }
-                    return if late {
-                        say("stalled", "Enter was sent once, and nothing shows that it was taken")
-                    } else {
-                        None
-                    };
-                }
-            }
+                Progress::Wait(_) if !late => return None,
+                Progress::Wait(why) => (Outcome::Stalled, why.to_owned()),
+                Progress::Over(outcome, why) => (outcome, why),
+                Progress::Denied(why) => return Some(Denied::because(why).into()),
+            };
+            return Some(pasted(outcome, why, &session.access.look()).into());
         }
     }
 
-    /// Whether the end of the text is on the screen and stands still.
-    fn is_drawn(&self, look: &Picture, paste: &mut Paste, now: u64) -> bool {
+    /// Waits until the program is ready for a prompt.
+    fn await_prompt(&mut self, session: &mut LiveSession, late: bool) -> Progress {
+        let look = session.access.look();
+        let detector = look.detector();
+        match detector.map_or(AgentState::Unknown, |d| d.judgement().state) {
+            AgentState::Blocked => return over(Outcome::Blocked, "the program waits for another answer"),
+            AgentState::Working => {
+                return Progress::Wait("the program was at work all the time, and nothing was sent");
+            }
+            // It has only just come to its prompt.
+            AgentState::Idle if !late && !detector.is_some_and(|d| d.is_ready()) => {
+                return Progress::Wait("");
+            }
+            AgentState::Idle if detector.is_some_and(|d| d.is_standing(look.term())) => {
+                let why = "what was submitted before stands in its prompt still, and nothing was sent";
+                return over(Outcome::Stalled, why);
+            }
+            // It is known to ask for brackets, and has not come to that.
+            _ if !late && wants_brackets(&look) => return Progress::Wait(""),
+            _ => {}
+        }
+        // A draft would be submitted along with the text.
+        if let Some(draft) = detector.and_then(|d| d.draft(look.term())) {
+            let brief: String = draft.chars().take(60).collect();
+            let why = format!("{brief:?} was typed there and not submitted; nothing was sent");
+            return over(Outcome::Blocked, why);
+        }
+        drop(look);
+        if let Some(why) = self.too_long_a_line(session) {
+            return over(Outcome::Blocked, why);
+        }
+        match spell(self, &session.access.look()) {
+            Ok(()) => Progress::Next(Step::Offering),
+            Err(why) => over(Outcome::Blocked, why),
+        }
+    }
+
+    /// Returns why the program could not read the text's longest line.
+    fn too_long_a_line(&self, session: &LiveSession) -> Option<String> {
+        let longest = self.text.split(['\n', '\r']).map(str::len).max().unwrap_or(0);
+        if longest <= LONG_LINE {
+            return None;
+        }
+        let room = session.access.driver().longest_line().ok().flatten().filter(|room| longest > *room)?;
+        Some(format!("a line has {longest} bytes, and the program reads lines of at most {room} bytes"))
+    }
+
+    /// Offers the text.
+    fn offer(&mut self, session: &mut LiveSession, party: Option<PartyId>) -> Progress {
+        match session.offer_paste(party, &mut self.bytes) {
+            Ok(false) => Progress::Wait("the program takes no input"),
+            Ok(true) if self.enter => Progress::Next(Step::Drawn),
+            // What the program has not read when the client goes would be dropped.
+            Ok(true) if session.access.driver().undelivered().is_ok_and(|n| n > 0) => {
+                Progress::Wait("the program does not read")
+            }
+            Ok(true) => over(Outcome::Pasted, "nothing more was asked for"),
+            Err(why) => Progress::Denied(why),
+        }
+    }
+
+    /// Waits until the end of the text is on the screen, and presses Enter.
+    fn await_drawing(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: u64) -> Progress {
+        let look = session.access.look();
+        if !self.is_drawn(&look, now) {
+            return Progress::Wait("the end of the text has not come on the screen; Enter was not sent");
+        }
+        let modes = look.term().modes();
+        (self.answered, self.seq) = (look.detector().map_or(0, |d| d.answered()), look.offset());
+        drop(look);
+        self.bytes = keys::encode(KeyPress::new(Key::Enter, Mods::NONE), &modes).into();
+        match session.offer_paste(party, &mut self.bytes) {
+            Ok(true) => Progress::Next(Step::Taken),
+            Ok(false) => over(Outcome::Stalled, "no room for the Enter key, which was not sent"),
+            Err(why) => Progress::Denied(why),
+        }
+    }
+
+    /// Waits until something shows that Enter was taken.
+    fn await_taking(&self, look: &Picture) -> Progress {
+        match taken(look, self) {
+            Some(why) => over(Outcome::Submitted, why),
+            None => Progress::Wait("Enter was sent once, and nothing shows that it was taken"),
+        }
+    }
+
+    /// Returns whether the end of the text is on the screen and stands still.
+    fn is_drawn(&mut self, look: &Picture, now: u64) -> bool {
         let (field, placeholders) = field_of(look);
-        let (tails_before, placeholders_before) = paste.shown_before;
-        let shown = paste.tail.is_empty()
-            || count(&field, &paste.tail) > tails_before
+        let (tails_before, placeholders_before) = self.shown_before;
+        let shown = self.tail.is_empty()
+            || count(&field, &self.tail) > tails_before
             || placeholders > placeholders_before
-            || (!paste.ended_before && ends_in_last_line(look, paste));
+            || (!self.ended_before && ends_in_last_line(look, self));
         if !shown {
-            paste.stands_since = None;
+            self.stands_since = None;
             return false;
         }
         // A turning mark elsewhere must not hold it up: the page may change as long as the text stays.
-        match paste.stands_since {
-            None => {
-                paste.stands_since = Some((now, look.offset()));
-                false
-            }
-            Some((since, _)) => now >= since + SETTLED_NS,
-        }
+        let since = *self.stands_since.get_or_insert(now);
+        now >= since + SETTLED_NS
     }
+}
 
-    /// Offers what is left; `Ok(false)` when there is no room for all of it.
-    fn offer_paste(&mut self, client: &Client, paste: &mut Paste) -> Result<bool, String> {
-        let Some(party) = client.party else { return Err("an observer cannot drive".into()) };
-        while !paste.bytes.is_empty() {
-            let piece = paste.bytes.slice(..paste.bytes.len().min(PIECE));
-            match self.handle.input_or_claim(party, piece.clone()) {
-                Ok(Ok(())) => paste.bytes = paste.bytes.slice(piece.len()..),
-                Ok(Err(Refused::Full { .. })) => return Ok(false),
-                Ok(Err(e)) => return Err(e.to_string()),
-                Err(e) => return Err(e.to_string()),
-            }
-        }
-        Ok(true)
+fn pasted(outcome: Outcome, evidence: String, look: &Picture) -> Pasted {
+    let cursor = look.term().cursor();
+    Pasted {
+        outcome,
+        evidence,
+        seq: Some(look.offset()),
+        state: look.detector().map(|d| judged(d.judgement())),
+        row: look.term().row(cursor.row).map(|line| line.text()),
     }
 }
 

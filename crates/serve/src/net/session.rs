@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::line::Line;
 use super::{Opened, Pass, Peer, Refusal, Server, Sessions, attach};
-use crate::live::exit_json;
+use crate::live::exit_of;
 use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, Tty, Wanted, size_of};
 
 /// A short rest where there is nothing to wait for.
@@ -257,9 +257,11 @@ fn hello(id: &str) -> Value {
 fn last_word(outcome: Result<Exit, Refusal>) -> Value {
     match outcome {
         Ok(exit) => {
-            let mut control = exit_json(exit);
-            control["type"] = json!("exit");
-            control
+            let tapdeck_proto::bus::Exit { code, signal } = exit_of(exit);
+            match signal {
+                Some(signal) => json!({"type": "exit", "code": code, "signal": signal}),
+                None => json!({"type": "exit", "code": code}),
+            }
         }
         Err(refusal) => json!({"type": "error", "message": refusal.message}),
     }

@@ -9,10 +9,10 @@ use axum::extract::ws::{Message, WebSocket};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use serde_json::Value;
 use tapdeck_core::TextDecoder;
 use tapdeck_host::Clock;
 use tapdeck_host::registry::Listing;
+use tapdeck_proto::attach::{Opened, Said};
 use tapdeck_term::{Palette, Rgb};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
@@ -129,9 +129,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(opened: &Value) -> Self {
+    fn new(opened: &Opened) -> Self {
         Self {
-            size: size(opened),
+            size: (opened.cols.into(), opened.rows.into()),
             dump: Some(Vec::new()),
             decoder: TextDecoder::default(),
             id: 0,
@@ -151,23 +151,23 @@ impl Stream {
                 }
                 None => self.output(&bytes, now).into_iter().collect(),
             },
-            Incoming::Control(control) => match control["type"].as_str().unwrap_or_default() {
-                "live" => vec![self.init(now)],
+            Incoming::Control(message) => match message {
+                Said::Live => vec![self.init(now)],
                 // What was missed is not told; the screen follows anew.
-                "gap" => {
-                    self.size = size(&control);
+                Said::Gap(gap) => {
+                    self.size = (gap.cols.into(), gap.rows.into());
                     self.dump = Some(Vec::new());
                     self.decoder = TextDecoder::default();
                     vec![self.eot(now)]
                 }
-                "resize" => {
-                    self.size = size(&control);
+                Said::Resize { cols, rows } => {
+                    self.size = (cols.into(), rows.into());
                     // Where the screen is still coming, it comes with its size.
                     if self.dump.is_some() { Vec::new() } else { vec![self.resize(now)] }
                 }
-                "exit" => {
+                Said::Exit(exit) => {
                     self.over = true;
-                    vec![self.exit(control["code"].as_u64().unwrap_or(0), now), self.eot(now)]
+                    vec![self.exit(u64::try_from(exit.code).unwrap_or(0), now), self.eot(now)]
                 }
                 _ => Vec::new(),
             },
@@ -243,11 +243,6 @@ impl Stream {
     }
 }
 
-fn size(control: &Value) -> (u64, u64) {
-    let side = |key: &str, usual| control[key].as_u64().unwrap_or(usual);
-    (side("cols", 80), side("rows", 24))
-}
-
 fn put(bytes: &[u8], out: &mut Vec<u8>) {
     varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
@@ -265,15 +260,16 @@ fn varint(mut n: u64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use tapdeck_proto::attach::Gap;
+    use tapdeck_proto::bus::Exit;
 
     #[test]
     fn events_are_encoded_as_the_protocol_has_them() {
-        let mut stream = Stream::new(&json!({"cols": 180, "rows": 24}));
+        let mut stream = Stream::new(&Opened { cols: 180, rows: 24, ..Opened::default() });
         let mut hear = |incoming, now| stream.hear(incoming, now);
         let control = |value| Incoming::Control(value);
         assert!(hear(Incoming::Output(b"dump".to_vec()), 900).is_empty());
-        let init = hear(control(json!({"type": "live"})), 1000);
+        let init = hear(control(Said::Live), 1000);
         let [init] = init.as_slice() else { panic!("one message") };
         assert_eq!(init[..7], [1, 0, 0xe8, 0x07, 0xb4, 0x01, 24]);
         assert_eq!(init[7], 16, "sixteen colours follow");
@@ -283,11 +279,15 @@ mod tests {
             // A character comes whole, when it has come.
             (Incoming::Output(b"\xe4\xb8".to_vec()), 1300, &[]),
             (Incoming::Output(b"\x96!".to_vec()), 1300, &[b"o\x02\x64\x04\xe4\xb8\x96!"]),
-            (control(json!({"type": "resize", "cols": 100, "rows": 50})), 1300, &[b"r\x03\x00\x64\x32"]),
+            (control(Said::Resize { cols: 100, rows: 50 }), 1300, &[b"r\x03\x00\x64\x32"]),
             // Time does not go back.
             (Incoming::Output(b"x".to_vec()), 1, &[b"o\x04\x00\x01x"]),
-            (control(json!({"type": "driver"})), 1300, &[]),
-            (control(json!({"type": "exit", "code": 130})), 1301, &[b"x\x05\x01\x82\x01", b"\x04\x00"]),
+            (control(Said::Driver { driver: None, you: false }), 1300, &[]),
+            (
+                control(Said::Exit(Exit { code: 130, signal: None })),
+                1301,
+                &[b"x\x05\x01\x82\x01", b"\x04\x00"],
+            ),
         ];
         for (incoming, now, expected) in cases {
             let shown = format!("{incoming:?}");
@@ -297,12 +297,12 @@ mod tests {
 
     #[test]
     fn after_a_gap_the_screen_comes_anew() {
-        let mut stream = Stream::new(&json!({"cols": 80, "rows": 24}));
-        stream.hear(Incoming::Control(json!({"type": "live"})), 0);
-        let gap = json!({"type": "gap", "cols": 90, "rows": 30});
+        let mut stream = Stream::new(&Opened { cols: 80, rows: 24, ..Opened::default() });
+        stream.hear(Incoming::Control(Said::Live), 0);
+        let gap = Said::Gap(Gap { from: 0, to: 1, bytes: 1, cols: 90, rows: 30, dump: 0 });
         assert_eq!(stream.hear(Incoming::Control(gap), 5), [vec![4, 5]]);
         assert!(stream.hear(Incoming::Output(b"new".to_vec()), 6).is_empty());
-        let init = stream.hear(Incoming::Control(json!({"type": "live"})), 7);
+        let init = stream.hear(Incoming::Control(Said::Live), 7);
         assert_eq!(init[0][..5], [1, 0, 7, 90, 30]);
         assert!(init[0].ends_with(b"\x03new"));
     }

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use tapdeck_host::{Clock, Goal, PlayError, Played, Player};
+use tapdeck_proto::bus::Denied;
+use tapdeck_proto::page::{Command, Failed, PlayState, PlayWelcome, PlayedMoment};
 use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::Settings;
 use tokio::sync::mpsc::Sender;
@@ -36,7 +38,9 @@ pub(super) fn play(path: &Path, commands: &Receiver<String>, say: &Sender<String
         Err(e) => Err(Stop::Failed(e)),
     };
     if let Err(Stop::Failed(e)) = ended {
-        let _ = say.blocking_send(format!("ERROR {}", json!({"error": e.to_string()})));
+        let failed = serde_json::to_string(&Failed { error: e.to_string() }).unwrap_or_default();
+        // A page that is gone needs no reason.
+        let _ = say.blocking_send(format!("ERROR {failed}"));
     }
 }
 
@@ -71,7 +75,7 @@ struct Deck {
     framed_ns: u64,
     /// Since when a frame is held back, because the program is in the middle of drawing.
     held_ns: Option<u64>,
-    told: Option<Value>,
+    told: Option<PlayState>,
     told_ns: u64,
 }
 
@@ -104,7 +108,7 @@ impl Deck {
         let header = source.open().ok().map(|reader| reader.header().clone()).unwrap_or_default();
         let title = meta.as_ref().and_then(|m| m.title.clone()).or(header.title).or(header.command);
         let command = meta.map(|m| m.cmd);
-        self.tell("WELCOME", &json!({"title": title, "command": command}))?;
+        self.tell("WELCOME", &PlayWelcome { title, command })?;
         loop {
             let wait = self.turn()?;
             let mut next = match commands.recv_timeout(wait) {
@@ -113,14 +117,19 @@ impl Deck {
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
             while let Some(command) = next {
-                self.obey(&command)?;
+                // Commands of later versions are ignored.
+                if let Some(command) = Command::parse(&command) {
+                    self.obey(command)?;
+                }
                 next = commands.try_recv().ok();
             }
         }
     }
 
-    fn tell(&self, verb: &str, value: &Value) -> Result<(), Stop> {
-        self.say.blocking_send(format!("{verb} {value}")).map_err(|_| Stop::Gone)
+    fn tell(&self, verb: &str, message: &impl Serialize) -> Result<(), Stop> {
+        // Messages have no maps with other keys than texts, so this cannot fail.
+        let payload = serde_json::to_string(message).unwrap_or_default();
+        self.say.blocking_send(format!("{verb} {payload}")).map_err(|_| Stop::Gone)
     }
 
     fn now(&self) -> u64 {
@@ -132,13 +141,10 @@ impl Deck {
         self.since = (self.now(), self.player.at_ns());
     }
 
-    fn obey(&mut self, command: &str) -> Result<(), Stop> {
-        let (verb, payload) = command.split_once(' ').unwrap_or((command, "null"));
-        let value: Value = serde_json::from_str(payload).unwrap_or_default();
-        let number = |key: &str| value.get(key).and_then(Value::as_u64);
-        match verb {
-            "ACK" => self.undrawn = self.undrawn.saturating_sub(1),
-            "PLAY" => {
+    fn obey(&mut self, command: Command) -> Result<(), Stop> {
+        match command {
+            Command::Ack => self.undrawn = self.undrawn.saturating_sub(1),
+            Command::Play => {
                 if self.player.peek()?.is_none() && self.goal.is_none() {
                     self.drawn = None;
                     self.player.rewind()?;
@@ -146,43 +152,38 @@ impl Deck {
                 self.playing = true;
                 self.rebase();
             }
-            "PAUSE" => self.playing = false,
-            "SPEED" => {
-                let speed = value.get("speed").and_then(Value::as_f64).unwrap_or(1.0);
+            Command::Pause => self.playing = false,
+            Command::Speed(speed) => {
                 self.speed = speed.clamp(0.01, 1000.0);
                 self.rebase();
             }
-            "IDLE" => {
-                self.idle_ns = number("ms").map(|ms| ms.max(1).saturating_mul(MS));
+            Command::Idle(ms) => {
+                self.idle_ns = ms.map(|ms| ms.max(1).saturating_mul(MS));
                 self.rebase();
             }
-            "SEEK" => {
-                let moment =
-                    number("moment").and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?));
-                let time = Goal::Time(number("ms").unwrap_or(0).saturating_mul(MS));
+            Command::Seek { ms, moment } => {
+                let moment = moment.and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?));
+                let time = Goal::Time(ms.saturating_mul(MS));
                 self.seek(moment.map_or(time, Goal::from))?;
             }
-            "HOP" => {
-                self.hop = value.get("by").and_then(Value::as_i64);
+            Command::Hop(by) => {
+                self.hop = by;
                 self.hop_if_known()?;
             }
-            "STEP" => {
+            Command::Step(by) => {
                 self.playing = false;
-                if value.get("by").and_then(Value::as_i64).unwrap_or(1) < 0 {
+                if by < 0 {
                     self.drawn = None;
                     self.player.step_back()?;
                 } else {
                     while !matches!(self.player.advance()?, None | Some(Played::Output(_))) {}
                 }
             }
-            "ROWS" => match paint::rows(self.player.term(), &value) {
-                Ok(rows) => self.say.blocking_send(format!("ROWS {rows}")).map_err(|_| Stop::Gone)?,
-                Err(why) => self.tell("DENIED", &json!({"error": why}))?,
-            },
-            "FIND" => match paint::find(self.player.term(), &value) {
-                Ok(found) => self.tell("FIND", &found)?,
-                Err(why) => self.tell("DENIED", &json!({"error": why}))?,
-            },
+            Command::Rows(Ok(asked)) => self.tell("ROWS", &paint::rows(self.player.term(), asked))?,
+            Command::Find(Ok(asked)) => self.tell("FIND", &paint::find(self.player.term(), asked))?,
+            Command::Rows(Err(why)) | Command::Find(Err(why)) => {
+                self.tell("DENIED", &Denied::because(why))?;
+            }
             _ => {}
         }
         Ok(())
@@ -293,7 +294,7 @@ impl Deck {
         self.drawn = Some(Drawn::of(term));
         self.undrawn += 1;
         self.framed_ns = now;
-        self.say.blocking_send(format!("FRAME {frame}")).map_err(|_| Stop::Gone)
+        self.tell("FRAME", &frame)
     }
 
     fn tell_moments(&mut self) -> Result<(), Stop> {
@@ -302,18 +303,19 @@ impl Deck {
         }
         let Some(moments) = self.player.moments(Some(Duration::ZERO)) else { return Ok(()) };
         let moments: Vec<Moment> = moments.iter().take(MOMENTS).cloned().collect();
-        let told: Vec<Value> = moments
+        let told: Vec<PlayedMoment> = moments
             .iter()
-            .map(|m| {
-                let snapshot = match m.kind {
-                    MomentKind::Snapshot(id) => json!(id),
-                    MomentKind::Marker => Value::Null,
-                };
-                json!({"ms": m.time_ns / MS, "label": m.label, "snapshot": snapshot})
+            .map(|m| PlayedMoment {
+                ms: m.time_ns / MS,
+                label: m.label.clone(),
+                snapshot: match m.kind {
+                    MomentKind::Snapshot(id) => Some(id),
+                    MomentKind::Marker => None,
+                },
             })
             .collect();
         self.moments = Some(moments);
-        self.tell("MOMENTS", &Value::from(told))?;
+        self.tell("MOMENTS", &told)?;
         self.hop_if_known()
     }
 
@@ -333,18 +335,19 @@ impl Deck {
     fn tell_state(&mut self, now: u64) -> Result<Duration, Stop> {
         let at_ns = self.place_ns();
         let duration_ns = self.player.duration_ns();
-        let state = json!({
-            "at_ms": at_ns.min(duration_ns) / MS,
-            "duration_ms": duration_ns / MS,
-            "playing": self.playing,
-            "speed": self.speed,
-            "idle_ms": self.idle_ns.map(|ns| ns / MS),
-            "seeking": self.goal.is_some(),
-            "damages": self.player.damages(),
-        });
+        let state = PlayState {
+            at_ms: at_ns.min(duration_ns) / MS,
+            duration_ms: duration_ns / MS,
+            playing: self.playing,
+            speed: self.speed,
+            idle_ms: self.idle_ns.map(|ns| ns / MS),
+            seeking: self.goal.is_some(),
+            damages: self.player.damages(),
+        };
         // The place changes all the time; everything else is told at once.
         let same_but_place = self.told.as_ref().is_some_and(|told| {
-            ["playing", "speed", "idle_ms", "seeking", "damages"].iter().all(|k| told[k] == state[k])
+            let PlayState { at_ms, duration_ms, .. } = state;
+            PlayState { at_ms, duration_ms, ..told.clone() } == state
         });
         let due = self.told_ns + STATE_NS;
         if self.told.as_ref() == Some(&state) {
@@ -360,6 +363,8 @@ impl Deck {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const PATIENCE_NS: u64 = 30_000 * MS;

@@ -7,14 +7,15 @@ use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::{Value, json};
+use tapdeck_proto::bus::About;
+use tapdeck_proto::page::{List, ListedSession, ShownStatus};
 use tokio::time::{Duration, interval};
 
 use super::Site;
 use super::guard::{Pass, no_credential};
 use super::recordings;
 use super::relay::{Asked, bye, meet, say};
-use crate::client::{alive, describe_all};
+use crate::client::{Described, Said, alive, describe_all};
 
 /// How often it is looked, whoever asks.
 const LOOK: Duration = Duration::from_millis(1000);
@@ -73,36 +74,44 @@ impl Site {
 }
 
 fn look(root: Option<&Path>) -> String {
-    let sessions: Vec<Value> = match alive() {
-        Ok((_, listings)) => describe_all(&listings, "web-list").iter().map(brief).collect(),
+    let sessions = match alive() {
+        Ok((_, listings)) => describe_all(&listings, "web-list").into_iter().map(brief).collect(),
         Err(_) => Vec::new(),
     };
     let recordings = root.map(recordings::list).unwrap_or_default();
-    json!({"sessions": sessions, "recordings": recordings}).to_string()
+    serde_json::to_string(&List { sessions, recordings }).unwrap_or_default()
 }
 
-/// What is worth showing, without what changes all the time.
-fn brief(info: &Value) -> Value {
-    let keys = [
-        "id",
-        "name",
-        "command",
-        "cwd",
-        "state",
-        "agent_state",
-        "agent",
-        "driver",
-        "cols",
-        "rows_n",
-        "title",
-        "exit",
-        "detached",
-        "recording",
-        "started_ns",
-        "error",
-    ];
-    let mut brief: serde_json::Map<String, Value> =
-        keys.iter().filter_map(|key| Some(((*key).to_owned(), info.get(*key)?.clone()))).collect();
-    brief.insert("clients".into(), json!(info["clients"].as_array().map_or(0, Vec::len)));
-    Value::Object(brief)
+/// Returns what is worth showing, without what changes all the time.
+fn brief(session: Described) -> ListedSession {
+    let About { id, name, command, cwd, detached } = session.about;
+    let listed = ListedSession {
+        id,
+        name,
+        command,
+        cwd,
+        detached,
+        started_ns: session.started_ns,
+        ..ListedSession::default()
+    };
+    match session.said {
+        Said::Status(status) => ListedSession {
+            clients: status.clients.len(),
+            state: status.state.name().to_owned(),
+            shown: Some(ShownStatus {
+                agent_state: status.agent_state,
+                agent: status.agent,
+                driver: status.driver,
+                cols: status.cols,
+                rows_n: status.rows_n,
+                title: status.title,
+                exit: status.exit,
+                recording: status.recording,
+            }),
+            ..listed
+        },
+        Said::Silent { state, error } => {
+            ListedSession { state: state.to_owned(), error: Some(error), ..listed }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use serde_json::{Value, json};
+use tapdeck_proto::page::ListedRecording;
 use tapdeck_tape::Container;
 
 /// Folders within folders that are looked into, files that are looked at, and recordings that are told.
@@ -15,8 +15,8 @@ const TOLD: usize = 500;
 /// What a folder with a cassette in it holds.
 const MANIFEST: &str = "manifest.json";
 
-/// The newest recordings, newest first: `{name, size, modified_ms}`.
-pub(super) fn list(root: &Path) -> Vec<Value> {
+/// Returns the newest recordings, newest first.
+pub(super) fn list(root: &Path) -> Vec<ListedRecording> {
     let mut found: Vec<(u64, String, u64)> = Vec::new();
     let mut open = vec![(root.to_owned(), 0)];
     let mut looked_at = 0;
@@ -44,7 +44,7 @@ pub(super) fn list(root: &Path) -> Vec<Value> {
     }
     found.sort_by(|a, b| b.cmp(a));
     let told = found.into_iter().take(TOLD);
-    told.map(|(ms, name, size)| json!({"name": name, "size": size, "modified_ms": ms})).collect()
+    told.map(|(ms, name, size)| ListedRecording { name, size, modified_ms: ms }).collect()
 }
 
 /// A recording's name: its path from the folder on. What cannot be written as text is not shown.
@@ -86,8 +86,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("../secret.ahr", root.join("link.ahr")).expect("linked");
         std::os::unix::fs::symlink("..", root.join("up")).expect("linked");
-        let mut names: Vec<String> =
-            list(&root).iter().filter_map(|r| r["name"].as_str().map(str::to_owned)).collect();
+        let mut names: Vec<String> = list(&root).into_iter().map(|r| r.name).collect();
         names.sort();
         assert_eq!(names, ["a.ahr", "deep/b.cast"]);
         for name in ["a.ahr", "deep/b.cast"] {

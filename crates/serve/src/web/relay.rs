@@ -11,9 +11,10 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
 use tapdeck_core::Authority;
 use tapdeck_host::registry::Listing;
+use tapdeck_proto::bus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
@@ -23,7 +24,7 @@ use super::guard::{Pass, no_credential, refuse};
 use crate::client::{ANSWER, Bus, ClientError, Hello, alive};
 use crate::conn::Conn;
 use crate::door::Address;
-use crate::live::role_name;
+use crate::live::role_on_bus;
 
 /// The longest message from a browser.
 const MESSAGE: usize = 4 << 20;
@@ -100,17 +101,25 @@ pub(super) async fn only() -> Option<Listing> {
     listed.await.ok().flatten()
 }
 
-/// A connection to a session that has been let in, and what it was told.
-async fn join(listing: Listing, authority: Authority) -> Result<(Lines, serde_json::Value), ClientError> {
+/// What a page is told first.
+#[derive(Serialize)]
+struct Welcome {
+    #[serde(flatten)]
+    bus: bus::Welcome,
+    id: String,
+    session: Option<String>,
+    command: Vec<String>,
+}
+
+/// Connects to a session with a credential's authority.
+async fn join(listing: Listing, authority: Authority) -> Result<(Lines, Welcome), ClientError> {
     let joined = tokio::task::spawn_blocking(move || {
         let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-        let role = role_name(authority.role());
+        let role = role_on_bus(authority.role()).name();
         let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
-        let mut welcome = bus.hello_to_watch(&hello, ANSWER)?;
-        welcome["id"] = json!(listing.id);
-        welcome["session"] = json!(listing.name);
-        welcome["command"] = json!(listing.command);
-        Ok::<_, ClientError>((bus.into_parts(), welcome))
+        let welcome = bus.hello_to_watch(&hello, ANSWER)?;
+        let Listing { id, name: session, command, .. } = listing;
+        Ok::<_, ClientError>((bus.into_parts(), Welcome { bus: welcome, id, session, command }))
     });
     let ((conn, buf), welcome) = joined.await.map_err(|e| ClientError::Io(std::io::Error::other(e)))??;
     let Conn::Unix(stream) = conn else {
@@ -122,6 +131,7 @@ async fn join(listing: Listing, authority: Authority) -> Result<(Lines, serde_js
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
     let why = match join(listing, pass.authority).await {
         Ok((mut session, welcome)) => {
+            let welcome = serde_json::to_string(&welcome).unwrap_or_default();
             if say(&mut socket, format!("WELCOME {welcome}")).await.is_none() {
                 return;
             }

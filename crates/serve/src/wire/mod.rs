@@ -95,8 +95,9 @@ pub fn chunk_head(kind: ChunkKind, len: usize) -> [u8; 5] {
 }
 
 /// A whole control chunk.
-pub fn control(value: &Value) -> Vec<u8> {
-    let body = value.to_string();
+pub fn control(message: &impl serde::Serialize) -> Vec<u8> {
+    // Messages have no maps with other keys than texts, so this cannot fail.
+    let body = serde_json::to_string(message).unwrap_or_default();
     let mut out = chunk_head(ChunkKind::Control, body.len()).to_vec();
     out.extend_from_slice(body.as_bytes());
     out

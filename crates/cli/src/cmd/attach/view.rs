@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use serde_json::{Value, json};
 use tapdeck_core::{Exit, WinSize};
 use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
+use tapdeck_proto::attach::{Asked, Opened, Said};
 use tapdeck_serve::client::{Attachment, Incoming};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
@@ -76,10 +76,10 @@ impl View {
         detach_keys: Keys,
         attachment: Attachment,
         keyboard: Keyboard,
-        opened: &Value,
+        opened: &Opened,
         takeover: bool,
     ) -> Result<Self, Failure> {
-        let session = size_in(opened);
+        let session = size_in(opened.cols, opened.rows);
         Ok(Self {
             detach_keys,
             own: keyboard.screen_size().filter(|_| keyboard.is_there()).unwrap_or(session),
@@ -97,9 +97,9 @@ impl View {
             painted_ns: 0,
             output_ns: 0,
             notice: None,
-            drives: opened["you"].as_bool().unwrap_or(false),
+            drives: opened.you,
             active: takeover,
-            holder: opened["driver"].as_str().map(str::to_owned),
+            holder: opened.driver.clone(),
             complaint: None,
             restoring: true,
             first: true,
@@ -169,7 +169,7 @@ impl View {
             match incoming {
                 Incoming::Output(bytes) => self.output(&bytes),
                 Incoming::Control(control) => {
-                    if let Some(over) = self.control(&control) {
+                    if let Some(over) = self.control(control) {
                         return Ok(Some(over));
                     }
                 }
@@ -231,59 +231,57 @@ impl View {
         }
     }
 
-    fn control(&mut self, control: &Value) -> Option<AttachEnd> {
-        match control["type"].as_str().unwrap_or("") {
-            "live" => self.go_live(),
-            "resize" => {
+    fn control(&mut self, message: Said) -> Option<AttachEnd> {
+        match message {
+            Said::Live => self.go_live(),
+            Said::Resize { cols, rows } => {
                 self.uncover();
                 let undo = self.term.undo_modes();
-                self.session = size_in(control);
+                self.session = size_in(cols, rows);
                 self.term.resize(self.session.size());
                 self.choose(&undo);
             }
-            "gap" => {
-                // The session sends its screen anew.
+            Said::Gap(gap) => {
+                // The screen comes anew; what is known of the old one is worth nothing.
                 self.uncover();
                 self.filter.finish(&mut self.out);
                 if !self.cropping && self.keyboard.screen_size().is_some() {
                     self.out.extend_from_slice(&self.term.undo_modes());
                 }
-                self.session = size_in(control);
+                self.session = size_in(gap.cols, gap.rows);
                 self.term = model(self.session);
                 self.crop.forget();
                 self.restoring = true;
             }
-            "driver" => {
-                self.drives = control["you"].as_bool().unwrap_or(false);
-                let was = std::mem::replace(&mut self.holder, control["driver"].as_str().map(str::to_owned));
+            Said::Driver { driver, you } => {
+                self.drives = you;
+                let was = std::mem::replace(&mut self.holder, driver);
                 if self.drives {
                     if self.active {
+                        // A session that is gone says so in what comes from it.
                         let _ = self.attachment.resize(self.own);
                     }
                 } else if let Some(holder) = self.holder.clone().filter(|d| was.as_ref() != Some(d)) {
                     self.notify(&format!("{} drives", human::printable(&holder)));
                 }
             }
-            "denied" => {
-                let why = match (control["error"].as_str(), control["driver"].as_str()) {
-                    (_, Some(holder)) => format!("{} drives", human::printable(holder)),
-                    (Some(error), None) => human::printable(error),
-                    (None, None) => "refused".into(),
+            Said::Denied { driver, error } => {
+                let why = match driver {
+                    Some(driver) => format!("{} drives", human::printable(&driver)),
+                    None if error.is_empty() => "refused".into(),
+                    None => human::printable(&error),
                 };
                 let how = match self.detach_keys.as_ref().and_then(DetachKeys::prefix) {
-                    Some(prefix) if control["error"] != "read-only" => format!(": {prefix} t takes over"),
+                    Some(prefix) if error != "read-only" => format!(": {prefix} t takes over"),
                     _ => String::new(),
                 };
                 self.notify(&format!("{why}{how}"));
             }
-            "exit" => {
-                let signal = control["signal"].as_str().and_then(signals::number).map(Exit::Signal);
-                let code = control["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(1);
-                return Some(AttachEnd::Exited(signal.unwrap_or(Exit::Code(code))));
+            Said::Exit(exit) => {
+                let signal = exit.signal.as_deref().and_then(signals::number).map(Exit::Signal);
+                return Some(AttachEnd::Exited(signal.unwrap_or(Exit::Code(exit.code))));
             }
-            "error" if control["about"].is_null() => {
-                self.complaint = control["message"].as_str().map(human::printable);
-            }
+            Said::Error { about: None, message } => self.complaint = Some(human::printable(&message)),
             _ => {}
         }
         None
@@ -307,9 +305,9 @@ impl View {
                 Typed::Detach => return Ok(Some(AttachEnd::Detached)),
                 Typed::Take => {
                     self.active = true;
-                    self.attachment.control(&json!({"type": "take"}))?;
+                    self.attachment.control(&Asked::Take)?;
                 }
-                Typed::Release => self.attachment.control(&json!({"type": "release"}))?,
+                Typed::Release => self.attachment.control(&Asked::Release)?,
             }
         }
         Ok(None)
@@ -520,9 +518,8 @@ fn line_of(text: &str, cols: u16) -> String {
     format!("\x1b[0;7m {text} \x1b[m")
 }
 
-fn size_in(value: &Value) -> WinSize {
-    let side = |key: &str| value[key].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(1).max(1);
-    WinSize::cells(side("cols"), side("rows"))
+fn size_in(cols: u16, rows: u16) -> WinSize {
+    WinSize::cells(cols.max(1), rows.max(1))
 }
 
 fn model(size: WinSize) -> Term {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tapdeck::scrub::packs;
 use tapdeck_host::{Clock, Keyboard, Pressed};
+use tapdeck_proto::bus::{Event, Frames, Rec, Release, Sub};
 use tapdeck_serve::client::Bus;
 
 use super::RecArgs;
@@ -32,23 +32,26 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
     let mut keyboard = Keyboard::signals_only()?;
     let mut bus = connect(&listing, "recorder", "human")?;
     // A recorder does not hold the stick. One that does not hold it is refused, which is fine.
-    let _ = bus.ask("RELEASE", "", ANSWER);
-    let request = json!({
-        "path": text,
-        "input": args.input,
-        "hidden_input": args.hidden_input,
-        "quality": args.brotli_q,
-        "overwrite": args.overwrite,
-        "title": args.title,
-        "scrub": args.scrub.as_ref().map(|list| packs(std::slice::from_ref(list))),
-    });
-    let started = ask(&mut bus, "REC", &request.to_string())?;
-    let from = started.get("from").and_then(Value::as_u64).unwrap_or(0);
+    let _ = bus.request(&Release, ANSWER);
+    let started = ask(
+        &mut bus,
+        &Rec {
+            path: Some(text.to_owned()),
+            input: args.input,
+            hidden_input: args.hidden_input,
+            quality: Some(args.brotli_q.into()),
+            overwrite: args.overwrite,
+            title: args.title.clone(),
+            scrub: args.scrub.as_ref().map(|list| packs(std::slice::from_ref(list))),
+            stop: None,
+        },
+    )?;
+    let from = started.from;
     if !args.quiet {
         let since = if from == 0 { "its beginning".to_owned() } else { format!("byte {from} of its output") };
         say(format_args!("recording {} from {since} in {text}; Ctrl-C stops the recording", listing.id));
     }
-    ask(&mut bus, "SUB", &json!({"frames": "none", "out": false}).to_string())?;
+    ask(&mut bus, &Sub { frames: Frames::None, out: false, ..Sub::default() })?;
     follow(&mut bus, &mut keyboard, text, &path, args.quiet)
 }
 
@@ -59,13 +62,12 @@ fn follow(bus: &mut Bus, keyboard: &mut Keyboard, text: &str, path: &Path, quiet
         {
             let mut fds = [rustix::event::PollFd::from_borrowed_fd(bus.fd(), rustix::event::PollFlags::IN)];
             if let Pressed::Signal(_) = keyboard.wait_beside(None, &mut fds)? {
-                ask(bus, "REC", &json!({"stop": text}).to_string())?;
+                ask(bus, &Rec { stop: Some(text.to_owned()), ..Rec::default() })?;
                 break;
             }
         }
         while let Ok(Some(frame)) = bus.next(Some(Duration::ZERO)) {
-            over |=
-                frame.verb == "EVENT" && frame.json().get("name").and_then(Value::as_str) == Some("CLOSED");
+            over |= matches!(frame.event(), Some(Event::Closed { .. }));
         }
         over |= bus.next(Some(Duration::ZERO)).is_err();
     }

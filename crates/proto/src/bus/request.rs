@@ -1,0 +1,781 @@
+//! What clients send: one type a verb.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::{NO_SIZE, Role, json, reply};
+use crate::fields::{self, is_false, is_true};
+
+/// The longest text of `FIND`, in bytes.
+pub const MAX_NEEDLE: usize = 1000;
+/// The longest text of `PASTE`, in bytes.
+pub const MAX_PASTE: usize = 8 << 20;
+
+/// A request whose reply has a type of its own.
+pub trait Ask: Sized {
+    /// The verb.
+    const VERB: &'static str;
+    /// The reply's verb.
+    const REPLY: &'static str;
+    /// The reply's payload.
+    type Reply: serde::de::DeserializeOwned;
+
+    /// Reads the request from what follows its verb.
+    ///
+    /// # Errors
+    /// When the payload cannot be read; the error is the reason for a `DENIED`.
+    fn from_payload(payload: &str) -> Result<Self, String>;
+
+    /// Writes what follows the verb: one line.
+    fn to_payload(&self) -> String;
+}
+
+/// A request that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// Sessions ignore verbs that they do not know, so that newer clients can talk to older sessions.
+    #[error("no verb is called {0:.20}")]
+    UnknownVerb(String),
+    /// The payload is not what the verb takes.
+    #[error("{0}")]
+    Payload(String),
+}
+
+/// A verb's line in the protocol's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerbDoc {
+    /// The verb.
+    pub verb: &'static str,
+    /// The payload, in Markdown.
+    pub payload: &'static str,
+    /// The reply, in Markdown.
+    pub reply: &'static str,
+}
+
+macro_rules! verbs {
+    ($($verb:literal $variant:ident($payload:ty) $kind:ident -> $said:literal $reply:ty,
+        $takes:literal, $gives:literal;)+) => {
+        /// What a client asks for.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Request {
+            $(#[doc = concat!("`", $verb, "`")] $variant($payload),)+
+        }
+
+        /// All verbs, for the protocol's documentation.
+        pub const VERBS: &[VerbDoc] =
+            &[$(VerbDoc { verb: $verb, payload: $takes, reply: $gives },)+];
+
+        impl Request {
+            /// Reads a request. The verb may be in any case.
+            ///
+            /// # Errors
+            /// When the verb is unknown, or its payload cannot be read.
+            pub fn parse(verb: &str, payload: &str) -> Result<Self, RequestError> {
+                match verb.to_ascii_uppercase().as_str() {
+                    $($verb => <$payload>::from_payload(payload)
+                        .map(Self::$variant)
+                        .map_err(RequestError::Payload),)+
+                    verb => Err(RequestError::UnknownVerb(verb.to_owned())),
+                }
+            }
+
+            /// Returns the verb.
+            pub fn verb(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $verb,)+ }
+            }
+
+            /// Writes what follows the verb.
+            pub fn payload(&self) -> String {
+                match self { $(Self::$variant(asked) => asked.to_payload(),)+ }
+            }
+        }
+
+        $(impl Ask for $payload {
+            const VERB: &'static str = $verb;
+            const REPLY: &'static str = $said;
+            type Reply = $reply;
+            verbs!(@$kind);
+        }
+
+        impl From<$payload> for Request {
+            fn from(asked: $payload) -> Self {
+                Self::$variant(asked)
+            }
+        })+
+    };
+    // A JSON object, or nothing.
+    (@object) => {
+        fn from_payload(payload: &str) -> Result<Self, String> {
+            fields::object(payload)
+        }
+        fn to_payload(&self) -> String {
+            match json(self) {
+                empty if empty == "{}" => String::new(),
+                payload => payload,
+            }
+        }
+    };
+    // The rest of the line, as it is.
+    (@text) => {
+        fn from_payload(payload: &str) -> Result<Self, String> {
+            Ok(Self(payload.to_owned()))
+        }
+        fn to_payload(&self) -> String {
+            self.0.clone()
+        }
+    };
+    // Nothing; what stands there is ignored.
+    (@none) => {
+        fn from_payload(_: &str) -> Result<Self, String> {
+            Ok(Self)
+        }
+        fn to_payload(&self) -> String {
+            String::new()
+        }
+    };
+    (@own) => {
+        fn from_payload(payload: &str) -> Result<Self, String> {
+            Self::read(payload)
+        }
+        fn to_payload(&self) -> String {
+            self.write()
+        }
+    };
+}
+
+verbs! {
+    "HELLO" Hello(Hello) own -> "OK" reply::Welcome,
+        "`{role, name, token?, max_frame?, watch?}`; `role` is `human`, `bot` or `observer`, another one is refused; bare, or without a role: an observer; with `watch` the client does not claim the stick",
+        "`OK {name, driver, role, ids}`, or `DENIED {error}` and the end";
+    "SNAP" Snap(Snap) object -> "FRAME" super::Screen,
+        "none, or `{ansi, scrollback, since, before}`",
+        "`FRAME {rows, cells, cx, cy, cols, rows_n, …}`; where the rows do not fit in a frame, the newest that do, with `omitted` and `from`";
+    "INFO" Info(InfoWanted) own -> "INFO" reply::Info,
+        "none, or `brief`",
+        "`INFO` with the frame, `done, driver, waiting, id, name, command, state, exit, clients, seq …`; `state` is `running`, `suspended`, `exited`, or `lost` when it is not known how the program ended";
+    "SUB" Sub(Sub) object -> "OK" reply::Subscribed,
+        "none, or `{frames: \"full\"\\|\"delta\"\\|\"paint\"\\|\"none\", out, max_fps, since, window, looks}`",
+        "`OK {driver}`, then pushes; by default `frames` is `full` and `out` is `true`";
+    "ACK" Ack(Ack) none -> "OK" reply::Nothing,
+        "none: a frame has been drawn",
+        "none";
+    "ROWS" Rows(Rows) object -> "ROWS" super::PaintedRows<'static>,
+        "`{from, to}`: rows by number, `to` not included, at most 500: the reply's `to` says how far",
+        "`ROWS {first, top, from, to, cols, styles, changed}`";
+    "FIND" Find(Find) object -> "FIND" reply::Found,
+        "`{text}`: smart case",
+        "`FIND {text, hits: [[row, col, width], …], more, top, first}`, the newest 1000";
+    "LINE" Line(Line) text -> "OK" reply::Nothing,
+        "the rest of the line; like KEY and CMD it claims the stick when no client holds it",
+        "none, or `DENIED {driver, error}`";
+    "KEY" Key(Key) own -> "OK" reply::Typed,
+        "a JSON string, sent as it is; or `{keys: […], text, paste, mouse, focus, confirm, fence}`, encoded by the modes in force (`mouse` is `{kind: \"press\"\\|\"release\"\\|\"move\", button, col, row, x, y, mods}`: cells from 0, pixels for programs that ask for them; `button` is `left`, `middle`, `right`, `wheelup` or `wheeldown`, `mods` letters of `S`, `M` and `C`); with the `fence` that TAKE gave, refused if the stick has changed hands since",
+        "none (`OK {seq}` with `confirm`), or `DENIED`";
+    "CMD" Cmd(Cmd) text -> "RESP" reply::Captured,
+        "the rest of the line",
+        "`RESP {text, timeout, truncated, cancelled}`, or `DENIED`";
+    "PASTE" Paste(Paste) object -> "PASTE" reply::Pasted,
+        "`{text, enter, raw, wait_ms}`",
+        "`PASTE {outcome: \"submitted\"\\|\"stalled\"\\|\"blocked\", evidence, state, row}`, with `enter: false` `PASTE {outcome: \"pasted\", …}`, or `DENIED`";
+    "TURNS" Turns(Turns) object -> "TURNS" Vec<super::Turn>,
+        "none, or `{limit, whole}`",
+        "`TURNS [{turn_id, timestamp, byte_length, interrupted, truncated}, …]`";
+    "TURN" Turn(WhichTurn) object -> "TURN" super::Turn,
+        "`{number, raw}`; without a number the last",
+        "`TURN` with the same, `text, input, start_byte, end_byte, start_ns, end_ns, raw` (base64), or `DENIED`";
+    "EXPLAIN" Explain(Explain) none -> "EXPLAIN" reply::Explained,
+        "none",
+        "`EXPLAIN {state, evidence, rule, rows, since_ns, agent, prompt, turns, title}`";
+    "BROKER" Broker(Broker) none -> "OK" reply::Brokered,
+        "none",
+        "`OK {broker}`: whether the session has registered with a broker";
+    "TAKE" Take(Take) none -> "OK" reply::Taken,
+        "none",
+        "`OK {driver, fence}`, or `DENIED {driver, error}`";
+    "RELEASE" Release(Release) none -> "OK" reply::Released,
+        "none",
+        "`OK {driver}`, or `DENIED {driver, error}`";
+    "RESIZE" Resize(Resize) object -> "OK" reply::Resized,
+        "`{cols, rows}`",
+        "`OK {cols, rows}`, or `DENIED`: for a person or the client that drives";
+    "KILL" Kill(Kill) object -> "OK" reply::Nothing,
+        "none, or `{signal}`",
+        "`OK`, or `DENIED`: for a person or the client that drives";
+    "REC" Rec(Rec) object -> "OK" reply::Recorded,
+        "`{path, input, hidden_input, quality, overwrite, title, scrub: [packs]}` with an absolute path, or `{stop: path}`",
+        "`OK {from}`, or `DENIED`: for a person";
+}
+
+/// `HELLO`: who the client is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Hello {
+    /// The role that the client asks for; the session may grant less.
+    #[serde(deserialize_with = "role")]
+    pub role: Role,
+    /// A name for people.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "fields::lenient")]
+    pub name: Option<String>,
+    /// The credential that grants the role.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "token")]
+    pub token: Option<String>,
+    /// The longest frame that the client takes, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_frame: Option<u64>,
+    /// Do not claim the stick.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub watch: bool,
+}
+
+impl Hello {
+    fn read(payload: &str) -> Result<Self, String> {
+        match payload.trim() {
+            "" => Ok(Self::default()),
+            text => match serde_json::from_str(text) {
+                Ok(value @ Value::Object(_)) => fields::checked(value),
+                _ => Err("HELLO takes a JSON object".to_owned()),
+            },
+        }
+    }
+
+    fn write(&self) -> String {
+        json(self)
+    }
+}
+
+fn role<'de, D: Deserializer<'de>>(from: D) -> Result<Role, D::Error> {
+    fields::by(from, |value| match value {
+        Value::Null => Ok(Role::Observer),
+        value => value
+            .as_str()
+            .and_then(Role::from_name)
+            .ok_or_else(|| format!("a role is human, bot or observer, and not {}", fields::short(value))),
+    })
+}
+
+fn token<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    fields::by(from, |value| match value {
+        Value::Null => Ok(None),
+        Value::String(token) => Ok(Some(token.clone())),
+        _ => Err("the token is wrong"),
+    })
+}
+
+/// `SNAP`: the screen as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Snap {
+    /// Rows with escape sequences, too.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub ansi: bool,
+    /// The rows above the screen, too.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub scrollback: bool,
+    /// The rows that were written to since this offset in the output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// Of those rows, the ones in front of this number: see [`super::Screen::from`].
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "fields::lenient")]
+    pub before: Option<u64>,
+}
+
+/// `INFO`: the session, with its screen or without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InfoWanted {
+    /// With the screen.
+    #[default]
+    Full,
+    /// Without it.
+    Brief,
+}
+
+impl InfoWanted {
+    #[expect(clippy::unnecessary_wraps, reason = "payloads are read alike")]
+    fn read(payload: &str) -> Result<Self, String> {
+        Ok(if payload.trim() == "brief" { Self::Brief } else { Self::Full })
+    }
+
+    fn write(self) -> String {
+        match self {
+            InfoWanted::Full => String::new(),
+            InfoWanted::Brief => "brief".to_owned(),
+        }
+    }
+}
+
+/// How a subscriber gets the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Frames {
+    /// Not at all.
+    None,
+    /// Whole, each time.
+    #[default]
+    Full,
+    /// The rows that changed.
+    Delta,
+    /// For a painter that knows nothing of terminals: see [`super::Paint`].
+    Paint,
+}
+
+/// `SUB`: push what happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Sub {
+    /// How the screen is sent.
+    #[serde(deserialize_with = "frames")]
+    pub frames: Frames,
+    /// Whether the output is sent.
+    #[serde(skip_serializing_if = "is_true", deserialize_with = "fields::or_yes")]
+    pub out: bool,
+    /// Frames a second at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_fps: Option<u64>,
+    /// Send the output from this offset on, as far as it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+    /// Frames that are sent before an `ACK`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Whether this subscription counts as looking at the last screen.
+    #[serde(skip_serializing_if = "is_true", deserialize_with = "fields::or_yes")]
+    pub looks: bool,
+}
+
+impl Default for Sub {
+    fn default() -> Self {
+        Self { frames: Frames::Full, out: true, max_fps: None, since: None, window: None, looks: true }
+    }
+}
+
+fn frames<'de, D: Deserializer<'de>>(from: D) -> Result<Frames, D::Error> {
+    fields::by(from, |value| match value.as_str() {
+        _ if value.is_null() => Ok(Frames::Full),
+        Some("full") => Ok(Frames::Full),
+        Some("delta") => Ok(Frames::Delta),
+        Some("none") => Ok(Frames::None),
+        Some("paint") => Ok(Frames::Paint),
+        _ => Err(format!("frames are full, delta, paint or none, and not {value}")),
+    })
+}
+
+/// `ACK`: the client has drawn a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ack;
+
+/// `ROWS`: rows by their number, for a painter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "AnyRows")]
+pub struct Rows {
+    /// The first row.
+    pub from: u64,
+    /// The row behind the last one.
+    pub to: u64,
+}
+
+#[derive(Deserialize)]
+struct AnyRows {
+    #[serde(default, deserialize_with = "fields::lenient")]
+    from: Option<u64>,
+    #[serde(default, deserialize_with = "fields::lenient")]
+    to: Option<u64>,
+}
+
+impl TryFrom<AnyRows> for Rows {
+    type Error = &'static str;
+
+    fn try_from(any: AnyRows) -> Result<Self, Self::Error> {
+        match (any.from, any.to) {
+            (Some(from), Some(to)) => Ok(Self { from, to }),
+            _ => Err("ROWS takes {\"from\": …, \"to\": …}, the second not included"),
+        }
+    }
+}
+
+/// `FIND`: where a text stands in all rows that are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "AnyText")]
+pub struct Find {
+    /// The text, in smart case.
+    pub text: String,
+}
+
+#[derive(Deserialize)]
+struct AnyText {
+    #[serde(default, deserialize_with = "fields::lenient")]
+    text: Option<String>,
+}
+
+impl TryFrom<AnyText> for Find {
+    type Error = &'static str;
+
+    fn try_from(any: AnyText) -> Result<Self, Self::Error> {
+        match any.text {
+            Some(text) if !text.is_empty() && text.len() <= MAX_NEEDLE => Ok(Self { text }),
+            _ => Err("FIND takes {\"text\": …} of at most 1000 bytes"),
+        }
+    }
+}
+
+/// `LINE`: types a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line(pub String);
+
+/// `CMD`: types a line, and captures the output up to the next prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cmd(pub String);
+
+/// `KEY`: types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// A text that is sent as it is.
+    Raw(String),
+    /// Keys and text, encoded by the modes in force.
+    Typed(Typing),
+}
+
+impl Key {
+    fn read(payload: &str) -> Result<Self, String> {
+        match serde_json::from_str(payload).map_err(|e| format!("KEY takes a JSON string: {e}"))? {
+            Value::String(text) => Ok(Key::Raw(text)),
+            value @ Value::Object(_) => fields::checked(value).map(Key::Typed),
+            _ => Err("KEY takes a JSON string".to_owned()),
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Key::Raw(text) => json(text),
+            Key::Typed(typing) => json(typing),
+        }
+    }
+}
+
+/// What is typed, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "AnyTyping")]
+pub struct Typing {
+    /// Keys by their names, as tmux spells them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// Text; line ends are typed as Enter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Text, in brackets where the program asked for bracketed paste.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paste: Option<String>,
+    /// The mouse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mouse: Option<Mouse>,
+    /// Whether the terminal has gained the focus, or lost it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub focus: Option<bool>,
+    /// Reply with `OK {seq}`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub confirm: bool,
+    /// Refuse if the stick has changed hands since `TAKE` gave this number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
+}
+
+/// The fields of [`Typing`] in any kind: `null` is not the same as left out.
+#[derive(Deserialize)]
+struct AnyTyping {
+    #[serde(default, deserialize_with = "fields::present")]
+    keys: Option<Value>,
+    #[serde(default, deserialize_with = "fields::present")]
+    text: Option<Value>,
+    #[serde(default, deserialize_with = "fields::present")]
+    paste: Option<Value>,
+    #[serde(default, deserialize_with = "fields::present")]
+    mouse: Option<Value>,
+    #[serde(default, deserialize_with = "fields::present")]
+    focus: Option<Value>,
+    #[serde(default, deserialize_with = "fields::or_default")]
+    confirm: bool,
+    #[serde(default)]
+    fence: Option<u64>,
+}
+
+impl TryFrom<AnyTyping> for Typing {
+    type Error = String;
+
+    fn try_from(any: AnyTyping) -> Result<Self, String> {
+        let given = [&any.keys, &any.text, &any.paste, &any.mouse, &any.focus];
+        if given.iter().all(|value| value.is_none()) {
+            return Err(
+                "KEY takes a JSON string, or an object with one of keys, text, paste, mouse, focus".into()
+            );
+        }
+        let string = |value: &Value, what: &str| {
+            value.as_str().map(str::to_owned).ok_or_else(|| format!("{what} is a string, and not {value}"))
+        };
+        let keys = |value: Value| {
+            let names = value.as_array().ok_or("\"keys\" is an array of names")?;
+            names.iter().map(|name| string(name, "a key")).collect::<Result<_, String>>()
+        };
+        Ok(Self {
+            keys: any.keys.map(keys).transpose()?,
+            text: any.text.map(|text| string(&text, "text")).transpose()?,
+            paste: any.paste.map(|text| string(&text, "paste")).transpose()?,
+            mouse: any.mouse.map(|mouse| Mouse::read(&mouse)).transpose()?,
+            focus: any
+                .focus
+                .map(|gained| gained.as_bool().ok_or("\"focus\" is true or false"))
+                .transpose()?,
+            confirm: any.confirm,
+            fence: any.fence,
+        })
+    }
+}
+
+/// An event of the mouse.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Mouse {
+    /// What happened.
+    pub kind: MouseKind,
+    /// The button; a press and a release have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub button: Option<Button>,
+    /// The column, from 0.
+    pub col: u16,
+    /// The row, from 0.
+    pub row: u16,
+    /// The place in pixels, for programs that ask for those.
+    #[serde(default, deserialize_with = "pixels")]
+    pub x: u16,
+    /// The place in pixels.
+    #[serde(default, deserialize_with = "pixels")]
+    pub y: u16,
+    /// Modifiers: letters of `S`hift, `M`eta and `C`ontrol.
+    #[serde(default, deserialize_with = "mods", skip_serializing_if = "String::is_empty")]
+    pub mods: String,
+}
+
+impl Mouse {
+    fn read(value: &Value) -> Result<Self, String> {
+        let wrong =
+            "a mouse event has kind (press, release or move), button, col and row, and x, y and mods at will";
+        let event: Self = serde_json::from_value(value.clone()).map_err(|_| wrong)?;
+        let needs_button = event.kind != MouseKind::Move;
+        let known = event.mods.chars().all(|c| matches!(c, 'S' | 'M' | 'C'));
+        if needs_button && event.button.is_none() || !known {
+            return Err(wrong.to_owned());
+        }
+        Ok(event)
+    }
+}
+
+fn pixels<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+    Ok(fields::lenient(from)?.unwrap_or_default())
+}
+
+fn mods<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Ok(fields::lenient(from)?.unwrap_or_default())
+}
+
+/// What the mouse did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum MouseKind {
+    /// A button went down.
+    Press,
+    /// A button came up.
+    Release,
+    /// The pointer moved.
+    Move,
+}
+
+/// A button of the mouse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Button {
+    Left,
+    Middle,
+    Right,
+    WheelUp,
+    WheelDown,
+    WheelLeft,
+    WheelRight,
+}
+
+/// `PASTE`: delivers a prompt, and confirms that it arrived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "AnyPaste")]
+pub struct Paste {
+    /// The text.
+    pub text: String,
+    /// Whether Enter is pressed behind it.
+    #[serde(skip_serializing_if = "is_true")]
+    pub enter: bool,
+    /// Whether control characters are sent, too, and line ends typed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub raw: bool,
+    /// How long each step may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct AnyPaste {
+    #[serde(default, deserialize_with = "fields::lenient")]
+    text: Option<String>,
+    #[serde(default = "fields::yes", deserialize_with = "fields::or_yes")]
+    enter: bool,
+    #[serde(default, deserialize_with = "fields::or_default")]
+    raw: bool,
+    #[serde(default)]
+    wait_ms: Option<u64>,
+}
+
+impl TryFrom<AnyPaste> for Paste {
+    type Error = &'static str;
+
+    fn try_from(any: AnyPaste) -> Result<Self, Self::Error> {
+        let text = any.text.filter(|text| text.len() <= MAX_PASTE);
+        let text = text.ok_or("PASTE takes {\"text\": …} of at most 8 MiB")?;
+        Ok(Self { text, enter: any.enter, raw: any.raw, wait_ms: any.wait_ms })
+    }
+}
+
+/// `TURNS`: the turns that are kept, the oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Turns {
+    /// Only so many, the newest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// With their texts.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub whole: bool,
+}
+
+/// `TURN`: one turn, with its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct WhichTurn {
+    /// Its number, from 1; the last one when left out.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "number")]
+    pub number: Option<u64>,
+    /// With the bytes that the program wrote.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub raw: bool,
+}
+
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    fields::by(from, |value| match value {
+        Value::Null => Ok(None),
+        number => number.as_u64().map(Some).ok_or("turns are numbered from 1"),
+    })
+}
+
+/// `EXPLAIN`: the program's state, and the evidence for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Explain;
+
+/// `BROKER`: registers the session with the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Broker;
+
+/// `TAKE`: takes the stick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Take;
+
+/// `RELEASE`: gives the stick up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Release;
+
+/// `RESIZE`: sets the size of the session's terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "AnySize")]
+pub struct Resize {
+    /// Columns, from 1 to 10000.
+    pub cols: u16,
+    /// Rows, from 1 to 10000.
+    pub rows: u16,
+}
+
+#[derive(Deserialize)]
+struct AnySize {
+    #[serde(default, deserialize_with = "fields::lenient")]
+    cols: Option<u16>,
+    #[serde(default, deserialize_with = "fields::lenient")]
+    rows: Option<u16>,
+}
+
+impl TryFrom<AnySize> for Resize {
+    type Error = &'static str;
+
+    fn try_from(any: AnySize) -> Result<Self, Self::Error> {
+        let side = |n: Option<u16>| n.filter(|n| (1..=10_000).contains(n));
+        match (side(any.cols), side(any.rows)) {
+            (Some(cols), Some(rows)) => Ok(Self { cols, rows }),
+            _ => Err(NO_SIZE),
+        }
+    }
+}
+
+/// `KILL`: ends the program, or sends it a signal.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Kill {
+    /// The signal's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+}
+
+/// `REC`: starts or stops a recording of the running session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Rec {
+    /// The recording that is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
+    /// Where it is recorded; absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Record what is typed.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub input: bool,
+    /// Record what is typed without an echo, too.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub hidden_input: bool,
+    /// How hard the recording is compressed, from 0 to 11.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "fields::lenient")]
+    pub quality: Option<u64>,
+    /// Replace a file that is there.
+    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
+    pub overwrite: bool,
+    /// The recording's title.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "fields::lenient")]
+    pub title: Option<String>,
+    /// Packs of rules that mask secrets.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "packs")]
+    pub scrub: Option<Vec<String>>,
+}
+
+fn packs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    fields::by(from, |value| match value {
+        Value::Null => Ok(None),
+        list => serde_json::from_value(list.clone()).map(Some).map_err(|_| "scrub takes a list of packs"),
+    })
+}

@@ -1,0 +1,84 @@
+//! The session as its clients see it: the way to it, what the log has said so far, and what it says of
+//! itself. Requests are answered by methods of [`LiveSession`], which get the client that asks.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tapdeck_core::{Exit, WinSize};
+use tapdeck_host::{Clock, SharedLog, signals};
+use tapdeck_proto::bus;
+
+use super::access::Access;
+use super::turns::Turns;
+use super::{About, StartRecording};
+
+/// A session that is served.
+pub(super) struct LiveSession {
+    pub(super) access: Access,
+    pub(super) log: SharedLog,
+    pub(super) clock: Clock,
+    pub(super) about: About,
+    pub(super) has_terminal: bool,
+    pub(super) pid: Option<i32>,
+    pub(super) record: Option<StartRecording>,
+    pub(super) turns: Turns,
+    pub(super) size: WinSize,
+    /// The client that holds the stick, as far as the log has been read.
+    pub(super) holder: Option<Arc<str>>,
+    pub(super) suspended: bool,
+    pub(super) waiting: bool,
+    pub(super) exit: Option<Exit>,
+    /// It is not known how the program ended.
+    pub(super) lost: bool,
+    /// A client has seen how the program ended.
+    pub(super) looked: bool,
+    /// When a client was first told how the program ended, whether it looked or not.
+    pub(super) told_ns: Option<u64>,
+    pub(super) last_output_ns: u64,
+    /// What the program's prompt looks like, once known.
+    pub(super) prompt: String,
+    /// Output bytes that have been passed on.
+    pub(super) passed: u64,
+    /// The encoded full frames of the newest screen, with and without cells.
+    pub(super) full: Option<(u64, [Option<Bytes>; 2])>,
+}
+
+impl LiveSession {
+    /// Returns why there is no program to type to any more.
+    pub(super) fn ended(&self) -> Option<String> {
+        Some(match self.exit? {
+            _ if self.lost => "the session broke down".to_owned(),
+            Exit::Code(code) => format!("the program has ended with code {code}"),
+            Exit::Signal(signal) => {
+                let name = signals::name(signal).map_or_else(|| signal.to_string(), |n| format!("SIG{n}"));
+                format!("the program was ended by {name}")
+            }
+        })
+    }
+
+    /// Returns whether the program runs.
+    pub(super) fn state(&self) -> bus::SessionState {
+        match (self.exit, self.suspended) {
+            (Some(_), _) if self.lost => bus::SessionState::Lost,
+            (Some(_), _) => bus::SessionState::Exited,
+            (None, true) => bus::SessionState::Suspended,
+            (None, false) => bus::SessionState::Running,
+        }
+    }
+
+    /// Returns the holder's name for a message.
+    pub(super) fn holder_name(&self) -> Option<String> {
+        self.holder.as_deref().map(str::to_owned)
+    }
+}
+
+/// How a program ended, as data.
+pub(crate) fn exit_of(exit: Exit) -> bus::Exit {
+    match exit {
+        Exit::Code(code) => bus::Exit { code, signal: None },
+        Exit::Signal(signal) => {
+            let name = signals::name(signal).map_or_else(|| signal.to_string(), str::to_owned);
+            bus::Exit { code: 128 + signal, signal: Some(name) }
+        }
+    }
+}
