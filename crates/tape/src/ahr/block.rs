@@ -155,7 +155,7 @@ impl<R: Read> BlockReader<R> {
 
     /// Keeps each block as it stands in the file, for copying.
     #[must_use]
-    pub fn keeping_raw(mut self) -> Self {
+    pub(crate) fn keeping_raw(mut self) -> Self {
         self.keep_raw = true;
         self
     }

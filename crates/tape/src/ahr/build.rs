@@ -110,11 +110,6 @@ impl BlockBuilder {
         self.records.len()
     }
 
-    /// Number of records so far.
-    pub fn record_count(&self) -> u32 {
-        self.count
-    }
-
     /// When the block was begun: the time of its first record. A timer counts from here.
     pub fn first_ts(&self) -> Option<u64> {
         self.first_ts

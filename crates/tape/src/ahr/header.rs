@@ -50,7 +50,7 @@ pub struct Header {
 
 impl Header {
     /// Whether the writer meant this block to be the last one.
-    pub fn is_last(&self) -> bool {
+    pub(crate) fn is_last(&self) -> bool {
         self.flags & FLAG_LAST != 0
     }
 

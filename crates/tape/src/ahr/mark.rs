@@ -71,7 +71,7 @@ pub enum Mark {
 
 impl Mark {
     /// The pair as it stands in the record.
-    pub fn to_raw(self) -> (u32, u32) {
+    pub(crate) fn to_raw(self) -> (u32, u32) {
         match self {
             Self::Exit(v) => (BASE + 1, v),
             Self::Signal(v) => (BASE + 2, v),
@@ -115,7 +115,7 @@ impl Mark {
     }
 
     /// How many bytes of output it says are lost, for whatever reason.
-    pub fn lost_output(self) -> u64 {
+    pub(crate) fn lost_output(self) -> u64 {
         match self {
             Self::OutputLag(n) | Self::DiskLoss(n) | Self::Repaired(n) => u64::from(n),
             _ => 0,

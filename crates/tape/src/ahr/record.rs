@@ -89,7 +89,7 @@ impl Record {
     }
 
     /// Length of the record in a block.
-    pub fn encoded_len(&self) -> usize {
+    pub(crate) fn encoded_len(&self) -> usize {
         match &self.body {
             Body::Data { bytes, .. } => DATA_HEAD + bytes.len(),
             Body::Resize(_) => PREFIX + 4,

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use super::block::{Block, BlockItem, BlockReader};
 use super::build::BlockBuilder;
 use super::codec::Quality;
-use super::damage::DamageKind;
 use super::header::{HEADER_LEN, Header};
 use super::mark::Mark;
 use super::mend::{Around, mend_offsets, mend_times};
@@ -283,12 +282,5 @@ fn lost_output(record: &Record) -> u64 {
     match record.body {
         Body::Mark { code, val } => Mark::from_raw(code, val).lost_output(),
         _ => 0,
-    }
-}
-
-impl DamageKind {
-    /// Whether a clean end of the file is all that is missing.
-    pub fn is_torn(&self) -> bool {
-        matches!(self, Self::TornHeader | Self::TornPayload)
     }
 }

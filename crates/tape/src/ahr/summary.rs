@@ -115,7 +115,7 @@ impl Summary {
     }
 
     /// Adds a block and its records.
-    pub fn add_block(&mut self, block: &Block) {
+    pub(crate) fn add_block(&mut self, block: &Block) {
         self.blocks += 1;
         self.file_bytes += block.len;
         self.record_bytes += block.bytes.len() as u64;
@@ -156,7 +156,7 @@ impl Summary {
     }
 
     /// Adds a damaged range.
-    pub fn add_damage(&mut self, damage: Damage) {
+    pub(crate) fn add_damage(&mut self, damage: Damage) {
         if self.damages.len() < Self::MAX_DAMAGES {
             self.damages.push(damage);
         } else {

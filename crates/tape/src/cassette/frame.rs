@@ -160,7 +160,7 @@ impl Model {
 
 impl Frame {
     /// Whether two frames show the same, whenever they do.
-    pub fn shows_same(&self, other: &Self) -> bool {
+    pub(crate) fn shows_same(&self, other: &Self) -> bool {
         self.size == other.size
             && self.text == other.text
             && self.runs == other.runs

@@ -128,7 +128,7 @@ impl<R: Read> Playhead<R> {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn next_record(&mut self) -> Result<Option<Record>> {
+    pub(crate) fn next_record(&mut self) -> Result<Option<Record>> {
         if let Some(record) = self.ahead.take() {
             return Ok(Some(record));
         }
