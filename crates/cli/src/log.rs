@@ -51,6 +51,7 @@ pub(crate) fn start() -> Result<(), String> {
 ///
 /// # Errors
 /// If `TAPDECK_LOG` is not understood, or `TAPDECK_LOG_FILE` cannot be written.
+#[cfg_attr(not(feature = "net"), expect(dead_code, reason = "only `serve` is a server"))]
 pub(crate) fn start_server(format: LogFormat) -> Result<(), String> {
     let levels = levels()?.unwrap_or_else(|| Targets::new().with_target(OURS, Level::INFO));
     match file() {
