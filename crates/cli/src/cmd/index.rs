@@ -78,7 +78,7 @@ fn index(recording: &Path, force: bool) -> Result<Indexed> {
     let options = IndexOptions { pipes, ..IndexOptions::default() };
     let (partial, why) = match Existing::find(&path, &file, force, options) {
         Existing::Whole(index, bytes) => return Ok(Indexed { path, index, bytes, why: None }),
-        Existing::Partial(partial) => (partial, "broke off, and was gone on with"),
+        Existing::Partial(partial) => (*partial, "broke off, and was gone on with"),
         Existing::Useless(why) => (PartialIndex::new(options), why),
     };
     let total = file.metadata().map_or(0, |m| m.len());
@@ -122,7 +122,7 @@ fn index(recording: &Path, force: bool) -> Result<Indexed> {
 enum Existing {
     /// It fits the recording, and has this many bytes.
     Whole(Index, u64),
-    Partial(PartialIndex),
+    Partial(Box<PartialIndex>),
     /// There is none, or none to go on with: the reason for a new one.
     Useless(&'static str),
 }
@@ -142,7 +142,7 @@ impl Existing {
             return Self::Whole(index, bytes);
         }
         index.keyframes.truncate(whole);
-        PartialIndex::by(options, &index, old).map_or(unfit, Self::Partial)
+        PartialIndex::by(options, &index, old).map_or(unfit, |partial| Self::Partial(Box::new(partial)))
     }
 }
 
