@@ -1,9 +1,9 @@
 //! The health of a recording: its summary, its damaged ranges and its digest, as text and as JSON.
 
-use std::io::BufReader;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tapdeck::convert::{ConvertError, Digest};
 use tapdeck_host::{Source, sidecar};
 use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
@@ -15,14 +15,10 @@ use crate::human;
 
 /// Reads a whole recording. Fails for one without a single whole block.
 pub(crate) fn summarise(source: &Source) -> Result<Summary> {
-    let path = source.path();
-    let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", path.display()));
-    let file = source.file().map_err(|e| fail(&e))?;
-    let summary = Summary::of(BufReader::with_capacity(1 << 16, file)).map_err(|e| fail(&e))?;
-    if summary.blocks == 0 {
-        return Err(Failure::check(format!("{}: no recording: not one whole block in it", path.display())));
-    }
-    Ok(summary)
+    tapdeck::convert::summarise(source).map_err(|e| match e {
+        ConvertError::Nothing(_) => Failure::check(e.to_string()),
+        e => Failure::io(e.to_string()),
+    })
 }
 
 /// The `meta.json` beside a recording, if there is one.
@@ -31,30 +27,12 @@ pub(crate) fn meta(path: &Path) -> Option<Meta> {
     Meta::from_bytes(&bytes).ok()
 }
 
-/// Whether a file is the one that its sidecar describes.
-pub(crate) enum Digest {
-    Matches,
-    Differs,
-    Unknown,
-}
-
-impl Digest {
-    pub(crate) fn to_json(&self) -> Value {
-        match self {
-            Digest::Matches => true.into(),
-            Digest::Differs => false.into(),
-            Digest::Unknown => Value::Null,
-        }
-    }
-}
-
-/// Compares a recording with the digest in its sidecar.
-pub(crate) fn check_digest(source: &Source) -> Digest {
-    let Some(expected) = source.meta().and_then(|m| m.sha256) else { return Digest::Unknown };
-    match source.file().and_then(tapdeck_host::digest_of) {
-        Ok(found) if found == expected => Digest::Matches,
-        Ok(_) => Digest::Differs,
-        Err(_) => Digest::Unknown,
+/// Whether a file is the one that its sidecar describes, as JSON.
+pub(crate) fn digest_json(digest: Digest) -> Value {
+    match digest {
+        Digest::Matches => true.into(),
+        Digest::Differs => false.into(),
+        Digest::Unknown => Value::Null,
     }
 }
 

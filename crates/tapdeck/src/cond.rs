@@ -115,6 +115,16 @@ impl Cond {
         }
     }
 
+    /// Whether it asks for the program's state.
+    #[cfg(feature = "live")]
+    pub(crate) fn asks_state(&self) -> bool {
+        match &self.0 {
+            Kind::State(_) => true,
+            Kind::All(a, b) | Kind::Any(a, b) => a.asks_state() || b.asks_state(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn holds(&self, seen: &Seen<'_>) -> bool {
         match &self.0 {
             Kind::Screen(condition) => {

@@ -77,6 +77,14 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Door(#[from] crate::live::DoorError),
+    /// No such live session, or several.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Find(#[from] tapdeck_serve::client::FindError),
+    /// A session of another process did not do what it was asked for.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Remote(#[from] tapdeck_serve::client::ClientError),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {

@@ -34,9 +34,14 @@ pub mod live;
 mod out_file;
 pub mod paths;
 mod recording;
+#[cfg(feature = "live")]
+mod remote;
 mod screen;
 pub mod scrub;
+#[cfg(feature = "net")]
+pub mod server;
 mod session;
+mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "live")]
@@ -45,9 +50,14 @@ pub mod turns;
 pub use cond::{Cond, cursor, quiet, row, state, text};
 pub use error::{Error, Result};
 pub use out_file::OutFile;
-pub use recording::Recording;
+pub use recording::{Events, Recording};
+#[cfg(feature = "live")]
+pub use remote::Remote;
 pub use screen::Screen;
+#[cfg(feature = "net")]
+pub use session::Credentials;
 pub use session::{Finished, Party, Session, SessionBuilder, Update, Updates};
+pub use terminal::Terminal;
 
 /// What [`SessionBuilder::tap_with`] needs: a tap sees each entry of a session's log.
 pub mod tap {

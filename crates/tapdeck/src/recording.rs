@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tapdeck_host::{Goal, Player};
+use tapdeck_tape::{Event, EventReader, Item};
 use tapdeck_term::{Settings, Term};
 
+use crate::convert::{self, Conversion, ConvertError, Health, Repaired, To};
 use crate::{Result, Screen};
 
 /// A recording of any format that can be read, at a moment of it.
@@ -66,6 +68,35 @@ impl Recording {
         Screen::of(self.player.term())
     }
 
+    /// All events from the start, whatever the moment is. What cannot be read in between is passed over.
+    ///
+    /// # Errors
+    /// When the recording cannot be opened again.
+    pub fn events(&self) -> Result<Events> {
+        Ok(Events(self.player.source().open()?))
+    }
+
+    /// Looks through the whole recording for damage.
+    ///
+    /// # Errors
+    /// When it cannot be read at all.
+    pub fn verify(&self) -> Result<Health> {
+        Ok(convert::check(self.player.source())?)
+    }
+
+    /// Writes a clean copy of a damaged recording, with its sidecars; only of an `.ahr`.
+    ///
+    /// # Errors
+    /// When it is of another format, or the copy exists or cannot be written.
+    pub fn repair_to(&self, path: impl AsRef<Path>) -> Result<Repaired> {
+        Ok(convert::repair(self.player.source(), path.as_ref(), false)?)
+    }
+
+    /// Prepares a conversion of the whole recording.
+    pub fn convert(&self, to: To) -> Conversion {
+        Conversion::new(&self.path, to)
+    }
+
     /// The terminal model at this moment, with its scrollback.
     pub fn term(&self) -> &Term {
         self.player.term()
@@ -75,5 +106,31 @@ impl Recording {
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recording").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The events of a recording: see [`Recording::events`].
+pub struct Events(Box<dyn EventReader + Send>);
+
+impl Iterator for Events {
+    type Item = Result<Event>;
+
+    fn next(&mut self) -> Option<Result<Event>> {
+        loop {
+            match self.0.next_item() {
+                Ok(Some(Item::Event(event))) => return Some(Ok(event)),
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(source) => {
+                    return Some(Err(ConvertError::Read { path: PathBuf::new(), source }.into()));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("position", &self.0.position()).finish_non_exhaustive()
     }
 }

@@ -102,3 +102,35 @@ fn updates_come_in_order_and_end() -> tapdeck::Result<()> {
     assert!(updates.next_within(Duration::ZERO).is_none());
     Ok(())
 }
+
+#[test]
+fn a_session_is_found_watched_and_driven_from_outside() -> tapdeck::Result<()> {
+    use tapdeck::{Remote, Terminal};
+    let name = format!("lib-{}", std::process::id());
+    let script = "printf '\\033[1mname\\033[m? '; read n; echo \"hello $n\"; read x; exit 5";
+    let session = Session::builder(["sh", "-c", script]).size(40, 6).name(&name).spawn()?;
+    let remote = Remote::find(&name)?;
+    assert_eq!(remote.listing().id, session.id().expect("it is listed"));
+    let mut updates = remote.subscribe()?;
+    remote.wait_for("name?", LIMIT)?;
+    assert_eq!(remote.screen()?, session.screen());
+    // Both through the one trait.
+    let both: [&dyn Terminal; 2] = [&remote, &session];
+    both[0].type_line("Ada")?;
+    for terminal in both {
+        terminal.wait_for(row("^name. Ada$") & text("hello Ada"), LIMIT)?;
+    }
+    let timeout = remote.wait_for("never", Duration::from_millis(50)).expect_err("it never comes");
+    assert!(timeout.screen().expect("a screen").contains("hello Ada"), "{timeout}");
+    remote.press("Enter")?;
+    assert_eq!(session.wait_exit(LIMIT)?.exit, Exit::Code(5));
+    let all: Vec<Update> = updates.by_ref().collect();
+    assert!(
+        all.iter().any(|u| matches!(u, Update::Frame(screen) if screen.contains("hello Ada"))),
+        "{all:?}"
+    );
+    assert_eq!(all.last(), Some(&Update::Closed(Some(Exit::Code(5)))));
+    session.stop()?;
+    assert!(Remote::find(&name).is_err());
+    Ok(())
+}

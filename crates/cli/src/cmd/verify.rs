@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
+use tapdeck::convert::Digest;
 use tapdeck_host::{Source, SourceError, sidecar};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
@@ -14,7 +15,7 @@ use tapdeck_tape::{Format, Item, Kind};
 
 use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{Failure, Result};
-use crate::health::{Digest, check_digest, damage_text, faults, summarise, summary_json};
+use crate::health::{damage_text, digest_json, faults, summarise, summary_json};
 use crate::human;
 use crate::input::InputArgs;
 use crate::seal_key::read_key;
@@ -70,7 +71,7 @@ fn check(path: &Path, input: &InputArgs, key: Option<&SealKey>, as_json: bool) -
     }
     let path = source.path();
     let summary = summarise(&source)?;
-    let digest = check_digest(&source);
+    let digest = Digest::of(&source);
     let sealed = key.map(|key| check_seal(&source, key)).transpose()?;
     let seal_is_there = source.meta().is_some_and(|m| m.seal.is_some());
     if as_json {
@@ -244,7 +245,7 @@ fn to_json(
     seal_is_there: bool,
 ) -> Value {
     let mut value = summary_json(path, summary);
-    value["sha256_matches"] = digest.to_json();
+    value["sha256_matches"] = digest_json(*digest);
     value["sealed"] = seal_is_there.into();
     value["seal"] = sealed.map_or(Value::Null, |s| {
         let verdict = match s.verdict {

@@ -132,6 +132,19 @@ pub enum Peer {
     Stranger,
 }
 
+/// Decides what a client may do by the secret that it shows.
+pub trait Authenticate: Send + Sync + 'static {
+    /// What the bearer of this secret may do; `None` when it is wrong. An authority that ends is checked again by its
+    /// time alone.
+    fn authenticate(&self, secret: &str) -> Option<Authority>;
+}
+
+impl<F: Fn(&str) -> Option<Authority> + Send + Sync + 'static> Authenticate for F {
+    fn authenticate(&self, secret: &str) -> Option<Authority> {
+        self(secret)
+    }
+}
+
 /// A server: what all its streams share.
 pub struct Server {
     desk: Box<dyn Desk>,
@@ -140,6 +153,8 @@ pub struct Server {
     connections: Arc<Semaphore>,
     running: Arc<Sessions>,
     tokens: Tokens,
+    /// Takes the place of the tokens.
+    authenticate: Option<Box<dyn Authenticate>>,
     clock: Clock,
     /// Rises whenever a token may have been taken back.
     changes: watch::Sender<u64>,
@@ -156,7 +171,7 @@ struct Pass {
 impl Pass {
     /// By what the log knows the client. Never the token itself.
     fn name(&self) -> &str {
-        self.token.as_ref().map_or("owner", |token| &token.name)
+        self.token.as_ref().map_or("owner or authenticated", |token| &token.name)
     }
 
     /// The pass of the server's own user.
@@ -187,6 +202,16 @@ impl Sessions {
 impl Server {
     /// A server that does its work by this desk, within these limits.
     pub fn new(desk: impl Desk, limits: Limits, tokens: Tokens) -> Arc<Self> {
+        Self::with_authenticator(desk, limits, tokens, None)
+    }
+
+    /// A server that asks `authenticate`, if there is one, in place of the tokens.
+    pub fn with_authenticator(
+        desk: impl Desk,
+        limits: Limits,
+        tokens: Tokens,
+        authenticate: Option<Box<dyn Authenticate>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             desk: Box::new(desk),
             limits,
@@ -194,6 +219,7 @@ impl Server {
             connections: Arc::new(Semaphore::new(limits.connections)),
             running: Arc::default(),
             tokens,
+            authenticate,
             clock: Clock::start(),
             changes: watch::Sender::new(0),
         })
@@ -216,6 +242,11 @@ impl Server {
         let pass = match (peer, &wanted.token) {
             (Peer::Owner, _) => Pass::owner(),
             (Peer::Stranger, None) => return Err(forbidden("a token is needed".into())),
+            (Peer::Stranger, Some(secret)) if self.authenticate.is_some() => {
+                let found = self.authenticate.as_ref().and_then(|a| a.authenticate(secret));
+                let authority = found.ok_or_else(|| forbidden("the token is wrong".into()))?;
+                Pass { authority, token: None }
+            }
             (Peer::Stranger, Some(secret)) => {
                 let token = self.tokens.find(secret, now_ns);
                 let token = token.ok_or_else(|| forbidden("the token is wrong, or no longer good".into()))?;
@@ -255,7 +286,11 @@ impl Server {
 
     /// Ready when what the client has shown is worth nothing any more.
     async fn revoked(&self, pass: &Pass) {
-        let Some(token) = &pass.token else { return std::future::pending().await };
+        let Some(token) = &pass.token else {
+            let Some(until) = pass.authority.until_ns() else { return std::future::pending().await };
+            let left = Duration::from_nanos(until.saturating_sub(self.now_ns()));
+            return tokio::time::sleep(left.min(Duration::from_secs(365 * 86_400))).await;
+        };
         let mut changes = self.changes.subscribe();
         while self.tokens.is_good(token, self.now_ns()) {
             let left = token.expires_ns.map(|at| Duration::from_nanos(at.saturating_sub(self.now_ns())));
@@ -442,6 +477,9 @@ impl Running {
     /// When the tokens cannot be read.
     pub fn has_token(&self) -> io::Result<bool> {
         let now = self.server.now_ns();
+        if self.server.authenticate.is_some() {
+            return Ok(true);
+        }
         Ok(self.server.tokens.all()?.iter().any(|token| !token.has_expired(now)))
     }
 

@@ -37,10 +37,13 @@ use crate::OutFile;
 
 mod beside;
 mod cassette;
+mod repair;
 mod to;
 
 use beside::{Beside, Side, new_meta};
 pub use cassette::begin_manifest;
+pub(crate) use repair::check;
+pub use repair::{Digest, Health, Repaired, repair, summarise};
 pub use to::To;
 
 /// Rows of scrollback that an export keeps until they are certain.
@@ -100,6 +103,17 @@ pub enum ConvertError {
     /// A typescript and its timing file would be the same file.
     #[error("{} cannot be both the typescript and its timing file", .0.display())]
     SameTimingFile(PathBuf),
+    /// Only a native recording can be repaired.
+    #[error("{} is {container}: only an .ahr can be repaired", path.display())]
+    NotNative {
+        /// Which.
+        path: PathBuf,
+        /// What it is.
+        container: Container,
+    },
+    /// Nothing of the recording can be read.
+    #[error("{}: no recording: not one whole block in it", .0.display())]
+    Nothing(PathBuf),
     /// The recording is a cassette that makes no sense.
     #[error("{}: {why}", path.display())]
     Cassette {

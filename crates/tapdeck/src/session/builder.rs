@@ -407,3 +407,80 @@ fn start_tap(
 ) -> Option<TapThread<Box<dyn Tap + Send>>> {
     TapThread::start("tapdeck-tap", TapReader::from_start(&session.log, session.clock), tap).ok()
 }
+
+/// What a client shows to a server, and by what it knows the server.
+#[cfg(feature = "net")]
+#[derive(Clone, Default)]
+pub struct Credentials {
+    token: Option<String>,
+    fingerprint: Option<String>,
+}
+
+#[cfg(feature = "net")]
+impl Credentials {
+    /// Those of the user whose server it is, at a Unix socket.
+    pub fn owner() -> Self {
+        Self::default()
+    }
+
+    /// A token.
+    pub fn token(secret: impl Into<String>) -> Self {
+        Self { token: Some(secret.into()), fingerprint: None }
+    }
+
+    /// Trusts only the server with this fingerprint. By default, a server is trusted that was met before, or is met
+    /// for the first time.
+    #[must_use]
+    pub fn fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
+        self.fingerprint = Some(fingerprint.into());
+        self
+    }
+}
+
+#[cfg(feature = "net")]
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The token must not reach a log.
+        f.debug_struct("Credentials").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "net")]
+impl SessionBuilder {
+    /// Runs the program at a server, by its backend of this name: `local` for a command. The session is
+    /// here as any other, so that it can be recorded, watched and driven.
+    ///
+    /// # Errors
+    /// When the address makes no sense. A server that cannot be reached fails [`SessionBuilder::spawn`].
+    pub fn at(self, address: &str, credentials: Credentials, backend: &str) -> Result<Self> {
+        use tapdeck_serve::client::FarProgram;
+        use tapdeck_serve::net::{Endpoint, Trust, dial};
+        use tapdeck_serve::wire::{Tty, Wanted};
+        let endpoint: Endpoint = address
+            .parse()
+            .map_err(|e: <Endpoint as std::str::FromStr>::Err| Error::Invalid(e.to_string()))?;
+        let text = |os: &OsString| os.to_string_lossy().into_owned();
+        let command = &self.launch.command;
+        let cwd = command.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
+        let env = command.env.iter().filter_map(|(name, value)| Some((text(name), text(value.as_ref()?))));
+        let mut wanted = Wanted {
+            backend: backend.to_owned(),
+            token: credentials.token.clone(),
+            tty: None,
+            cmd: command.argv.iter().map(text).collect(),
+            cwd,
+            env: env.collect(),
+            name: None,
+            detached: false,
+            rest: serde_json::Map::new(),
+        };
+        let terminal = !self.launch.no_pty;
+        Ok(self.backend(move |size| {
+            wanted.tty = terminal.then(|| Tty { size, ..Tty::default() });
+            let trust = Trust { fingerprint: credentials.fingerprint, ..Trust::by_acquaintance() };
+            let dialled = dial(&endpoint, &trust, credentials.token.as_deref(), || false);
+            let opened = dialled.and_then(|dialled| FarProgram::open(dialled.conn, &wanted));
+            opened.map(|(program, _)| program).map_err(io::Error::other)
+        }))
+    }
+}

@@ -18,7 +18,11 @@ use crate::{Cond, Error, Result, Screen};
 mod builder;
 mod updates;
 
+#[cfg(feature = "net")]
+pub use builder::Credentials;
 pub use builder::SessionBuilder;
+#[cfg(feature = "live")]
+pub(crate) use updates::RemoteUpdates;
 pub use updates::{Update, Updates};
 
 /// How long input waits for a program that is not reading.

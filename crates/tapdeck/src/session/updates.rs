@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapdeck_core::turns::{Judgement, Turn};
+use tapdeck_core::turns::AgentState;
 use tapdeck_core::{Event, Exit, ReaderId, ReaderKind};
 use tapdeck_host::Woken;
 
@@ -18,10 +18,24 @@ use crate::Screen;
 pub enum Update {
     /// The screen changed; this is the newest one.
     Frame(Box<Screen>),
-    /// A turn is over: what was asked, and what the program answered.
-    Turn(Arc<Turn>),
+    /// A turn is over.
+    Turn {
+        /// Its number in the session, from 1.
+        number: u32,
+        /// What was asked, as the program showed it.
+        input: String,
+        /// What the program answered, as it showed it.
+        text: String,
+        /// It was interrupted.
+        interrupted: bool,
+    },
     /// The program's state changed.
-    State(Arc<Judgement>),
+    State {
+        /// What it is doing now.
+        state: AgentState,
+        /// The rule that says so.
+        rule: String,
+    },
     /// Another party holds the stick, or none.
     Holder(Option<Arc<str>>),
     /// The subscriber was too slow: this many bytes of output passed unseen. The next frame is whole.
@@ -32,7 +46,82 @@ pub enum Update {
 
 /// The updates of a session, from the moment it was subscribed to. As an iterator it waits for the next one, and ends
 /// after [`Update::Closed`].
-pub struct Updates {
+///
+/// It keeps the session alive: dropping the last [`Session`] stops the program only when this is dropped, too.
+#[derive(Debug)]
+pub struct Updates(Source);
+
+#[derive(Debug)]
+enum Source {
+    Local(Box<Local>),
+    #[cfg(feature = "live")]
+    Remote(Box<RemoteUpdates>),
+}
+
+impl Updates {
+    pub(super) fn local(session: Session) -> Self {
+        Self(Source::Local(Box::new(Local::new(session))))
+    }
+
+    #[cfg(feature = "live")]
+    pub(crate) fn remote(updates: RemoteUpdates) -> Self {
+        Self(Source::Remote(Box::new(updates)))
+    }
+
+    /// The next update, if one comes within this time.
+    pub fn next_within(&mut self, limit: Duration) -> Option<Update> {
+        self.advance(Some(limit))
+    }
+
+    fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
+        match &mut self.0 {
+            Source::Local(local) => local.advance(limit),
+            #[cfg(feature = "live")]
+            Source::Remote(remote) => remote.advance(limit),
+        }
+    }
+}
+
+impl Iterator for Updates {
+    type Item = Update;
+
+    fn next(&mut self) -> Option<Update> {
+        self.advance(None)
+    }
+}
+
+/// The updates of a session of another process, over a bus of their own.
+#[cfg(feature = "live")]
+#[derive(Debug)]
+pub(crate) struct RemoteUpdates {
+    pub(crate) remote: crate::Remote,
+    pub(crate) bus: tapdeck_serve::client::Bus,
+    pub(crate) closed: bool,
+}
+
+#[cfg(feature = "live")]
+impl RemoteUpdates {
+    fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
+        let clock = tapdeck_host::Clock::start();
+        while !self.closed {
+            let waited = Duration::from_nanos(clock.now().mono_ns);
+            let left = limit.map(|limit| limit.saturating_sub(waited));
+            let update = match self.bus.next(left) {
+                Ok(Some(frame)) => self.remote.update(&frame),
+                Ok(None) => return None,
+                Err(_) => Some(Update::Closed(None)),
+            };
+            self.closed = matches!(update, Some(Update::Closed(_)));
+            if update.is_some() {
+                return update;
+            }
+        }
+        None
+    }
+}
+
+/// The updates of a session of this process.
+struct Local {
     session: Session,
     reader: ReaderId,
     ready: VecDeque<Update>,
@@ -40,15 +129,10 @@ pub struct Updates {
     closed: bool,
 }
 
-impl Updates {
-    pub(super) fn local(session: Session) -> Self {
+impl Local {
+    fn new(session: Session) -> Self {
         let reader = session.0.log.reader_from_end(ReaderKind::Lossy);
         Self { session, reader, ready: VecDeque::new(), exit: None, closed: false }
-    }
-
-    /// The next update, if one comes within this time.
-    pub fn next_within(&mut self, limit: Duration) -> Option<Update> {
-        self.advance(Some(limit))
     }
 
     fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
@@ -86,8 +170,15 @@ impl Updates {
         for entry in &entries {
             match &entry.event {
                 Event::Holder(change) => self.ready.push_back(Update::Holder(change.to.clone())),
-                Event::TurnEnded(turn) => self.ready.push_back(Update::Turn(Arc::clone(turn))),
-                Event::State(judgement) => self.ready.push_back(Update::State(Arc::clone(judgement))),
+                Event::TurnEnded(turn) => self.ready.push_back(Update::Turn {
+                    number: turn.number,
+                    input: turn.input.clone(),
+                    text: turn.text.clone(),
+                    interrupted: turn.interrupted,
+                }),
+                Event::State(judgement) => self
+                    .ready
+                    .push_back(Update::State { state: judgement.state, rule: judgement.rule.clone() }),
                 // The log closes behind it, when the last turn has been told, too.
                 Event::Exit(exit) => self.exit = Some(*exit),
                 _ => {}
@@ -97,22 +188,14 @@ impl Updates {
     }
 }
 
-impl Iterator for Updates {
-    type Item = Update;
-
-    fn next(&mut self) -> Option<Update> {
-        self.advance(None)
-    }
-}
-
-impl Drop for Updates {
+impl Drop for Local {
     fn drop(&mut self) {
         self.session.0.log.remove_reader(self.reader);
     }
 }
 
-impl fmt::Debug for Updates {
+impl fmt::Debug for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Updates").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("Local").field("session", &self.session).finish_non_exhaustive()
     }
 }

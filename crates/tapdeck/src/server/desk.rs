@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +11,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tapdeck::live::{DoorOptions, Doors};
-use tapdeck::turns::RuleBook;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
     Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, RecordOptions, Recording,
-    RecordingFile, UserSide, calendar, tty_settings,
+    RecordingFile, Start, UserSide, calendar, tty_settings,
 };
+use tapdeck_serve::client;
 use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
 use tapdeck_serve::wire::{Wanted, fields};
 
-use crate::ending::say;
-use crate::failure::{Failure, Result};
-use crate::parse;
-use crate::sessions::find;
+use super::Programs;
+use crate::Error;
+use crate::live::{DoorOptions, Doors, OnState, Warn, check_name};
+use crate::turns::RuleBook;
 
 /// Bytes of the past that a session keeps for those who join it.
 const RING: usize = 1 << 20;
@@ -33,10 +33,36 @@ const KILL_AFTER: Duration = Duration::from_secs(1);
 /// How long a detached session waits after its end for somebody to look.
 const LINGER: Duration = Duration::from_secs(600);
 
-/// The desk of `tapdeck serve`.
-pub(super) struct SessionDesk {
+/// How the sessions of a server are made.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct DeskOptions {
+    /// Record every session in this folder.
+    pub record: Option<PathBuf>,
+    /// Makes what is called when the state of a session's program has changed; asked once for each session.
+    pub on_state: Option<Box<dyn Fn() -> Option<OnState> + Send + Sync>>,
+    /// Called with the id of each session that begins.
+    pub on_session: Option<Box<dyn Fn(&str) + Send + Sync>>,
+    /// Told of trouble that does not end a session.
+    pub warn: Option<Warn>,
+    /// Programs of this process, by the names of their backends.
+    pub programs: Programs,
+}
+
+impl fmt::Debug for DeskOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeskOptions")
+            .field("record", &self.record)
+            .field("programs", &self.programs.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes the sessions that the clients of a server ask for.
+#[derive(Debug)]
+pub struct SessionDesk {
     signals: InheritedSignals,
-    record: Option<PathBuf>,
+    options: DeskOptions,
     rules: Option<Arc<RuleBook>>,
     next: AtomicU64,
     /// Detached sessions, which stay on the list when they have ended.
@@ -44,17 +70,33 @@ pub(super) struct SessionDesk {
 }
 
 impl SessionDesk {
-    pub(super) fn new(signals: InheritedSignals, record: Option<PathBuf>) -> Result<Self> {
-        let record = record.map(std::path::absolute).transpose();
-        let record = record.map_err(|e| Failure::io(format!("cannot record there: {e}")))?;
-        if let Some(folder) = &record {
-            // What is said in sessions is nobody else's business; a folder that is there already is its owner's.
+    /// A desk whose programs get these signals.
+    ///
+    /// # Errors
+    /// When the folder for recordings cannot be made.
+    pub fn new(signals: InheritedSignals, mut options: DeskOptions) -> Result<Self, Error> {
+        let record = options.record.take().map(std::path::absolute).transpose();
+        options.record = record.map_err(Error::io("cannot record there"))?;
+        if let Some(folder) = &options.record {
+            // Sessions are private; a folder that exists already is left to its owner.
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|e| Failure::io(format!("cannot record in {}: {e}", folder.display())))?;
+            made.map_err(Error::io(format!("cannot record in {}", folder.display())))?;
         }
         let rules = RuleBook::load();
-        let rules = rules.inspect_err(|why| say(format_args!("turns and states will not be found: {why}")));
-        Ok(Self { signals, record, rules: rules.ok(), next: AtomicU64::new(1), lingering: Mutex::default() })
+        let (next, lingering) = (AtomicU64::new(1), Mutex::default());
+        let mut this = Self { signals, options, rules: None, next, lingering };
+        this.rules = rules.inspect_err(|why| this.no_turns(why)).ok();
+        Ok(this)
+    }
+
+    fn warn(&self, trouble: &str) {
+        if let Some(warn) = &self.options.warn {
+            warn(trouble);
+        }
+    }
+
+    fn no_turns(&self, why: &dyn fmt::Display) {
+        self.warn(&format!("turns and states will not be found: {why}"));
     }
 
     fn lingering(&self) -> MutexGuard<'_, BTreeMap<u64, (PathBuf, Listing)>> {
@@ -63,11 +105,17 @@ impl SessionDesk {
 
     /// The session that is wanted.
     fn launch(&self, wanted: &Wanted) -> Result<Launch, Refusal> {
-        let place = place(wanted)?;
-        if let Some(why) = wanted.name.as_deref().and_then(|name| parse::session_name(name).err()) {
-            return Err(Refusal::new("malformed_negotiation", why));
+        let place = match self.options.programs.contains_key(&wanted.backend) {
+            true => Place::Local,
+            false => place(wanted)?,
+        };
+        if let Some(why) = wanted.name.as_deref().and_then(|name| check_name(name).err()) {
+            return Err(Refusal::new("malformed_negotiation", why.to_string()));
         }
         let mut argv: Vec<OsString> = wanted.cmd.iter().map(OsString::from).collect();
+        if argv.is_empty() && self.options.programs.contains_key(&wanted.backend) {
+            argv.push(wanted.backend.clone().into());
+        }
         if argv.is_empty() && place.is_local() {
             let shell = std::env::var_os("SHELL").filter(|s| !s.is_empty());
             argv.push(shell.unwrap_or_else(|| "/bin/sh".into()));
@@ -93,7 +141,7 @@ impl SessionDesk {
     }
 
     fn recording(&self, id: &str, wanted: &Wanted, launch: &Launch) -> Result<Option<Recording>, Refusal> {
-        let Some(folder) = &self.record else { return Ok(None) };
+        let Some(folder) = &self.options.record else { return Ok(None) };
         let program = launch.command.argv.first().map(PathBuf::from).unwrap_or_default();
         let program = program.file_name().unwrap_or_default().to_string_lossy();
         let program: String =
@@ -120,7 +168,7 @@ impl SessionDesk {
         let linger = wanted.detached.then_some(LINGER);
         let turns = self.rules.as_ref().and_then(|book| {
             let chosen = book.choose(&launch.shown_command());
-            chosen.inspect_err(|why| say(format_args!("turns and states will not be found: {why}"))).ok()
+            chosen.inspect_err(|why| self.no_turns(why)).ok()
         });
         let mut options = DoorOptions::default();
         options.id = Some(id);
@@ -129,8 +177,8 @@ impl SessionDesk {
         options.detached = wanted.detached;
         options.linger = linger;
         options.turns = turns.filter(|_| !launch.no_pty);
-        options.on_state = crate::hooks::on_state();
-        options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
+        options.on_state = self.options.on_state.as_ref().and_then(|make| make());
+        options.warn.clone_from(&self.options.warn);
         let doors = Doors::open(&launch, options).map_err(|e| {
             Refusal::new("allocate_failed", format!("cannot open the session to others: {e}"))
         })?;
@@ -139,21 +187,31 @@ impl SessionDesk {
             self.lingering().insert(n, (folder.to_owned(), listing.clone()));
         }
         let mut served = None;
-        let finished = launch.run_served(self.signals, Some(user), recording, |session| {
+        let open = |session: tapdeck_host::Session| {
             let opened = Opened { id: doors.id().to_owned(), handle: session.handle.clone() };
+            if let Some(told) = &self.options.on_session {
+                told(doors.id());
+            }
             let handle = session.handle.clone();
             served = Some(doors.serve(session).inspect_err(|e| {
-                say(format_args!("nobody can join this session: {e}"));
+                self.warn(&format!("nobody can join this session: {e}"));
                 if wanted.detached {
                     handle.cancel();
                 }
             }));
             client.opened(opened);
-        });
+        };
+        let finished = match self.options.programs.get(&wanted.backend) {
+            Some(make) => {
+                let start: &Start<'_> = &|_, _, _, _| make().map_err(LaunchError::Setup);
+                launch.run_served_on(start, self.signals, Some(user), recording, open)
+            }
+            None => launch.run_served(self.signals, Some(user), recording, open),
+        };
         if let Some(report) = &finished.report
             && let Some(trouble) = &report.trouble
         {
-            say(format_args!("recording {}: {trouble}", report.path.display()));
+            self.warn(&format!("recording {}: {trouble}", report.path.display()));
         }
         match finished.outcome {
             Ok(outcome) => client.over(Ok(outcome.exit)),
@@ -199,6 +257,7 @@ fn place(wanted: &Wanted) -> Result<Place, Refusal> {
 fn forget(path: Option<&Path>) {
     if let Some(path) = path {
         tapdeck_host::forget_sidecars(path);
+        // Files that were not made yet need not be removed.
         let _ = std::fs::remove_file(tapdeck_host::sidecar(path, "meta.json"));
         let _ = std::fs::remove_file(path);
     }
@@ -230,6 +289,6 @@ impl Desk for SessionDesk {
     }
 
     fn find(&self, session: Option<&str>) -> Result<Listing, Refusal> {
-        find(session).map_err(|failure| Refusal::new("no_such_session", failure.message()))
+        client::find(session).map_err(|e| Refusal::new("no_such_session", e.to_string()))
     }
 }
