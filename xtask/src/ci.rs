@@ -174,8 +174,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lints each crate without features and with each one alone. All of them together are linted
-    /// with the workspace.
+    /// Lints each crate without features, with each one alone, and with all of them.
     fn features(&mut self) -> Result<()> {
         for package in self.packages() {
             let (Some(name), Some(features)) = (package["name"].as_str(), package["features"].as_object())
@@ -188,10 +187,14 @@ impl Run {
                 continue;
             }
             println!("   {name}: {}", sets[1..].join(" "));
+            let lint = |features: &[&str]| {
+                let args = [&["clippy", "--quiet", "--package", name], features, &["--", "-D", "warnings"]];
+                self.cargo(&args.concat())
+            };
             for set in sets {
-                let args = ["clippy", "--package", name, "--no-default-features", "--features", set];
-                self.cargo(&[&args[..], &["--quiet", "--", "-D", "warnings"]].concat())?;
+                lint(&["--no-default-features", "--features", set])?;
             }
+            lint(&["--all-features"])?;
         }
         Ok(())
     }
@@ -217,6 +220,8 @@ impl Run {
 
     /// Runs the library's examples, each in an empty folder with an empty home.
     fn examples(&mut self) -> Result<()> {
+        // The workspace builds only those whose features it happens to use.
+        self.cargo(&["build", "--package", "tapdeck", "--examples", "--all-features", "--quiet"])?;
         let library = self.packages().find(|package| package["name"] == "tapdeck");
         let targets = library.and_then(|library| library["targets"].as_array()).into_iter().flatten();
         let examples = targets.filter(|target| target["kind"][0] == "example");
