@@ -1,12 +1,11 @@
-//! What a visitor gets: one of our own commands, on a terminal of the visitor's kind and size or on pipes, with the bytes
-//! carried both ways.
+//! The command that runs for a client: on a terminal of the client's kind and size, or on pipes.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use russh::server::Msg;
-use russh::{Channel, ChannelMsg, ChannelWriteHalf};
+use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use tapdeck_core::{Exit, Stamp, Stream};
 use tapdeck_host::InheritedSignals;
 use tapdeck_host::backend::{Backend, CommandSpec, EndOfInput, Got, LocalPty, Pipes, Stop, TerminalSetup};
@@ -16,21 +15,22 @@ use tokio::io::{Interest, Ready};
 use super::Kind;
 use super::visitor::size;
 
-/// Input that the command has not taken yet; somebody who types more than that is no person.
+/// The most input that waits for the command; no person types more.
 const INPUT_LIMIT: usize = 4 << 20;
 
-/// How long the command's end may lie apart from that of its output, and how often to look.
+/// How long output may follow the command's end, and how often to check for either.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Tells a visitor why they get nothing.
+/// Tells a client why it gets nothing.
 pub(super) async fn refuse(channel: Channel<Msg>, why: String, code: i32) {
     let (_reader, writer) = channel.split();
     let text = format!("tapdeck: {why}\r\n");
+    // A client that is gone needs no reason.
     let _ = writer.extended_data(1, text.as_bytes()).await;
     end(&writer, Exit::Code(code)).await;
 }
 
-/// Runs a command for a visitor, to the end of either.
+/// Runs a command for a client, until either ends.
 pub(super) async fn show(
     channel: Channel<Msg>,
     mut command: CommandSpec,
@@ -51,7 +51,7 @@ pub(super) async fn show(
     }
 }
 
-/// A descriptor of the backend's, to be waited at in the runtime.
+/// Makes a copy of a descriptor to be waited at in the runtime.
 #[expect(
     deprecated,
     reason = "its successor is unsafe for types that may close what they own, which this one does not"
@@ -64,7 +64,7 @@ fn waiting_at(fd: Option<BorrowedFd<'_>>) -> io::Result<Option<AsyncFd<OwnedFd>>
 async fn readable(fd: Option<&AsyncFd<OwnedFd>>) {
     match fd {
         Some(fd) => {
-            // Whether there is anything is seen by reading; what was known of it counts no longer.
+            // Reading tells whether bytes are there; the old readiness no longer counts.
             if let Ok(mut guard) = fd.readable().await {
                 guard.clear_ready_matching(Ready::READABLE);
             }
@@ -84,110 +84,146 @@ async fn writable(fd: Option<&AsyncFd<OwnedFd>>, wanted: bool) {
     }
 }
 
-async fn carry(channel: Channel<Msg>, mut backend: Box<dyn Backend>) {
-    let (mut reader, writer) = channel.split();
-    let watch = backend.watch();
-    let fds = (|| {
-        io::Result::Ok((
-            waiting_at(watch.readable[0])?,
-            waiting_at(watch.readable[1])?,
-            waiting_at(watch.exit)?,
-            // A terminal is written through the descriptor that it is read from.
-            if watch.readable[1].is_some() { waiting_at(watch.writable)? } else { None },
-        ))
-    })();
-    let Ok((out, err, exit, input)) = fds else { return };
-    let input = input.as_ref().or(out.as_ref());
-    let mut typed: VecDeque<u8> = VecDeque::new();
-    let mut ended = None;
-    let mut buf = vec![0; 32 * 1024];
-    loop {
-        // Everything that is there goes out first. While the visitor does not take it, what they say is still heard.
-        let mut closed = false;
+/// Carries bytes both ways, until the command has ended or the client is gone.
+async fn carry(channel: Channel<Msg>, backend: Box<dyn Backend>) {
+    let Ok(waits) = Waits::of(backend.as_ref()) else { return };
+    let (reader, writer) = channel.split();
+    let (typed, buf) = (VecDeque::new(), vec![0; 32 * 1024].into());
+    let mut relay = Relay { backend, reader, writer, typed, exit: None, buf };
+    match relay.run(&waits).await {
+        Ok(exit) => end(&relay.writer, exit).await,
+        Err(Gone) => {
+            // A command that has ended already needs no signal.
+            let _ = relay.backend.stop(Stop::HangUp);
+        }
+    }
+}
+
+/// The backend's descriptors, to be waited at in the runtime.
+struct Waits {
+    out: Option<AsyncFd<OwnedFd>>,
+    err: Option<AsyncFd<OwnedFd>>,
+    exit: Option<AsyncFd<OwnedFd>>,
+    /// `None` for a terminal, which is written through the descriptor that it is read from.
+    input: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Waits {
+    fn of(backend: &dyn Backend) -> io::Result<Self> {
+        let watch = backend.watch();
+        let [out, err] = watch.readable;
+        Ok(Self {
+            out: waiting_at(out)?,
+            err: waiting_at(err)?,
+            exit: waiting_at(watch.exit)?,
+            input: waiting_at(watch.writable.filter(|_| err.is_some()))?,
+        })
+    }
+}
+
+/// The client has closed its channel, or the command cannot be read.
+struct Gone;
+
+/// A command, and the channel of the client that it runs for.
+struct Relay {
+    backend: Box<dyn Backend>,
+    reader: ChannelReadHalf,
+    writer: ChannelWriteHalf<Msg>,
+    /// Input that the command has not taken yet.
+    typed: VecDeque<u8>,
+    exit: Option<Exit>,
+    buf: Box<[u8]>,
+}
+
+impl Relay {
+    async fn run(&mut self, waits: &Waits) -> Result<Exit, Gone> {
+        let input = waits.input.as_ref().or(waits.out.as_ref());
         loop {
-            match backend.read(&mut buf, Stamp::default()) {
-                Ok(Got::Bytes(stream, n)) => {
-                    let send = write(&writer, stream, &buf[..n]);
-                    let mut send = std::pin::pin!(send);
-                    loop {
-                        tokio::select! {
-                            sent = &mut send => match sent {
-                                Ok(()) => break,
-                                Err(_) => return,
-                            },
-                            message = reader.wait() => {
-                                if !hear(message, backend.as_mut(), &mut typed) {
-                                    return;
-                                }
-                                give(backend.as_mut(), &mut typed);
-                            }
-                        }
+            let closed = self.send_output().await?;
+            self.exit = self.exit.or_else(|| self.backend.exited().ok().flatten());
+            if let Some(exit) = self.exit.filter(|_| closed) {
+                return Ok(exit);
+            }
+            // A stream that has ended would be ready for ever.
+            let [out, err] = self.backend.watch().readable.map(|fd| fd.is_some());
+            tokio::select! {
+                () = readable(waits.out.as_ref()), if out => {}
+                () = readable(waits.err.as_ref()), if err => {}
+                () = readable(waits.exit.as_ref()), if self.exit.is_none() => {}
+                () = writable(input, !self.typed.is_empty()) => {
+                    give(self.backend.as_mut(), &mut self.typed);
+                }
+                () = tokio::time::sleep(LOOK), if closed || self.exit.is_some() => {
+                    // By now all output of a command that has ended is out.
+                    if let Some(exit) = self.exit {
+                        return Ok(exit);
                     }
                 }
-                Ok(Got::Closed) => {
-                    closed = true;
-                    break;
-                }
-                Ok(_) => break,
-                Err(_) => return,
+                message = self.reader.wait() => hear(message, self.backend.as_mut(), &mut self.typed)?,
             }
         }
-        ended = ended.or_else(|| backend.exited().ok().flatten());
-        if let Some(exit) = ended.filter(|_| closed) {
-            return end(&writer, exit).await;
-        }
-        // A stream that has ended would be ready for ever.
-        let open = backend.watch().readable.map(|fd| fd.is_some());
-        tokio::select! {
-            () = readable(out.as_ref()), if open[0] => {}
-            () = readable(err.as_ref()), if open[1] => {}
-            () = writable(input, !typed.is_empty()) => give(backend.as_mut(), &mut typed),
-            () = readable(exit.as_ref()), if ended.is_none() => {}
-            () = tokio::time::sleep(LOOK), if closed || ended.is_some() => {
-                // Whatever the command left on its way is out by now.
-                if let Some(exit) = ended {
-                    return end(&writer, exit).await;
-                }
+    }
+
+    /// Sends everything that the command has written. Returns whether its output has ended.
+    async fn send_output(&mut self) -> Result<bool, Gone> {
+        loop {
+            match self.backend.read(&mut self.buf, Stamp::default()) {
+                Ok(Got::Bytes(stream, n)) => self.send(stream, n).await?,
+                Ok(Got::Closed) => return Ok(true),
+                Ok(_) => return Ok(false),
+                Err(_) => return Err(Gone),
             }
-            message = reader.wait() => {
-                if !hear(message, backend.as_mut(), &mut typed) {
-                    // The visitor is gone; so is the command, when its terminal is.
-                    let _ = backend.stop(Stop::HangUp);
-                    return;
-                }
-                give(backend.as_mut(), &mut typed);
+        }
+    }
+
+    /// Sends the first `n` bytes of the buffer. While the client does not take them, its messages are
+    /// still served.
+    async fn send(&mut self, stream: Stream, n: usize) -> Result<(), Gone> {
+        let mut sending = std::pin::pin!(write(&self.writer, stream, &self.buf[..n]));
+        loop {
+            tokio::select! {
+                sent = &mut sending => return sent.map_err(|_| Gone),
+                message = self.reader.wait() => hear(message, self.backend.as_mut(), &mut self.typed)?,
             }
         }
     }
 }
 
-/// What a visitor says; `false` when they are gone.
-fn hear(message: Option<ChannelMsg>, backend: &mut dyn Backend, typed: &mut VecDeque<u8>) -> bool {
+/// Serves a message of the client.
+fn hear(
+    message: Option<ChannelMsg>,
+    backend: &mut dyn Backend,
+    typed: &mut VecDeque<u8>,
+) -> Result<(), Gone> {
     match message {
         Some(ChannelMsg::Data { data }) => {
             typed.extend(data.iter());
-            return typed.len() <= INPUT_LIMIT;
+            if typed.len() > INPUT_LIMIT {
+                return Err(Gone);
+            }
         }
         Some(ChannelMsg::WindowChange { col_width, row_height, pix_width, pix_height }) => {
+            // A command that has ended has no size.
             let _ = backend.resize(size(col_width, row_height, pix_width, pix_height));
         }
         Some(ChannelMsg::Eof) if !backend.has_terminal() => {
             let told = backend.end_input(false, std::time::Duration::ZERO);
             debug_assert!(!matches!(told, Ok(EndOfInput::Send(..))), "pipes have no such key");
         }
-        Some(ChannelMsg::Close) | None => return false,
+        Some(ChannelMsg::Close) | None => return Err(Gone),
         Some(_) => {}
     }
-    true
+    give(backend, typed);
+    Ok(())
 }
 
-/// Gives the command what it takes.
+/// Gives the command as much input as it takes.
 fn give(backend: &mut dyn Backend, typed: &mut VecDeque<u8>) {
     while !typed.is_empty() {
         match backend.write(typed.as_slices().0) {
             Ok(n) if n > 0 => drop(typed.drain(..n)),
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return,
-            // The command reads no more.
+            // The command has closed its input.
             _ => return typed.clear(),
         }
     }
@@ -200,12 +236,13 @@ async fn write(writer: &ChannelWriteHalf<Msg>, stream: Stream, bytes: &[u8]) -> 
     }
 }
 
-/// The end of a command, as the protocol says it.
+/// Reports how the command ended, and closes the channel.
 async fn end(writer: &ChannelWriteHalf<Msg>, exit: Exit) {
     let code = match exit {
         Exit::Code(code) => u32::try_from(code).unwrap_or(255),
         Exit::Signal(signal) => 128 + u32::try_from(signal).unwrap_or(0),
     };
+    // A client that is gone hears nothing, and needs not.
     let _ = writer.exit_status(code).await;
     let _ = writer.eof().await;
     let _ = writer.close().await;
