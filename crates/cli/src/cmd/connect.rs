@@ -10,7 +10,7 @@ use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter};
 use tapdeck_host::{Launch, LaunchError, UserSide, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
-use tapdeck_serve::wire::{Tty, Wanted};
+use tapdeck_serve::wire::{Negotiation, Tty};
 
 use super::attach;
 use crate::ending::{Ending, Kind, Report, print, say};
@@ -179,7 +179,7 @@ impl ConnectArgs {
 
     /// The request to the server. The terminal there gets the settings of `user`, if that is a
     /// terminal.
-    fn wanted(&self, size: WinSize, user: Option<&UserSide>, token: Option<String>) -> Wanted {
+    fn wanted(&self, size: WinSize, user: Option<&UserSide>, token: Option<String>) -> Negotiation {
         let tty = self.has_terminal().then(|| {
             let settings = user.and_then(UserSide::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
             let mut modes: Vec<(String, u8)> = settings.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
@@ -191,7 +191,7 @@ impl ConnectArgs {
             let term = std::env::var("TERM").ok().filter(|t| !t.is_empty());
             Tty { term, size, modes, answers: !self.detach }
         });
-        Wanted {
+        Negotiation {
             backend: self.backend.clone(),
             token,
             tty,

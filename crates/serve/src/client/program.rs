@@ -7,15 +7,17 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
 use tapdeck_host::signals;
+use tapdeck_proto::tty::{ClientControl, ServerControl};
 
 use super::{ClientError, handshake};
 use crate::conn::Conn;
 use crate::live::Queue;
-use crate::wire::{self, ChunkKind, Decoder, Piece, Wanted, size_json};
+use crate::wire::{self, ChunkKind, Decoder, Negotiation, Piece, on_wire};
 
 /// How much is read at a time, and how much may wait to be sent before the driver has to wait.
 const READ: usize = 128 * 1024;
@@ -42,8 +44,8 @@ pub struct FarProgram {
 
 impl FarProgram {
     /// Has it started, and says what the other side answered (`opened`).
-    pub fn open(mut conn: Conn, wanted: &Wanted) -> Result<(Self, Value), ClientError> {
-        let (opened, rest) = handshake(&mut conn, &wanted.to_json(), OPEN)?;
+    pub fn open(mut conn: Conn, negotiation: &Negotiation) -> Result<(Self, Value), ClientError> {
+        let (opened, rest) = handshake(&mut conn, &negotiation.to_json(), OPEN)?;
         let mut decoder = Decoder::default();
         decoder.buffer().extend_from_slice(&rest);
         let this = Self {
@@ -53,15 +55,15 @@ impl FarProgram {
             decoder,
             buf: vec![0; READ].into(),
             held: None,
-            terminal: wanted.tty.is_some(),
+            terminal: negotiation.tty.is_some(),
             exit: None,
             complaint: None,
         };
         Ok((this, opened))
     }
 
-    fn control(&mut self, value: &Value) -> io::Result<()> {
-        self.queue.push(wire::control(value));
+    fn control(&mut self, message: &ClientControl) -> io::Result<()> {
+        self.queue.push(wire::control(message));
         self.send()
     }
 
@@ -78,14 +80,13 @@ impl FarProgram {
     }
 
     fn told(&mut self, control: &Value) {
-        match control["type"].as_str() {
-            Some("exit") => {
-                let signal = control["signal"].as_str().and_then(signals::number).map(Exit::Signal);
-                let code = control["code"].as_i64().and_then(|c| i32::try_from(c).ok()).unwrap_or(1);
+        // A message of the wrong form is ignored, like one of a newer server.
+        match ServerControl::deserialize(control).unwrap_or(ServerControl::Unknown) {
+            ServerControl::Exit { code, signal } => {
+                let signal = signal.as_deref().and_then(signals::number).map(Exit::Signal);
                 self.exit = Some(signal.unwrap_or(Exit::Code(code)));
             }
-            Some("error") => self.complaint = control["message"].as_str().map(str::to_owned),
-            // Whatever else there may be one day.
+            ServerControl::Error { message, .. } => self.complaint = Some(message),
             _ => {}
         }
     }
@@ -199,19 +200,23 @@ impl Backend for FarProgram {
     }
 
     fn end_input(&mut self, _line_open: bool, _quiet: Duration) -> io::Result<EndOfInput> {
-        self.control(&json!({"type": "eof"}))?;
+        self.control(&ClientControl::Eof)?;
         Ok(EndOfInput::Told)
     }
 
     fn resize(&mut self, size: WinSize) -> io::Result<()> {
-        let mut control = size_json(size);
-        control["type"] = json!("resize");
-        self.control(&control)
+        let size = on_wire(size);
+        self.control(&ClientControl::Resize {
+            cols: size.cols.into(),
+            rows: size.rows.into(),
+            pixel_width: size.x_pixels.into(),
+            pixel_height: size.y_pixels.into(),
+        })
     }
 
     fn signal(&mut self, signal: i32) -> io::Result<()> {
         match signals::name(signal) {
-            Some(name) => self.control(&json!({"type": "signal", "name": name})),
+            Some(name) => self.control(&ClientControl::Signal { name: name.to_owned() }),
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, "a signal without a name")),
         }
     }

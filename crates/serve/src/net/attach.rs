@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::session::{LAST_WORDS, REVOKED, complaint};
 use super::{Pass, Refusal, Server};
-use crate::wire::{self, Joining, Wanted};
+use crate::wire::{self, Joining, Negotiation};
 
 /// What is passed on at a time.
 const PIECE: usize = 64 * 1024;
@@ -20,13 +20,17 @@ const PIECE: usize = 64 * 1024;
 const HEAD: usize = 5;
 
 /// Knocks at the session's door on the client's behalf.
-pub(super) async fn join(server: &Arc<Server>, wanted: &Wanted, pass: &Pass) -> Result<UnixStream, Refusal> {
-    let mut request = Value::Object(wanted.rest.clone());
+pub(super) async fn join(
+    server: &Arc<Server>,
+    negotiation: &Negotiation,
+    pass: &Pass,
+) -> Result<UnixStream, Refusal> {
+    let mut request = Value::Object(negotiation.rest.clone());
     let joining = Joining::from_json(&request);
     let joining = joining.map_err(|e| Refusal::new("malformed_negotiation", e.to_string()))?;
     let session = joining.session.map(str::to_owned);
-    let desk = Arc::clone(server);
-    let found = tokio::task::spawn_blocking(move || desk.desk.find(session.as_deref())).await;
+    let server = Arc::clone(server);
+    let found = tokio::task::spawn_blocking(move || server.runner.find(session.as_deref())).await;
     let listing = found.map_err(|_| Refusal::new("internal", "the session could not be looked for"))??;
     let gone = |e: std::io::Error| Refusal::new("no_such_session", format!("{}: {e}", listing.id));
     let mut stream = UnixStream::connect(&listing.socket).await.map_err(gone)?;

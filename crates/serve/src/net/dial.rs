@@ -22,7 +22,7 @@ use super::endpoint::{Endpoint, Transport, authority};
 use super::identity::ALPN;
 use super::messages::{self, Message};
 use super::trust::{Expected, Trust};
-use super::{Flow, Sealed, presence, quic, tls, wt};
+use super::{Flow, Sealed, port_watch, quic, tls, wt};
 use crate::client::{ClientError, Conn};
 
 /// How long a server may take to be reached.
@@ -147,7 +147,7 @@ impl Behind {
     async fn gone(&self) {
         match self {
             Behind::Nothing => std::future::pending().await,
-            Behind::WebTransport(both) => presence::gone(both.1.remote_address()).await,
+            Behind::WebTransport(both) => port_watch::gone(both.1.remote_address()).await,
         }
     }
 }

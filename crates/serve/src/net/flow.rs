@@ -18,7 +18,7 @@ use quinn_proto::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::datagrams::Datagrams;
-use super::presence::Presence;
+use super::port_watch::PortWatch;
 use super::quic;
 
 mod stream;
@@ -38,7 +38,7 @@ pub struct Flow {
     unread: bool,
     end: Option<End>,
     /// The server's, where it can be looked for.
-    presence: Option<Presence>,
+    port_watch: Option<PortWatch>,
 }
 
 /// Why nothing more will come.
@@ -88,7 +88,7 @@ impl Flow {
             Endpoint::new(Arc::new(quic::endpoint_config()), None, datagrams.are_whole(), None);
         let begun = now();
         let (handle, connection) = endpoint.connect(begun, config, to, name).map_err(io::Error::other)?;
-        let presence = to.ip().is_loopback().then(|| Presence::new(to, begun));
+        let port_watch = to.ip().is_loopback().then(|| PortWatch::new(to, begun));
         let mut flow = Self {
             endpoint,
             handle,
@@ -97,7 +97,7 @@ impl Flow {
             stream: None,
             unread: false,
             end: None,
-            presence,
+            port_watch,
         };
         flow.settle(begun)?;
         while flow.stream.is_none() {
@@ -167,7 +167,7 @@ impl Flow {
                 _ => {}
             }
         }
-        if self.presence.as_mut().is_some_and(|presence| presence.is_gone(now)) {
+        if self.port_watch.as_mut().is_some_and(|port_watch| port_watch.is_gone(now)) {
             self.ended(End::Gone);
         }
         self.send(now)
@@ -176,13 +176,13 @@ impl Flow {
     fn ended(&mut self, how: End) {
         self.end.get_or_insert(how);
         self.unread = true;
-        self.presence = None;
+        self.port_watch = None;
     }
 
     fn send(&mut self, now: Instant) -> io::Result<()> {
         let connection = &mut self.connection;
         self.datagrams.send(|segments, buf| connection.poll_transmit(now, segments, buf))?;
-        let look = self.presence.as_ref().map(Presence::next_look);
+        let look = self.port_watch.as_ref().map(PortWatch::next_look);
         let at = [self.connection.poll_timeout(), look].into_iter().flatten().min();
         self.datagrams.wake_at(at, now)
     }

@@ -1,5 +1,5 @@
-//! A client whose transport is a descriptor: once it is known who it is and what it wants, the session's own thread serves
-//! it, and no task has to wake between a key and its echo.
+//! A client whose transport is a descriptor. After the negotiation the session's own thread serves it, so
+//! that no task has to wake between a key and its echo.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -8,29 +8,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
-use serde_json::Value;
 use tapdeck_core::Stream;
 use tapdeck_host::{SocketInput, UserProfile, UserSide, UserSocket};
+use tapdeck_proto::tty::ServerControl;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
-use super::lobby::Visitor;
-use super::session::{REVOKED, Teller, Wish, complaint, kind_of, negotiate, ping, profile, refuse, start};
+use super::pending::PendingClient;
+use super::session::{Command, REVOKED, Teller, complaint, kind_of, negotiate, profile, refuse, start};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
 use crate::conn::Conn;
 use crate::live::Queue;
-use crate::wire::{self, ChunkKind, Decoder, Piece, Wanted};
+use crate::wire::{self, ChunkKind, Decoder, Negotiation, Piece};
 
-/// What is read at a time.
+/// The most bytes of one read.
 const READ: usize = 16 * 1024;
-/// Output that is gathered during a flood before it is sent.
+/// Output that is gathered before it is sent, while the program writes fast.
 const GATHER: usize = 32 * 1024;
-/// Reads of what nobody wants any more, before a connection is closed over it.
+/// Reads of left-over input before a connection is closed all the same.
 const LEFTOVERS: usize = 64;
 
-/// A stream that can do without the runtime.
+/// A stream that can be used without the runtime.
 pub(super) trait Whole: AsyncRead + AsyncWrite + Unpin + Send {
     fn apart(self) -> io::Result<Conn>;
 }
@@ -48,13 +48,18 @@ impl Whole for TlsStream<TcpStream> {
     }
 }
 
-/// Serves one session over a stream of this kind, to its end.
-pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, peer: Peer, visitor: Visitor) {
+/// Serves one session over such a stream, to its end.
+pub(super) async fn serve_whole<S: Whole>(
+    server: Arc<Server>,
+    mut stream: S,
+    peer: Peer,
+    client: PendingClient,
+) {
     let negotiated = negotiate(&server, &mut stream, peer).await;
-    let refusal = match negotiated.and_then(|n| visitor.admit().map(|()| n)) {
+    let refusal = match negotiated.and_then(|n| client.admit().map(|()| n)) {
         Ok(None) => return,
-        Ok(Some((wanted, pass))) if wanted.backend == "attach" => {
-            match attach::join(&server, &wanted, &pass).await {
+        Ok(Some((negotiation, pass))) if negotiation.backend == "attach" => {
+            match attach::join(&server, &negotiation, &pass).await {
                 Ok(session) => {
                     let (reader, writer) = tokio::io::split(stream);
                     return attach::carry(session, reader, writer, server.revoked(&pass)).await;
@@ -62,9 +67,9 @@ pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, pe
                 Err(refusal) => refusal,
             }
         }
-        Ok(Some((wanted, pass))) => match stream.apart() {
-            Ok(conn) => return hand_over(&server, conn, wanted, &pass).await,
-            // It broke before anything was begun.
+        Ok(Some((negotiation, pass))) => match stream.apart() {
+            Ok(conn) => return hand_over(&server, conn, negotiation, &pass).await,
+            // The connection broke before the session began.
             Err(_) => return,
         },
         Err(refusal) => refusal,
@@ -73,38 +78,38 @@ pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, pe
     refuse(&refusal, reader, &mut writer).await;
 }
 
-/// Leaves the client to a session of its own, and waits until that has done with it.
-async fn hand_over(server: &Arc<Server>, conn: Conn, wanted: Wanted, pass: &Pass) {
+/// Hands the client over to a session of its own, and waits until that is over.
+async fn hand_over(server: &Arc<Server>, conn: Conn, negotiation: Negotiation, pass: &Pass) {
     let (tell_done, done) = oneshot::channel();
-    let Ok((line, user)) = Line::new(conn, profile(&wanted), tell_done) else { return };
-    if let Err(refusal) = start(server, wanted, user, Teller::Line(Some(line.clone()))) {
+    let Ok((line, user)) = Line::new(conn, profile(&negotiation), tell_done) else { return };
+    if let Err(refusal) = start(server, negotiation, user, Teller::Line(Some(line.clone()))) {
         return line.refuse(&refusal);
     }
     tokio::select! {
-        // Dropped, rather than told.
+        // The session has dropped its sender.
         _ = done => {}
         () = server.revoked(pass) => line.cut(REVOKED),
     }
 }
 
-/// What the thread of a session and whoever had it opened share.
+/// What the thread of a session and the task that opened it share.
 struct State {
     conn: Conn,
     queue: Queue,
     decoder: Decoder,
     buf: Box<[u8]>,
-    /// Dropped with the rest.
+    /// Dropping it tells the task that the client is served.
     _done: oneshot::Sender<()>,
 }
 
-/// The way to a client; closed once it is of no more use to anybody.
+/// The connection to a client; `None` once it is closed.
 #[derive(Clone)]
 pub(super) struct Line(Arc<Mutex<Option<State>>>);
 
 impl Line {
     fn new(conn: Conn, profile: UserProfile, done: oneshot::Sender<()>) -> io::Result<(Self, UserSide)> {
         let fd = conn.as_fd().try_clone_to_owned()?;
-        // Something may have come behind the negotiation.
+        // Input may have come right behind the negotiation.
         let more = conn.has_more();
         let state = State {
             conn,
@@ -122,8 +127,8 @@ impl Line {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something in between the output.
-    pub(super) fn say(&self, control: &Value) {
+    /// Sends a control message between the output.
+    pub(super) fn say(&self, control: &ServerControl) {
         if let Some(state) = &mut *self.lock() {
             state.say(control);
         }
@@ -170,13 +175,13 @@ impl Line {
         state.queue.flush(&mut state.conn).is_ok() && state.has_unsent()
     }
 
-    /// Says that there will be no session. It is the first thing that is said, so there is room for it.
+    /// Tells the client that there will be no session.
     fn refuse(&self, refusal: &Refusal) {
         refusal.log();
         self.end(refusal.framed());
     }
 
-    /// Ends it from this side, with what there is to say to it if it is taken at once.
+    /// Ends the connection at once. The client hears why if it takes the message without delay.
     fn cut(&self, why: &str) {
         if let Some(state) = &mut *self.lock() {
             state.say(&complaint(None, why));
@@ -186,9 +191,9 @@ impl Line {
 }
 
 impl State {
-    fn say(&mut self, control: &Value) {
+    fn say(&mut self, control: &ServerControl) {
         self.queue.push(wire::control(control));
-        // That they have gone is noticed when something is read.
+        // A client that is gone is noticed when it is read from.
         let _ = self.queue.flush(&mut self.conn);
     }
 
@@ -198,8 +203,8 @@ impl State {
 
     fn close(mut self) {
         self.conn.say_goodbye();
-        // Closing while something is unread would break the connection off, and the last word with it; but whoever goes
-        // on sending for ever is not waited for.
+        // Closing with unread input would reset the connection, and lose the last message. A client that
+        // goes on sending is cut off.
         for _ in 0..LEFTOVERS {
             if !matches!(self.conn.read(&mut self.buf), Ok(n) if n > 0) {
                 break;
@@ -207,7 +212,7 @@ impl State {
         }
     }
 
-    /// Reads what has come; nothing if nothing has.
+    /// Reads what has come; `None` if nothing has.
     fn fill(&mut self) -> io::Result<Option<usize>> {
         match self.conn.read(&mut self.buf) {
             Ok(n) => {
@@ -219,7 +224,7 @@ impl State {
         }
     }
 
-    /// What comes next; with an error when they have gone, or make no sense.
+    /// Returns the next input. An error means that the client is gone, or why its bytes make no sense.
     fn next(&mut self) -> Result<Option<SocketInput>, Option<String>> {
         loop {
             match self.decoder.next() {
@@ -232,11 +237,11 @@ impl State {
                     return Ok(Some(SocketInput::Bytes(bytes)));
                 }
                 Ok(Some(Piece::Bytes(..))) => return Err(Some("output comes from the program".into())),
-                Ok(Some(Piece::Control(control))) => match Wish::of(&control) {
-                    Ok(Wish::Resize(size)) => return Ok(Some(SocketInput::Resized(size))),
-                    Ok(Wish::Signal(signal)) => return Ok(Some(SocketInput::Signal(signal))),
-                    Ok(Wish::End) => return Ok(Some(SocketInput::End)),
-                    Ok(Wish::Unknown) => {}
+                Ok(Some(Piece::Control(control))) => match Command::of(&control) {
+                    Ok(Command::Resize(size)) => return Ok(Some(SocketInput::Resized(size))),
+                    Ok(Command::Signal(signal)) => return Ok(Some(SocketInput::Signal(signal))),
+                    Ok(Command::End) => return Ok(Some(SocketInput::End)),
+                    Ok(Command::Unknown) => {}
                     Err(message) => self.say(&complaint(control["type"].as_str(), &message)),
                 },
                 Err(e) => return Err(Some(e.to_string())),
@@ -245,12 +250,12 @@ impl State {
     }
 }
 
-/// The line as the session's driver has it.
+/// The line as the session's driver uses it.
 struct Served {
     line: Line,
-    /// The descriptor of the connection, which can be waited at without holding it.
+    /// A copy of the descriptor, to wait at without locking the line.
     fd: OwnedFd,
-    /// Something was read and not taken yet.
+    /// Input was read and not taken yet.
     more: bool,
     backlog: usize,
     gone: bool,
@@ -322,17 +327,17 @@ impl UserSocket for Served {
     }
 
     fn probe(&mut self) {
-        // While something waits to be sent, that is probe enough.
+        // Unsent output probes the connection as well.
         self.with(|state| {
             if !state.has_unsent() {
-                state.say(&ping());
+                state.say(&ServerControl::Ping);
             }
         });
     }
 }
 
 impl Drop for Served {
-    /// Who has gone needs no last word. Otherwise it is still to be said.
+    /// Closes the connection of a client that is gone. Any other still gets the last message.
     fn drop(&mut self) {
         if self.gone
             && let Some(state) = self.line.lock().take()

@@ -14,14 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
 use tapdeck_core::{Authority, Need};
 use tapdeck_host::registry::Listing;
 use tapdeck_host::{Clock, Handle, UserSide};
 use tokio::sync::{Semaphore, watch};
 
 use crate::tokens::{Token, Tokens};
-use crate::wire::{self, Wanted};
+use crate::wire::{self, Negotiation};
 
 mod attach;
 mod datagrams;
@@ -30,9 +29,9 @@ mod endpoint;
 mod flow;
 mod identity;
 mod line;
-mod lobby;
 pub(crate) mod messages;
-mod presence;
+mod pending;
+mod port_watch;
 mod quic;
 mod sealed;
 mod session;
@@ -50,10 +49,10 @@ pub use session::{Client, serve_stream};
 pub use trust::Trust;
 
 /// What the server does for its clients, which only the command knows how to do.
-pub trait Desk: Send + Sync + 'static {
+pub trait SessionRunner: Send + Sync + 'static {
     /// Runs a session to its end on the calling thread, with `user` as its user's side, and tells the client what
     /// becomes of it. May return long after the program's end, while others still look at it.
-    fn run(&self, wanted: &Wanted, user: UserSide, client: &mut Client);
+    fn run(&self, negotiation: &Negotiation, user: UserSide, client: &mut Client);
 
     /// The server ends: nothing is to be left behind of sessions that have ended and were kept to be looked at.
     fn close(&self);
@@ -92,11 +91,11 @@ impl Refusal {
     }
 
     fn framed(&self) -> Vec<u8> {
-        let mut refusal = json!({"error": self.error, "message": self.message});
-        if let Some(code) = self.code {
-            refusal["code"] = json!(code);
-        }
-        wire::framed(&refusal)
+        wire::framed(&tapdeck_proto::tty::Refusal {
+            code: self.code,
+            error: self.error.to_owned(),
+            message: self.message.clone(),
+        })
     }
 }
 
@@ -147,7 +146,7 @@ impl<F: Fn(&str) -> Option<Authority> + Send + Sync + 'static> Authenticate for 
 
 /// A server: what all its streams share.
 pub struct Server {
-    desk: Box<dyn Desk>,
+    runner: Box<dyn SessionRunner>,
     limits: Limits,
     sessions: Arc<Semaphore>,
     connections: Arc<Semaphore>,
@@ -200,20 +199,20 @@ impl Sessions {
 }
 
 impl Server {
-    /// A server that does its work by this desk, within these limits.
-    pub fn new(desk: impl Desk, limits: Limits, tokens: Tokens) -> Arc<Self> {
-        Self::with_authenticator(desk, limits, tokens, None)
+    /// A server that does its work by this runner, within these limits.
+    pub fn new(runner: impl SessionRunner, limits: Limits, tokens: Tokens) -> Arc<Self> {
+        Self::with_authenticator(runner, limits, tokens, None)
     }
 
     /// A server that asks `authenticate`, if there is one, in place of the tokens.
     pub fn with_authenticator(
-        desk: impl Desk,
+        runner: impl SessionRunner,
         limits: Limits,
         tokens: Tokens,
         authenticate: Option<Box<dyn Authenticate>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            desk: Box::new(desk),
+            runner: Box::new(runner),
             limits,
             sessions: Arc::new(Semaphore::new(limits.sessions)),
             connections: Arc::new(Semaphore::new(limits.connections)),
@@ -236,10 +235,10 @@ impl Server {
 
     /// Checks that the client may have what it asks for. Whether that exists is checked later, so that
     /// a refusal does not tell.
-    fn authorise(&self, peer: Peer, wanted: &Wanted) -> Result<Pass, Refusal> {
+    fn authorise(&self, peer: Peer, negotiation: &Negotiation) -> Result<Pass, Refusal> {
         let forbidden = |why: String| Refusal::new("forbidden", why);
         let now_ns = self.now_ns();
-        let pass = match (peer, &wanted.token) {
+        let pass = match (peer, &negotiation.token) {
             (Peer::Owner, _) => Pass::owner(),
             (Peer::Stranger, None) => return Err(forbidden("a token is needed".into())),
             (Peer::Stranger, Some(secret)) if self.authenticate.is_some() => {
@@ -253,7 +252,7 @@ impl Server {
                 Pass { authority: token.authority(), token: Some(token) }
             }
         };
-        let (need, scopes) = match wanted.backend.as_str() {
+        let (need, scopes) = match negotiation.backend.as_str() {
             "attach" => (Need::Watch, "tty:attach or observe"),
             _ => (Need::Open, "tty:open"),
         };
@@ -268,7 +267,7 @@ impl Server {
     /// # Errors
     /// When the token does not allow it, there is no room, or the program cannot be started.
     pub async fn open_detached(self: &Arc<Self>, token: &str, cmd: Vec<String>) -> Result<String, Refusal> {
-        let wanted = Wanted {
+        let negotiation = Negotiation {
             backend: "local".into(),
             token: Some(token.to_owned()),
             // Nobody but the model is there to answer.
@@ -280,8 +279,8 @@ impl Server {
             detached: true,
             rest: serde_json::Map::new(),
         };
-        self.authorise(Peer::Stranger, &wanted)?;
-        session::open_detached(self, wanted).await
+        self.authorise(Peer::Stranger, &negotiation)?;
+        session::open_detached(self, negotiation).await
     }
 
     /// Ready when what the client has shown is worth nothing any more.
@@ -312,7 +311,7 @@ impl Server {
             }
         };
         let _ = tokio::time::timeout(at_most, all).await;
-        self.desk.close();
+        self.runner.close();
     }
 }
 

@@ -12,16 +12,16 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::identity::{ALPN, Identity};
-use super::lobby::{Lobby, Visitor, logged};
+use super::pending::{PendingClient, PendingClients, logged};
 use super::session::serve_stream_of;
-use super::{Peer, Server, presence};
+use super::{Peer, Server, port_watch};
 
 /// Sessions over one connection.
 const STREAMS: u32 = 4096;
 /// What may be under way on one stream that its reader has not taken.
 const STREAM_WINDOW: u32 = 1 << 20;
 /// How long a silent peer elsewhere counts as there, and how often it is asked. About one on this machine something
-/// better is known than its silence: see [`presence`].
+/// better is known than its silence: see [`port_watch`].
 const IDLE: Duration = Duration::from_secs(30);
 const ALIVE: Duration = Duration::from_secs(10);
 /// How long it may take to tell everybody that the server ends.
@@ -102,13 +102,17 @@ pub(super) fn listen(server: &Arc<Server>, address: SocketAddr, identity: &Ident
         quinn::Endpoint::new(endpoint_config(), Some(usual), socket, Arc::new(TokioRuntime))?
     };
     let running = Running { at: endpoint.local_addr()?, endpoint: endpoint.clone() };
-    let lobby = Lobby::new(server);
+    let pending = PendingClients::new(server);
     let thread = std::thread::Builder::new().name("tapdeck-quic".into());
-    thread.spawn(move || runtime.block_on(accept_all(&endpoint, &lobby, &local)))?;
+    thread.spawn(move || runtime.block_on(accept_all(&endpoint, &pending, &local)))?;
     Ok(running)
 }
 
-async fn accept_all(endpoint: &quinn::Endpoint, lobby: &Arc<Lobby>, local: &Arc<quinn::ServerConfig>) {
+async fn accept_all(
+    endpoint: &quinn::Endpoint,
+    pending: &Arc<PendingClients>,
+    local: &Arc<quinn::ServerConfig>,
+) {
     while let Some(incoming) = endpoint.accept().await {
         if endpoint.open_connections() > CROWD && !incoming.remote_address_validated() {
             // It may have been validated meanwhile, which is as good.
@@ -122,9 +126,9 @@ async fn accept_all(endpoint: &quinn::Endpoint, lobby: &Arc<Lobby>, local: &Arc<
         };
         let Ok(connecting) = accepted else { continue };
         let peer = connecting.remote_address();
-        let visit = Arc::clone(lobby).visit(async move |server, visitor| {
+        let visit = Arc::clone(pending).visit(async move |server, client| {
             match timeout(server.limits.hello, connecting).await {
-                Ok(Ok(connection)) => serve_connection(&server, &connection, &visitor).await,
+                Ok(Ok(connection)) => serve_connection(&server, &connection, &client).await,
                 Ok(Err(e)) => tracing::warn!(error = "handshake", why = %e, "refused"),
                 Err(_) => tracing::warn!(error = "handshake", "refused"),
             }
@@ -135,8 +139,8 @@ async fn accept_all(endpoint: &quinn::Endpoint, lobby: &Arc<Lobby>, local: &Arc<
 }
 
 /// Serves every stream of a connection, until there is no connection. With it go the sessions that it brought.
-async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, visitor: &Visitor) {
-    serve_streams(server, visitor, connection.remote_address(), || connection.accept_bi()).await;
+async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, client: &PendingClient) {
+    serve_streams(server, client, connection.remote_address(), || connection.accept_bi()).await;
     connection.close(0u32.into(), b"");
 }
 
@@ -144,7 +148,7 @@ async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, 
 /// want. Those that are left end then.
 pub(super) async fn serve_streams<A, F, W, R, E>(
     server: &Arc<Server>,
-    visitor: &Visitor,
+    client: &PendingClient,
     peer: SocketAddr,
     accept: A,
 ) where
@@ -154,7 +158,7 @@ pub(super) async fn serve_streams<A, F, W, R, E>(
     R: AsyncRead + Unpin + Send + 'static,
 {
     let mut streams = JoinSet::new();
-    let gone = std::pin::pin!(presence::gone(peer));
+    let gone = std::pin::pin!(port_watch::gone(peer));
     let all = async {
         let silent = tokio::time::sleep(server.limits.hello);
         let mut silent = std::pin::pin!(silent);
@@ -162,13 +166,13 @@ pub(super) async fn serve_streams<A, F, W, R, E>(
             tokio::select! {
                 accepted = accept() => {
                     let Ok((writer, reader)) = accepted else { return };
-                    let (server, visitor) = (Arc::clone(server), visitor.clone());
+                    let (server, client) = (Arc::clone(server), client.clone());
                     streams.spawn(async move {
-                        serve_stream_of(server, reader, writer, Peer::Stranger, || visitor.admit()).await;
+                        serve_stream_of(server, reader, writer, Peer::Stranger, || client.admit()).await;
                     });
                 }
                 Some(_) = streams.join_next() => {}
-                () = &mut silent, if !visitor.is_admitted() => {
+                () = &mut silent, if !client.is_admitted() => {
                     if streams.is_empty() {
                         return;
                     }

@@ -1,4 +1,4 @@
-//! One session over one stream: negotiation, rights, refusal or `opened`, chunks both ways, and how it ended.
+//! One session over one stream: negotiation, authority, refusal or `opened`, chunks both ways, and the exit.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 use tapdeck_core::{Exit, Stream, WinSize};
 use tapdeck_host::{Handle, UserProfile, UserQueues, UserSide, signals};
+use tapdeck_proto::tty::{ClientControl, ServerControl};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
@@ -16,20 +18,20 @@ use tokio::time::timeout;
 use super::line::Line;
 use super::{Opened, Pass, Peer, Refusal, Server, Sessions, attach};
 use crate::live::exit_of;
-use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Piece, Tty, Wanted, size_of};
+use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Negotiation, Piece, Tty, size_of};
 
-/// A short rest where there is nothing to wait for.
+/// A short pause where there is nothing to wait for.
 pub(super) const BREATH: Duration = Duration::from_millis(20);
-/// How long a client that was refused may take to hear it.
+/// How long a client may take to read the last message.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
-/// What a client that was refused may still send before it is cut off.
+/// Bytes that a refused client may still send before it is cut off.
 const UNREAD: u64 = 1 << 20;
-/// How long input may wait before it is looked whether whoever sent it is still there.
+/// How long input may wait before the connection is probed.
 const PROBE: Duration = Duration::from_millis(500);
 /// Pieces in one write.
 const SLICES: usize = 64;
 
-/// Serves one session over a stream, to its end. Nothing the other side does can harm anybody but its own session.
+/// Serves one session over a stream, to its end. Whatever the client does harms its own session only.
 pub async fn serve_stream<R, W>(server: Arc<Server>, reader: R, writer: W, peer: Peer)
 where
     R: AsyncRead + Unpin + Send,
@@ -38,7 +40,7 @@ where
     serve_stream_of(server, reader, writer, peer, || Ok(())).await;
 }
 
-/// The same for somebody who has to be admitted first, once they have shown what they want and may have it.
+/// Serves one session over a stream. `admit` is called once the client has negotiated, and may refuse it.
 pub(super) async fn serve_stream_of<R, W>(
     server: Arc<Server>,
     mut reader: R,
@@ -52,15 +54,15 @@ pub(super) async fn serve_stream_of<R, W>(
     let negotiated = negotiate(&server, &mut reader, peer).await;
     let refusal = match negotiated.and_then(|n| admit().map(|()| n)) {
         Ok(None) => return,
-        Ok(Some((wanted, pass))) => {
+        Ok(Some((negotiation, pass))) => {
             let revoked = server.revoked(&pass);
-            if wanted.backend == "attach" {
-                match attach::join(&server, &wanted, &pass).await {
+            if negotiation.backend == "attach" {
+                match attach::join(&server, &negotiation, &pass).await {
                     Ok(session) => return attach::carry(session, reader, writer, revoked).await,
                     Err(refusal) => refusal,
                 }
             } else {
-                match open(&server, wanted).await {
+                match open(&server, negotiation).await {
                     Ok(session) => return session.carry(reader, writer, revoked).await,
                     Err(refusal) => refusal,
                 }
@@ -71,7 +73,7 @@ pub(super) async fn serve_stream_of<R, W>(
     refuse(&refusal, reader, &mut writer).await;
 }
 
-/// Tells the client that it does not get what it wants.
+/// Tells the client why it is refused.
 pub(super) async fn refuse<R, W>(refusal: &Refusal, reader: R, writer: &mut W)
 where
     R: AsyncRead + Unpin,
@@ -87,12 +89,12 @@ where
     .await;
 }
 
-/// What the client wants and may have; nothing, if it went without a word.
+/// Reads the negotiation and checks it against the credential; `None` if the client left without one.
 pub(super) async fn negotiate<R>(
     server: &Server,
     reader: &mut R,
     peer: Peer,
-) -> Result<Option<(Wanted, Pass)>, Refusal>
+) -> Result<Option<(Negotiation, Pass)>, Refusal>
 where
     R: AsyncRead + Unpin,
 {
@@ -111,11 +113,11 @@ where
         Ok(Ok(body)) => body,
     };
     let value = wire::parse_object(&body).map_err(|e| malformed(e.to_string()))?;
-    let wanted = Wanted::from_json(value).map_err(|e| malformed(e.to_string()))?;
-    // The right to have it comes before whether there is such a thing.
-    let pass = server.authorise(peer, &wanted)?;
-    tracing::info!(by = pass.name(), backend = wanted.backend, "admitted");
-    Ok(Some((wanted, pass)))
+    let negotiation = Negotiation::from_json(value).map_err(|e| malformed(e.to_string()))?;
+    // Authority first: a refusal must not tell what exists.
+    let pass = server.authorise(peer, &negotiation)?;
+    tracing::info!(by = pass.name(), backend = negotiation.backend, "admitted");
+    Ok(Some((negotiation, pass)))
 }
 
 async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::Result<Vec<u8>> {
@@ -124,7 +126,7 @@ async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::R
         let e = wire::WireError::TooLong { what: "negotiation", len, limit };
         return Err(io::Error::new(io::ErrorKind::InvalidData, e));
     }
-    // Grows with what comes, not with what is claimed.
+    // Grows with what comes, not with what the length claims.
     let mut body = Vec::with_capacity(len.min(4096));
     reader.take(len as u64).read_to_end(&mut body).await?;
     if body.len() < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
@@ -137,20 +139,20 @@ struct Session {
     over: oneshot::Receiver<Result<Exit, Refusal>>,
 }
 
-/// Who is at the other side of a session.
-pub(super) fn profile(wanted: &Wanted) -> UserProfile {
-    let tty = wanted.tty.as_ref();
+/// Describes the user's side of a session.
+pub(super) fn profile(negotiation: &Negotiation) -> UserProfile {
+    let tty = negotiation.tty.as_ref();
     UserProfile {
         types: tty.is_some(),
         answers: tty.is_some_and(|t: &Tty| t.answers),
-        stays: wanted.detached,
+        stays: negotiation.detached,
     }
 }
 
-/// Starts a session on a thread of its own, which tells the client what becomes of it.
+/// Starts a session on a thread of its own, which reports to the client.
 pub(super) fn start(
     server: &Arc<Server>,
-    wanted: Wanted,
+    negotiation: Negotiation,
     user: UserSide,
     teller: Teller,
 ) -> Result<(), Refusal> {
@@ -160,21 +162,21 @@ pub(super) fn start(
         Client { teller, running: Arc::clone(&server.running), number: None, permit: Some(permit) };
     let own = Arc::clone(server);
     let thread = std::thread::Builder::new().name("tapdeck-session".into());
-    let run = move || own.desk.run(&wanted, user, &mut client);
+    let run = move || own.runner.run(&negotiation, user, &mut client);
     let failed = |e| Refusal::new("allocate_failed", format!("no thread for another session: {e}"));
     thread.spawn(run).map(drop).map_err(failed)
 }
 
 /// Opens a session for a stream.
-async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> {
-    let (user, queues) = UserSide::queues(profile(&wanted));
+async fn open(server: &Arc<Server>, negotiation: Negotiation) -> Result<Session, Refusal> {
+    let (user, queues) = UserSide::queues(profile(&negotiation));
     let (tell_opened, opened) = oneshot::channel();
     let (tell_over, over) = oneshot::channel();
     let teller = Teller::Task { opened: Some(tell_opened), over: Some(tell_over) };
-    start(server, wanted, user, teller)?;
+    start(server, negotiation, user, teller)?;
     match opened.await {
         Ok(opened) => Ok(Session { queues, opened, over }),
-        // The way to say so was dropped unused.
+        // The sender was dropped unused.
         Err(_) => match over.await {
             Ok(Err(refusal)) => Err(refusal),
             _ => Err(Refusal::new("allocate_failed", "the session could not be started")),
@@ -182,45 +184,45 @@ async fn open(server: &Arc<Server>, wanted: Wanted) -> Result<Session, Refusal> 
     }
 }
 
-/// Starts a session whose owner goes at once, and says its id.
-pub(super) async fn open_detached(server: &Arc<Server>, wanted: Wanted) -> Result<String, Refusal> {
-    Ok(open(server, wanted).await?.opened.id)
+/// Starts a session that goes on without its client. Returns its id.
+pub(super) async fn open_detached(server: &Arc<Server>, negotiation: Negotiation) -> Result<String, Refusal> {
+    Ok(open(server, negotiation).await?.opened.id)
 }
 
-/// Whoever had a session opened, as the thread that runs it sees them.
+/// The client that had a session opened, as the thread that runs the session sees it.
 pub struct Client {
     teller: Teller,
     running: Arc<Sessions>,
     number: Option<u64>,
-    /// Held while there is anything of the session.
+    /// Held while the session exists.
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// How they are told what becomes of it.
+/// How the client is told what becomes of its session.
 pub(super) enum Teller {
-    /// By the task that carries their bytes.
+    /// By the task that carries its bytes.
     Task { opened: Option<oneshot::Sender<Opened>>, over: Option<oneshot::Sender<Result<Exit, Refusal>>> },
-    /// Through the line at which the session serves them itself.
+    /// Through the line at which the session serves it.
     Line(Option<Line>),
 }
 
 impl Client {
-    /// The session runs.
+    /// Reports that the session runs.
     pub fn opened(&mut self, opened: Opened) {
         self.number = Some(self.running.add(opened.handle.clone()));
         match &mut self.teller {
-            // They may be gone already.
+            // The client may be gone already.
             Teller::Task { opened: tell, .. } => drop(tell.take().map(|tell| tell.send(opened))),
-            Teller::Line(line) => drop(line.as_ref().map(|line| line.say(&hello(&opened.id)))),
+            Teller::Line(line) => drop(line.as_ref().map(|line| line.say(&self::opened(&opened.id)))),
         }
     }
 
-    /// It has ended, or could not be started.
+    /// Reports that the session has ended, or could not be started.
     pub fn over(&mut self, outcome: Result<Exit, Refusal>) {
         let ran = self.number.take();
         match ran {
             Some(number) => drop(self.running.lock().remove(&number)),
-            // There never was one: whoever is told so may ask for another at once.
+            // No session was started, so the client may ask for another at once.
             None => self.permit = None,
         }
         match &mut self.teller {
@@ -232,7 +234,7 @@ impl Client {
                 if let Some(line) = line.take() {
                     match (ran, outcome) {
                         (None, Err(refusal)) => line.end(refusal.framed()),
-                        (_, outcome) => line.end(wire::control(&last_word(outcome))),
+                        (_, outcome) => line.end(wire::control(&last_message(outcome))),
                     }
                 }
             }
@@ -249,21 +251,18 @@ impl Drop for Client {
     }
 }
 
-fn hello(id: &str) -> Value {
-    json!({"type": "opened", "session": id})
+fn opened(id: &str) -> ServerControl {
+    ServerControl::Opened { session: id.to_owned() }
 }
 
-/// How it ended, as it is told to whoever had it opened.
-fn last_word(outcome: Result<Exit, Refusal>) -> Value {
+/// Returns the last message to the client: how the session ended.
+fn last_message(outcome: Result<Exit, Refusal>) -> ServerControl {
     match outcome {
         Ok(exit) => {
             let tapdeck_proto::bus::Exit { code, signal } = exit_of(exit);
-            match signal {
-                Some(signal) => json!({"type": "exit", "code": code, "signal": signal}),
-                None => json!({"type": "exit", "code": code}),
-            }
+            ServerControl::Exit { code, signal }
         }
-        Err(refusal) => json!({"type": "error", "message": refusal.message}),
+        Err(refusal) => ServerControl::Error { about: None, message: refusal.message },
     }
 }
 
@@ -276,7 +275,7 @@ impl Session {
         W: AsyncWrite + Unpin,
     {
         let Session { queues, opened, over } = self;
-        if writer.write_all(&wire::control(&hello(&opened.id))).await.is_err()
+        if writer.write_all(&wire::control(&self::opened(&opened.id))).await.is_err()
             || writer.flush().await.is_err()
         {
             return;
@@ -288,7 +287,7 @@ impl Session {
             tokio::select! {
                 () = take_input(reader, &queues, &opened.handle, complain) => {}
                 () = revoked => {
-                    // Whoever takes nothing is not waited for.
+                    // A client that takes nothing does not hear it.
                     let _ = sent_away.try_send(complaint(None, REVOKED));
                     tokio::time::sleep(BREATH).await;
                 }
@@ -298,7 +297,7 @@ impl Session {
             () = input => {}
             sent = send_output(&mut writer, &queues, complaints) => if sent.is_ok() {
                 let broken = |_| Err(Refusal::new("internal", "the session broke down"));
-                let last = last_word(over.await.unwrap_or_else(broken));
+                let last = last_message(over.await.unwrap_or_else(broken));
                 let _ = timeout(LAST_WORDS, async {
                     writer.write_all(&wire::control(&last)).await?;
                     writer.shutdown().await
@@ -310,8 +309,12 @@ impl Session {
 }
 
 /// Passes on what the owner sends, until they have gone: the end of their stream is that.
-async fn take_input<R>(mut reader: R, queues: &UserQueues, handle: &Handle, complain: mpsc::Sender<Value>)
-where
+async fn take_input<R>(
+    mut reader: R,
+    queues: &UserQueues,
+    handle: &Handle,
+    complain: mpsc::Sender<ServerControl>,
+) where
     R: AsyncRead + Unpin,
 {
     let mut decoder = Decoder::default();
@@ -329,7 +332,7 @@ where
                         match timeout(PROBE, poll_fn(|cx| queues.poll_room(cx))).await {
                             Ok(room) => return room,
                             // Behind input that is not read, it cannot be seen that they have gone.
-                            Err(_) => drop(complain.try_send(ping())),
+                            Err(_) => drop(complain.try_send(ServerControl::Ping)),
                         }
                     }
                 };
@@ -339,11 +342,11 @@ where
                 }
                 queues.push(bytes);
             }
-            Ok(Some(Piece::Control(control))) => match Wish::of(&control) {
-                Ok(Wish::Resize(size)) => queues.resize(size),
-                Ok(Wish::Signal(signal)) => handle.signal(signal),
-                Ok(Wish::End) => queues.end_input(),
-                Ok(Wish::Unknown) => {}
+            Ok(Some(Piece::Control(control))) => match Command::of(&control) {
+                Ok(Command::Resize(size)) => queues.resize(size),
+                Ok(Command::Signal(signal)) => handle.signal(signal),
+                Ok(Command::End) => queues.end_input(),
+                Ok(Command::Unknown) => {}
                 Err(message) => {
                     let _ = complain.send(complaint(control["type"].as_str(), &message)).await;
                 }
@@ -364,44 +367,49 @@ where
 /// What is told to those whose token was taken back.
 pub(super) const REVOKED: &str = "the token is no longer good";
 
-/// What is wrong with what came, as it is told to whoever sent it.
-pub(super) fn complaint(about: Option<&str>, message: &str) -> Value {
-    json!({"type": "error", "about": about, "message": message})
+/// Returns the message that tells a client what is wrong with what it sent.
+pub(super) fn complaint(about: Option<&str>, message: &str) -> ServerControl {
+    ServerControl::Error { about: about.map(str::to_owned), message: message.to_owned() }
 }
 
-/// Something that means nothing and is ignored.
-pub(super) fn ping() -> Value {
-    json!({"type": "ping"})
-}
-
-/// What a client may say beside the bytes it types.
-pub(super) enum Wish {
+/// A control message of a client, understood.
+pub(super) enum Command {
     Resize(WinSize),
     Signal(i32),
     End,
-    /// Whatever else there may be one day.
+    /// A message of a newer client; it is ignored.
     Unknown,
 }
 
-impl Wish {
+impl Command {
     pub(super) fn of(control: &Value) -> Result<Self, String> {
-        Ok(match control["type"].as_str() {
-            Some("resize") => Self::Resize(size_of(control).ok_or(wire::NO_SIZE)?),
-            Some("signal") => {
-                let name = control["name"].as_str().unwrap_or("");
-                Self::Signal(signals::number(name).ok_or_else(|| format!("no signal is called {name:?}"))?)
+        let Ok(message) = ClientControl::deserialize(control) else {
+            return match control["type"].as_str() {
+                Some("resize") => Err(wire::NO_SIZE.to_owned()),
+                Some("signal") => Err(no_signal("")),
+                _ => Ok(Self::Unknown),
+            };
+        };
+        Ok(match message {
+            ClientControl::Resize { .. } => Self::Resize(size_of(control).ok_or(wire::NO_SIZE)?),
+            ClientControl::Signal { name } => {
+                Self::Signal(signals::number(&name).ok_or_else(|| no_signal(&name))?)
             }
-            Some("eof") => Self::End,
+            ClientControl::Eof => Self::End,
             _ => Self::Unknown,
         })
     }
+}
+
+fn no_signal(name: &str) -> String {
+    format!("no signal is called {name:?}")
 }
 
 /// Sends what the program writes, as it writes it.
 async fn send_output<W>(
     writer: &mut W,
     queues: &UserQueues,
-    mut complaints: mpsc::Receiver<Value>,
+    mut complaints: mpsc::Receiver<ServerControl>,
 ) -> io::Result<()>
 where
     W: AsyncWrite + Unpin,

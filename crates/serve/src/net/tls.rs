@@ -11,7 +11,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::identity::{ALPN, Identity};
 use super::line::serve_whole;
-use super::lobby::{Lobby, logged};
+use super::pending::{PendingClients, logged};
 use super::session::BREATH;
 use super::{Peer, Server};
 
@@ -25,12 +25,12 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves those who come to this port.
 pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Identity) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(&[ALPN])?));
-    let lobby = Lobby::new(&server);
+    let pending = PendingClients::new(&server);
     accept_all("tls", listener, move |stream| {
         let acceptor = acceptor.clone();
-        Arc::clone(&lobby).visit(async move |server, visitor| {
+        Arc::clone(&pending).visit(async move |server, client| {
             let Some(stream) = hands_shaken(&server, acceptor, stream).await else { return };
-            serve_whole(server, stream, Peer::Stranger, visitor).await;
+            serve_whole(server, stream, Peer::Stranger, client).await;
         })
     });
     Ok(())

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use tokio::net::UnixListener;
 
 use super::line::serve_whole;
-use super::lobby::{Lobby, logged};
+use super::pending::{PendingClients, logged};
 use super::{Peer, Server};
 use crate::door::{Door, is_ours};
 
 /// Serves those who come through the door, which is removed when the task ends.
 pub(super) fn listen(server: Arc<Server>, door: Door) -> io::Result<()> {
     let listener = UnixListener::from_std(door.unix_listener()?)?;
-    let lobby = Lobby::new(&server);
+    let pending = PendingClients::new(&server);
     tokio::spawn(async move {
         let _door = door;
         loop {
             match listener.accept().await {
                 // Somebody else's process sees a closed door.
                 Ok((stream, _)) if is_ours(&stream) => {
-                    let visit = Arc::clone(&lobby)
-                        .visit(|server, visitor| serve_whole(server, stream, Peer::Owner, visitor));
+                    let visit = Arc::clone(&pending)
+                        .visit(|server, client| serve_whole(server, stream, Peer::Owner, client));
                     tokio::spawn(logged("unix", None, visit));
                 }
                 Ok(_) => tracing::warn!(door = "unix", error = "another_user", "refused"),

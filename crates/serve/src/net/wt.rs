@@ -11,7 +11,7 @@ use wtransport::tls::WEBTRANSPORT_ALPN;
 use wtransport::{Endpoint, ServerConfig};
 
 use super::identity::Identity;
-use super::lobby::{Lobby, logged};
+use super::pending::{PendingClients, logged};
 use super::{Server, quic};
 
 /// Where on the server sessions are.
@@ -46,12 +46,12 @@ pub(super) fn listen(
             }
         }
     });
-    let lobby = Lobby::new(&server);
+    let pending = PendingClients::new(&server);
     tokio::spawn(async move {
         loop {
             let incoming = endpoint.accept().await;
             let peer = incoming.remote_address();
-            let visit = Arc::clone(&lobby).visit(async move |server, visitor| {
+            let visit = Arc::clone(&pending).visit(async move |server, client| {
                 let hello = async {
                     let request = incoming.await.ok()?;
                     if request.path() != PATH {
@@ -62,7 +62,7 @@ pub(super) fn listen(
                 };
                 if let Ok(Some(connection)) = timeout(server.limits.hello, hello).await {
                     let peer = connection.remote_address();
-                    quic::serve_streams(&server, &visitor, peer, || connection.accept_bi()).await;
+                    quic::serve_streams(&server, &client, peer, || connection.accept_bi()).await;
                     connection.close(0u32.into(), b"");
                 }
             });

@@ -37,7 +37,7 @@ impl<'a> Joining<'a> {
         let flag = |key: &str| fields::flag(request, key, false).map_err(WireError::Json);
         match text("carriage")? {
             None | Some("raw") => {}
-            Some(other) => return Err(super::wanted::no_carriage(other)),
+            Some(other) => return Err(super::negotiation::no_carriage(other)),
         }
         let tty = request.get("tty").filter(|t| !t.is_null());
         let own = tty.map(Tty::from_json).transpose()?;

@@ -4,16 +4,19 @@
 //! chunks of a type byte, a length and a payload. The two cannot be confused: a refusal begins with a zero byte, and
 //! standard input, whose type is zero, never comes from a server.
 
+use serde::Serialize;
 use serde_json::Value;
+use tapdeck_proto::tty::Refusal;
 
 mod decoder;
 pub mod fields;
 mod joining;
-mod wanted;
+mod negotiation;
 
 pub use decoder::{Decoder, MAX_CONTROL, Piece};
 pub(crate) use joining::Joining;
-pub use wanted::{Tty, Wanted, size_json, size_of};
+pub(crate) use negotiation::on_wire;
+pub use negotiation::{Negotiation, Tty, size_json, size_of};
 
 /// The longest negotiation before anybody has shown who they are.
 pub const MAX_NEGOTIATION: usize = 64 * 1024;
@@ -94,26 +97,30 @@ pub fn chunk_head(kind: ChunkKind, len: usize) -> [u8; 5] {
     head
 }
 
-/// A whole control chunk.
-pub fn control(message: &impl serde::Serialize) -> Vec<u8> {
-    // Messages have no maps with other keys than texts, so this cannot fail.
-    let body = serde_json::to_string(message).unwrap_or_default();
+/// Encodes a message as JSON. Messages have texts for keys, so that this cannot fail.
+fn json(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+/// Encodes a whole control chunk.
+pub fn control(message: &impl Serialize) -> Vec<u8> {
+    let body = json(message);
     let mut out = chunk_head(ChunkKind::Control, body.len()).to_vec();
-    out.extend_from_slice(body.as_bytes());
+    out.extend_from_slice(&body);
     out
 }
 
-/// A negotiation or a refusal, framed.
-pub fn framed(value: &Value) -> Vec<u8> {
-    let body = value.to_string();
+/// Frames a negotiation or a refusal.
+pub fn framed(message: &impl Serialize) -> Vec<u8> {
+    let body = json(message);
     let mut out = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
-    out.extend_from_slice(body.as_bytes());
+    out.extend_from_slice(&body);
     out
 }
 
-/// A refusal, framed.
+/// Frames a refusal.
 pub fn refusal(error: &str, message: &str) -> Vec<u8> {
-    framed(&serde_json::json!({ "error": error, "message": message }))
+    framed(&Refusal { code: None, error: error.to_owned(), message: message.to_owned() })
 }
 
 /// Takes a negotiation off the front of what has come so far, once all of it has.
@@ -161,9 +168,9 @@ pub fn take_answer(buf: &mut Vec<u8>) -> Result<Option<Chunk>, WireError> {
         return take_chunk(buf, MAX_CHUNK);
     }
     let Some(value) = take_negotiation(buf, MAX_CHUNK)? else { return Ok(None) };
-    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("unknown").to_owned();
-    let code = value.get("code").and_then(Value::as_i64).and_then(|c| i32::try_from(c).ok());
-    Err(WireError::Refused { error: text("error"), message: text("message"), code })
+    let refusal = serde_json::from_value(value).map_err(|e| WireError::Json(e.to_string()))?;
+    let Refusal { code, error, message } = refusal;
+    Err(WireError::Refused { error, message, code })
 }
 
 /// A JSON object, or what is wrong with it.

@@ -18,8 +18,8 @@ use tapdeck_host::{
     RecordingFile, Start, UserSide, calendar, tty_settings,
 };
 use tapdeck_serve::client;
-use tapdeck_serve::net::{Client, Desk, Opened, Refusal};
-use tapdeck_serve::wire::{Wanted, fields};
+use tapdeck_serve::net::{Client, Opened, Refusal, SessionRunner};
+use tapdeck_serve::wire::{Negotiation, fields};
 
 use super::Programs;
 use crate::Error;
@@ -104,7 +104,7 @@ impl SessionDesk {
     }
 
     /// The session that is wanted.
-    fn launch(&self, wanted: &Wanted) -> Result<Launch, Refusal> {
+    fn launch(&self, wanted: &Negotiation) -> Result<Launch, Refusal> {
         let place = match self.options.programs.contains_key(&wanted.backend) {
             true => Place::Local,
             false => place(wanted)?,
@@ -140,7 +140,12 @@ impl SessionDesk {
         Ok(launch)
     }
 
-    fn recording(&self, id: &str, wanted: &Wanted, launch: &Launch) -> Result<Option<Recording>, Refusal> {
+    fn recording(
+        &self,
+        id: &str,
+        wanted: &Negotiation,
+        launch: &Launch,
+    ) -> Result<Option<Recording>, Refusal> {
         let Some(folder) = &self.options.record else { return Ok(None) };
         let program = launch.command.argv.first().map(PathBuf::from).unwrap_or_default();
         let program = program.file_name().unwrap_or_default().to_string_lossy();
@@ -159,7 +164,7 @@ impl SessionDesk {
         Ok(Some(Recording { file, options }))
     }
 
-    fn try_run(&self, wanted: &Wanted, user: UserSide, client: &mut Client) -> Result<(), Refusal> {
+    fn try_run(&self, wanted: &Negotiation, user: UserSide, client: &mut Client) -> Result<(), Refusal> {
         let launch = self.launch(wanted)?;
         let n = self.next.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{n}", std::process::id());
@@ -228,7 +233,7 @@ impl SessionDesk {
 }
 
 /// Where it is to run: named as `run --on` names it, or in fields of its own.
-fn place(wanted: &Wanted) -> Result<Place, Refusal> {
+fn place(wanted: &Negotiation) -> Result<Place, Refusal> {
     let unknown = |e: &dyn std::fmt::Display| Refusal::new("unknown_backend", e.to_string());
     let malformed = |why: String| Refusal::new("malformed_negotiation", why);
     let rest = Value::Object(wanted.rest.clone());
@@ -275,8 +280,8 @@ fn failed(e: &LaunchError) -> Refusal {
     Refusal { code, ..Refusal::new("allocate_failed", e.to_string()) }
 }
 
-impl Desk for SessionDesk {
-    fn run(&self, wanted: &Wanted, user: UserSide, client: &mut Client) {
+impl SessionRunner for SessionDesk {
+    fn run(&self, wanted: &Negotiation, user: UserSide, client: &mut Client) {
         if let Err(refusal) = self.try_run(wanted, user, client) {
             client.over(Err(refusal));
         }

@@ -455,7 +455,7 @@ impl SessionBuilder {
     pub fn at(self, address: &str, credentials: Credentials, backend: &str) -> Result<Self> {
         use tapdeck_serve::client::FarProgram;
         use tapdeck_serve::net::{Endpoint, Trust, dial};
-        use tapdeck_serve::wire::{Tty, Wanted};
+        use tapdeck_serve::wire::{Negotiation, Tty};
         let endpoint: Endpoint = address
             .parse()
             .map_err(|e: <Endpoint as std::str::FromStr>::Err| Error::Invalid(e.to_string()))?;
@@ -463,7 +463,7 @@ impl SessionBuilder {
         let command = &self.launch.command;
         let cwd = command.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
         let env = command.env.iter().filter_map(|(name, value)| Some((text(name), text(value.as_ref()?))));
-        let mut wanted = Wanted {
+        let mut wanted = Negotiation {
             backend: backend.to_owned(),
             token: credentials.token.clone(),
             tty: None,

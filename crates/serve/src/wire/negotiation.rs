@@ -8,7 +8,7 @@ use super::{WireError, fields};
 
 /// A session that somebody wants.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct Negotiation {
     /// Where it is to run, or `attach` for one that runs already.
     pub backend: String,
     /// What the client shows to be let in.
@@ -48,7 +48,7 @@ impl Default for Tty {
     }
 }
 
-impl Wanted {
+impl Negotiation {
     /// Reads a negotiation.
     pub fn from_json(value: Value) -> Result<Self, WireError> {
         if !value.is_object() {
@@ -168,13 +168,19 @@ pub fn size_of(value: &Value) -> Option<WinSize> {
     Some(WinSize { cols, rows, x_pixels: pixels("pixel_width"), y_pixels: pixels("pixel_height") })
 }
 
-/// The same the other way round.
-pub fn size_json(size: WinSize) -> Value {
-    // A terminal that does not know its size still needs one where the program runs.
+/// Returns a size that the wire can carry: a terminal that does not know its size still needs one where
+/// the program runs.
+pub(crate) fn on_wire(size: WinSize) -> WinSize {
     let size = size.or_default();
+    WinSize { cols: size.cols.min(MAX_SIDE), rows: size.rows.min(MAX_SIDE), ..size }
+}
+
+/// Encodes a size as the wire carries it.
+pub fn size_json(size: WinSize) -> Value {
+    let size = on_wire(size);
     json!({
-        "cols": size.cols.min(MAX_SIDE),
-        "rows": size.rows.min(MAX_SIDE),
+        "cols": size.cols,
+        "rows": size.rows,
         "pixel_width": size.x_pixels,
         "pixel_height": size.y_pixels,
     })
@@ -200,20 +206,20 @@ mod tests {
             "tty": {"term": "vt100", "cols": 100, "rows": 30, "pixel_width": 5, "pixel_height": 6, "modes": {"ECHO": 0}},
             "token": "t", "detached": true, "container": "c1",
         });
-        let wanted = Wanted::from_json(ask.clone()).expect("fine");
+        let wanted = Negotiation::from_json(ask.clone()).expect("fine");
         assert_eq!((wanted.cmd.len(), wanted.env[0].1.as_str(), wanted.detached), (3, "b", true));
         let tty = wanted.tty.clone().expect("a terminal");
         assert_eq!((tty.size.cols, tty.size.y_pixels, tty.answers), (100, 6, true));
         assert_eq!(tty.modes, [("ECHO".to_owned(), 0)]);
         assert_eq!(wanted.rest["container"], "c1");
-        assert_eq!(Wanted::from_json(wanted.to_json()).map(|w| w.tty), Ok(Some(tty)), "there and back");
+        assert_eq!(Negotiation::from_json(wanted.to_json()).map(|w| w.tty), Ok(Some(tty)), "there and back");
 
         let unsized_tty = Tty { size: WinSize::cells(0, 0), ..Tty::default() };
-        let asked = Wanted { tty: Some(unsized_tty), ..wanted.clone() };
-        let size = Wanted::from_json(asked.to_json()).expect("taken").tty.expect("a terminal").size;
+        let asked = Negotiation { tty: Some(unsized_tty), ..wanted.clone() };
+        let size = Negotiation::from_json(asked.to_json()).expect("taken").tty.expect("a terminal").size;
         assert_eq!((size.cols, size.rows), (80, 24), "a terminal that does not know its size");
 
-        let least = Wanted::from_json(json!({})).expect("everything has a default");
+        let least = Negotiation::from_json(json!({})).expect("everything has a default");
         assert_eq!((least.backend.as_str(), least.tty, least.cmd.is_empty()), ("local", None, true));
         for (wrong, field) in [
             (json!([]), "object"),
@@ -233,7 +239,7 @@ mod tests {
             (json!({"tty": {"modes": {"VINTR": 300}}}), "modes"),
             (json!({"detached": "yes"}), "detached"),
         ] {
-            let error = Wanted::from_json(wrong.clone()).expect_err("it makes no sense").to_string();
+            let error = Negotiation::from_json(wrong.clone()).expect_err("it makes no sense").to_string();
             assert!(error.contains(field), "{wrong}: {error}");
         }
     }

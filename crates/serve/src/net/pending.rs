@@ -1,5 +1,5 @@
-//! Where those wait who have not shown yet who they are and what they want: few, and for a short time. When it is full,
-//! whoever has waited longest has to make room, so that a crowd that says nothing cannot keep those out who do.
+//! Clients that have not negotiated yet. Each address keeps few of them; when there are too many, the one
+//! that has waited longest is disconnected, so that silent clients cannot lock out the others.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -22,11 +22,11 @@ pub(super) async fn logged(door: &'static str, peer: Option<SocketAddr>, serve: 
     .await;
 }
 
-/// How many may wait at one address.
+/// The most clients that wait at one address.
 const ROOM: usize = 256;
 
-/// The lobby of one address.
-pub(super) struct Lobby {
+/// The clients of one address that have not negotiated yet.
+pub(super) struct PendingClients {
     server: Arc<Server>,
     waiting: Mutex<Waiting>,
 }
@@ -37,7 +37,7 @@ struct Waiting {
     line: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
-impl Lobby {
+impl PendingClients {
     pub(super) fn new(server: &Arc<Server>) -> Arc<Self> {
         Arc::new(Self { server: Arc::clone(server), waiting: Mutex::default() })
     }
@@ -46,8 +46,8 @@ impl Lobby {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something for somebody who comes in, until they have to make room for others.
-    pub(super) async fn visit<F>(self: Arc<Self>, serve: impl FnOnce(Arc<Server>, Visitor) -> F)
+    /// Serves a client that connects, until it has to make room for another.
+    pub(super) async fn visit<F>(self: Arc<Self>, serve: impl FnOnce(Arc<Server>, PendingClient) -> F)
     where
         F: Future<Output = ()>,
     {
@@ -64,32 +64,33 @@ impl Lobby {
             }
             number
         };
-        let visitor = Visitor(Arc::new(Visit { lobby: Arc::clone(&self), number, seat: Mutex::default() }));
+        let client =
+            PendingClient(Arc::new(Pending { pending: Arc::clone(&self), number, seat: Mutex::default() }));
         tokio::select! {
             // A client that was admitted has left the line, and is told nothing.
             Ok(()) = sent_away => tracing::warn!(error = "too_many_waiting", "refused"),
-            () = serve(Arc::clone(&self.server), visitor) => {}
+            () = serve(Arc::clone(&self.server), client) => {}
         }
     }
 }
 
-/// Somebody who came in; all that is theirs shares this.
+/// A client that has connected. All streams of its connection share this.
 #[derive(Clone)]
-pub(super) struct Visitor(Arc<Visit>);
+pub(super) struct PendingClient(Arc<Pending>);
 
-struct Visit {
-    lobby: Arc<Lobby>,
+struct Pending {
+    pending: Arc<PendingClients>,
     number: u64,
-    /// Theirs once they were let in.
+    /// Its seat, once it is admitted.
     seat: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-impl Visitor {
-    /// They have shown who they are: they get a seat, if there is one, and need not make room any more.
+impl PendingClient {
+    /// Admits the client, which has negotiated: gives it a seat, if there is one.
     pub(super) fn admit(&self) -> Result<(), Refusal> {
         let mut seat = self.0.seat.lock().unwrap_or_else(PoisonError::into_inner);
         if seat.is_none() {
-            let free = Arc::clone(&self.0.lobby.server.connections).try_acquire_owned();
+            let free = Arc::clone(&self.0.pending.server.connections).try_acquire_owned();
             let full = "the server has as many connections as it may have";
             *seat = Some(free.map_err(|_| Refusal::new("too_many_connections", full))?);
             self.0.leave_line();
@@ -102,16 +103,16 @@ impl Visitor {
     }
 }
 
-impl Visit {
+impl Pending {
     fn leave_line(&self) {
-        let mut waiting = self.lobby.lock();
+        let mut waiting = self.pending.lock();
         if let Ok(at) = waiting.line.binary_search_by_key(&self.number, |(number, _)| *number) {
             waiting.line.remove(at);
         }
     }
 }
 
-impl Drop for Visit {
+impl Drop for Pending {
     fn drop(&mut self) {
         self.leave_line();
     }
