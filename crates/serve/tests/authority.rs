@@ -1,0 +1,479 @@
+//! One table says who may do what; every request is walked with every credential at every door.
+//!
+//! The table is also shown in `docs/PROTOCOL.md`, which must be the same. `UPDATE_DOCS=1` writes it.
+
+#![allow(missing_docs, reason = "tests explain themselves by their names")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tapdeck_core::{Authority, Event, LogLimits, Need, Right, Role, WinSize};
+use tapdeck_host::backend::{CommandSpec, LocalPty, TerminalSetup};
+use tapdeck_host::{Clock, Config, Driver, Handle, InheritedSignals, Session, SharedLog};
+use tapdeck_serve::door::Door;
+use tapdeck_serve::live::{Grants, Live, LiveOptions};
+use tapdeck_serve::wire::{self, ChunkKind};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What each request of the bus needs, with a payload to try it.
+const BUS: [(&str, &str, Need); 17] = [
+    ("SNAP", "", Need::Watch),
+    ("INFO", "brief", Need::Watch),
+    ("SUB", "{\"frames\":\"none\"}", Need::Watch),
+    ("ROWS", "{\"from\":0,\"count\":1}", Need::Watch),
+    ("FIND", "{\"text\":\"x\"}", Need::Watch),
+    ("TURNS", "", Need::Watch),
+    ("TURN", "{}", Need::Watch),
+    ("EXPLAIN", "", Need::Watch),
+    ("KEY", "\"x\"", Need::Drive),
+    ("LINE", "x", Need::Drive),
+    ("CMD", "x", Need::Drive),
+    ("PASTE", "{\"text\":\"x\",\"wait_ms\":1}", Need::Drive),
+    ("TAKE", "", Need::Drive),
+    ("RELEASE", "", Need::Hold),
+    ("RESIZE", "{\"cols\":80,\"rows\":24}", Need::Command),
+    ("KILL", "{\"signal\":\"CONT\"}", Need::Command),
+    ("REC", "{}", Need::Administer),
+];
+
+/// What each request of the attach wire needs. A resize without the stick is ignored without a reply.
+const ATTACH: [(&str, Need); 4] = [
+    ("standard input", Need::Drive),
+    ("take", Need::Drive),
+    ("release", Need::Drive),
+    ("signal", Need::Hold),
+];
+
+/// What each request to a server needs.
+const SERVER: [(&str, Need); 2] = [("open a session", Need::Open), ("attach to a session", Need::Watch)];
+
+/// A credential at a door, and the authority that the door makes from it.
+struct Credential {
+    door: &'static str,
+    shown: &'static str,
+    authority: Authority,
+}
+
+fn credentials() -> Vec<Credential> {
+    let (person, program) = (Authority::of(Role::Human), Authority::of(Role::Bot));
+    let observer = Authority::of(Role::Observer);
+    let opener = Authority::none().and(Right::Open);
+    [
+        ("session socket", "none", program),
+        ("session socket", "human token", person),
+        ("`--bus` with a token file", "`TOKEN` or `human TOKEN`", person),
+        ("`--bus` with a token file", "`bot TOKEN`", program),
+        ("`--bus` with a token file", "`observer TOKEN`", observer),
+        ("`serve`, Unix socket", "the user's own process", Authority::owner()),
+        ("`serve`, network and page", "`tty:open`", opener),
+        ("`serve`, network and page", "`tty:attach`", person),
+        ("`serve`, network and page", "`observe`", observer),
+        ("`web`", "link", Authority::owner()),
+        ("`web --read-only`", "link", observer),
+        ("ssh door", "key", person),
+        ("ssh door", "key with `restrict`, `no-pty` or `TAPDECK=read-only`", observer),
+    ]
+    .map(|(door, shown, authority)| Credential { door, shown, authority })
+    .into()
+}
+
+fn markdown() -> String {
+    let mut text = String::from("| door | credential | counts as | watch | drive | open | administer |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
+    for Credential { door, shown, authority } in credentials() {
+        let role = match authority.role() {
+            _ if !authority.grants(Right::Watch) => "-",
+            Role::Human => "person",
+            Role::Bot => "program",
+            Role::Observer => "observer",
+        };
+        let rights = Right::ALL.map(|right| if authority.grants(right) { "yes" } else { "-" });
+        text.push_str(&format!("| {door} | {shown} | {role} | {} |\n", rights.join(" | ")));
+    }
+    text.push_str("\n| request | needs |\n| --- | --- |\n");
+    let bus = BUS.iter().map(|(verb, _, need)| (format!("bus: {verb}"), *need));
+    let attach = ATTACH.iter().map(|(what, need)| (format!("attach wire: {what}"), *need));
+    let server = SERVER.iter().map(|(what, need)| (format!("server: {what}"), *need));
+    for (request, need) in bus.chain(attach).chain(server) {
+        text.push_str(&format!("| {request} | {} |\n", need.name()));
+    }
+    text
+}
+
+#[test]
+fn the_documentation_shows_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/PROTOCOL.md");
+    let text = std::fs::read_to_string(&path).expect("the documentation");
+    let (begin, end) = ("<!-- authority: begin -->\n", "<!-- authority: end -->");
+    let (front, rest) = text.split_once(begin).expect("the begin of the table");
+    let (shown, behind) = rest.split_once(end).expect("the end of the table");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{front}{begin}{}{end}{behind}", markdown())).expect("written");
+    } else {
+        assert_eq!(shown, markdown(), "run this test with UPDATE_DOCS=1");
+    }
+}
+
+/// A folder that only this user can enter, as doors and token lists ask for.
+fn private_folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).expect("private");
+    folder
+}
+
+/// A session with its own socket and a door with a token file.
+struct Served {
+    _live: Live,
+    handle: Handle,
+    folder: tempfile::TempDir,
+}
+
+impl Served {
+    fn start() -> Self {
+        let folder = private_folder();
+        let tokens = folder.path().join("tokens");
+        std::fs::write(&tokens, "bare\nhuman h\nbot b\nobserver o\n").expect("written");
+        let size = WinSize::cells(80, 24);
+        let setup = TerminalSetup { size, ..TerminalSetup::default() };
+        let program = LocalPty::spawn(&CommandSpec::new(["cat"]), InheritedSignals::of_login(), &setup);
+        let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
+        log.append(Event::Resize(size), clock.now());
+        let config = Config { size, ..Config::default() };
+        let driver = Driver::new(program.expect("cat"), clock, config, log.clone()).expect("a driver");
+        let (handle, glass) = (driver.handle(), driver.glass());
+        std::thread::spawn(move || driver.run());
+        let door = |name: &str| Door::unix(&folder.path().join(name)).expect("a door");
+        let doors = vec![
+            (door("own"), Grants::own("secret")),
+            (door("bus"), Grants::from_file(&tokens).expect("tokens")),
+        ];
+        let session =
+            Session { handle: handle.clone(), log, glass, clock, size, has_terminal: true, pid: None };
+        let live = Live::start(session, LiveOptions { doors, ..LiveOptions::default() }).expect("served");
+        Self { _live: live, handle, folder }
+    }
+
+    fn connect(&self, door: &str) -> UnixStream {
+        let stream = UnixStream::connect(self.folder.path().join(door)).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        stream
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.handle.cancel();
+    }
+}
+
+/// What a client shows at a door of the session, the role that it asks for, and what it gets.
+fn session_cases() -> Vec<(&'static str, Option<&'static str>, &'static str, Authority)> {
+    let (person, program) = (Authority::of(Role::Human), Authority::of(Role::Bot));
+    let observer = Authority::of(Role::Observer);
+    vec![
+        ("own", None, "human", program),
+        ("own", None, "observer", observer),
+        ("own", Some("secret"), "human", person),
+        ("own", Some("secret"), "bot", program),
+        ("own", Some("secret"), "observer", observer),
+        ("bus", Some("bare"), "human", person),
+        ("bus", Some("h"), "human", person),
+        ("bus", Some("h"), "observer", observer),
+        ("bus", Some("b"), "human", program),
+        ("bus", Some("o"), "human", observer),
+    ]
+}
+
+/// A client of the bus.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn new(stream: UnixStream, role: &str, token: Option<&str>) -> Self {
+        let mut client = Self(BufReader::new(stream));
+        client.send(&format!("HELLO#hello {}", json!({"role": role, "token": token, "watch": true})));
+        assert!(client.reply("hello").starts_with("OK"), "{role} {token:?}");
+        client
+    }
+
+    fn send(&mut self, line: &str) {
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).expect("sent");
+    }
+
+    /// The reply to the request of this id.
+    fn reply(&mut self, id: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).expect("in time") > 0, "the session ended the connection");
+            let verb = line.split(' ').next().unwrap_or_default();
+            if verb.split_once('#').is_some_and(|(_, of)| of == id) {
+                return line;
+            }
+        }
+    }
+
+    fn ask(&mut self, verb: &str) -> String {
+        self.send(&format!("{verb}#ask"));
+        self.reply("ask")
+    }
+
+    /// Whether a request is refused for want of a right. Some are answered late: what is refused is
+    /// refused before the next request is.
+    fn is_denied(&mut self, verb: &str, payload: &str) -> bool {
+        self.send(&format!("{verb}#try {payload}"));
+        self.send("NOSUCHVERB#next");
+        let mut denied = false;
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).expect("in time") > 0, "the session ended the connection");
+            if line.starts_with("DENIED#next") {
+                return denied;
+            }
+            let Some(payload) = line.strip_prefix("DENIED#try ") else { continue };
+            let reply: Value = serde_json::from_str(payload).expect("JSON");
+            let error = reply["error"].as_str().unwrap_or_default();
+            denied = error == "an observer cannot drive"
+                || error.starts_with("only a person")
+                || (verb == "RELEASE" && error.ends_with(" drives"));
+        }
+    }
+}
+
+#[test]
+fn the_bus_keeps_to_the_table() {
+    let served = Served::start();
+    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    for (door, token, asked, authority) in session_cases() {
+        for (verb, payload, need) in BUS {
+            for holds in [false, true] {
+                if holds && !authority.grants(Right::Drive) {
+                    continue;
+                }
+                assert!(keeper.ask("TAKE").starts_with("OK"));
+                let mut client = Client::new(served.connect(door), asked, token);
+                if holds {
+                    assert!(keeper.ask("RELEASE").starts_with("OK"));
+                    assert!(client.ask("TAKE").starts_with("OK"));
+                }
+                let expected = authority.check(need, holds, 0).is_err();
+                let case = format!("{verb} at {door} with {token:?} as {asked}, holds the stick: {holds}");
+                assert_eq!(client.is_denied(verb, payload), expected, "{case}");
+            }
+        }
+    }
+}
+
+/// The next control message of an attached client.
+fn control(stream: &mut UnixStream, inbox: &mut Vec<u8>) -> Value {
+    loop {
+        while let Some(chunk) = wire::take_chunk(inbox, wire::MAX_CHUNK).expect("a chunk") {
+            if chunk.kind == ChunkKind::Control {
+                return serde_json::from_slice(&chunk.payload).expect("JSON");
+            }
+        }
+        let mut buf = [0; 4096];
+        let n = stream.read(&mut buf).expect("in time");
+        assert!(n > 0, "the session ended the connection");
+        inbox.extend_from_slice(&buf[..n]);
+    }
+}
+
+#[test]
+fn the_attach_wire_keeps_to_the_table() {
+    let served = Served::start();
+    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    for (door, token, asked, authority) in session_cases().into_iter().filter(|case| case.2 != "bot") {
+        for (what, need) in ATTACH {
+            for holds in [false, true] {
+                if holds && !authority.grants(Right::Drive) {
+                    continue;
+                }
+                assert!(keeper.ask("TAKE").starts_with("OK"));
+                if holds {
+                    assert!(keeper.ask("RELEASE").starts_with("OK"));
+                }
+                let request = json!({
+                    "backend": "attach", "token": token, "read_only": asked == "observer", "watch": !holds,
+                });
+                let (mut stream, mut inbox) = (served.connect(door), Vec::new());
+                stream.write_all(&wire::framed(&request)).expect("sent");
+                while control(&mut stream, &mut inbox)["type"] != "live" {}
+                let bytes = match what {
+                    "standard input" => [&wire::chunk_head(ChunkKind::Stdin, 1)[..], b"x"].concat(),
+                    "signal" => wire::control(&json!({"type": "signal", "name": "CONT"})),
+                    other => wire::control(&json!({"type": other})),
+                };
+                stream.write_all(&bytes).expect("sent");
+                // Always answered, so that it is known when an answer to the first would have come.
+                let next = json!({"type": "signal", "name": "NOPE"});
+                stream.write_all(&wire::control(&next)).expect("sent");
+                let mut errors = Vec::new();
+                while errors.iter().filter(|e| *e == "read-only").count() < 2
+                    && !errors.iter().any(|e: &String| e.contains("NOPE"))
+                {
+                    let told = control(&mut stream, &mut inbox);
+                    let error = told.get("message").or(told.get("error")).and_then(Value::as_str);
+                    errors.extend(error.map(str::to_owned));
+                }
+                let denied = errors.iter().any(|e| e == "read-only" || e.starts_with("only who drives"));
+                let expected = authority.check(need, holds, 0).is_err();
+                assert_eq!(
+                    denied, expected,
+                    "{what} at {door} with {token:?} as {asked}, holds the stick: {holds}: {errors:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Every combination of scopes, with the secret of a token that has them.
+#[cfg(feature = "net")]
+fn tokens(path: std::path::PathBuf) -> (tapdeck_serve::tokens::Tokens, Vec<(String, Authority)>) {
+    use tapdeck_serve::tokens::{Scope, Tokens};
+    let tokens = Tokens::at(path);
+    let sets: [&[Scope]; 6] = [
+        &[Scope::Open],
+        &[Scope::Attach],
+        &[Scope::Observe],
+        &[Scope::Open, Scope::Attach],
+        &[Scope::Open, Scope::Observe],
+        &[],
+    ];
+    let made = sets.map(|scopes| {
+        let has = |scope| scopes.contains(&scope);
+        let mut authority = match (has(Scope::Attach), has(Scope::Observe)) {
+            (true, _) => Authority::of(Role::Human),
+            (_, true) => Authority::of(Role::Observer),
+            _ => Authority::none(),
+        };
+        if has(Scope::Open) {
+            authority = authority.and(Right::Open);
+        }
+        let (_, secret) = tokens.add(None, scopes.to_vec(), 0, None).expect("a token");
+        (secret, authority)
+    });
+    (tokens, made.into())
+}
+
+/// A server that has no sessions and starts none.
+#[cfg(feature = "net")]
+fn server(tokens: tapdeck_serve::tokens::Tokens) -> std::sync::Arc<tapdeck_serve::net::Server> {
+    use tapdeck_host::UserSide;
+    use tapdeck_host::registry::Listing;
+    use tapdeck_serve::net::{Client, Limits, Refusal, Server, SessionRunner};
+    use tapdeck_serve::wire::Negotiation;
+
+    struct Nothing;
+    impl SessionRunner for Nothing {
+        fn run(&self, _: &Negotiation, _: UserSide, client: &mut Client) {
+            client.over(Err(Refusal::new("allocate_failed", "nothing starts here")));
+        }
+
+        fn close(&self) {}
+
+        fn find(&self, _: Option<&str>) -> Result<Listing, Refusal> {
+            Err(Refusal::new("no_such_session", "there is none"))
+        }
+    }
+    Server::new(Nothing, Limits::default(), tokens)
+}
+
+#[cfg(feature = "net")]
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+#[cfg(feature = "net")]
+#[test]
+fn a_server_keeps_to_the_table() {
+    use tapdeck_serve::net::{Peer, serve_stream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let folder = private_folder();
+    let (tokens, made) = tokens(folder.path().join("tokens.json"));
+    let server = server(tokens);
+    let strangers = made.into_iter().map(|(secret, authority)| (Peer::Stranger, Some(secret), authority));
+    let owner = (Peer::Owner, None, Authority::owner());
+    let nobody = (Peer::Stranger, None, Authority::none());
+    for (peer, token, authority) in strangers.chain([owner, nobody]) {
+        for (what, need) in SERVER {
+            let backend = if need == Need::Open { "local" } else { "attach" };
+            let request = json!({"backend": backend, "cmd": ["true"], "tty": null, "token": token});
+            let answer = runtime().block_on(async {
+                let (mut client, theirs) = tokio::io::duplex(1 << 16);
+                let (reader, writer) = tokio::io::split(theirs);
+                let served = tokio::spawn(serve_stream(server.clone(), reader, writer, peer));
+                client.write_all(&wire::framed(&request)).await.expect("sent");
+                let mut answer = Vec::new();
+                client.shutdown().await.expect("no more");
+                client.read_to_end(&mut answer).await.expect("an answer");
+                served.await.expect("no panic");
+                String::from_utf8_lossy(&answer).into_owned()
+            });
+            let expected = authority.check(need, false, 0).is_err();
+            assert_eq!(answer.contains("\"forbidden\""), expected, "{what}: {authority:?}: {answer}");
+        }
+    }
+}
+
+#[cfg(all(feature = "net", feature = "web"))]
+#[test]
+fn the_page_keeps_to_the_table() {
+    use tapdeck_serve::web::{Site, SiteOptions, serve_stream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let folder = private_folder();
+    let (tokens, mut made) = tokens(folder.path().join("tokens.json"));
+    made.push(("wrong".into(), Authority::none()));
+    let site = Site::new(SiteOptions {
+        hosts: vec!["localhost:1".into()],
+        names: Vec::new(),
+        secure: false,
+        check: Box::new(move |secret| Some(tokens.find(secret, 0)?.authority())),
+        recordings: None,
+        start: Some(Box::new(|_| Err("nothing starts here".into()))),
+        players: Vec::new(),
+        tty: None,
+    });
+    let ask = |method: &str, path: &str, token: &str| {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+        );
+        let site = site.clone();
+        let answer = runtime().block_on(async move {
+            let (mut client, theirs) = tokio::io::duplex(1 << 16);
+            let served = tokio::spawn(async move { serve_stream(&site, theirs).await });
+            client.write_all(request.as_bytes()).await.expect("sent");
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.expect("an answer");
+            served.await.expect("no panic");
+            String::from_utf8_lossy(&answer).into_owned()
+        });
+        let status = answer.split(' ').nth(1).expect("a status").to_owned();
+        (status, answer)
+    };
+    for (token, authority) in made {
+        let may = |need| authority.check(need, false, 0).is_ok();
+        let watch = ask("GET", "/ws/list", &token).0;
+        assert_eq!(watch, if may(Need::Watch) { "204" } else { "401" }, "{authority:?}");
+        // What the page starts it also drives.
+        let open = match (may(Need::Watch), may(Need::Open) && may(Need::Drive)) {
+            (false, _) => "401",
+            (true, false) => "403",
+            (true, true) => "422",
+        };
+        assert_eq!(ask("POST", "/sessions", &token).0, open, "{authority:?}");
+        let scope = match (open, may(Need::Drive)) {
+            ("422", _) => "\"open\"",
+            (_, true) => "\"attach\"",
+            _ => "\"observe\"",
+        };
+        let (status, login) = ask("GET", "/login", &token);
+        assert!(status == "401" || login.contains(scope), "{authority:?}: {login}");
+    }
+}
