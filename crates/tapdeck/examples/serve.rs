@@ -1,4 +1,5 @@
-//! Serves sessions over the network, with an authenticator and a program of its own, and uses it as a client.
+//! Serves sessions over the network, with an authenticator and a program of its own, and uses it
+//! as a client.
 
 use std::io;
 use std::time::Duration;

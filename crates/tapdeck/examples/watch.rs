@@ -3,7 +3,8 @@
 use tapdeck::{Remote, Session, Update};
 
 fn main() -> tapdeck::Result<()> {
-    // Any session of the `tapdeck` command can be watched like this; here is one to have something to watch.
+    // Any session of the `tapdeck` command can be watched like this; here is one to have something
+    // to watch.
     let name = format!("watch-{}", std::process::id());
     let script = "read x; echo working on $x; sleep 0.2; echo done";
     let session = Session::builder(["sh", "-c", script]).size(40, 6).name(&name).spawn()?;

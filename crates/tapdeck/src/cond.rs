@@ -11,8 +11,8 @@ use tapdeck_term::Term;
 
 use crate::{Error, Result};
 
-/// Something to wait for: a text, a row, a place of the cursor, a state, a pause. Made by [`row`], [`text`] and the
-/// functions beside them; combined by `&` and `|`.
+/// Something to wait for: a text, a row, a place of the cursor, a state, a pause. Made by [`row`],
+/// [`text`] and the functions beside them; combined by `&` and `|`.
 ///
 /// ```
 /// use tapdeck::{row, text};

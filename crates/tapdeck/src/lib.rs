@@ -1,7 +1,9 @@
 //! Run, record, replay, share and test terminal programs: the library behind the `tapdeck` command.
 //!
-//! [`Session`] runs a program on a terminal of its own. [`Recording`] is a session on disk. [`Screen`] is what either
-//! shows, and [`row`], [`text`] and their like say what to wait for:
+//! # A session in a few lines
+//!
+//! [`Session`] runs a program on a terminal of its own. [`Recording`] is a session on disk.
+//! [`Screen`] is what either shows, and [`row`], [`text`] and their like say what to wait for:
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,6 +27,23 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Where to look
+//!
+//! - Run and drive a program: [`Session`], [`SessionBuilder`]; in a container or on another machine
+//!   with [`SessionBuilder::on`], as a function of your own with [`SessionBuilder::in_process`].
+//! - Watch what happens: [`Session::subscribe`] gives an [`Update`] for each change,
+//!   [`SessionBuilder::tap`] every event.
+//! - Read and convert recordings: [`Recording`], [`convert`]; their formats are in [`tape`].
+//! - The terminal model alone, bytes to cells: [`term`].
+//!
+//! With the feature `live`, which is on by default, a session is listed and can be attached to by
+//! `tapdeck attach`; `Remote` finds and drives such sessions, and `turns` knows what a shell or an
+//! agent was asked and answered. With `testing`, the module `testing` drives programs in tests.
+//! With `net`, the module `server` serves sessions over the network. `docker` and `ssh` add places
+//! to run programs.
+//!
+//! The repository's `crates/tapdeck/examples` has a program for each of these.
 
 mod cond;
 pub mod convert;
@@ -73,7 +92,7 @@ pub use tapdeck_core::{Event, Exit, Role};
 pub use tapdeck_host::backend;
 #[cfg(feature = "live")]
 #[doc(inline)]
-pub use tapdeck_serve as serve;
+pub use tapdeck_serve::wire;
 #[doc(inline)]
 pub use tapdeck_tape as tape;
 #[doc(inline)]

@@ -1,8 +1,8 @@
-//! What makes a session live: its socket, its entry in the list of sessions, further buses, and recordings that begin
-//! while it runs.
+//! What makes a session live: its socket, its entry in the list of sessions, further buses, and
+//! recordings that begin while it runs.
 //!
-//! [`crate::Session`] does all of this by itself. [`Doors`] is for programs that run a session through
-//! [`Launch`] on their own.
+//! [`crate::Session`] does all of this by itself. [`Doors`] is for programs that run a session
+//! through [`Launch`] on their own.
 
 use std::fmt;
 use std::io;
@@ -112,7 +112,8 @@ impl fmt::Debug for DoorOptions {
     }
 }
 
-/// The doors of a session that is about to start. They are bound before the program runs, so that nothing is missed.
+/// The doors of a session that is about to start. They are bound before the program runs, so that
+/// nothing is missed.
 pub struct Doors {
     folder: PathBuf,
     listing: Listing,
@@ -214,7 +215,8 @@ fn own_door(folder: &Path, id: Option<&str>) -> io::Result<(String, Door)> {
     if let Some(id) = id {
         return Ok((id.to_owned(), bind(id)?));
     }
-    // Unique among the processes of this machine; a number behind it where one process serves several.
+    // Unique among the processes of this machine; a number behind it where one process serves
+    // several.
     let pid = std::process::id();
     let mut tries = 1;
     loop {
@@ -227,8 +229,8 @@ fn own_door(folder: &Path, id: Option<&str>) -> io::Result<(String, Door)> {
     }
 }
 
-/// What serves a running session. Dropping it finishes late recordings, tells clients that the session is over, and
-/// waits for one to look where the session lingers.
+/// What serves a running session. Dropping it finishes late recordings, tells clients that the
+/// session is over, and waits for one to look where the session lingers.
 pub struct Served {
     // The order of the fields is the order in which they end.
     late: LateRecordings,
@@ -243,7 +245,8 @@ impl fmt::Debug for Served {
 }
 
 impl Served {
-    /// Finishes late recordings and tells clients that the session is over. A session that lingers can still be looked at.
+    /// Finishes late recordings and tells clients that the session is over. A session that lingers
+    /// can still be looked at.
     pub fn end(&mut self) {
         self.late.finish();
         self.live.end();

@@ -1,5 +1,6 @@
-//! A file that appears whole or not at all. It is written without a name where the system can do that, so that
-//! not even a killed process leaves half of it behind, and is given its name at the end.
+//! A file that appears whole or not at all. It is written without a name where the system can do
+//! that, so that not even a killed process leaves half of it behind, and is given its name at the
+//! end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -32,15 +33,18 @@ enum Place {
 }
 
 impl OutFile {
-    /// Begins a file, private to the user. Without `overwrite` one that exists is an error, now or at the end.
+    /// Begins a file, private to the user. Without `overwrite` one that exists is an error, now or
+    /// at the end.
     ///
     /// # Errors
-    /// When it cannot be created: `AlreadyExists`, or `ResourceBusy` while another process records into it.
+    /// When it cannot be created: `AlreadyExists`, or `ResourceBusy` while another process records
+    /// into it.
     pub fn create(path: &Path, overwrite: bool) -> io::Result<Self> {
         Self::begin(path, overwrite, Mode::RUSR | Mode::WUSR)
     }
 
-    /// Begins a file that replaces the one of this name and keeps its permissions, or is a new one with the usual ones.
+    /// Begins a file that replaces the one of this name and keeps its permissions, or is a new one
+    /// with the usual ones.
     ///
     /// # Errors
     /// As [`OutFile::create`].
@@ -141,7 +145,8 @@ impl Drop for OutFile {
     }
 }
 
-/// Locks a file that is to be replaced, as a recorder locks the file that it writes; an error when one does.
+/// Locks a file that is to be replaced, as a recorder locks the file that it writes; an error when
+/// one does.
 fn lock_old(path: &Path) -> io::Result<Option<File>> {
     // One that cannot be read cannot be locked, and can be replaced all the same.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -7,8 +7,8 @@ pub fn named_config_file() -> Option<PathBuf> {
     std::env::var_os("TAPDECK_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
-/// The configuration file: `$TAPDECK_CONFIG`, or `tapdeck/config.toml` under `$XDG_CONFIG_HOME` (`~/.config`). It need not
-/// exist.
+/// The configuration file: `$TAPDECK_CONFIG`, or `tapdeck/config.toml` under `$XDG_CONFIG_HOME`
+/// (`~/.config`). It need not exist.
 pub fn config_file() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let base =

@@ -68,7 +68,8 @@ impl Recording {
         Screen::of(self.player.term())
     }
 
-    /// All events from the start, whatever the moment is. What cannot be read in between is passed over.
+    /// All events from the start, whatever the moment is. What cannot be read in between is passed
+    /// over.
     ///
     /// # Errors
     /// When the recording cannot be opened again.

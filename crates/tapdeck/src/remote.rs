@@ -17,8 +17,8 @@ use crate::live::{Address, Listing};
 use crate::session::RemoteUpdates;
 use crate::{Cond, Error, Result, Screen, Updates};
 
-/// A session of another process: find it, watch it, drive it. It acts as a program, so a person who holds the stick keeps
-/// it. Clones are the same connection; any thread may use one.
+/// A session of another process: find it, watch it, drive it. It acts as a program, so a person who
+/// holds the stick keeps it. Clones are the same connection; any thread may use one.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -223,7 +223,8 @@ impl Remote {
     /// Waits until the condition holds, and returns the screen of that moment.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with the screen when the time has passed, [`Error::Ended`] when the program ended before.
+    /// [`Error::Timeout`] with the screen when the time has passed, [`Error::Ended`] when the
+    /// program ended before.
     pub fn wait_for(&self, cond: impl Into<Cond>, within: Duration) -> Result<Screen> {
         let cond = cond.into().checked()?;
         // Before the first look, so that nothing is missed in between.

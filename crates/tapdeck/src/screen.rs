@@ -7,7 +7,8 @@ use tapdeck_term::{Cursor, Settings, Size, StyledCell, Term};
 
 /// A picture of a terminal's screen: text, styles and cursor at one moment.
 ///
-/// It prints as the rows' text, blank rows at the end left off. Two screens are equal when they show the same.
+/// It prints as the rows' text, blank rows at the end left off. Two screens are equal when they
+/// show the same.
 ///
 /// ```
 /// use tapdeck::Screen;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::{Cond, Result, Screen, Session, Updates};
 
-/// A terminal session to drive and to watch: one of this process ([`Session`]) or of another (`Remote`).
+/// A terminal session to drive and to watch: one of this process ([`Session`]) or of another
+/// (`Remote`).
 pub trait Terminal {
     /// Types text; line ends are the Enter key.
     ///

@@ -1,7 +1,9 @@
-//! Turns and states of interactive programs: what was asked, what was answered, what the program is doing.
+//! Turns and states of interactive programs: what was asked, what was answered, what the program is
+//! doing.
 //!
-//! They are found by rules. [`RuleBook`] has the built-in ones and the user's, which are `agents/NAME.toml` in the folder
-//! of the configuration and replace built-in rules of the same name.
+//! They are found by rules. [`RuleBook`] has the built-in ones and the user's, which are
+//! `agents/NAME.toml` in the folder of the configuration and replace built-in rules of the same
+//! name.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -146,7 +148,8 @@ impl RuleBook {
         Ok(rules)
     }
 
-    /// The rules for a command. Where those are for any program, an agent that is started from it gets its own.
+    /// The rules for a command. Where those are for any program, an agent that is started from it
+    /// gets its own.
     ///
     /// # Errors
     /// When the rules make no sense.
@@ -198,7 +201,8 @@ fn options(rules: Arc<Rules>) -> TurnOptions {
 
 /// Rules of programs that others are started from.
 pub const PLAIN: [&str; 2] = ["generic", "shell"];
-/// While no agent is known to be there, the processes at the terminal are gone through this often at most.
+/// While no agent is known to be there, the processes at the terminal are gone through this often
+/// at most.
 const WALK_NS: u64 = 300_000_000;
 
 /// Notices an agent that is started from a shell or by a script.

@@ -120,7 +120,8 @@ fn conditions_and_claims_in_the_words_of_scenarios() -> TestResult {
     Ok(())
 }
 
-/// The line of the test is what its author looks for first; the region says where the text was looked for.
+/// The line of the test is what its author looks for first; the region says where the text was
+/// looked for.
 #[test]
 fn an_error_names_the_line_and_the_region() -> TestResult {
     let mut session = sh("echo here; read x").start()?;
@@ -143,7 +144,8 @@ fn region(text: &str, first: u16, last: u16) -> Condition {
     condition
 }
 
-/// A recording that could not store its scenario had replaced the cassette already, and the two no longer fitted.
+/// A recording that could not store its scenario had replaced the cassette already, and the two no
+/// longer fitted.
 #[test]
 fn a_scenario_that_cannot_be_stored_keeps_its_cassette() -> TestResult {
     let folder = tempfile::tempdir().expect("a folder");

@@ -72,7 +72,8 @@ fn is_same(a: &Path, b: &Path) -> bool {
     place(a).is_some_and(|a| place(b) == Some(a))
 }
 
-/// The sidecar of a new native recording: what the old one said, where there was one, and how it ended.
+/// The sidecar of a new native recording: what the old one said, where there was one, and how it
+/// ended.
 pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta {
     let fresh = AhrWriter::meta(header);
     let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
@@ -110,7 +111,8 @@ impl Side {
 
     pub(super) fn commit(self) -> Result<(), ConvertError> {
         if self.empty {
-            // One of an older recording of that name must not speak for this one; most often there is none.
+            // One of an older recording of that name must not speak for this one; most often there
+            // is none.
             let _ = std::fs::remove_file(&self.path);
             return Ok(());
         }

@@ -72,7 +72,8 @@ pub(super) fn repack(from: &Path, to: &Path, overwrite: bool) -> Result<u64, Con
     Ok(written)
 }
 
-/// Begins a cassette's manifest, with everything that does not depend on the run, and an empty ending.
+/// Begins a cassette's manifest, with everything that does not depend on the run, and an empty
+/// ending.
 ///
 /// # Errors
 /// When the system has no random numbers.

@@ -211,7 +211,8 @@ impl Conversion {
         self
     }
 
-    /// Names the timing file of the typescript that is read, or of the one that is written when none is read.
+    /// Names the timing file of the typescript that is read, or of the one that is written when
+    /// none is read.
     #[must_use]
     pub fn timing(mut self, path: impl Into<PathBuf>) -> Self {
         self.timing = Some(path.into());
@@ -246,7 +247,8 @@ impl Conversion {
         self
     }
 
-    /// Calls this now and then with the bytes that were read, and how many there are: 0 where that is unknown.
+    /// Calls this now and then with the bytes that were read, and how many there are: 0 where that
+    /// is unknown.
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(u64, u64) + 'static) -> Self {
         self.progress = Some(Box::new(progress));
@@ -284,7 +286,8 @@ impl Conversion {
             (from, reader, 0)
         } else {
             let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
-            // Not even when asked: the sidecars of the one would be replaced before the other is safe.
+            // Not even when asked: the sidecars of the one would be replaced before the other is
+            // safe.
             if let Target::File(path) = output
                 && is_existing_same(path, &self.input)
             {
@@ -578,8 +581,8 @@ impl Seen {
 /// A progress callback, the bytes that were read, and how many there are.
 type Progress = (Box<dyn FnMut(u64, u64)>, Arc<AtomicU64>, u64);
 
-/// A reader that is watched: what passes is counted, and a source that breaks off ends instead, so that what
-/// came before it can be kept.
+/// A reader that is watched: what passes is counted, and a source that breaks off ends instead, so
+/// that what came before it can be kept.
 struct Watched {
     inner: Box<dyn EventReader>,
     progress: Option<Progress>,

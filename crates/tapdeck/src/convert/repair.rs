@@ -131,7 +131,8 @@ impl Repaired {
     }
 }
 
-/// Writes a clean copy of a native recording, with its sidecars. A seal is not copied: it spoke of the other file.
+/// Writes a clean copy of a native recording, with its sidecars. A seal is not copied: it spoke of
+/// the other file.
 ///
 /// # Errors
 /// When the recording is of another format or cannot be read, or the copy cannot be written.
@@ -184,7 +185,8 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
         let sha256 = tapdeck_host::file_digest(to).ok();
         let mut copy = Meta { sha256, seal: None, ..meta };
         if digest == Digest::Differs {
-            // The new digest is the copy's. It must not hide that the original differs from its digest.
+            // The new digest is the copy's. It must not hide that the original differs from its
+            // digest.
             copy.extra.insert("repairedFromSha256Mismatch".into(), true.into());
         }
         let bytes = copy.to_bytes().map_err(read)?;

@@ -8,7 +8,8 @@ use tapdeck_tape::{Container, Format};
 
 use super::ConvertError;
 
-/// What to make of a recording: a recording in another format, or what it shows, for people and tools without a terminal.
+/// What to make of a recording: a recording in another format, or what it shows, for people and
+/// tools without a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum To {

@@ -1,5 +1,5 @@
-//! Where a server's sessions come from: each is an ordinary session of this process, listed, watched and recorded like
-//! any other.
+//! Where a server's sessions come from: each is an ordinary session of this process, listed,
+//! watched and recorded like any other.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -39,7 +39,8 @@ const LINGER: Duration = Duration::from_secs(600);
 pub struct DeskOptions {
     /// Record every session in this folder.
     pub record: Option<PathBuf>,
-    /// Makes what is called when the state of a session's program has changed; asked once for each session.
+    /// Makes what is called when the state of a session's program has changed; asked once for each
+    /// session.
     pub on_state: Option<Box<dyn Fn() -> Option<OnState> + Send + Sync>>,
     /// Called with the id of each session that begins.
     pub on_session: Option<Box<dyn Fn(&str) + Send + Sync>>,
@@ -225,7 +226,8 @@ impl SessionDesk {
                 return Err(failed(&e));
             }
         }
-        // Those who are attached are told, and a detached session is kept until somebody has looked at its end.
+        // Those who are attached are told, and a detached session is kept until somebody has looked
+        // at its end.
         drop(served);
         self.lingering().remove(&n);
         Ok(())

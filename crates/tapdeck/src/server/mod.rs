@@ -67,16 +67,16 @@ impl fmt::Debug for Server {
 }
 
 impl ServerBuilder {
-    /// Says what clients may do, by the secret that they show. By default that is the token file of this user, which
-    /// `tapdeck serve token` keeps.
+    /// Says what clients may do, by the secret that they show. By default that is the token file of
+    /// this user, which `tapdeck serve token` keeps.
     #[must_use]
     pub fn auth(mut self, auth: impl Authenticate) -> Self {
         self.auth = Some(Box::new(auth));
         self
     }
 
-    /// Listens at an address: `unix:PATH`, `tls://HOST:PORT`, `quic://HOST:PORT` or `wt://HOST:PORT`. Port 0 is any that
-    /// is free.
+    /// Listens at an address: `unix:PATH`, `tls://HOST:PORT`, `quic://HOST:PORT` or
+    /// `wt://HOST:PORT`. Port 0 is any that is free.
     #[must_use]
     pub fn listen(mut self, address: impl Into<String>) -> Self {
         self.listen.push(address.into());
@@ -90,7 +90,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves a function of this process as the backend of this name. It runs once for each session that asks for it.
+    /// Serves a function of this process as the backend of this name. It runs once for each session
+    /// that asks for it.
     #[must_use]
     pub fn backend(
         mut self,
@@ -123,7 +124,8 @@ impl ServerBuilder {
     /// Starts the server on threads of its own.
     ///
     /// # Errors
-    /// When an address makes no sense or cannot be had, or the folder for recordings cannot be made.
+    /// When an address makes no sense or cannot be had, or the folder for recordings cannot be
+    /// made.
     pub fn start(self) -> Result<Server> {
         let desk = SessionDesk::new(InheritedSignals::of_login(), self.desk)?;
         let tokens = Tokens::at(Tokens::default_path());

@@ -102,8 +102,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Records the session in this file, which must not exist. The end of its name says the format; without one that is
-    /// known it is an `.ahr`.
+    /// Records the session in this file, which must not exist. The end of its name says the format;
+    /// without one that is known it is an `.ahr`.
     #[must_use]
     pub fn record(mut self, path: impl Into<PathBuf>) -> Self {
         self.record = Some(path.into());
@@ -130,8 +130,8 @@ impl SessionBuilder {
         self.tap_with(Listener(tap))
     }
 
-    /// Runs a tap on a thread of its own: it sees each entry of the log with its place and time, says
-    /// when to be woken, and is told of lags and flushes.
+    /// Runs a tap on a thread of its own: it sees each entry of the log with its place and time,
+    /// says when to be woken, and is told of lags and flushes.
     #[must_use]
     pub fn tap_with(mut self, tap: impl Tap + Send + 'static) -> Self {
         self.taps.push(Box::new(tap));
@@ -148,8 +148,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Runs a function of this process in place of the command: it writes to the console and reads lines from it, and
-    /// returns its exit code.
+    /// Runs a function of this process in place of the command: it writes to the console and reads
+    /// lines from it, and returns its exit code.
     #[must_use]
     pub fn in_process(self, program: impl FnOnce(&Console) -> io::Result<i32> + Send + 'static) -> Self {
         self.backend(move |_| InProcess::start(program))
@@ -162,11 +162,12 @@ impl SessionBuilder {
         self
     }
 
-    /// Starts the session on a thread of its own, and returns when the program runs. Signals and terminal of this process
-    /// are left alone.
+    /// Starts the session on a thread of its own, and returns when the program runs. Signals and
+    /// terminal of this process are left alone.
     ///
     /// # Errors
-    /// When the program cannot be started, the recording cannot be created, or a socket cannot be opened.
+    /// When the program cannot be started, the recording cannot be created, or a socket cannot be
+    /// opened.
     pub fn spawn(mut self) -> Result<Session> {
         self.launch.headless = true;
         self.launch.command.die_with_host = true;
@@ -245,8 +246,9 @@ impl SessionBuilder {
         }
     }
 
-    /// Runs the session in the foreground of this process, transparently, to its end. The signals and the terminal of this
-    /// process are the session's meanwhile: call it before starting any thread.
+    /// Runs the session in the foreground of this process, transparently, to its end. The signals
+    /// and the terminal of this process are the session's meanwhile: call it before starting any
+    /// thread.
     ///
     /// # Errors
     /// As [`SessionBuilder::spawn`].
@@ -288,7 +290,8 @@ impl SessionBuilder {
     }
 }
 
-/// Runs the session to its end: with these signals for its program, or with the signals and the terminal of this process.
+/// Runs the session to its end: with these signals for its program, or with the signals and the
+/// terminal of this process.
 fn run<D>(
     launch: &Launch,
     backend: Option<MakeBackend>,
@@ -347,7 +350,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Keeps the session reachable after the program's end until a client has looked, but no longer than this.
+    /// Keeps the session reachable after the program's end until a client has looked, but no longer
+    /// than this.
     #[must_use]
     pub fn linger(mut self, limit: Duration) -> Self {
         self.doors.options.linger = Some(limit);
@@ -428,8 +432,8 @@ impl Credentials {
         Self { token: Some(secret.into()), fingerprint: None }
     }
 
-    /// Trusts only the server with this fingerprint. By default, a server is trusted that was met before, or is met
-    /// for the first time.
+    /// Trusts only the server with this fingerprint. By default, a server is trusted that was met
+    /// before, or is met for the first time.
     #[must_use]
     pub fn fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
         self.fingerprint = Some(fingerprint.into());
@@ -447,11 +451,12 @@ impl fmt::Debug for Credentials {
 
 #[cfg(feature = "net")]
 impl SessionBuilder {
-    /// Runs the program at a server, by its backend of this name: `local` for a command. The session is
-    /// here as any other, so that it can be recorded, watched and driven.
+    /// Runs the program at a server, by its backend of this name: `local` for a command. The
+    /// session is here as any other, so that it can be recorded, watched and driven.
     ///
     /// # Errors
-    /// When the address makes no sense. A server that cannot be reached fails [`SessionBuilder::spawn`].
+    /// When the address makes no sense. A server that cannot be reached fails
+    /// [`SessionBuilder::spawn`].
     pub fn at(self, address: &str, credentials: Credentials, backend: &str) -> Result<Self> {
         use tapdeck_serve::client::FarProgram;
         use tapdeck_serve::net::{Endpoint, Trust, dial};

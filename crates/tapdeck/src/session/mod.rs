@@ -174,8 +174,8 @@ impl Session {
         self.term(Screen::of)
     }
 
-    /// Looks at the terminal model as it is now: scrollback, modes, palette. The session waits meanwhile, so be brief, and
-    /// call no method of the session from within.
+    /// Looks at the terminal model as it is now: scrollback, modes, palette. The session waits
+    /// meanwhile, so be brief, and call no method of the session from within.
     pub fn term<T>(&self, look: impl FnOnce(&Term) -> T) -> T {
         look(self.0.glass.look(&self.0.handle).term())
     }
@@ -185,11 +185,12 @@ impl Session {
         self.0.glass.look(&self.0.handle).detector().map(|d| d.judgement().state)
     }
 
-    /// Waits until the condition holds, and returns the screen of that moment. What the program shows for a shorter time
-    /// than it takes to look may be missed.
+    /// Waits until the condition holds, and returns the screen of that moment. What the program
+    /// shows for a shorter time than it takes to look may be missed.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with the screen when the time has passed, [`Error::Ended`] when the program ended before.
+    /// [`Error::Timeout`] with the screen when the time has passed, [`Error::Ended`] when the
+    /// program ended before.
     pub fn wait_for(&self, cond: impl Into<Cond>, within: Duration) -> Result<Screen> {
         let cond = cond.into().checked()?;
         let inner = &*self.0;
@@ -227,7 +228,8 @@ impl Session {
     /// Waits until the program has ended by itself.
     ///
     /// # Errors
-    /// [`Error::Timeout`] with the screen when the time has passed; also when the session broke down.
+    /// [`Error::Timeout`] with the screen when the time has passed; also when the session broke
+    /// down.
     pub fn wait_exit(&self, within: Duration) -> Result<Finished> {
         self.0.done.wait(Some(within)).unwrap_or_else(|| {
             let screen = Box::new(self.screen());
@@ -235,7 +237,8 @@ impl Session {
         })
     }
 
-    /// Stops the program if it still runs, waits for its end, and returns how it ended. Its recording is complete then.
+    /// Stops the program if it still runs, waits for its end, and returns how it ended. Its
+    /// recording is complete then.
     ///
     /// # Errors
     /// When the session broke down.
@@ -246,8 +249,8 @@ impl Session {
         finished
     }
 
-    /// Starts a further recording of the session, which begins with the output that is still remembered. It ends with the
-    /// session.
+    /// Starts a further recording of the session, which begins with the output that is still
+    /// remembered. It ends with the session.
     ///
     /// # Errors
     /// When the file exists or cannot be written, or the session is not live.
@@ -266,7 +269,8 @@ impl Session {
         Updates::local(self.clone())
     }
 
-    /// Joins the session as a party of its own. A person may always take the stick; a program waits until it is free.
+    /// Joins the session as a party of its own. A person may always take the stick; a program waits
+    /// until it is free.
     ///
     /// # Errors
     /// When the session is over.

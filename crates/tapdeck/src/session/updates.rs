@@ -38,16 +38,18 @@ pub enum Update {
     },
     /// Another party holds the stick, or none.
     Holder(Option<Arc<str>>),
-    /// The subscriber was too slow: this many bytes of output passed unseen. The next frame is whole.
+    /// The subscriber was too slow: this many bytes of output passed unseen. The next frame is
+    /// whole.
     Gap(u64),
     /// The program ended; nothing follows.
     Closed(Option<Exit>),
 }
 
-/// The updates of a session, from the moment it was subscribed to. As an iterator it waits for the next one, and ends
-/// after [`Update::Closed`].
+/// The updates of a session, from the moment it was subscribed to. As an iterator it waits for the
+/// next one, and ends after [`Update::Closed`].
 ///
-/// It keeps the session alive: dropping the last [`Session`] stops the program only when this is dropped, too.
+/// It keeps the session alive: dropping the last [`Session`] stops the program only when this is
+/// dropped, too.
 #[derive(Debug)]
 pub struct Updates(Source);
 

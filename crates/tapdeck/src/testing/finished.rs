@@ -34,7 +34,8 @@ impl Finished {
         }
     }
 
-    /// Checks a claim that is written as an assertion of a scenario file: `never: {contains: panic}`, `exit: 0`,
+    /// Checks a claim that is written as an assertion of a scenario file: `never: {contains:
+    /// panic}`, `exit: 0`,
     /// `order: [{shows: one}, {key: q}]`.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! Ending programs under test from outside: whoever runs tests and is told to end leaves nobody behind.
+//! Ending programs under test from outside: whoever runs tests and is told to end leaves nobody
+//! behind.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

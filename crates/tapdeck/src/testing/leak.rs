@@ -1,4 +1,5 @@
-//! Who is left when a session is over: processes of its terminal's session, and those that took their leave of it but
+//! Who is left when a session is over: processes of its terminal's session, and those that took
+//! their leave of it but
 //! still have the home folder that only this program was given.
 
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ impl Leftovers {
         Self { session, home }
     }
 
-    /// How many there are, once those that are on their way out have gone; `None` where nobody can tell. Then they are
+    /// How many there are, once those that are on their way out have gone; `None` where nobody can
+    /// tell. Then they are
     /// killed: a test leaves nobody behind.
     pub(crate) fn clear(&self, clock: &Clock) -> Option<u32> {
         let deadline = clock.now().mono_ns + GRACE.as_nanos() as u64;
@@ -31,7 +33,8 @@ impl Leftovers {
             if left.is_empty() || clock.now().mono_ns >= deadline {
                 // Somebody who watches over another starts it anew, unless both go.
                 for _ in 0..3 {
-                    // By the home that nobody else has: a session's number may be somebody else's by now.
+                    // By the home that nobody else has: a session's number may be somebody else's
+                    // by now.
                     let ours = self.look()?.into_iter().filter(|pid| self.has_home(*pid));
                     for pid in ours.filter_map(Pid::from_raw) {
                         let _ = kill_process(pid, Signal::KILL);

@@ -1,5 +1,7 @@
-//! A scenario with the program itself: it runs in an empty folder with a home of its own and the environment that the
-//! scenario allows, and is driven by the steps. Elsewhere than here it has as much of that as the place can give.
+//! A scenario with the program itself: it runs in an empty folder with a home of its own and the
+//! environment that the
+//! scenario allows, and is driven by the steps. Elsewhere than here it has as much of that as the
+//! place can give.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -214,7 +216,8 @@ fn start(
     program.on(place).under(halt).start()
 }
 
-/// A folder that whoever the program is within its container can use. On this machine nobody gets at it who does not get
+/// A folder that whoever the program is within its container can use. On this machine nobody gets
+/// at it who does not get
 /// at the one that it lies in.
 fn open_folder(within: &Path) -> std::io::Result<PathBuf> {
     let folder = within.join("work");
@@ -277,7 +280,8 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Runs the program and, when everything holds, keeps the session as the scenario's cassette; texts that are not stored
+/// Runs the program and, when everything holds, keeps the session as the scenario's cassette;
+/// texts that are not stored
 /// yet are stored with it. `None` when it was kept; a run that fails leaves everything as it was.
 pub(super) fn record(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Option<Report> {
     let mut ran = run(loaded, place, halt);
@@ -320,7 +324,8 @@ fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> 
     Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }
 
-/// Puts the cassette in its place if everything holds of it: a session that does not pass is no golden master. What does
+/// Puts the cassette in its place if everything holds of it: a session that does not pass is no
+/// golden master. What does
 /// not hold is told about what would have been kept.
 fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
     let manifest = Cassette::from_files(&made.files).map_err(wrong)?.manifest;
@@ -352,7 +357,8 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
         folder.append(name, made.files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
     }
     new.insert(loaded.path.clone(), bound);
-    // Everything is on disk before the first file changes its name, so that a full disk changes nothing.
+    // Everything is on disk before the first file changes its name, so that a full disk changes
+    // nothing.
     let mut ready = Vec::new();
     for (path, text) in new {
         let cannot = |e| wrong(format_args!("{}: {e}", path.display()));

@@ -1,6 +1,8 @@
-//! Testing terminal programs: drive one and check what it shows, or check a recording of one without it.
+//! Testing terminal programs: drive one and check what it shows, or check a recording of one
+//! without it.
 //!
-//! A test of another project's drives its program in a few lines. Waits end with the output that they wait for; a wait
+//! A test of another project's drives its program in a few lines. Waits end with the output that
+//! they wait for; a wait
 //! in vain fails with a picture of the screen.
 //!
 //! ```no_run
@@ -48,7 +50,8 @@ pub use tapdeck_host::backend::Place;
 /// What the functions of this module return.
 pub type TestResult<T = ()> = Result<T, TestError>;
 
-/// A test that failed: what went wrong, the line of the test, and the screen at that time. It prints itself whole under
+/// A test that failed: what went wrong, the line of the test, and the screen at that time. It
+/// prints itself whole under
 /// `unwrap` too.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TestError {

@@ -1,4 +1,5 @@
-//! Pictures of text: a screen with what matters marked, two texts side by side, the events around a moment.
+//! Pictures of text: a screen with what matters marked, two texts side by side, the events around
+//! a moment.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! A scenario from its cassette: the cassette must be the one that the scenario was written for, whole and derived by
+//! A scenario from its cassette: the cassette must be the one that the scenario was written for,
+//! whole and derived by
 //! this emulator, before anything in it is believed.
 
 use tapdeck_core::check::{Claim, Point};

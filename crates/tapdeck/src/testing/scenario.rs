@@ -35,7 +35,8 @@ pub struct Report {
     pub checks: usize,
     /// How long that took.
     pub nanoseconds: u64,
-    /// What would have to change on disk for it to pass, as far as that is a matter of stored facts.
+    /// What would have to change on disk for it to pass, as far as that is a matter of stored
+    /// facts.
     pub changes: Vec<Change>,
 }
 
@@ -100,7 +101,8 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Reads the text of a scenario that lies there. Stored texts among `new` are taken from there, others from their files.
+    /// Reads the text of a scenario that lies there. Stored texts among `new` are taken from
+    /// there, others from their files.
     pub(super) fn parse(
         path: &Path,
         name: &str,
@@ -274,7 +276,8 @@ pub(super) fn stored_text(path: &Path) -> Result<String, String> {
 pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
     if let Some(timeline) = ran.timeline.take() {
         let own = loaded.scenario.assertions.iter().map(|a| (Some(a.line), a.name.as_deref(), &a.claim));
-        // What is kept beside the events is a fact about a cassette; of a program that has just run there is nothing.
+        // What is kept beside the events is a fact about a cassette; of a program that has just
+        // run there is nothing.
         let there = |claim: &Claim| {
             !timeline.beside.is_empty() || !matches!(claim, Claim::Trace(_, Trace::Beside { .. }))
         };

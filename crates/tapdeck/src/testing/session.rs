@@ -1,5 +1,7 @@
-//! A program under test: started on a terminal of its own, driven by keys, and waited for by what it shows. Nothing in
-//! here sleeps: every wait ends with the output that it waits for, or at its limit with a picture of the screen.
+//! A program under test: started on a terminal of its own, driven by keys, and waited for by what
+//! it shows. Nothing in
+//! here sleeps: every wait ends with the output that it waits for, or at its limit with a picture
+//! of the screen.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -42,7 +44,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program and its arguments, on a terminal of 80 columns and 24 rows. It gets this process's environment with
+    /// A program and its arguments, on a terminal of 80 columns and 24 rows. It gets this
+    /// process's environment with
     /// `TERM=xterm-256color`.
     pub fn new(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         let mut command = CommandSpec::new(argv);
@@ -70,7 +73,8 @@ impl Program {
         self
     }
 
-    /// Gives it these variables of this process's environment and no others; what [`Program::env`] sets later comes on
+    /// Gives it these variables of this process's environment and no others; what [`Program::env`]
+    /// sets later comes on
     /// top.
     pub fn only_env<'a>(mut self, allowed: impl IntoIterator<Item = &'a str>) -> Self {
         let allowed: Vec<&str> = allowed.into_iter().collect();
@@ -80,7 +84,8 @@ impl Program {
         self
     }
 
-    /// Runs it at another place, in a container say: `.on("docker:debian".parse()?)`. There it finds the environment of that
+    /// Runs it at another place, in a container say: `.on("docker:debian".parse()?)`. There it
+    /// finds the environment of that
     /// place with what [`Program::env`] sets, and nobody counts what it leaves running.
     pub fn on(mut self, place: Place) -> Self {
         self.place = place;
@@ -212,7 +217,8 @@ impl Session {
         Program::new(argv).start()
     }
 
-    /// Presses a key, by its name (`Enter`, `C-c`, `F10`, `q`), as the modes in force want it written.
+    /// Presses a key, by its name (`Enter`, `C-c`, `F10`, `q`), as the modes in force want it
+    /// written.
     ///
     /// # Errors
     /// When there is no such key, or the program has ended.
@@ -256,7 +262,8 @@ impl Session {
         self.give(bytes, None, true)
     }
 
-    /// Says that the terminal's window has the focus, or lost it; a program that did not ask is not told.
+    /// Says that the terminal's window has the focus, or lost it; a program that did not ask is
+    /// not told.
     ///
     /// # Errors
     /// When the program has ended.
@@ -336,7 +343,8 @@ impl Session {
         self.expect_that(&Condition { facts: vec![Fact::Contains(text.to_owned())], ..Condition::default() })
     }
 
-    /// Waits until a condition holds that is written as in a scenario file: `{contains: ready, alternate: true}`. Files
+    /// Waits until a condition holds that is written as in a scenario file: `{contains: ready,
+    /// alternate: true}`. Files
     /// in it are looked for from the folder of the test.
     ///
     /// # Errors
@@ -371,7 +379,8 @@ impl Session {
             let Err(wrong) = condition.check(View { frame: &frame, term: self.seen.screen.term() }) else {
                 return Ok(());
             };
-            // One piece of output after the other: a state that lasts no longer than that counts too.
+            // One piece of output after the other: a state that lasts no longer than that counts
+            // too.
             if self.step_until(deadline) {
                 continue;
             }
@@ -450,7 +459,8 @@ impl Session {
         self.handle.cancel();
     }
 
-    /// Waits until the program has ended by itself or by its time limit, and gives everything that happened.
+    /// Waits until the program has ended by itself or by its time limit, and gives everything that
+    /// happened.
     ///
     /// # Errors
     /// When the session broke down.
@@ -485,7 +495,8 @@ impl Session {
         self.clock.now().mono_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Takes what is there, or waits for something until the deadline. Whether there is any point in asking again.
+    /// Takes what is there, or waits for something until the deadline. Whether there is any point
+    /// in asking again.
     fn pump_until(&mut self, deadline: u64) -> bool {
         self.pump(Some(deadline))
     }
