@@ -2,6 +2,7 @@
 //! checks the rules of the house that no lint knows.
 
 mod ci;
+mod docs;
 mod fuzz;
 mod longer;
 mod release;
@@ -14,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "ci | tidy [FOLDER] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
+const USAGE: &str = "ci | tidy [FOLDER] | docs [--check] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -24,6 +25,8 @@ fn main() -> Result<()> {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
         ["tidy", below] => tidy::list_comments(below),
+        ["docs"] => docs::run(false),
+        ["docs", "--check"] => docs::run(true),
         ["agents"] => longer::talk_to_agents("100"),
         ["agents", prompts] => longer::talk_to_agents(prompts),
         ["crowd"] => longer::gather_a_crowd("1000"),

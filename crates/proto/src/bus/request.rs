@@ -373,6 +373,7 @@ pub struct Ack;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "AnyRows")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct Rows {
     /// The first row.
     pub from: u64,
@@ -403,6 +404,7 @@ impl TryFrom<AnyRows> for Rows {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "AnyText")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct Find {
     /// The text, in smart case.
     pub text: String,
@@ -463,6 +465,7 @@ impl Key {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "AnyTyping")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct Typing {
     /// Keys by their names, as tmux spells them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -616,6 +619,7 @@ pub enum Button {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "AnyPaste")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct Paste {
     /// The text.
     pub text: String,
@@ -705,6 +709,7 @@ pub struct Release;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "AnySize")]
+#[cfg_attr(feature = "schema", schemars(!try_from))]
 pub struct Resize {
     /// Columns, from 1 to 10000.
     pub cols: u16,

@@ -26,6 +26,12 @@ impl LiveSession {
         let numbers = add_rows(&look, asked, &mut screen);
         // The id and the verb stand in front of it.
         let max = client.max_frame().saturating_sub(64);
+        // A scrollback may be many times as long as a frame: do not encode what cannot fit.
+        let rows: usize =
+            [&screen.lines, &screen.ansi].into_iter().flatten().flatten().map(String::len).sum();
+        if rows > max {
+            leave_out(&mut screen, &numbers, rows - max);
+        }
         let mut payload = encode(&screen);
         if payload.len() > max {
             // Styles first: what was asked for are the rows.
@@ -202,16 +208,16 @@ fn leave_out(screen: &mut Screen, numbers: &[u64], excess: usize) {
     let cost = |rows: &Option<Vec<String>>, n: usize| {
         rows.as_ref().and_then(|rows| rows.get(n)).map_or(0, |row| encode(row).len() + 1)
     };
-    let (mut freed, mut omitted) = (0, 0);
-    while freed < excess && omitted < count {
-        freed += cost(&screen.lines, omitted) + cost(&screen.ansi, omitted);
-        omitted += 1;
+    let (mut freed, mut more) = (0, 0);
+    while freed < excess && more < count {
+        freed += cost(&screen.lines, more) + cost(&screen.ansi, more);
+        more += 1;
     }
     for rows in [&mut screen.lines, &mut screen.ansi].into_iter().flatten() {
-        rows.drain(..omitted.min(rows.len()));
+        rows.drain(..more.min(rows.len()));
     }
-    screen.omitted = omitted;
-    screen.from = numbers.get(omitted).or(numbers.last()).copied();
+    screen.omitted += more;
+    screen.from = numbers.get(screen.omitted).or(numbers.last()).copied();
 }
 
 /// Serialises a message. These types have no maps with other keys than texts, so it cannot fail.
