@@ -1,5 +1,7 @@
 //! Converts a recording to other formats, and repairs a damaged one.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::time::Duration;
 
 use tapdeck::convert::To;

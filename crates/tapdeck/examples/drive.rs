@@ -1,5 +1,7 @@
 //! Drives an interactive program: types, presses keys, waits for what the screen shows.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::time::Duration;
 
 use tapdeck::{Session, quiet, row, text};

@@ -1,5 +1,7 @@
 //! Records a program, opens the recording, and looks at it in the middle and at its end.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::time::Duration;
 
 use tapdeck::{Recording, Session};

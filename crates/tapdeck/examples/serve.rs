@@ -1,6 +1,8 @@
 //! Serves sessions over the network, with an authenticator and a program of its own, and uses it
 //! as a client.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::io;
 use std::time::Duration;
 

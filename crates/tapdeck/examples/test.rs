@@ -1,5 +1,7 @@
 //! Tests a program: drives it, waits for its screen, and checks claims about the whole session.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use tapdeck::testing::{Program, TestResult};
 
 fn main() -> TestResult {

@@ -1,5 +1,7 @@
 //! Watches a session from outside, as another process would: frames, turns, states and its end.
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use tapdeck::{Remote, Session, Update};
 
 fn main() -> tapdeck::Result<()> {

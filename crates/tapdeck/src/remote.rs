@@ -248,9 +248,9 @@ impl Remote {
                 return Err(Error::Timeout { after: within, wanted, screen: shown });
             }
             let pause = cond.pause().map_or(left, |pause| pause.saturating_sub(quiet));
-            match updates.next_within(left.min(pause.max(Duration::from_millis(1)))) {
-                Some(crate::Update::Closed(ended)) => exit = Some(ended.unwrap_or(Exit::Code(0))),
-                Some(_) | None => {}
+            let update = updates.next_within(left.min(pause.max(Duration::from_millis(1))));
+            if let Some(crate::Update::Closed(ended)) = update {
+                exit = Some(ended.unwrap_or(Exit::Code(0)));
             }
             let new = self.screen()?;
             if new != screen {

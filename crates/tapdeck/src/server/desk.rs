@@ -33,6 +33,11 @@ const KILL_AFTER: Duration = Duration::from_secs(1);
 /// How long a detached session waits after its end for somebody to look.
 const LINGER: Duration = Duration::from_secs(600);
 
+/// Is told the id of a session that begins.
+pub type OnSession = Box<dyn Fn(&str) + Send + Sync>;
+/// Makes what is called when the state of a session's program has changed.
+pub type MakeOnState = Box<dyn Fn() -> Option<OnState> + Send + Sync>;
+
 /// How the sessions of a server are made.
 #[derive(Default)]
 #[non_exhaustive]
@@ -41,9 +46,9 @@ pub struct DeskOptions {
     pub record: Option<PathBuf>,
     /// Makes what is called when the state of a session's program has changed; asked once for each
     /// session.
-    pub on_state: Option<Box<dyn Fn() -> Option<OnState> + Send + Sync>>,
+    pub on_state: Option<MakeOnState>,
     /// Called with the id of each session that begins.
-    pub on_session: Option<Box<dyn Fn(&str) + Send + Sync>>,
+    pub on_session: Option<OnSession>,
     /// Told of trouble that does not end a session.
     pub warn: Option<Warn>,
     /// Programs of this process, by the names of their backends.
@@ -176,15 +181,17 @@ impl SessionDesk {
             let chosen = book.choose(&launch.shown_command());
             chosen.inspect_err(|why| self.no_turns(why)).ok()
         });
-        let mut options = DoorOptions::default();
-        options.id = Some(id);
-        options.name.clone_from(&wanted.name);
-        options.recording.clone_from(&path);
-        options.detached = wanted.detached;
-        options.linger = linger;
-        options.turns = turns.filter(|_| !launch.no_pty);
-        options.on_state = self.options.on_state.as_ref().and_then(|make| make());
-        options.warn.clone_from(&self.options.warn);
+        let options = DoorOptions {
+            id: Some(id),
+            name: wanted.name.clone(),
+            recording: path.clone(),
+            detached: wanted.detached,
+            linger,
+            turns: turns.filter(|_| !launch.no_pty),
+            on_state: self.options.on_state.as_ref().and_then(|make| make()),
+            warn: self.options.warn.clone(),
+            ..DoorOptions::default()
+        };
         let doors = Doors::open(&launch, options).map_err(|e| {
             Refusal::new("allocate_failed", format!("cannot open the session to others: {e}"))
         })?;

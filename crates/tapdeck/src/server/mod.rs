@@ -28,7 +28,7 @@ pub use tapdeck_serve::tokens::{Scope, Token, Tokens};
 
 mod desk;
 
-pub use desk::{DeskOptions, SessionDesk};
+pub use desk::{DeskOptions, MakeOnState, OnSession, SessionDesk};
 
 use crate::{Error, Result};
 
