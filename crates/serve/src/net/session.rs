@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tapdeck_core::{Exit, Stream, WinSize};
 use tapdeck_host::{Handle, UserProfile, UserQueues, UserSide, signals};
+use tapdeck_proto::bus::NO_SIZE;
 use tapdeck_proto::tty::{ClientControl, ServerControl};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -385,13 +386,13 @@ impl Command {
     pub(super) fn of(control: &Value) -> Result<Self, String> {
         let Ok(message) = ClientControl::deserialize(control) else {
             return match control["type"].as_str() {
-                Some("resize") => Err(wire::NO_SIZE.to_owned()),
+                Some("resize") => Err(NO_SIZE.to_owned()),
                 Some("signal") => Err(no_signal("")),
                 _ => Ok(Self::Unknown),
             };
         };
         Ok(match message {
-            ClientControl::Resize { .. } => Self::Resize(size_of(control).ok_or(wire::NO_SIZE)?),
+            ClientControl::Resize { .. } => Self::Resize(size_of(control).ok_or(NO_SIZE)?),
             ClientControl::Signal { name } => {
                 Self::Signal(signals::number(&name).ok_or_else(|| no_signal(&name))?)
             }

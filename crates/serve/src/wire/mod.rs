@@ -20,8 +20,6 @@ pub use negotiation::{Negotiation, Tty, size_json, size_of};
 
 /// The longest negotiation before anybody has shown who they are.
 pub const MAX_NEGOTIATION: usize = 64 * 1024;
-/// What is said of a size that is none.
-pub(crate) const NO_SIZE: &str = "a size has cols and rows, from 1 to 10000";
 /// The longest chunk.
 pub const MAX_CHUNK: usize = 16 << 20;
 
