@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{longer, succeed, tidy, tools};
+use crate::{docs, longer, succeed, tidy, tools};
 
 /// How many prompts each coding agent gets; `cargo xtask agents` gives more.
 const PROMPTS: &str = "10";
@@ -56,6 +56,7 @@ impl Run {
         })?;
         self.step("format", |run| run.cargo(&["fmt", "--all", "--check"]))?;
         self.step("tidy", |_| tidy::run())?;
+        self.step("generated pages", |_| docs::run(true))?;
         self.step("minimum Rust", Self::minimum_rust)?;
         self.step("lint", |run| {
             run.cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])

@@ -47,6 +47,8 @@ const FORBIDDEN: [(&str, &[&str], &str); 7] = [
 
 /// Files past this are reported; past the second they need a reason in their head.
 const LONG: usize = 600;
+/// The most steps of a walk in ARCHITECTURE.md behind those that all walks share.
+const STEPS: usize = 8;
 const TOO_LONG: usize = 1000;
 const REASON: &str = "Longer than a thousand lines because";
 
@@ -88,6 +90,7 @@ pub(crate) fn run() -> Result<()> {
             faults.push(format!("xtask/src/tidy: there is no crate crates/{named}"));
         }
     }
+    check_walks(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
     let mut sizes = Vec::new();
     let mut prose = BTreeMap::<String, Prose>::new();
     for (name, text) in texts(&root)? {
@@ -115,6 +118,25 @@ fn crates(root: &Path) -> Result<Vec<String>> {
     let folders = fs::read_dir(root.join("crates"))?.flatten();
     let names = folders.filter(|e| e.path().join("Cargo.toml").exists());
     names.map(|e| e.file_name().into_string().ok().context("a crate's name is text")).collect()
+}
+
+/// Checks that each step of a walk, `FOLDER/FILE.rs::FUNCTION` in backticks, is a function of that
+/// file below `crates/`, and that no walk is longer than [`STEPS`].
+fn check_walks(root: &Path, page: &str, faults: &mut Vec<String>) {
+    for line in page.lines() {
+        let steps: Vec<_> =
+            line.split('`').skip(1).step_by(2).filter_map(|s| s.split_once(".rs::")).collect();
+        if steps.len() > STEPS {
+            faults.push(format!("ARCHITECTURE.md: a walk of {} steps, at most {STEPS}", steps.len()));
+        }
+        for (file, function) in steps {
+            let text = fs::read_to_string(root.join("crates").join(format!("{file}.rs"))).unwrap_or_default();
+            let declared = |end: &str| text.contains(&format!("fn {function}{end}"));
+            if !declared("(") && !declared("<") {
+                faults.push(format!("ARCHITECTURE.md: {file}.rs has no function {function}"));
+            }
+        }
+    }
 }
 
 fn check_order(root: &Path, krate: &str, faults: &mut Vec<String>) -> Result<()> {
