@@ -4,7 +4,8 @@
 //! `cargo run --release -p tapdeck-bench` prints a table and, with `--json FILE`, writes the same
 //! as data. Every figure is a median over interleaved rounds on this machine; what counts is the
 //! ratio to the minimal relay (this program's own `relay`, two ptys and a poll loop), not the
-//! absolute number. Peers that are not installed are listed as skipped.
+//! absolute number. Peers that are not installed are listed as skipped. `--beside FILE` measures
+//! another build of Tapdeck in the same run.
 
 mod golden;
 mod pace;
@@ -38,6 +39,8 @@ struct Options {
     parts: Vec<String>,
     /// Keep a core busy meanwhile.
     load: bool,
+    /// Another build of Tapdeck, measured beside this one.
+    beside: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -61,7 +64,15 @@ fn main() -> Result<()> {
 }
 
 fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
-    let mut o = Options { mb: 200, rounds: 7, json: None, only: Vec::new(), parts: Vec::new(), load: false };
+    let mut o = Options {
+        mb: 200,
+        rounds: 7,
+        json: None,
+        only: Vec::new(),
+        parts: Vec::new(),
+        load: false,
+        beside: None,
+    };
     let mut args = args.peekable();
     while let Some(arg) = args.next() {
         let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
@@ -72,9 +83,10 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--only" => o.only = value()?.split(',').map(Into::into).collect(),
             "--parts" => o.parts = value()?.split(',').map(Into::into).collect(),
             "--load" => o.load = true,
+            "--beside" => o.beside = Some(value()?.into()),
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,page,tests] [--load]"
+                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,page,tests] [--load] [--beside TAPDECK]"
             ),
         }
     }
@@ -82,7 +94,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
 }
 
 fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
-    let (mut peers, mut skipped) = peers::installed()?;
+    let (mut peers, mut skipped) = peers::installed(o.beside.as_deref())?;
     peers.retain(|p| o.only.is_empty() || o.only.iter().any(|n| n == p.name) || p.name == "relay");
     let wants = |part: &str| o.parts.is_empty() || o.parts.iter().any(|p| p == part);
     let _busy = o.load.then(workload::Busy::start);

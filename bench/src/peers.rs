@@ -25,8 +25,10 @@ impl Peer {
         let mut line = match self.name {
             "bare" => return command.to_vec(),
             "relay" => own(&[s("relay")]),
-            "tapdeck run" => own(&[s("run"), s("--")]),
-            "tapdeck rec" => own(&[s("rec"), s("-q"), s("--overwrite"), out.as_os_str(), s("--")]),
+            "tapdeck run" | "other run" => own(&[s("run"), s("--")]),
+            "tapdeck rec" | "other rec" => {
+                own(&[s("rec"), s("-q"), s("--overwrite"), out.as_os_str(), s("--")])
+            }
             "script" => return own(&[s("-q"), s("-c"), &quoted, out.as_os_str()]),
             "script -f" => return own(&[s("-q"), s("-f"), s("-c"), &quoted, out.as_os_str()]),
             "ttyrec" => return own(&[s("-e"), &quoted, out.as_os_str()]),
@@ -63,8 +65,9 @@ pub fn tapdeck() -> Result<PathBuf> {
     Ok(tapdeck)
 }
 
-/// The peers that are installed, and the names of those that are not.
-pub fn installed() -> Result<(Vec<Peer>, Vec<&'static str>)> {
+/// The peers that are installed, and the names of those that are not. `other` is another build of
+/// Tapdeck, to be measured beside this one.
+pub fn installed(other: Option<&Path>) -> Result<(Vec<Peer>, Vec<&'static str>)> {
     let this = std::env::current_exe()?;
     let tapdeck = tapdeck()?;
     let mut peers = vec![
@@ -73,6 +76,10 @@ pub fn installed() -> Result<(Vec<Peer>, Vec<&'static str>)> {
         Peer { name: "tapdeck run", program: tapdeck.clone() },
         Peer { name: "tapdeck rec", program: tapdeck },
     ];
+    for program in other {
+        peers.push(Peer { name: "other run", program: program.to_owned() });
+        peers.push(Peer { name: "other rec", program: program.to_owned() });
+    }
     let mut skipped = Vec::new();
     for (name, program) in
         [("script", "script"), ("script -f", "script"), ("ttyrec", "ttyrec"), ("tmux", "tmux")]

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// The environment variable with the path of the file that skipped tests are appended to.
-pub const REPORT: &str = "TAPDECK_SKIPS";
+pub const REPORT: &str = "SKIPPED_TESTS";
 
 /// Returns the path of an installed program. Looks in `PATH` and where Debian keeps servers.
 #[must_use]
