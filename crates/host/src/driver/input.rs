@@ -27,12 +27,12 @@ pub(super) enum InputEnd {
 impl<B: Backend> Driver<B> {
     /// The user's input: to the program first, then to the log.
     pub(super) fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
-        if !self.gate.has_room() {
-            // There was room before this turn, but replies have filled it. The keys wait where they
-            // are.
+        let Some(user) = &mut self.user else { return Ok(()) };
+        // Replies may have filled the gate since this turn began. The keys then wait where they are;
+        // that the user has gone is served all the same.
+        if !self.gate.has_room() && !user.has_typed(false) {
             return Ok(());
         }
-        let Some(user) = &mut self.user else { return Ok(()) };
         let typed = user.read()?;
         self.take_typed(typed, now)
     }
