@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tapdeck_serve::wire::{Chunk, WireError, take_answer, take_chunk, take_negotiation};
+use tapdeck_serve::wire::{Chunk, Negotiation, WireError, take_answer, take_chunk, take_framed};
 
 fn chunks<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Chunk>, Option<WireError>) {
     let (mut buf, mut got) = (Vec::new(), Vec::new());
@@ -22,6 +22,7 @@ fn chunks<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Chunk>, Option<Wir
 
 fuzz_target!(|data: &[u8]| {
     let _ = take_answer(&mut data.to_vec());
-    let _ = take_negotiation(&mut data.to_vec(), 1 << 12);
+    let _ = take_framed(&mut data.to_vec(), 1 << 12);
+    let _ = Negotiation::parse(data);
     assert_eq!(chunks(std::iter::once(data)), chunks(data.chunks(1)));
 });

@@ -4,6 +4,68 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bus::{AgentState, Exit, NO_SIZE};
+use crate::fields::{self, is_false};
+use crate::tty::{Carriage, Control, Kinds, Malformed, Tty, tty};
+
+/// A client's request to be attached to a session that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Join {
+    /// How the session's bytes travel.
+    pub carriage: Carriage,
+    /// Always `attach`; a session checks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// The client's credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The client's name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Which session, where a server knows several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Whether the client only watches.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
+    pub read_only: bool,
+    /// Whether the client takes the stick from its holder.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
+    pub takeover: bool,
+    /// Whether the client does not claim the stick, but may take it later.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
+    pub watch: bool,
+    /// Whether the dump draws the screen without the scrollback.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
+    pub screen_only: bool,
+    /// Whether the session says where the rows of the dump end.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
+    pub rows: bool,
+    /// The client's own terminal. One without a size leaves the session's size as it is.
+    #[serde(deserialize_with = "tty", skip_serializing_if = "Option::is_none")]
+    pub tty: Option<Tty>,
+}
+
+impl Join {
+    const KINDS: Kinds = Kinds {
+        texts: &["carriage", "backend", "token", "name", "session"],
+        flags: &["read_only", "takeover", "watch", "screen_only", "rows"],
+        numbers: &[],
+    };
+
+    /// Reads a request. Fields that are left out or `null` have their defaults, and unknown fields
+    /// are ignored.
+    ///
+    /// # Errors
+    /// When it is no JSON object, or a field has the wrong kind.
+    pub fn parse(message: &[u8]) -> Result<Self, Malformed> {
+        Self::KINDS.read(message)
+    }
+
+    /// Returns the size of the client's terminal, if it says one.
+    pub fn size(&self) -> Option<Size> {
+        self.tty.as_ref().and_then(|tty| tty.size)
+    }
+}
 
 /// What a session tells an attached client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,7 +189,7 @@ pub struct Size {
 
 impl Size {
     /// Reads a size out of a message; `None` when it has none.
-    pub fn from_message(message: &Value) -> Option<Self> {
+    pub(crate) fn from_message(message: &Value) -> Option<Self> {
         let number = |key: &str| message.get(key)?.as_u64().and_then(|n| u16::try_from(n).ok());
         let side = |key: &str| number(key).filter(|n| (1..=10_000).contains(n));
         let pixels = |key: &str| {
@@ -139,7 +201,7 @@ impl Size {
     }
 }
 
-/// A size that is none.
+/// A size that no terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{NO_SIZE}")]
 pub struct NoSize;
@@ -168,12 +230,12 @@ impl Asked {
     ///
     /// # Errors
     /// When a `resize` has no size in it.
-    pub fn from_message(message: &Value) -> Result<Option<Self>, NoSize> {
-        let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
+    pub fn from_message(message: &Control) -> Result<Option<Self>, NoSize> {
+        let text = |key: &str| message.0.get(key).and_then(Value::as_str).unwrap_or_default();
         Ok(Some(match text("type") {
             "take" => Asked::Take,
             "release" => Asked::Release,
-            "resize" => Asked::Resize(Size::from_message(message).ok_or(NoSize)?),
+            "resize" => Asked::Resize(message.size().ok_or(NoSize)?),
             "signal" => Asked::Signal { name: text("name").to_owned() },
             _ => return Ok(None),
         }))
@@ -186,6 +248,44 @@ impl Asked {
             Asked::Release => "release",
             Asked::Resize(_) => "resize",
             Asked::Signal { .. } => "signal",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_the_wrong_kind_is_refused_by_name() {
+        let ask = r#"{"backend": "attach", "session": "build", "read_only": true, "takeover": null,
+            "tty": {"cols": 100, "rows": 30}, "cmd": "ls", "of_another_version": [1]}"#;
+        let join = Join::parse(ask.as_bytes()).expect("fine");
+        assert_eq!((join.session.as_deref(), join.read_only, join.takeover), (Some("build"), true, false));
+        assert_eq!(join.size().map(|size| (size.cols, size.rows)), Some((100, 30)));
+        let written = serde_json::to_vec(&join).expect("JSON");
+        assert_eq!(Join::parse(&written), Ok(join), "there and back");
+        let unsized_tty = Join::parse(br#"{"tty": {"term": "vt100"}}"#).expect("fine");
+        assert_eq!(unsized_tty.size(), None);
+        for (key, value) in [
+            ("read_only", "\"yes\""),
+            ("read_only", "1"),
+            ("takeover", "\"no\""),
+            ("watch", "0"),
+            ("screen_only", "[]"),
+            ("rows", "24"),
+            ("session", "5"),
+            ("session", r#""a\u0000b""#),
+            ("name", "{}"),
+            ("token", r#"["t"]"#),
+            ("carriage", "\"boat\""),
+            ("tty", "true"),
+            ("tty", r#"{"cols": 70000, "rows": 24}"#),
+            ("tty", r#"{"cols": -1, "rows": 24}"#),
+        ] {
+            let ask = format!(r#"{{"backend": "attach", "{key}": {value}}}"#);
+            let error = Join::parse(ask.as_bytes()).expect_err("it makes no sense").to_string();
+            assert!(error.contains(key), "{ask}: {error}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `tapdeck connect`: a program at a server, as if it ran here.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter};
 use tapdeck_host::{Launch, LaunchError, UserSide, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
-use tapdeck_serve::wire::{Negotiation, Tty};
+use tapdeck_serve::wire::{Negotiation, Tty, wire_size};
 
 use super::attach;
 use crate::ending::{Ending, Kind, Report, print, say};
@@ -169,7 +170,7 @@ impl ConnectArgs {
     }
 
     /// The variables to set there. Those without a value have the value from here.
-    fn variables(&self) -> Vec<(String, String)> {
+    fn variables(&self) -> BTreeMap<String, String> {
         let value = |(name, value): &(String, Option<OsString>)| {
             let value = value.clone().or_else(|| std::env::var_os(name))?;
             Some((name.clone(), value.to_string_lossy().into_owned()))
@@ -182,14 +183,14 @@ impl ConnectArgs {
     fn wanted(&self, size: WinSize, user: Option<&UserSide>, token: Option<String>) -> Negotiation {
         let tty = self.has_terminal().then(|| {
             let settings = user.and_then(UserSide::termios).map(|t| tty_settings::of(&t)).unwrap_or_default();
-            let mut modes: Vec<(String, u8)> = settings.into_iter().map(|(n, v)| (n.to_owned(), v)).collect();
+            let mut modes: BTreeMap<String, u8> =
+                settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
             if user.is_some_and(|o| !o.is_interactive()) {
                 // Piped input would be shown twice.
-                modes.retain(|(name, _)| name != "ECHO");
-                modes.push(("ECHO".to_owned(), 0));
+                modes.insert("ECHO".to_owned(), 0);
             }
             let term = std::env::var("TERM").ok().filter(|t| !t.is_empty());
-            Tty { term, size, modes, answers: !self.detach }
+            Tty { term, size: Some(wire_size(size)), modes, answers: !self.detach }
         });
         Negotiation {
             backend: self.backend.clone(),
@@ -200,7 +201,7 @@ impl ConnectArgs {
             env: self.variables(),
             name: self.name.clone(),
             detached: self.detach,
-            rest: serde_json::Map::new(),
+            ..Negotiation::default()
         }
     }
 
@@ -220,8 +221,8 @@ fn detach(args: &ConnectArgs) -> Result {
     let size = args.window_size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
     let conn = args.dial(token.as_deref(), &mut NonInteractive)?;
-    let (_, opened) = FarProgram::open(conn, &args.wanted(size, None, token))?;
-    print(format_args!("{}\n", opened["session"].as_str().unwrap_or_default()));
+    let (_, session) = FarProgram::open(conn, &args.wanted(size, None, token))?;
+    print(format_args!("{session}\n"));
     crate::detached_host::warn_of_input();
     Ok(Ending::Done)
 }

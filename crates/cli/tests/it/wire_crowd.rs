@@ -126,7 +126,9 @@ impl Session {
             while let Some(piece) = self.decoder.next().expect("chunks") {
                 match piece {
                     Piece::Bytes(_, bytes) => self.output.extend_from_slice(&bytes),
-                    Piece::Control(control) => self.controls.push(control),
+                    Piece::Control(control) => {
+                        self.controls.push(serde_json::to_value(control).expect("JSON"));
+                    }
                 }
             }
         }

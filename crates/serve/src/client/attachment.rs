@@ -6,18 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::json;
 use tapdeck_core::WinSize;
-use tapdeck_proto::attach::{Asked, Opened, Said, Size};
+use tapdeck_proto::attach::{Asked, Join, Opened, Said};
+use tapdeck_proto::tty::{Control, Tty};
 
 use super::{CONNECT, ClientError, connect, handshake};
 use crate::conn::Conn;
 use crate::door::Address;
 use crate::live::Queue;
-use crate::wire::{self, ChunkKind, WireError, size_json};
-
-/// The longest side of a terminal.
-const MAX_SIDE: u16 = 10_000;
+use crate::wire::{self, ChunkKind, WireError, wire_size};
 
 /// How a client wants to be attached.
 #[derive(Debug, Clone, Default)]
@@ -69,25 +66,21 @@ impl Attachment {
 
     /// The same over a connection that is there already, to a session or to a server that knows it.
     pub fn over(mut conn: Conn, attach: &Attach<'_>) -> Result<(Self, Opened), ClientError> {
-        let mut request = json!({
-            "carriage": "raw",
-            "backend": "attach",
-            "name": attach.name,
-            "read_only": attach.read_only,
-            "takeover": attach.takeover,
-            "watch": attach.watch,
-            "rows": attach.rows,
-            "tty": attach.size.map(size_json),
-        });
-        if let Some(token) = attach.token {
-            request["token"] = json!(token);
-        }
-        if let Some(session) = attach.session {
-            request["session"] = json!(session);
-        }
+        let request = Join {
+            backend: Some("attach".to_owned()),
+            token: attach.token.map(str::to_owned),
+            name: Some(attach.name.to_owned()),
+            session: attach.session.map(str::to_owned),
+            read_only: attach.read_only,
+            takeover: attach.takeover,
+            watch: attach.watch,
+            rows: attach.rows,
+            tty: attach.size.map(|size| Tty { size: Some(wire_size(size)), ..Tty::default() }),
+            ..Join::default()
+        };
         let (opened, inbox) = handshake(&mut conn, &request, CONNECT)?;
-        let opened = match serde_json::from_value(opened) {
-            Ok(Said::Opened(opened)) => opened,
+        let opened = match opened.read() {
+            Some(Said::Opened(opened)) => opened,
             _ => return Err(ClientError::Nonsense("the session did not say that it is open".into())),
         };
         Ok((Self { conn, inbox, queue: Queue::default(), ended: false }, opened))
@@ -111,10 +104,9 @@ impl Attachment {
             match chunk.kind {
                 ChunkKind::Stdout | ChunkKind::Stderr => incoming.push(Incoming::Output(chunk.payload)),
                 ChunkKind::Control => {
-                    let message = wire::parse_object(&chunk.payload).map_err(nonsense)?;
+                    let message = Control::parse(&chunk.payload).map_err(|e| nonsense(e.into()))?;
                     // A message that this version cannot read is like one that it does not know.
-                    let message = serde_json::from_value(message).unwrap_or(Said::Unknown);
-                    incoming.push(Incoming::Control(message));
+                    incoming.push(Incoming::Control(message.read().unwrap_or(Said::Unknown)));
                 }
                 ChunkKind::Stdin => return Err(ClientError::Nonsense("input from the session".into())),
             }
@@ -142,14 +134,7 @@ impl Attachment {
 
     /// Says how large the client's terminal is. The session follows if this client drives.
     pub fn resize(&mut self, size: WinSize) -> Result<(), ClientError> {
-        // A terminal that does not know its size still needs one where the program runs.
-        let size = size.or_default();
-        self.control(&Asked::Resize(Size {
-            cols: size.cols.min(MAX_SIDE),
-            rows: size.rows.min(MAX_SIDE),
-            pixel_width: size.x_pixels,
-            pixel_height: size.y_pixels,
-        }))
+        self.control(&Asked::Resize(wire_size(size)))
     }
 
     /// Sends what the session takes without waiting.

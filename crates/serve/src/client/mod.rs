@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::Value;
+use serde::Serialize;
 use tapdeck_host::Clock;
+use tapdeck_proto::tty::Control;
 
 pub use crate::conn::Conn;
 use crate::door::{Address, is_trusted};
@@ -67,16 +68,20 @@ pub enum ClientError {
     Io(#[from] io::Error),
 }
 
-/// Sends a negotiation, and waits for the answer: `opened`, and what came behind it. The connection does not block from
-/// here on.
-fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Value, Vec<u8>), ClientError> {
+/// Sends a negotiation and waits for the answer. Returns the first message, which should be `opened`,
+/// and the bytes behind it. The connection is non-blocking from here on.
+fn handshake(
+    conn: &mut Conn,
+    request: &impl Serialize,
+    at_most: Duration,
+) -> Result<(Control, Vec<u8>), ClientError> {
     conn.set_nonblocking(true)?;
     let mut queue = Queue::default();
     queue.push(wire::framed(request));
     let mut inbox = Vec::new();
     let clock = Clock::start();
     loop {
-        // Who refuses before having heard everything has still something to say.
+        // A server that refuses before it has read everything has sent its refusal.
         match queue.flush(conn) {
             Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
                 queue = Queue::default();
@@ -85,7 +90,7 @@ fn handshake(conn: &mut Conn, request: &Value, at_most: Duration) -> Result<(Val
         }
         match wire::take_answer(&mut inbox) {
             Ok(Some(chunk)) => {
-                let opened = wire::parse_object(&chunk.payload);
+                let opened = Control::parse(&chunk.payload);
                 return opened.map(|o| (o, inbox)).map_err(|e| ClientError::Nonsense(e.to_string()));
             }
             Ok(None) => {}

@@ -1,5 +1,4 @@
-//! A program at the other end of the wire, as a backend: whatever can be done with a program here can be done with one
-//! there.
+//! A program that a server runs, as a backend: sessions use it like a local program.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -7,45 +6,51 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::Value;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
 use tapdeck_host::signals;
-use tapdeck_proto::tty::{ClientControl, ServerControl};
+use tapdeck_proto::tty::{ClientControl, Control, ServerControl};
 
 use super::{ClientError, handshake};
 use crate::conn::Conn;
 use crate::live::Queue;
-use crate::wire::{self, ChunkKind, Decoder, Negotiation, Piece, on_wire};
+use crate::wire::{self, ChunkKind, Decoder, Negotiation, Piece};
 
-/// How much is read at a time, and how much may wait to be sent before the driver has to wait.
+/// Bytes that are read at a time.
 const READ: usize = 128 * 1024;
+/// Bytes that may wait to be sent before the driver has to wait.
 const UNSENT: usize = 64 * 1024;
-/// How long the other side may take to start the program.
+/// How long the server may take to start the program.
 const OPEN: Duration = Duration::from_secs(60);
 
-/// A program that runs elsewhere.
+/// A program that a server runs.
 pub struct FarProgram {
     conn: Conn,
     queue: Queue,
     decoder: Decoder,
-    /// Where bytes are read to.
+    /// Bytes are read into this.
     buf: Box<[u8]>,
-    /// What was read and found no room.
+    /// Output that was read and found no room.
     held: Option<(Stream, Bytes)>,
-    /// There may be more to read that the connection does not tell of.
+    /// Whether there may be more to read that polling does not report.
     more: bool,
     terminal: bool,
     exit: Option<Exit>,
-    /// The last thing that the other side complained about.
+    /// The last error that the server reported.
     complaint: Option<String>,
 }
 
 impl FarProgram {
-    /// Has it started, and says what the other side answered (`opened`).
-    pub fn open(mut conn: Conn, negotiation: &Negotiation) -> Result<(Self, Value), ClientError> {
-        let (opened, rest) = handshake(&mut conn, &negotiation.to_json(), OPEN)?;
+    /// Has a server start the program. Returns the session's id there, too.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer in time.
+    pub fn open(mut conn: Conn, negotiation: &Negotiation) -> Result<(Self, String), ClientError> {
+        let (opened, rest) = handshake(&mut conn, negotiation, OPEN)?;
+        let session = match opened.read() {
+            Some(ServerControl::Opened { session }) => session,
+            _ => String::new(),
+        };
         let mut decoder = Decoder::default();
         decoder.buffer().extend_from_slice(&rest);
         let this = Self {
@@ -59,7 +64,7 @@ impl FarProgram {
             exit: None,
             complaint: None,
         };
-        Ok((this, opened))
+        Ok((this, session))
     }
 
     fn control(&mut self, message: &ClientControl) -> io::Result<()> {
@@ -67,10 +72,10 @@ impl FarProgram {
         self.send()
     }
 
-    /// Sends what is queued, as far as the other side takes it.
+    /// Sends what is queued, as far as the server takes it.
     fn send(&mut self) -> io::Result<()> {
         match self.queue.flush(&mut self.conn) {
-            // How it ended, if it has, is still to be read.
+            // The program's exit may still have to be read.
             Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
                 self.queue = Queue::default();
                 Ok(())
@@ -79,19 +84,19 @@ impl FarProgram {
         }
     }
 
-    fn told(&mut self, control: &Value) {
+    fn told(&mut self, control: &Control) {
         // A message of the wrong form is ignored, like one of a newer server.
-        match ServerControl::deserialize(control).unwrap_or(ServerControl::Unknown) {
-            ServerControl::Exit { code, signal } => {
+        match control.read() {
+            Some(ServerControl::Exit { code, signal }) => {
                 let signal = signal.as_deref().and_then(signals::number).map(Exit::Signal);
                 self.exit = Some(signal.unwrap_or(Exit::Code(code)));
             }
-            ServerControl::Error { message, .. } => self.complaint = Some(message),
+            Some(ServerControl::Error { message, .. }) => self.complaint = Some(message),
             _ => {}
         }
     }
 
-    /// Reads from the connection; says whether something came.
+    /// Reads from the connection. Returns whether something came.
     fn fill(&mut self) -> io::Result<bool> {
         match self.conn.read(&mut self.buf) {
             Ok(0) => Err(self.lost()),
@@ -116,7 +121,7 @@ impl Backend for FarProgram {
         let fd = self.exit.is_none().then(|| self.conn.as_fd());
         Watch {
             readable: [fd, None],
-            // Where the connection lives here, its descriptor tells of no room; but it is asked on every turn.
+            // A connection that this process keeps up does not signal room; it is tried on every turn.
             writable: fd.filter(|_| !self.conn.lives_here()),
             upkeep: fd.filter(|_| self.conn.lives_here()),
             exit: None,
@@ -205,12 +210,12 @@ impl Backend for FarProgram {
     }
 
     fn resize(&mut self, size: WinSize) -> io::Result<()> {
-        let size = on_wire(size);
+        let size = wire::wire_size(size);
         self.control(&ClientControl::Resize {
             cols: size.cols.into(),
             rows: size.rows.into(),
-            pixel_width: size.x_pixels.into(),
-            pixel_height: size.y_pixels.into(),
+            pixel_width: size.pixel_width.into(),
+            pixel_height: size.pixel_height.into(),
         })
     }
 
@@ -224,7 +229,7 @@ impl Backend for FarProgram {
     fn stop(&mut self, how: Stop) -> io::Result<()> {
         match how {
             Stop::Terminate => self.signal(how.signal()),
-            // The other side ends the program, whatever it takes, when nobody is here any more.
+            // The server ends the program when its client is gone.
             Stop::HangUp | Stop::Kill => {
                 self.conn.shutdown(Shutdown::Both);
                 self.exit.get_or_insert(Exit::Signal(how.signal()));
@@ -234,7 +239,7 @@ impl Backend for FarProgram {
     }
 
     fn freeze(&mut self, _frozen: bool) -> io::Result<()> {
-        // It stops by itself when nobody takes its output.
+        // The program stops by itself when its output is not read.
         Ok(())
     }
 

@@ -4,17 +4,17 @@
 //! log it has not seen yet. A client that falls behind is told how much it missed and given the screen anew.
 
 use bytes::Bytes;
-use serde_json::Value;
 use tapdeck_core::{Need, Refused, Right, Role, Seq, WinSize};
 use tapdeck_host::signals;
-use tapdeck_proto::attach::{Asked, Gap, Opened, Said, Size};
+use tapdeck_proto::attach::{Asked, Gap, Join, Opened, Said};
 use tapdeck_proto::bus::{AgentState, MAX_AGREED};
+use tapdeck_proto::tty::Control;
 
 use super::client::{Client, Kind, Missed, WireState};
 use super::hub::Hub;
 use super::session::LiveSession;
 use super::turns::state_of;
-use crate::wire::{self, Chunk, ChunkKind, Joining};
+use crate::wire::{self, Chunk, ChunkKind, win_size};
 
 /// A dump is sent in pieces of this size: a client has something to do with the first while the next ones come.
 const PIECE: usize = 64 * 1024;
@@ -33,7 +33,7 @@ impl Hub {
             return;
         };
         if !state.opened {
-            let request = match wire::take_negotiation(&mut conn.inbox, wire::MAX_NEGOTIATION) {
+            let request = match wire::take_framed(&mut conn.inbox, wire::MAX_NEGOTIATION) {
                 Ok(None) => return,
                 Ok(Some(request)) => Ok(request),
                 Err(e) => Err(Refusal("malformed_negotiation", e.to_string())),
@@ -51,16 +51,15 @@ impl Hub {
     }
 
     /// Opens a session for a client.
-    fn open(&mut self, number: u64, request: &Value, now: u64) -> Result<(), Refusal> {
+    fn open(&mut self, number: u64, request: &[u8], now: u64) -> Result<(), Refusal> {
         let Some(client) = self.clients.get_mut(&number) else { return Ok(()) };
-        let joining =
-            Joining::from_json(request).map_err(|e| Refusal("malformed_negotiation", e.to_string()))?;
-        let asked = if joining.read_only { Role::Observer } else { Role::Human };
+        let join = Join::parse(request).map_err(|e| Refusal("malformed_negotiation", e.to_string()))?;
+        let asked = if join.read_only { Role::Observer } else { Role::Human };
         client.authority = client
             .grants
-            .authority(asked, joining.token)
+            .authority(asked, join.token.as_deref())
             .map_err(|why| Refusal("forbidden", why.to_owned()))?;
-        match joining.backend {
+        match join.backend.as_deref() {
             Some("attach") => {}
             Some(other) => {
                 let message = format!("this is one session: the backend is attach, and not {other:?}");
@@ -73,25 +72,25 @@ impl Hub {
         }
         client.known = true;
         let read_only = !client.authority.grants(Right::Drive);
-        self.session.join(client, joining.name.unwrap_or("attach"));
-        let party = client.party.filter(|_| !read_only && !joining.watch);
+        self.session.join(client, join.name.as_deref().unwrap_or("attach"));
+        let party = client.party.filter(|_| !read_only && !join.watch);
         let mut drives = false;
         if let Some(party) = party {
             let driver = self.session.access.driver();
-            let claimed = if joining.takeover { driver.take(party) } else { driver.claim(party) };
+            let claimed = if join.takeover { driver.take(party) } else { driver.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
             // The holder has the session in the size of its terminal. A client that has not typed yet, and
             // did not ask to take over, leaves the size as it is for other terminals that show it.
             if drives
-                && (joining.takeover || !self.is_shown())
-                && let Some(size) = joining.size
+                && (join.takeover || !self.is_shown())
+                && let Some(size) = join.size()
             {
-                self.session.resize_to(size);
+                self.session.resize_to(win_size(size));
             }
         }
         self.pump(now);
         if let Some(client) = self.clients.get_mut(&number) {
-            self.session.send_opened(client, &joining, drives);
+            self.session.send_opened(client, &join, drives);
         }
         Ok(())
     }
@@ -121,16 +120,16 @@ struct Refusal(&'static str, String);
 
 impl LiveSession {
     /// Tells a client that it is attached, and draws the screen for it.
-    fn send_opened(&mut self, client: &mut Client, joining: &Joining<'_>, drives: bool) {
+    fn send_opened(&mut self, client: &mut Client, join: &Join, drives: bool) {
         let read_only = !client.authority.grants(Right::Drive);
         let driver = self.holder_name();
         let look = self.access.look();
         if let Kind::Wire(w) = &mut client.kind {
             (w.opened, w.read_only, w.from) = (true, read_only, look.next());
-            w.shows = joining.size.is_some() && !read_only;
+            w.shows = join.size().is_some() && !read_only;
         }
         let size = look.term().size();
-        let (dump, ends) = match (joining.screen_only, joining.rows) {
+        let (dump, ends) = match (join.screen_only, join.rows) {
             (true, _) => (look.term().dump_screen(), Vec::new()),
             (false, true) => look.term().dump_with_rows(),
             (false, false) => (look.term().dump(), Vec::new()),
@@ -174,7 +173,7 @@ impl LiveSession {
     fn take_chunk(&mut self, client: &mut Client, chunk: Chunk) {
         match chunk.kind {
             ChunkKind::Stdin => self.offer_attached(client, chunk.payload.into()),
-            ChunkKind::Control => match wire::parse_object(&chunk.payload) {
+            ChunkKind::Control => match Control::parse(&chunk.payload) {
                 Ok(control) => self.take_control(client, &control),
                 Err(e) => client.conn.control(&error(None, e)),
             },
@@ -207,7 +206,7 @@ impl LiveSession {
         }
     }
 
-    fn take_control(&mut self, client: &mut Client, control: &Value) {
+    fn take_control(&mut self, client: &mut Client, control: &Control) {
         let asked = match Asked::from_message(control) {
             // Messages of later versions are ignored.
             Ok(None) => return,
@@ -273,10 +272,6 @@ pub(super) fn resend_screen(session: &mut LiveSession, client: &mut Client) {
         dump: dump.len(),
     }));
     send_dump(client, dump);
-}
-
-fn win_size(size: Size) -> WinSize {
-    WinSize { cols: size.cols, rows: size.rows, x_pixels: size.pixel_width, y_pixels: size.pixel_height }
 }
 
 fn error(about: Option<&str>, message: impl ToString) -> Said {

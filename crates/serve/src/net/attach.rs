@@ -1,52 +1,45 @@
-//! A stream that is attached to a session which runs already: it is passed on to the session's own door, which knows who
-//! may do what.
+//! Attaches a stream to a session that runs already, by passing it on to the session's own door.
 
 use std::io;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use tapdeck_core::Right;
+use tapdeck_proto::attach::Join;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
 use super::session::{LAST_WORDS, REVOKED, complaint};
 use super::{Pass, Refusal, Server};
-use crate::wire::{self, Joining, Negotiation};
+use crate::wire;
 
-/// What is passed on at a time.
+/// Bytes that are passed on at a time.
 const PIECE: usize = 64 * 1024;
 /// Bytes in front of a chunk's payload.
 const HEAD: usize = 5;
 
-/// Knocks at the session's door on the client's behalf.
+/// Connects to the session's door on behalf of the client.
 pub(super) async fn join(
     server: &Arc<Server>,
-    negotiation: &Negotiation,
+    mut request: Join,
     pass: &Pass,
 ) -> Result<UnixStream, Refusal> {
-    let mut request = Value::Object(negotiation.rest.clone());
-    let joining = Joining::from_json(&request);
-    let joining = joining.map_err(|e| Refusal::new("malformed_negotiation", e.to_string()))?;
-    let session = joining.session.map(str::to_owned);
+    let session = request.session.clone();
     let server = Arc::clone(server);
     let found = tokio::task::spawn_blocking(move || server.runner.find(session.as_deref())).await;
     let listing = found.map_err(|_| Refusal::new("internal", "the session could not be looked for"))??;
     let gone = |e: std::io::Error| Refusal::new("no_such_session", format!("{}: {e}", listing.id));
     let mut stream = UnixStream::connect(&listing.socket).await.map_err(gone)?;
     // The session's door makes the authority there from this: its human token, or read-only.
-    if pass.authority.grants(Right::Drive) {
-        request["token"] = json!(listing.human_token);
-    } else {
-        request["token"] = Value::Null;
-        request["read_only"] = json!(true);
-    }
+    let drives = pass.authority.grants(Right::Drive);
+    request.token = drives.then(|| listing.human_token.clone());
+    request.read_only |= !drives;
     stream.write_all(&wire::framed(&request)).await.map_err(gone)?;
     Ok(stream)
 }
 
-/// Passes everything on, both ways, as fast as the slower side takes it, until one side ends. Whoever may not be here any
-/// more is told so, types nothing from then on, and is waited for no longer than it takes to hear it.
+/// Passes everything on, both ways, as fast as the slower side takes it, until one side ends. A client
+/// whose credential expires is told so; its input is dropped from then on.
 pub(super) async fn carry<R, W>(
     session: UnixStream,
     mut reader: R,
@@ -72,14 +65,17 @@ pub(super) async fn carry<R, W>(
     };
     // Whichever side ends, the other is told by the end of its stream.
     tokio::select! {
-        _ = pass_output(&mut from, &mut writer, sent_away) => { let _ = writer.shutdown().await; }
+        _ = pass_output(&mut from, &mut writer, sent_away) => {
+            // A client that is gone needs no end of stream.
+            let _ = writer.shutdown().await;
+        }
         () = input => {}
         () = limit => {}
     }
 }
 
-/// Passes on what the session sends. Who is sent away hears why behind a whole chunk: in the middle of one it would be
-/// taken for a part of it.
+/// Passes on what the session sends. A client that is sent away is told why between two chunks: inside
+/// a chunk the message would be taken for a part of it.
 async fn pass_output<R, W>(
     from: &mut R,
     writer: &mut W,
@@ -115,11 +111,11 @@ where
     }
 }
 
-/// Where in its chunks a stream stands.
+/// The position of a stream within its chunks.
 #[derive(Debug, Default)]
 struct Place {
     head: Vec<u8>,
-    /// Bytes of the payload that are still to come.
+    /// Bytes of the payload that are missing.
     left: usize,
 }
 
@@ -128,7 +124,7 @@ impl Place {
         self.head.is_empty() && self.left == 0
     }
 
-    /// Passes all of these bytes; says how many that are.
+    /// Passes all of these bytes. Returns how many.
     fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -137,7 +133,7 @@ impl Place {
         done
     }
 
-    /// Passes bytes up to the end of the chunk in hand; says how many.
+    /// Passes bytes up to the end of the current chunk. Returns how many.
     fn pass_to_end(&mut self, bytes: &[u8]) -> usize {
         let mut done = 0;
         if self.left == 0 {

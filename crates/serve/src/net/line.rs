@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
 use super::pending::PendingClient;
-use super::session::{Command, REVOKED, Teller, complaint, kind_of, negotiate, profile, refuse, start};
+use super::session::{Command, REVOKED, Teller, Wish, complaint, kind_of, negotiate, profile, refuse, start};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
 use crate::conn::Conn;
 use crate::live::Queue;
@@ -58,17 +58,15 @@ pub(super) async fn serve_whole<S: Whole>(
     let negotiated = negotiate(&server, &mut stream, peer).await;
     let refusal = match negotiated.and_then(|n| client.admit().map(|()| n)) {
         Ok(None) => return,
-        Ok(Some((negotiation, pass))) if negotiation.backend == "attach" => {
-            match attach::join(&server, &negotiation, &pass).await {
-                Ok(session) => {
-                    let (reader, writer) = tokio::io::split(stream);
-                    return attach::carry(session, reader, writer, server.revoked(&pass)).await;
-                }
-                Err(refusal) => refusal,
+        Ok(Some((Wish::Join(join), pass))) => match attach::join(&server, join, &pass).await {
+            Ok(session) => {
+                let (reader, writer) = tokio::io::split(stream);
+                return attach::carry(session, reader, writer, server.revoked(&pass)).await;
             }
-        }
-        Ok(Some((negotiation, pass))) => match stream.apart() {
-            Ok(conn) => return hand_over(&server, conn, negotiation, &pass).await,
+            Err(refusal) => refusal,
+        },
+        Ok(Some((Wish::Open(negotiation), pass))) => match stream.apart() {
+            Ok(conn) => return hand_over(&server, conn, *negotiation, &pass).await,
             // The connection broke before the session began.
             Err(_) => return,
         },
@@ -242,7 +240,7 @@ impl State {
                     Ok(Command::Signal(signal)) => return Ok(Some(SocketInput::Signal(signal))),
                     Ok(Command::End) => return Ok(Some(SocketInput::End)),
                     Ok(Command::Unknown) => {}
-                    Err(message) => self.say(&complaint(control["type"].as_str(), &message)),
+                    Err(message) => self.say(&complaint(control.name(), &message)),
                 },
                 Err(e) => return Err(Some(e.to_string())),
             }

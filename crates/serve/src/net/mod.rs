@@ -268,16 +268,12 @@ impl Server {
     /// When the token does not allow it, there is no room, or the program cannot be started.
     pub async fn open_detached(self: &Arc<Self>, token: &str, cmd: Vec<String>) -> Result<String, Refusal> {
         let negotiation = Negotiation {
-            backend: "local".into(),
             token: Some(token.to_owned()),
-            // Nobody but the model is there to answer.
+            // No terminal is attached, so the model answers the program's queries.
             tty: Some(wire::Tty { answers: false, ..wire::Tty::default() }),
             cmd,
-            cwd: None,
-            env: Vec::new(),
-            name: None,
             detached: true,
-            rest: serde_json::Map::new(),
+            ..Negotiation::default()
         };
         self.authorise(Peer::Stranger, &negotiation)?;
         session::open_detached(self, negotiation).await

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::Value;
 use tapdeck_core::{Exit, Stream, WinSize};
 use tapdeck_host::{Handle, UserProfile, UserQueues, UserSide, signals};
+use tapdeck_proto::attach::Join;
 use tapdeck_proto::bus::NO_SIZE;
-use tapdeck_proto::tty::{ClientControl, ServerControl};
+use tapdeck_proto::tty::{ClientControl, Control, ServerControl};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
@@ -19,7 +18,7 @@ use tokio::time::timeout;
 use super::line::Line;
 use super::{Opened, Pass, Peer, Refusal, Server, Sessions, attach};
 use crate::live::exit_of;
-use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Negotiation, Piece, Tty, size_of};
+use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Negotiation, Piece, Tty, win_size};
 
 /// A short pause where there is nothing to wait for.
 pub(super) const BREATH: Duration = Duration::from_millis(20);
@@ -55,20 +54,14 @@ pub(super) async fn serve_stream_of<R, W>(
     let negotiated = negotiate(&server, &mut reader, peer).await;
     let refusal = match negotiated.and_then(|n| admit().map(|()| n)) {
         Ok(None) => return,
-        Ok(Some((negotiation, pass))) => {
-            let revoked = server.revoked(&pass);
-            if negotiation.backend == "attach" {
-                match attach::join(&server, &negotiation, &pass).await {
-                    Ok(session) => return attach::carry(session, reader, writer, revoked).await,
-                    Err(refusal) => refusal,
-                }
-            } else {
-                match open(&server, negotiation).await {
-                    Ok(session) => return session.carry(reader, writer, revoked).await,
-                    Err(refusal) => refusal,
-                }
-            }
-        }
+        Ok(Some((Wish::Join(join), pass))) => match attach::join(&server, join, &pass).await {
+            Ok(session) => return attach::carry(session, reader, writer, server.revoked(&pass)).await,
+            Err(refusal) => refusal,
+        },
+        Ok(Some((Wish::Open(negotiation), pass))) => match open(&server, *negotiation).await {
+            Ok(session) => return session.carry(reader, writer, server.revoked(&pass)).await,
+            Err(refusal) => refusal,
+        },
         Err(refusal) => refusal,
     };
     refuse(&refusal, reader, &mut writer).await;
@@ -90,12 +83,20 @@ where
     .await;
 }
 
+/// What a client asks for.
+pub(super) enum Wish {
+    /// A session of its own.
+    Open(Box<Negotiation>),
+    /// To be attached to a session that runs.
+    Join(Join),
+}
+
 /// Reads the negotiation and checks it against the credential; `None` if the client left without one.
 pub(super) async fn negotiate<R>(
     server: &Server,
     reader: &mut R,
     peer: Peer,
-) -> Result<Option<(Negotiation, Pass)>, Refusal>
+) -> Result<Option<(Wish, Pass)>, Refusal>
 where
     R: AsyncRead + Unpin,
 {
@@ -113,12 +114,15 @@ where
         Ok(Err(_)) => return Ok(None),
         Ok(Ok(body)) => body,
     };
-    let value = wire::parse_object(&body).map_err(|e| malformed(e.to_string()))?;
-    let negotiation = Negotiation::from_json(value).map_err(|e| malformed(e.to_string()))?;
+    let negotiation = Negotiation::parse(&body).map_err(|e| malformed(e.to_string()))?;
     // Authority first: a refusal must not tell what exists.
     let pass = server.authorise(peer, &negotiation)?;
     tracing::info!(by = pass.name(), backend = negotiation.backend, "admitted");
-    Ok(Some((negotiation, pass)))
+    let wish = match negotiation.backend.as_str() {
+        "attach" => Wish::Join(Join::parse(&body).map_err(|e| malformed(e.to_string()))?),
+        _ => Wish::Open(Box::new(negotiation)),
+    };
+    Ok(Some((wish, pass)))
 }
 
 async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::Result<Vec<u8>> {
@@ -349,7 +353,7 @@ async fn take_input<R>(
                 Ok(Command::End) => queues.end_input(),
                 Ok(Command::Unknown) => {}
                 Err(message) => {
-                    let _ = complain.send(complaint(control["type"].as_str(), &message)).await;
+                    let _ = complain.send(complaint(control.name(), &message)).await;
                 }
             },
             Ok(Some(Piece::Bytes(..))) => {
@@ -383,16 +387,16 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) fn of(control: &Value) -> Result<Self, String> {
-        let Ok(message) = ClientControl::deserialize(control) else {
-            return match control["type"].as_str() {
+    pub(super) fn of(control: &Control) -> Result<Self, String> {
+        let Some(message) = control.read() else {
+            return match control.name() {
                 Some("resize") => Err(NO_SIZE.to_owned()),
                 Some("signal") => Err(no_signal("")),
                 _ => Ok(Self::Unknown),
             };
         };
         Ok(match message {
-            ClientControl::Resize { .. } => Self::Resize(size_of(control).ok_or(NO_SIZE)?),
+            ClientControl::Resize { .. } => Self::Resize(win_size(control.size().ok_or(NO_SIZE)?)),
             ClientControl::Signal { name } => {
                 Self::Signal(signals::number(&name).ok_or_else(|| no_signal(&name))?)
             }

@@ -1,39 +1,42 @@
-//! Chunks as they come in, without waiting for whole ones: bytes of the program are handed on piece by piece, so that
-//! nobody has to hold sixteen mebibytes because somebody sent them at once.
+//! Decodes chunks as they arrive. Input and output are handed on piece by piece, so that a receiver
+//! never holds a chunk of 16 MiB.
 
 use bytes::{Buf, Bytes, BytesMut};
-use serde_json::Value;
+use tapdeck_proto::tty::Control;
 
-use super::{ChunkKind, MAX_CHUNK, WireError, kind_of, parse_object};
+use super::{ChunkKind, MAX_CHUNK, WireError, kind_of};
 
 /// The longest control message.
 pub const MAX_CONTROL: usize = 64 * 1024;
 
-/// Something that has come.
+/// A part of what the peer sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// Bytes of a stream; a chunk may come in several.
+    /// Bytes of a stream; a chunk may come in several pieces.
     Bytes(ChunkKind, Bytes),
-    /// A control message, whole.
-    Control(Value),
+    /// A whole control message.
+    Control(Control),
 }
 
-/// Takes a stream of chunks apart.
+/// Decodes a stream of chunks.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buf: BytesMut,
-    /// The chunk that has begun, and what is left of it.
+    /// The chunk that has begun, and how many of its bytes are missing.
     open: Option<(ChunkKind, usize)>,
 }
 
 impl Decoder {
-    /// Where to put what was read. It grows no further than what is put in between two calls of [`Decoder::next`], and
-    /// one control message.
+    /// Returns the buffer to read into. It holds what is put in between two calls of
+    /// [`Decoder::next`], and at most one control message.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buf
     }
 
-    /// What comes next, if enough of it is there.
+    /// Returns the next piece; `None` when more has to be read first.
+    ///
+    /// # Errors
+    /// When the bytes are not of this wire.
     #[expect(clippy::should_implement_trait, reason = "not an iterator: there may be more later")]
     pub fn next(&mut self) -> Result<Option<Piece>, WireError> {
         loop {
@@ -49,7 +52,7 @@ impl Decoder {
                     return Ok(None);
                 }
                 self.open = None;
-                return parse_object(&self.buf.split_to(left)).map(|v| Some(Piece::Control(v)));
+                return Ok(Some(Piece::Control(Control::parse(&self.buf.split_to(left))?)));
             }
             if left == 0 {
                 self.open = None;
@@ -85,12 +88,12 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use tapdeck_proto::tty::ServerControl;
 
     use super::super::{chunk_head, control};
     use super::*;
 
-    /// What comes out of these pieces, with the pieces of a stream that follow each other joined.
+    /// Decodes these parts of a stream. Joins adjacent pieces of the same kind.
     fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Piece>, WireError> {
         let mut decoder = Decoder::default();
         let mut got: Vec<Piece> = Vec::new();
@@ -128,7 +131,7 @@ mod tests {
             for (kind, payload) in chunks {
                 let kind = [ChunkKind::Stdin, ChunkKind::Stdout, ChunkKind::Stderr, ChunkKind::Control][kind];
                 if kind == ChunkKind::Control {
-                    stream.extend_from_slice(&control(&json!({"n": payload.len()})));
+                    stream.extend_from_slice(&control(&ServerControl::Opened { session: payload.len().to_string() }));
                 } else {
                     stream.extend_from_slice(&chunk_head(kind, payload.len()));
                     stream.extend_from_slice(&payload);
@@ -139,6 +142,7 @@ mod tests {
 
         #[test]
         fn nonsense_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 1usize..20) {
+            // Whatever it returns: a panic would fail the test.
             let _ = decode(bytes.chunks(cut));
         }
     }

@@ -1,24 +1,20 @@
 //! The tty wire: a terminal session as a stream of chunks.
 //!
-//! A client negotiates with one length-prefixed JSON object; the server refuses in the same framing, or goes on in
-//! chunks of a type byte, a length and a payload. The two cannot be confused: a refusal begins with a zero byte, and
-//! standard input, whose type is zero, never comes from a server.
+//! A client negotiates with one length-prefixed JSON object. The server refuses in the same framing,
+//! or goes on in chunks of a type byte, a length and a payload. The two cannot be confused: a refusal
+//! begins with a zero byte, and a server never sends standard input, whose type is zero.
 
 use serde::Serialize;
-use serde_json::Value;
-use tapdeck_proto::tty::Refusal;
+use tapdeck_proto::tty::{Malformed, Refusal};
 
 mod decoder;
-pub mod fields;
-mod joining;
-mod negotiation;
+mod size;
 
 pub use decoder::{Decoder, MAX_CONTROL, Piece};
-pub(crate) use joining::Joining;
-pub(crate) use negotiation::on_wire;
-pub use negotiation::{Negotiation, Tty, size_json, size_of};
+pub use size::{win_size, wire_size};
+pub use tapdeck_proto::tty::{Negotiation, Tty};
 
-/// The longest negotiation before anybody has shown who they are.
+/// The longest negotiation of a client that has not shown its credential yet.
 pub const MAX_NEGOTIATION: usize = 64 * 1024;
 /// The longest chunk.
 pub const MAX_CHUNK: usize = 16 << 20;
@@ -26,11 +22,11 @@ pub const MAX_CHUNK: usize = 16 << 20;
 /// What a chunk carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkKind {
-    /// Bytes to the program.
+    /// Input of the program.
     Stdin,
-    /// Bytes from it.
+    /// Output of the program.
     Stdout,
-    /// Its standard error, where that is apart.
+    /// Standard error of the program, where it is separate.
     Stderr,
     /// A JSON object about the session.
     Control,
@@ -56,26 +52,26 @@ pub struct Chunk {
     pub payload: Vec<u8>,
 }
 
-/// Bytes that are not of this wire.
+/// Why bytes are not of this wire, or the server's refusal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// More than may be sent.
+    /// The message is longer than allowed.
     #[error("a {what} of {len} bytes: at most {limit} are allowed")]
     TooLong {
-        /// Of what.
+        /// The kind of message.
         what: &'static str,
-        /// How long it says it is.
+        /// The length that it declares.
         len: usize,
-        /// How long it may be.
+        /// The length that is allowed.
         limit: usize,
     },
-    /// A type of chunk that does not exist.
+    /// There is no such type of chunk.
     #[error("chunk type {0} does not exist")]
     UnknownType(u8),
-    /// No JSON object.
-    #[error("malformed JSON: {0}")]
-    Json(String),
+    /// The message is no JSON object, or has a field of the wrong kind.
+    #[error(transparent)]
+    Json(#[from] Malformed),
     /// The server refuses.
     #[error("refused: {message} ({error})")]
     Refused {
@@ -88,7 +84,7 @@ pub enum WireError {
     },
 }
 
-/// The five bytes in front of a chunk's payload.
+/// Returns the five bytes in front of a chunk's payload.
 pub fn chunk_head(kind: ChunkKind, len: usize) -> [u8; 5] {
     let mut head = [kind.code(); 5];
     head[1..].copy_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
@@ -121,20 +117,28 @@ pub fn refusal(error: &str, message: &str) -> Vec<u8> {
     framed(&Refusal { code: None, error: error.to_owned(), message: message.to_owned() })
 }
 
-/// Takes a negotiation off the front of what has come so far, once all of it has.
-pub fn take_negotiation(buf: &mut Vec<u8>, limit: usize) -> Result<Option<Value>, WireError> {
+/// Takes the body of a negotiation or a refusal off the front of the buffer; `None` while some of it
+/// is missing.
+///
+/// # Errors
+/// When it is longer than `limit`.
+pub fn take_framed(buf: &mut Vec<u8>, limit: usize) -> Result<Option<Vec<u8>>, WireError> {
     let Some(head) = buf.first_chunk::<4>() else { return Ok(None) };
     let len = u32::from_be_bytes(*head) as usize;
     if len > limit {
         return Err(WireError::TooLong { what: "negotiation", len, limit });
     }
     let Some(body) = buf.get(4..4 + len) else { return Ok(None) };
-    let value = parse_object(body)?;
+    let body = body.to_vec();
     buf.drain(..4 + len);
-    Ok(Some(value))
+    Ok(Some(body))
 }
 
-/// Takes a chunk off the front of what has come so far, once all of it has. Type 4 is an older spelling of control.
+/// Takes a chunk off the front of the buffer; `None` while some of it is missing. Type 4 is an older
+/// spelling of control.
+///
+/// # Errors
+/// When there is no such type, or the chunk is longer than `limit`.
 pub fn take_chunk(buf: &mut Vec<u8>, limit: usize) -> Result<Option<Chunk>, WireError> {
     let Some(head) = buf.first_chunk::<5>() else {
         return buf.first().map_or(Ok(None), |code| kind_of(*code).map(|_| None));
@@ -160,30 +164,23 @@ fn kind_of(code: u8) -> Result<ChunkKind, WireError> {
     }
 }
 
-/// For a client: what the server's first bytes say. A refusal is an error; `None` while too little has come.
+/// Takes the server's first message off the front of the buffer; `None` while some of it is missing.
+///
+/// # Errors
+/// When the server refuses, or the bytes are not of this wire.
 pub fn take_answer(buf: &mut Vec<u8>) -> Result<Option<Chunk>, WireError> {
     if buf.first() != Some(&0) {
         return take_chunk(buf, MAX_CHUNK);
     }
-    let Some(value) = take_negotiation(buf, MAX_CHUNK)? else { return Ok(None) };
-    let refusal = serde_json::from_value(value).map_err(|e| WireError::Json(e.to_string()))?;
-    let Refusal { code, error, message } = refusal;
+    let Some(body) = take_framed(buf, MAX_CHUNK)? else { return Ok(None) };
+    let Refusal { code, error, message } = Refusal::parse(&body)?;
     Err(WireError::Refused { error, message, code })
-}
-
-/// A JSON object, or what is wrong with it.
-pub fn parse_object(bytes: &[u8]) -> Result<Value, WireError> {
-    match serde_json::from_slice(bytes) {
-        Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err(WireError::Json("not an object".into())),
-        Err(e) => Err(WireError::Json(e.to_string())),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use tapdeck_proto::tty::ServerControl;
 
     use super::*;
 
@@ -194,7 +191,7 @@ mod tests {
             take_answer(&mut buf),
             Err(WireError::Refused { error: "forbidden".into(), message: "no".into(), code: None })
         );
-        let mut buf = control(&json!({"type": "opened"}));
+        let mut buf = control(&ServerControl::Ping);
         let chunk = take_answer(&mut buf).expect("fine").expect("whole");
         assert_eq!(chunk.kind, ChunkKind::Control);
     }
@@ -204,7 +201,7 @@ mod tests {
         let mut buf = vec![1, 0xff, 0xff, 0xff, 0xff];
         assert!(matches!(take_chunk(&mut buf, MAX_CHUNK), Err(WireError::TooLong { .. })));
         let mut buf = vec![0xff; 4];
-        assert!(matches!(take_negotiation(&mut buf, MAX_NEGOTIATION), Err(WireError::TooLong { .. })));
+        assert!(matches!(take_framed(&mut buf, MAX_NEGOTIATION), Err(WireError::TooLong { .. })));
         let mut buf = vec![9];
         assert_eq!(take_chunk(&mut buf, 10), Err(WireError::UnknownType(9)));
     }
@@ -238,9 +235,10 @@ mod tests {
         /// Random bytes are refused or waited for, never a panic.
         #[test]
         fn nonsense_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            // Whatever they return: a panic would fail the test.
             let _ = take_chunk(&mut bytes.clone(), 1000);
             let _ = take_answer(&mut bytes.clone());
-            let _ = take_negotiation(&mut bytes.clone(), 1000);
+            let _ = take_framed(&mut bytes.clone(), 1000);
         }
     }
 }

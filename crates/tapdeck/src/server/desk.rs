@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
+use tapdeck_core::WinSize;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
@@ -19,7 +19,7 @@ use tapdeck_host::{
 };
 use tapdeck_serve::client;
 use tapdeck_serve::net::{Client, Opened, Refusal, SessionRunner};
-use tapdeck_serve::wire::{Negotiation, fields};
+use tapdeck_serve::wire::{Negotiation, win_size};
 
 use super::Programs;
 use crate::Error;
@@ -137,10 +137,12 @@ impl SessionDesk {
         let mut launch = Launch::new(command);
         launch.place = place;
         launch.no_pty = wanted.tty.is_none() || wanted.backend == "pipe";
-        launch.size = wanted.tty.as_ref().map(|t| t.size);
-        launch.tty_settings = wanted.tty.as_ref().map(|t| t.modes.clone()).unwrap_or_default();
-        // A client on another system has settings that no terminal has here.
-        launch.tty_settings.retain(|(name, _)| tty_settings::is_known(name));
+        if let Some(tty) = &wanted.tty {
+            launch.size = Some(tty.size.map_or(WinSize::cells(80, 24), win_size));
+            // A client on another system has settings that no terminal has here.
+            let known = tty.modes.iter().filter(|(name, _)| tty_settings::is_known(name));
+            launch.tty_settings = known.map(|(name, value)| (name.clone(), *value)).collect();
+        }
         launch.ring = RING;
         launch.kill_after = KILL_AFTER;
         Ok(launch)
@@ -244,19 +246,19 @@ impl SessionDesk {
 /// Where it is to run: named as `run --on` names it, or in fields of its own.
 fn place(wanted: &Negotiation) -> Result<Place, Refusal> {
     let unknown = |e: &dyn std::fmt::Display| Refusal::new("unknown_backend", e.to_string());
-    let malformed = |why: String| Refusal::new("malformed_negotiation", why);
-    let rest = Value::Object(wanted.rest.clone());
-    let field = |key: &str| fields::text(&rest, key).map_err(malformed);
-    let text = match (wanted.backend.as_str(), field("container")?, field("image")?, field("host")?) {
+    let text = match (wanted.backend.as_str(), &wanted.container, &wanted.image, &wanted.host) {
         ("local" | "pipe", ..) => return Ok(Place::Local),
         ("docker", Some(container), ..) => format!("docker:exec:{container}"),
         ("docker", None, Some(image), _) => format!("docker:{image}"),
         ("docker", None, None, _) => return Err(unknown(&"docker wants a container or an image")),
         ("ssh", .., Some(host)) => {
-            let user = field("user")?.map(|user| format!("{user}@")).unwrap_or_default();
-            let port = match fields::number(&rest, "port").map_err(malformed)? {
+            let user = wanted.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+            let port = match wanted.port {
                 Some(port @ 1..=65535) => format!(":{port}"),
-                Some(port) => return Err(malformed(format!("\"port\" is from 1 to 65535, and not {port}"))),
+                Some(port) => {
+                    let why = format!("\"port\" is from 1 to 65535, and not {port}");
+                    return Err(Refusal::new("malformed_negotiation", why));
+                }
                 None => String::new(),
             };
             format!("ssh:{user}{host}{port}")

@@ -460,7 +460,7 @@ impl SessionBuilder {
     pub fn at(self, address: &str, credentials: Credentials, backend: &str) -> Result<Self> {
         use tapdeck_serve::client::FarProgram;
         use tapdeck_serve::net::{Endpoint, Trust, dial};
-        use tapdeck_serve::wire::{Negotiation, Tty};
+        use tapdeck_serve::wire::{Negotiation, Tty, wire_size};
         let endpoint: Endpoint = address
             .parse()
             .map_err(|e: <Endpoint as std::str::FromStr>::Err| Error::Invalid(e.to_string()))?;
@@ -471,17 +471,14 @@ impl SessionBuilder {
         let mut wanted = Negotiation {
             backend: backend.to_owned(),
             token: credentials.token.clone(),
-            tty: None,
             cmd: command.argv.iter().map(text).collect(),
             cwd,
             env: env.collect(),
-            name: None,
-            detached: false,
-            rest: serde_json::Map::new(),
+            ..Negotiation::default()
         };
         let terminal = !self.launch.no_pty;
         Ok(self.backend(move |size| {
-            wanted.tty = terminal.then(|| Tty { size, ..Tty::default() });
+            wanted.tty = terminal.then(|| Tty { size: Some(wire_size(size)), ..Tty::default() });
             let trust = Trust { fingerprint: credentials.fingerprint, ..Trust::by_acquaintance() };
             let dialled = dial(&endpoint, &trust, credentials.token.as_deref(), || false);
             let opened = dialled.and_then(|dialled| FarProgram::open(dialled.conn, &wanted));
