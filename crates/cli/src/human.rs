@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Numbers, times and foreign text in a form for people.
 
 use std::time::Duration;
 
@@ -49,25 +49,25 @@ pub fn moment(wall_ns: u64) -> String {
     )
 }
 
-/// Whether a character could act on the terminal, or make text show itself in another order than it has.
-pub fn acts(c: char) -> bool {
+/// Whether a character could control the terminal, or change the order in which text is shown.
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
         || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Text from outside that can only be looked at.
+/// Replaces unsafe characters of foreign text.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A value as one line of JSON that can only be looked at: what the format would let through is escaped.
+/// A value as one line of JSON, with unsafe characters escaped.
 pub fn json(value: &impl serde::Serialize) -> String {
-    // As a value first, so that keys are in the same order as ever.
+    // A `Value` sorts the keys.
     let value = serde_json::to_value(value).unwrap_or_default();
     let mut out = String::new();
     for c in value.to_string().chars() {
-        if acts(c) {
+        if is_unsafe(c) {
             out.push_str(&format!("\\u{:04x}", u32::from(c)));
         } else {
             out.push(c);
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(printable("a\x1b[31m\u{9b}\u{202e}é"), "a\u{fffd}[31m\u{fffd}\u{fffd}é");
         let value = serde_json::json!("a\x1b\u{9b}\u{7f}\u{202e}é");
         let text = json(&value);
-        assert!(!text.chars().any(acts), "{text}");
+        assert!(!text.chars().any(is_unsafe), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
     }
 }

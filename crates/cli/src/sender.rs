@@ -1,4 +1,4 @@
-//! Keys and text for a session: as whom they are sent, and how.
+//! Sends keys and text to a session.
 
 use std::time::Duration;
 

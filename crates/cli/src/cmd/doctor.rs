@@ -1,4 +1,5 @@
-//! `tapdeck doctor`: whether everything is there that the other commands need, tried rather than guessed.
+//! `tapdeck doctor`: whether everything is there that the other commands need, tried rather than
+//! guessed.
 
 use std::io::IsTerminal;
 use std::os::unix::net::UnixStream;
@@ -35,7 +36,7 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-/// What came of one check.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Fine,
@@ -63,10 +64,10 @@ struct Finding {
     says: String,
 }
 
-/// A check, and what it is called.
+/// The name of a check, and the check.
 type Check = (&'static str, fn() -> (Verdict, String));
 
-/// The checks, in the order in which they are told.
+/// The checks, in the order of the report.
 const CHECKS: &[Check] = &[
     ("tapdeck", this_program),
     ("terminal", this_terminal),
@@ -183,10 +184,10 @@ fn is_utf8(locale: &str) -> bool {
     charset.is_some_and(|c| c.eq_ignore_ascii_case("utf-8") || c.eq_ignore_ascii_case("utf8"))
 }
 
-/// What a program is asked to write to see that it can.
+/// The text that the test program writes.
 const WORD: &str = "tapdeck-doctor";
 
-/// Runs a program on a terminal, which is what everything else comes down to.
+/// Runs a program on a terminal, on which all other commands depend.
 fn a_program() -> (Verdict, String) {
     let argv = ["/bin/sh", "-c", "test -t 0 && echo tapdeck-\"doctor\" && exit 7"];
     let mut launch = Launch::new(CommandSpec::new(argv));
@@ -231,7 +232,7 @@ fn sockets() -> (Verdict, String) {
     }
 }
 
-/// With less room than this a long session may not fit.
+/// The least free space for a long session.
 const LITTLE_ROOM: u64 = 1_000_000_000;
 
 fn recordings() -> (Verdict, String) {
@@ -239,7 +240,7 @@ fn recordings() -> (Verdict, String) {
     let Some(there) = folder.ancestors().find(|f| f.is_dir()) else {
         return (Verdict::Fails, format!("{} cannot be made", folder.display()));
     };
-    // Looked at, not made: a user who never records has no such folder.
+    // The folder is not created here: a user who never records has none.
     if let Err(e) = tempfile::tempfile_in(there) {
         return (Verdict::Fails, format!("{} cannot be written to: {e}", there.display()));
     }
@@ -317,7 +318,7 @@ fn sessions() -> (Verdict, String) {
     }
 }
 
-/// With fewer descriptors than this a server has little room.
+/// The least number of descriptors for a server.
 const FEW_FILES: u64 = 1024;
 
 fn open_files() -> (Verdict, String) {

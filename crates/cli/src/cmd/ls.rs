@@ -76,7 +76,7 @@ fn state(said: &Said) -> String {
     match &status.exit {
         Some(Exit { signal: Some(signal), .. }) => format!("{state} SIG{signal}"),
         Some(Exit { code, .. }) => format!("{state} {code}"),
-        // What it is doing says more than that it runs.
+        // The state of an agent tells more than that it runs.
         None if status.state == SessionState::Running && status.agent_state != AgentState::Unknown => {
             status.agent_state.name().to_owned()
         }

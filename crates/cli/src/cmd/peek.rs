@@ -55,7 +55,7 @@ pub(crate) fn run(args: &PeekArgs) -> Result {
     // Sessions of older versions leave out what does not fit in a frame, and do not say so.
     let rows =
         rows.ok_or_else(|| Failure::io("the session left the rows out: they do not fit in a frame"))?;
-    // Empty rows below the last one that is used say nothing.
+    // Leaves out the empty rows below the last used one.
     let used = rows.iter().rposition(|r| !r.is_empty()).map_or(0, |i| i + 1);
     for row in &rows[..used] {
         print(format_args!("{row}\n"));
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &PeekArgs) -> Result {
     Ok(Ending::Done)
 }
 
-/// Takes a snapshot with all rows. A session sends the newest that fit in a frame; older ones are asked
-/// for in turn.
+/// Takes a snapshot with all rows. A session sends the newest rows that fit in a frame, so older
+/// rows take further requests.
 fn whole(bus: &mut Bus, asked: Snap) -> Result<Screen> {
     let mut screen = ask(bus, &asked)?;
     while screen.omitted > 0 {

@@ -111,7 +111,7 @@ fn live(session: Option<&str>) -> Result<Vec<Value>, Failure> {
     Ok(turns.iter().filter_map(|turn| serde_json::to_value(turn).ok()).map(|turn| brief(&turn)).collect())
 }
 
-/// What a list has of a turn.
+/// The fields of a turn in a list.
 fn brief(turn: &Value) -> Value {
     let mut out = serde_json::Map::new();
     for key in ["turn_id", "timestamp", "byte_length", "interrupted", "truncated", "input"] {
@@ -120,7 +120,7 @@ fn brief(turn: &Value) -> Value {
     out.into()
 }
 
-/// The recording of that name, if there is one; an error if it is one that has no turns.
+/// The recording of that name, if there is one. Fails for a format without turns.
 fn recording(name: &str) -> Result<Option<&Path>, Failure> {
     let path = Path::new(name);
     let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);

@@ -1,4 +1,4 @@
-//! `tapdeck wait`: until something is so in a session, without asking again and again.
+//! `tapdeck wait`: waits until a condition holds in a session, without polling.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
-    what: What,
+    condition: Condition,
     /// Answer in JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -38,10 +38,10 @@ pub(crate) struct WaitArgs {
     timeout: Duration,
 }
 
-/// What for.
+/// The condition to wait for.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct What {
+struct Condition {
     /// A row of the screen matches this regular expression
     #[arg(long, value_name = "RE", value_parser = Regex::new)]
     text: Option<Regex>,
@@ -59,13 +59,13 @@ struct What {
     prompt: bool,
 }
 
-/// How long a prompt must stand.
+/// How long the screen stays unchanged before a row counts as a prompt.
 const SETTLED: Duration = Duration::from_millis(150);
 
 pub(crate) fn run(args: &WaitArgs) -> Result {
     let clock = Clock::start();
     let exit = wait(args, &clock)?;
-    if args.what.exit {
+    if args.condition.exit {
         print_json(&exit);
     } else if args.json {
         let waited_ms = clock.now().mono_ns / 1_000_000;
@@ -85,7 +85,7 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     let mut idle_before = Duration::from_millis(info.status.idle_ms).saturating_sub(now());
     ask(&mut bus, &Sub { max_fps: Some(60), looks: false, ..Sub::default() })?;
     let mut state = info.status.agent_state;
-    if args.what.state.is_some()
+    if args.condition.state.is_some()
         && !info.status.done
         && let Ok(again) = ask(&mut bus, &InfoWanted::Brief)
     {
@@ -94,24 +94,25 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     }
     let mut screen = info.contents.unwrap_or_default();
     loop {
-        if args.what.state.is_some_and(|s| state.name() == s.name())
-            || args.what.holds(&screen, now().saturating_sub(idle_since) + idle_before)
+        if args.condition.state.is_some_and(|s| state.name() == s.name())
+            || args.condition.holds(&screen, now().saturating_sub(idle_since) + idle_before)
         {
             return Ok(None);
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
-            return Err(Failure::check(format!("not so within {:?}", args.timeout)));
+            let (timeout, unmet) = (args.timeout, args.condition.unmet());
+            return Err(Failure::check(format!("timed out after {timeout:?}: {unmet}")));
         };
         // The end of an idle time is not an event: look again when it may have passed.
         let quiet =
-            args.what.quiet().map(|q| q.saturating_sub(now().saturating_sub(idle_since) + idle_before));
+            args.condition.quiet().map(|q| q.saturating_sub(now().saturating_sub(idle_since) + idle_before));
         let left = quiet.map_or(left, |q| left.min(q.max(Duration::from_millis(1))));
         match bus.next(Some(left))?.and_then(|frame| frame.push()) {
             Some(Push::Frame(Frame::Screen(frame))) => screen = frame.contents,
             Some(Push::Out(_)) => (idle_since, idle_before) = (now(), Duration::ZERO),
             Some(Push::Event(Event::State(judged))) => state = judged.state,
             Some(Push::Event(Event::Closed { exit })) => {
-                args.what.ended(&screen)?;
+                args.condition.check_ended(&screen)?;
                 return Ok(Some(exit));
             }
             _ => {}
@@ -119,7 +120,8 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     }
 }
 
-impl What {
+impl Condition {
+    /// How long the program must be silent for the condition to hold.
     fn quiet(&self) -> Option<Duration> {
         self.idle.map(Duration::from_millis).or(self.prompt.then_some(SETTLED))
     }
@@ -129,11 +131,22 @@ impl What {
             return matches(text, screen);
         }
         let quiet = self.quiet().is_some_and(|q| idle >= q);
-        quiet && (!self.prompt || at_prompt(screen))
+        quiet && (!self.prompt || is_at_prompt(screen))
     }
 
-    /// Fails if the program has ended without the condition.
-    fn ended(&self, screen: &Contents) -> Result<()> {
+    /// Why the condition does not hold, for a timeout.
+    fn unmet(&self) -> String {
+        match self {
+            Self { text: Some(text), .. } => format!("no row matched {:?}", text.as_str()),
+            Self { idle: Some(_), .. } => "the program kept writing".to_owned(),
+            Self { state: Some(state), .. } => format!("the program is not {}", state.name()),
+            Self { prompt: true, .. } => "no prompt was seen".to_owned(),
+            _ => "the program has not ended".to_owned(),
+        }
+    }
+
+    /// Fails if the program ended before the condition held.
+    fn check_ended(&self, screen: &Contents) -> Result<()> {
         let is_so = self.exit
             || self.state == Some(AgentState::Done)
             || self.idle.is_some()
@@ -147,7 +160,7 @@ fn matches(text: &Regex, screen: &Contents) -> bool {
 }
 
 /// Whether the text in front of the cursor ends as prompts do.
-fn at_prompt(screen: &Contents) -> bool {
+fn is_at_prompt(screen: &Contents) -> bool {
     let row = screen.rows.get(usize::from(screen.cy)).map_or("", String::as_str);
     let text: String = row.chars().take(usize::from(screen.cx)).collect();
     let text = text.trim_end();

@@ -150,7 +150,7 @@ fn put(buf: &mut Buffer, x: u16, y: u16, text: &str, width: u16, style: Style) {
 /// the model says.
 fn symbol(text: &str, width: u16) -> String {
     let fits = |s: &str| s.width() == usize::from(width);
-    let tame: String = text.chars().filter(|c| !human::acts(*c)).collect();
+    let tame: String = text.chars().filter(|c| !human::is_unsafe(*c)).collect();
     if fits(&tame) {
         return tame;
     }
@@ -254,7 +254,7 @@ mod tests {
     fn nothing_acts_and_nothing_shifts() {
         let buf = painted("e\u{301}\u{202e}x👩\u{200d}💻y".as_bytes(), 12, 0, 12);
         for cell in &buf.content {
-            assert!(!cell.symbol().chars().any(human::acts), "{:?}", cell.symbol());
+            assert!(!cell.symbol().chars().any(human::is_unsafe), "{:?}", cell.symbol());
             assert!(cell.symbol().width() <= 2);
         }
         assert_eq!(symbol("漢", 1), "\u{fffd}", "a width that no terminal would agree with");

@@ -302,8 +302,8 @@ fn bad_clients_do_no_harm() {
     }
 }
 
-/// Most watch, some never read, some read a little: the program writes on, those who can follow
-/// have the right screen at the end, and those who cannot are told what they missed.
+/// Most clients watch, some never read, some read a little: the program writes on, clients that can
+/// follow have the right screen at the end, and the others are told what they missed.
 #[test]
 fn slow_subscribers_are_told_and_slow_nobody() {
     let home = Home::new();

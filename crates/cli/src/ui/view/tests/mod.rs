@@ -331,7 +331,7 @@ fn nothing_from_a_recording_acts() {
         for cell in &stage.terminal.backend().buffer().content {
             let symbol = cell.symbol();
             assert!(
-                !symbol.chars().any(crate::human::acts),
+                !symbol.chars().any(crate::human::is_unsafe),
                 "after {keys:?}: {symbol:?}\n{}",
                 stage.screen()
             );
