@@ -27,8 +27,8 @@ impl Progress {
         Self { what, clock: Clock::start(), due_ns: PATIENCE_NS, calls: 0, watched, drawn: false }
     }
 
-    /// Draws the line if it is due: `done` of `total` bytes (0 if unknown) are done. Cheap enough to be
-    /// called for every block.
+    /// Draws the line if it is due: `done` of `total` bytes (0 if unknown) are done. Cheap enough
+    /// to be called for every block.
     pub(crate) fn tick(&mut self, done: u64, total: u64) {
         self.calls += 1;
         if !self.watched || self.calls < 64 {

@@ -1,4 +1,5 @@
-//! The attach wire: control messages between a live session and a terminal that shows and drives it.
+//! The attach wire: control messages between a live session and a terminal that shows and drives
+//! it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

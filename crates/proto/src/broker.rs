@@ -1,12 +1,14 @@
 //! Messages of the broker: turns across sessions.
 //!
-//! A frame is a length (`u32`, big-endian) and a MessagePack map with `type` and `id`. A peer's first
-//! message is [`Hello`]. Afterwards a wrapper and a client send [`Request`]s, which the broker answers
-//! with a [`Response`] of the same id; the broker sends an [`Inject`] to the wrapper of a session.
+//! A frame is a length (`u32`, big-endian) and a MessagePack map with `type` and `id`. A peer's
+//! first message is [`Hello`]. Afterwards a wrapper and a client send [`Request`]s, which the
+//! broker answers with a [`Response`] of the same id; the broker sends an [`Inject`] to the wrapper
+//! of a session.
 //!
-//! Frames come from strangers. [`Message::decode`] refuses maps that are nested deeper than any message,
-//! and allocates no memory for a length that the bytes at hand do not cover. A plain field of the wrong
-//! kind counts as missing, and unknown fields are ignored, so that newer peers can talk to older ones.
+//! Frames come from untrusted peers. [`Message::decode`] refuses maps that are nested deeper than
+//! any message, and allocates no memory for a length that the bytes at hand do not cover. A plain
+//! field of the wrong kind counts as missing, and unknown fields are ignored, so that newer peers
+//! can talk to older ones.
 
 use std::fmt;
 

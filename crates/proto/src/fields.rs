@@ -1,7 +1,8 @@
 //! Reads the fields of JSON objects that other programs sent.
 //!
 //! A field that is left out or `null` has its default. A field of the wrong kind is an error that
-//! names the field: a request with `"read_only": "yes"` must not be taken for one without the field.
+//! names the field: a request with `"read_only": "yes"` must not be taken for one without the
+//! field.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use serde_json::Value;

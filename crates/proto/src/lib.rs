@@ -1,7 +1,7 @@
 //! Every message that crosses a process boundary, as a type.
 //!
-//! This crate turns messages into bytes and back. It does no I/O and makes no decisions: servers and
-//! clients of a session share these types, so that they cannot disagree on a field.
+//! This crate turns messages into bytes and back. It does no I/O and makes no decisions: servers
+//! and clients of a session share these types, so that they cannot disagree on a field.
 //!
 //! | module | protocol | format |
 //! | --- | --- | --- |

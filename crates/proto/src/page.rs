@@ -1,4 +1,4 @@
-//! The page: what it is told of sessions and recordings, and what it says to a recording that is played.
+//! The page: messages about sessions and recordings, and commands to a recording that is played.
 //!
 //! Messages are lines of the bus without an id. A live session's socket speaks [`crate::bus`].
 
@@ -39,8 +39,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Reads a command; `None` for one that this version does not know. Fields of the wrong kind count as
-    /// left out.
+    /// Reads a command; `None` for one that this version does not know. Fields of the wrong kind
+    /// count as left out.
     pub fn parse(line: &str) -> Option<Self> {
         let (verb, payload) = line.split_once(' ').unwrap_or((line, ""));
         let value: Value = serde_json::from_str(payload).unwrap_or_default();

@@ -45,8 +45,8 @@ fn what_sessions_said_is_read_and_written_alike() {
     assert!(seen > 350, "{seen} lines");
 }
 
-/// Each line with an id is followed by its reply. A request that cannot be read must have been refused,
-/// with the same words; one that was refused for how it was written must not be read now.
+/// Each line with an id is followed by its reply. A request that cannot be read must have been
+/// refused, with the same words. A request that was refused for its form must not be read now.
 #[test]
 fn what_clients_said_is_read_and_refused_alike() {
     let mut seen = (0, 0);

@@ -18,7 +18,8 @@ use crate::{Error, Result};
 /// use tapdeck::{row, text};
 ///
 /// let ready = row(r"^\$ $").in_rows(0..2) | text("login:");
-/// assert_eq!(ready.to_string(), r#"(a match of /^\$ $/ in rows 1 to 2 or "login:" on the screen)"#);
+/// let said = r#"(a match of /^\$ $/ in rows 1 to 2 or "login:" on the screen)"#;
+/// assert_eq!(ready.to_string(), said);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Cond(Kind);

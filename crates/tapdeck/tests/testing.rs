@@ -36,7 +36,7 @@ fn a_dialogue() -> TestResult {
     Ok(())
 }
 
-/// Whoever waits for a program that is gone must not wait for its patience.
+/// A wait for a program that has ended fails at once, not when its time is over.
 #[test]
 fn a_program_that_ends_ends_the_wait() -> TestResult {
     let mut session = sh("echo bye").patience(Duration::from_secs(600)).start()?;
@@ -82,7 +82,7 @@ fn sizes_signals_and_limits() -> TestResult {
     late.check(Claim::Trace(Window::default(), Trace::Leaked(Count::exactly(0))))
 }
 
-/// A test that gives up, or panics, leaves nobody behind.
+/// A test that gives up, or panics, leaves no process behind.
 #[test]
 fn dropping_a_session_ends_everything() -> TestResult {
     let mut session = sh("sleep 301 & echo pid $! .; wait").start()?;

@@ -29,7 +29,7 @@ pub(crate) struct DoorArgs {
     /// Let such an address be reached from other machines; what passes is not encrypted
     #[arg(long, requires = "token_file")]
     allow_remote: bool,
-    /// Tokens for those addresses, one a line, each with `human`, `bot` or `observer` in front or none
+    /// Tokens for these addresses, one a line, optionally after `human`, `bot` or `observer`
     #[arg(long, value_name = "FILE", requires = "bus")]
     token_file: Option<PathBuf>,
     /// The rules by which its turns and states are found, by name; left out, by its command
@@ -44,8 +44,8 @@ pub(crate) struct DoorArgs {
 }
 
 impl DoorArgs {
-    /// Opens the doors. A session that cannot be reached still runs, unless it was to be reached at an address or without a
-    /// terminal.
+    /// Opens the doors. A session that cannot be reached still runs, unless the user asked for an
+    /// address or for no terminal.
     pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<OpenDoors>> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
         let argv = launch.shown_command();
@@ -54,7 +54,8 @@ impl DoorArgs {
         let mut options = DoorOptions::default();
         options.turns = match chosen {
             Ok(turns) => Some(turns),
-            // Rules that were asked for must be there; a rule file that is broken must not keep a program from running.
+            // A rule file that is broken must not keep a program from running, unless the user
+            // asked for it.
             Err(why) if self.agent.is_some() || self.prompt.is_some() => {
                 return Err(Failure::usage(why.to_string()));
             }
@@ -154,7 +155,8 @@ impl OpenDoors {
     }
 }
 
-/// A session that is served. A detached host stays until a client has looked at its end, or a signal ends it.
+/// A session that is served. A detached host stays until a client has seen its end, or a signal
+/// ends it.
 pub(crate) struct Hosted {
     served: Served,
     alone: bool,

@@ -1,5 +1,5 @@
-//! A live session as a view sees it: the model of its terminal, who drives it, and the way to type to it. The session
-//! itself is behind [`Link`], so that a view can be tried with none.
+//! A live session as a view sees it: the model of its terminal, the stick's holder, and the way to
+//! type to it. The session itself is behind [`Link`], so that tests need none.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use tapdeck_term::{Settings, Size, Term};
 pub enum News {
     /// The program wrote this, or this redraws what it wrote before.
     Output(Vec<u8>),
-    /// So many bytes come that redraw what the program wrote before this byte of all that it has written.
+    /// The next bytes redraw the screen as it was before this byte of the program's output.
     Picture {
         /// Its length.
         len: usize,
@@ -25,11 +25,11 @@ pub enum News {
     },
     /// Rows of the picture that comes: where each ends in it, and its last write.
     Drawn(Vec<(usize, u64)>),
-    /// Something that was asked for is refused, for this reason; and who drives instead.
+    /// A request was refused, for this reason; and the stick's holder.
     Denied(String, Option<String>),
     /// The terminal has this size.
     Resize(Size),
-    /// Somebody else drives, or nobody.
+    /// The stick has another holder, or none.
     Driver(Option<String>),
     /// The program does something else now.
     State(AgentState),
@@ -58,7 +58,7 @@ pub trait Link {
     /// Takes the stick.
     ///
     /// # Errors
-    /// With the reason, when somebody else keeps it.
+    /// With the reason, when another client keeps it.
     fn take(&mut self) -> Result<(), String>;
 
     /// Lets go of it.
@@ -67,7 +67,7 @@ pub trait Link {
     /// Ends the program.
     fn end(&mut self);
 
-    /// Whether the program goes on when nobody looks any more.
+    /// Whether the program goes on after its last client has left.
     fn outlives(&self) -> bool;
 
     /// The name under which this view drives.
@@ -156,8 +156,8 @@ impl Live {
         }
     }
 
-    /// Takes a part of a picture. A row's bytes are counted up to its last write; those of rows of which nothing is known up to
-    /// where the stream goes on, so that they lie before everything that comes.
+    /// Takes a part of a picture. A row counts up to its last write. Rows of which nothing is known
+    /// count up to where the stream goes on, so that they lie before everything that comes.
     fn draw(&mut self, mut picture: &[u8]) {
         while !picture.is_empty() {
             while self.drawn.front().is_some_and(|(end, _)| *end <= self.picture.start) {
@@ -173,8 +173,8 @@ impl Live {
         }
     }
 
-    /// Feeds bytes of which so many are left, the last of them counted as this one. Where they are more than that, the first of
-    /// them all count as none.
+    /// Feeds bytes of which `left` are left in the picture, the last of them counted as offset
+    /// `last`. If they are more than that, the first of them all count as 0.
     fn count_up_to(&mut self, bytes: &[u8], left: usize, last: u64) {
         let room = usize::try_from(last.saturating_add(1)).unwrap_or(usize::MAX);
         let (early, late) = bytes.split_at(bytes.len().min(left.saturating_sub(room)));
@@ -200,12 +200,12 @@ impl Live {
         self.state
     }
 
-    /// Who drives.
+    /// The name of the stick's holder.
     pub fn driver(&self) -> Option<&str> {
         self.driver.as_deref()
     }
 
-    /// Whether this view drives.
+    /// Whether this view holds the stick.
     pub fn drives(&self) -> bool {
         self.driver.as_deref() == Some(self.link.own_name())
     }
@@ -250,7 +250,7 @@ impl Live {
     /// Takes the stick.
     ///
     /// # Errors
-    /// With the reason, when somebody else keeps it.
+    /// With the reason, when another client keeps it.
     pub fn take(&mut self) -> Result<(), String> {
         if !self.runs() {
             return Err("the program has ended".to_owned());
@@ -268,8 +268,8 @@ impl Live {
         }
     }
 
-    /// Types what came from the user's terminal, as the program's modes want it. `at` is where the mouse is, in
-    /// cells of the program's terminal.
+    /// Types an event of the user's terminal, as the program's modes want it. `at` is the place of
+    /// the mouse, in cells of the program's terminal.
     ///
     /// # Errors
     /// With the reason, when it cannot be delivered.
@@ -359,7 +359,8 @@ mod tests {
     use super::*;
     use crate::ui::testing::PaperLink;
 
-    /// A picture longer than what it is of shifted all offsets behind it, and with them the snapshot nearest to a row.
+    /// A picture longer than the output that it shows shifted all offsets behind it, and with them
+    /// the snapshot nearest to a row.
     #[test]
     fn offsets_are_those_of_the_program_whatever_the_picture_is_like() {
         let picture = b"\x1b[?2004l\x1b[1;31mone\x1b[m\r\ntwo\r\n\x1b[?2004h\x1b[m";

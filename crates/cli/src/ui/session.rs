@@ -1,5 +1,6 @@
-//! A live session of another process, behind its socket: the wire's `attach` as a [`Link`], and the list of sessions as
-//! a [`Registry`]. A view joins without claiming the stick, and never resizes: it shows what is there.
+//! A live session of another process, behind its socket: the tty wire's `attach` as a [`Link`], and
+//! the list of sessions as a [`Registry`]. A view joins without claiming the stick, and never
+//! resizes the session.
 
 use std::fs::File;
 use std::io::BufReader;

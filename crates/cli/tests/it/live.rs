@@ -272,7 +272,7 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         let mut dump = opened.dump;
         let frame = eye.request(&Snap::default(), PATIENCE).expect("a frame");
         let seq = frame.seq;
-        // Fed up to exactly the byte at which the picture was taken, the twin shows the same picture.
+        // Fed up to the byte at which the picture was taken, the twin shows the same picture.
         'feed: while dump > 0 || offset < seq {
             assert!(twin.wait(PATIENCE).expect("waited"), "it goes on");
             for incoming in twin.receive().expect("it goes on") {
@@ -461,7 +461,7 @@ fn a_foreground_session_is_live_too() {
     assert_eq!(home.run(["ls", "--json"]).stdout, b"[]\n");
 }
 
-/// More rows than fit in a frame were left out without a word, and `peek` printed nothing and ended with 0.
+/// More rows than fit in a frame were left out silently: `peek` printed nothing and exited with 0.
 #[test]
 fn peek_prints_a_scrollback_that_is_longer_than_a_frame() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! The log: off unless it is asked for, never on a program's terminal, and never with a token in it.
+//! The log: off by default, never on a program's terminal, and never with a token in it.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -48,7 +48,7 @@ fn a_level_that_does_not_exist_is_refused() {
     assert!(text(&out.stderr).contains("unknown level \"loud\""), "{}", text(&out.stderr));
 }
 
-/// Starts a server that logs into a file, has one client refused and one served, and returns the log.
+/// Starts a server that logs into a file. One client is refused and one is served. Returns the log.
 fn served(home: &Home, options: &[&str], wrong: &str) -> (String, String) {
     let log = home.path("log");
     let options = [&["--listen", "tls://127.0.0.1:0"], options].concat();

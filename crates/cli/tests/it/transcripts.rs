@@ -23,7 +23,7 @@ fn form(value: &Value) -> Value {
     }
 }
 
-/// Says again what a client said, and compares the form of each reply with what the session said then.
+/// Repeats what a client said, and compares the form of each reply with the recorded reply.
 fn replay(name: &str) {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/tests/goldens/bus");
     let text = std::fs::read_to_string(goldens.join(format!("{name}.txt"))).expect("a transcript");
@@ -61,7 +61,8 @@ fn replay(name: &str) {
         assert_eq!((now.verb, read(now.payload)), (then.verb, read(then.payload)), "{line}");
         compared += 1;
         if line.starts_with("KEY") || line.starts_with("LINE") {
-            // A command is answered by its own output only once the program has dealt with what was typed.
+            // A command is answered by its own output only after the program has read the input
+            // before it.
             session.ok(&["wait", "--idle", "100"]);
         }
     }

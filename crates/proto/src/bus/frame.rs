@@ -48,12 +48,12 @@ pub struct Screen {
     /// Rows with escape sequences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ansi: Option<Vec<String>>,
-    /// How many of the oldest rows of `lines` and `ansi` were left out, because the frame would be too
-    /// long with them.
+    /// How many of the oldest rows of `lines` and `ansi` were left out, because the frame would be
+    /// too long with them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: usize,
-    /// The number of the first row that was not left out. `SNAP` with this as `before` gives the rows
-    /// in front of it.
+    /// The number of the first row that was not left out. `SNAP` with this as `before` gives the
+    /// rows in front of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
 }
@@ -122,8 +122,8 @@ pub struct Change(
     pub Vec<Run>,
 );
 
-/// Cells of one style: `[col, text, fg, bg, bold, italic, underline, strike, blink]`, and where there
-/// is more to the style, [`More`] as a tenth element.
+/// Cells of one style: `[col, text, fg, bg, bold, italic, underline, strike, blink]`, and where
+/// there is more to the style, [`More`] as a tenth element.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The first column.

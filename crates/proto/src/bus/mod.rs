@@ -4,8 +4,8 @@
 //! [`Request`]; the session answers with a [`Reply`] and pushes a [`Push`] to subscribers. A client
 //! knows the reply's type by the request's: see [`Ask`].
 //!
-//! To add a verb, add its payload type in `request.rs`, its reply in `reply.rs` if that is new, and a
-//! line in the table of [`verbs!`](self).
+//! To add a verb, add its payload type in `request.rs`, its reply in `reply.rs` if that is new, and
+//! a line in the table of [`verbs!`](self).
 
 mod frame;
 mod push;

@@ -109,7 +109,7 @@ pub struct Welcome {
     /// The role that the client got.
     #[serde(default)]
     pub role: Role,
-    /// Replies carry the id of their request. This is what tells a welcome from other payloads of `OK`.
+    /// Replies carry the id of their request. This tells a welcome from other payloads of `OK`.
     pub ids: bool,
 }
 

@@ -34,7 +34,8 @@ pub trait Ask: Sized {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Sessions ignore verbs that they do not know, so that newer clients can talk to older sessions.
+    /// Sessions ignore verbs that they do not know, so that newer clients can talk to older
+    /// sessions.
     #[error("no verb is called {0:.20}")]
     UnknownVerb(String),
     /// The payload is not what the verb takes.

@@ -1,5 +1,5 @@
-//! What the broker knows and answers: sessions, their last turns, and the captured turn. There are no
-//! sockets here, so that tests can try every message.
+//! The broker's state and its answers: sessions, their last turns, and the captured turn. There are
+//! no sockets here, so that tests can try every message.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! The broker: turns across sessions. Wrappers report their sessions and each completed turn; clients
-//! list them, capture one, and have it delivered to another session, a file or the clipboard. The
-//! messages are in [`tapdeck_proto::broker`].
+//! The broker: turns across sessions. Wrappers report their sessions and each completed turn.
+//! Clients list them, capture one, and have it delivered to another session, a file or the
+//! clipboard. The messages are in [`tapdeck_proto::broker`].
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;

@@ -60,7 +60,8 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Opens the broker's socket. A socket that another broker serves is an error, a stale one is replaced.
+    /// Opens the broker's socket. A stale socket is replaced; one that another broker serves is an
+    /// error.
     ///
     /// # Errors
     /// When the socket cannot be opened.

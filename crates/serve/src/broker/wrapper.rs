@@ -1,4 +1,4 @@
-//! A session's side of the broker: registers the session, reports its turns, and pastes injected turns.
+//! A session's side of the broker: registers the session, reports its turns, pastes injected turns.
 //!
 //! Two threads wait at the one socket, so that a slow broker never delays the session.
 
@@ -124,8 +124,8 @@ fn read_injections(mut stream: UnixStream, handle: &Handle, glass: &Glass) {
     handle.leave(party);
 }
 
-/// Offers bytes as fast as the program reads, until it has read all of them: releasing the stick drops
-/// the rest. Gives up on a program that does not read.
+/// Offers bytes as fast as the program reads, until it has read all of them: releasing the stick
+/// drops the rest. Gives up on a program that does not read.
 fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
     let mut rest = bytes;
     let mut tries = 0;
@@ -148,8 +148,9 @@ fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
     }
 }
 
-/// Encodes text as a person would paste it. Line ends become blanks where they would submit: without
-/// bracketed paste, and while a shell that asked for it runs a line, because its program may not have.
+/// Encodes text as a person would paste it. Line ends become blanks where they would submit:
+/// without bracketed paste, and while a shell that asked for it runs a line, because its program
+/// may not have.
 fn pasted(text: &str, handle: &Handle, glass: &Glass) -> Vec<u8> {
     let look = glass.look(handle);
     let modes = look.term().modes();

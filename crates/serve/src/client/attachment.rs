@@ -1,5 +1,5 @@
-//! A client of the wire that is attached to a live session: bytes both ways, without waiting, for whoever has a loop of
-//! their own.
+//! A client of the tty wire that is attached to a live session: bytes both ways, without blocking,
+//! for callers with an event loop of their own.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,7 +27,7 @@ pub struct Attach<'a> {
     pub session: Option<&'a str>,
     /// Only watch.
     pub read_only: bool,
-    /// Take the stick from whoever has it.
+    /// Take the stick from its holder.
     pub takeover: bool,
     /// Do not even claim it: it can be taken later.
     pub watch: bool,
@@ -58,8 +58,8 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Attaches, and says what the session answered (`opened`). Call [`Attachment::receive`] before the first wait: more
-    /// than the answer may have come already.
+    /// Attaches, and returns the session's answer (`opened`). Call [`Attachment::receive`] before
+    /// the first wait: more than the answer may have come already.
     pub fn open(address: &Address, attach: &Attach<'_>) -> Result<(Self, Opened), ClientError> {
         Self::over(connect(address)?, attach)
     }
@@ -161,7 +161,7 @@ impl Attachment {
         self.conn.has_more()
     }
 
-    /// Keeps the connection up while nobody wants what comes: see [`Attachment::upkeep`].
+    /// Keeps the connection up while its data is not read: see [`Attachment::upkeep`].
     pub fn tend(&mut self) -> Result<(), ClientError> {
         Ok(self.conn.tend()?)
     }
@@ -172,8 +172,8 @@ impl Attachment {
     }
 
     fn fill(&mut self) -> Result<(), ClientError> {
-        // One large read a turn: whoever has a loop has other things to do in between. But what the descriptor does not
-        // tell of has to be taken now.
+        // One large read a turn, because the caller's loop has other work in between. But data that
+        // the descriptor does not announce has to be taken now.
         self.read_some()?;
         if self.conn.lives_here() && !self.queue.is_empty() {
             // What was read may have made room.

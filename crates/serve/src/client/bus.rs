@@ -79,12 +79,14 @@ impl Bus {
         })
     }
 
-    /// Says who this is; the answer has the name that it got and who drives. Who may drive claims the stick by this.
+    /// Introduces the client. The answer has the name that the client got, and the stick's holder.
+    /// A client that may drive claims the stick by this.
     pub fn hello(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Welcome, ClientError> {
         self.introduce(hello, false, within)
     }
 
-    /// The same, without claiming the stick: it can be taken later, or by typing while nobody has it.
+    /// Introduces the client without claiming the stick. It can be taken later, or by typing while
+    /// it is free.
     pub fn hello_to_watch(&mut self, hello: &Hello<'_>, within: Duration) -> Result<Welcome, ClientError> {
         self.introduce(hello, true, within)
     }
@@ -123,17 +125,18 @@ impl Bus {
         self.send(A::VERB, &asked.to_payload())
     }
 
-    /// Sends a frame, and does not wait for an answer: if it is refused, [`Bus::next`] gives the `DENIED`. A payload with a
-    /// line end would be two frames, and is refused. A session that takes nothing for [`ANSWER`] is late.
+    /// Sends a frame, and does not wait for an answer: if it is refused, [`Bus::next`] returns the
+    /// `DENIED`. A payload with a line end would be two frames, and is refused. Fails if the
+    /// session takes nothing for [`ANSWER`].
     pub fn send(&mut self, verb: &str, payload: &str) -> Result<(), ClientError> {
         self.put(&line_of(verb, None, payload)?, None)
     }
 
-    /// Sends a frame and waits for its answer, both within a time; what is pushed meanwhile is kept for [`Bus::next`]. A
-    /// refusal is an error. An answer that comes later is dropped.
+    /// Sends a frame and waits for its answer, both within a time. Frames that are pushed meanwhile
+    /// are kept for [`Bus::next`]. A refusal is an error. An answer that comes later is dropped.
     ///
-    /// Before [`Bus::hello`], and with sessions of versions that did not mark their answers, the first frame of the right kind
-    /// is taken for the answer.
+    /// Before [`Bus::hello`], and with sessions of versions that did not mark their answers, the
+    /// first frame of the right kind counts as the answer.
     pub fn ask(&mut self, verb: &str, payload: &str, within: Duration) -> Result<Frame, ClientError> {
         let verb = verb.to_ascii_uppercase();
         let id = self.asked.as_mut().map(|asked| {
@@ -185,7 +188,8 @@ impl Bus {
 
     /// Why the session has ended the connection: what it refused last, if anything.
     fn last_words(&mut self) -> ClientError {
-        // More may stand there than was looked at, or there is nothing: both are no more than a reason.
+        // The connection has ended, so errors add nothing. This only looks for a `DENIED` that came
+        // before.
         let _ = self.fill().and_then(|()| self.sort());
         match self.pushed.back() {
             Some(frame) if frame.verb == "DENIED" => denial(frame),
@@ -193,8 +197,8 @@ impl Bus {
         }
     }
 
-    /// Sends a line, within a time or as long as the session takes some of it. What cannot be sent in time is sent before
-    /// anything else is.
+    /// Sends a line, within a time or as long as the session takes some of it. Bytes that cannot be
+    /// sent in time are sent before the next line.
     fn put(&mut self, line: &[u8], within: Option<Duration>) -> Result<(), ClientError> {
         let mut clock = Clock::start();
         let limit = within.unwrap_or(ANSWER);
@@ -234,7 +238,7 @@ impl Bus {
         }
     }
 
-    /// Keeps what has come and was pushed; nobody waits for the answers among it.
+    /// Keeps the pushed frames that have come, and drops answers: no request waits for them.
     fn sort(&mut self) -> Result<(), ClientError> {
         while let Some((id, frame)) = self.take()? {
             if id.is_none() {
@@ -244,7 +248,7 @@ impl Bus {
         Ok(())
     }
 
-    /// The connection, for somebody with a loop of their own, and what has come and was not looked at.
+    /// Returns the connection, for a caller with an event loop of its own, and the unread bytes.
     #[cfg(feature = "web")]
     pub(crate) fn into_parts(self) -> (Conn, Vec<u8>) {
         (self.conn, self.inbox)
@@ -255,7 +259,8 @@ impl Bus {
         self.conn.as_fd()
     }
 
-    /// The next frame that is not the answer to another question than this one, and whether it is its answer.
+    /// Returns the next frame that does not answer another request, and whether it answers this
+    /// one.
     fn receive(
         &mut self,
         within: Option<Duration>,
@@ -266,7 +271,7 @@ impl Bus {
             match self.take()? {
                 Some((None, frame)) => return Ok(Some((false, frame))),
                 Some((id, frame)) if id.as_deref() == question => return Ok(Some((true, frame))),
-                // An answer that nobody waits for any more.
+                // The answer to a request that has timed out.
                 Some(_) => continue,
                 None => {}
             }
@@ -277,7 +282,7 @@ impl Bus {
             match poll(&mut fds, left.as_ref()) {
                 Ok(0) => return Ok(None),
                 Ok(_) => self.fill()?,
-                // A signal is for whoever called to look at.
+                // The caller handles the signal.
                 Err(rustix::io::Errno::INTR) => return Ok(None),
                 Err(e) => return Err(io::Error::from(e).into()),
             }

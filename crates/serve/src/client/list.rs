@@ -80,7 +80,8 @@ fn several(which: Option<&str>) -> String {
     }
 }
 
-/// The live session of this id or name, or the only one whose id or name begins so; without a word the only one there is.
+/// Finds the live session with this id or name, or the only one whose id or name begins so. Without
+/// a word, finds the only session there is.
 pub fn find(which: Option<&str>) -> Result<Listing, FindError> {
     if which.is_some_and(str::is_empty) {
         return Err(FindError::Empty);
@@ -138,7 +139,8 @@ fn connect_within(listing: &Listing, name: &str, role: &str, within: Duration) -
 /// So many sessions are asked at a time.
 const AT_ONCE: usize = 16;
 
-/// What these sessions say of themselves, in their order; see [`describe`]. One that does not answer holds up no other.
+/// Returns the sessions' descriptions of themselves, in their order; see [`describe`]. A session
+/// that does not answer holds up no other.
 pub fn describe_all(listings: &[Listing], asker: &str) -> Vec<Described> {
     let next = AtomicUsize::new(0);
     let answers: Vec<Mutex<Option<Described>>> = listings.iter().map(|_| Mutex::default()).collect();
@@ -200,7 +202,8 @@ impl Described {
     }
 }
 
-/// Asks a session what it says of itself. The client that asks goes by this name, and is not counted.
+/// Asks a session to describe itself. The client that asks goes by the name `asker`, and is not
+/// counted.
 pub fn describe(listing: &Listing, asker: &str) -> Described {
     let info = connect_within(listing, asker, "observer", LISTED)
         .and_then(|mut bus| bus.request(&InfoWanted::Brief, LISTED));

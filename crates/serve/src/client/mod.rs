@@ -1,4 +1,5 @@
-//! Clients of a live session: [`Bus`] asks and listens in text, [`Attachment`] has the terminal itself.
+//! Clients of a live session: [`Bus`] asks and listens in text, [`Attachment`] takes the terminal
+//! itself.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -25,17 +26,17 @@ pub use bus::{Bus, Frame, Hello};
 pub use list::{ANSWER, Described, FindError, Said, alive, connect_to, describe, describe_all, find};
 pub use program::FarProgram;
 
-/// How long a session may take to answer when it is asked to let somebody in.
+/// How long a session may take to accept a client.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Why a client could not do what it wanted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No server listens there.
     #[error("nobody listens at {0}")]
     NobodyThere(Address),
-    /// Somebody else does.
+    /// The server belongs to another user.
     #[error("{0} belongs to another user")]
     NotOurs(Address),
     /// The session refused.

@@ -1,8 +1,8 @@
 //! The way to a session's model and to its driver, never to both at once.
 //!
-//! The driver may be waiting for the model, so code that holds the model must not wait for the driver.
-//! [`Access::look`] borrows the only way to the driver for as long as the model is held: code that tried
-//! both would not compile.
+//! The driver may be waiting for the model, so code that holds the model must not wait for the
+//! driver. [`Access::look`] borrows the only way to the driver while the model is held, so code
+//! that uses both does not compile.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Access {
         self.handle.holder().ok().flatten().map(|name| name.to_string())
     }
 
-    /// Returns the generation of the newest screen that the model knows of, without holding the model.
+    /// Returns the generation of the newest screen known to the model, without holding the model.
     pub(super) fn generation(&self) -> u64 {
         self.glass.generation()
     }

@@ -1,7 +1,8 @@
-//! The wire's side of the service: a client that is attached to the session.
+//! The tty wire's side of the service: a client that is attached to the session.
 //!
-//! It is given bytes that redraw the screen, and then the stream from exactly there: the model says which entry of the
-//! log it has not seen yet. A client that falls behind is told how much it missed and given the screen anew.
+//! The client gets bytes that redraw the screen, and then the stream from exactly there: the model
+//! says which entry of the log it has not seen yet. A client that falls behind is told how much it
+//! missed, and gets the whole screen again.
 
 use bytes::Bytes;
 use tapdeck_core::{Need, Refused, Right, Role, Seq, WinSize};
@@ -16,7 +17,7 @@ use super::session::LiveSession;
 use super::turns::state_of;
 use crate::wire::{self, Chunk, ChunkKind, win_size};
 
-/// A dump is sent in pieces of this size: a client has something to do with the first while the next ones come.
+/// The size of the pieces of a dump. The client can draw the first while the next ones come.
 const PIECE: usize = 64 * 1024;
 /// Rows in one message about where they end: it stays well below what a control message may be.
 const ROWS: usize = 1000;
@@ -79,8 +80,9 @@ impl Hub {
             let driver = self.session.access.driver();
             let claimed = if join.takeover { driver.take(party) } else { driver.claim(party) };
             drives = matches!(claimed, Ok(Ok(_)));
-            // The holder has the session in the size of its terminal. A client that has not typed yet, and
-            // did not ask to take over, leaves the size as it is for other terminals that show it.
+            // The session has the size of its holder's terminal. A client that has not typed yet,
+            // and did not ask to take over, leaves the size as it is for other terminals that show
+            // the session.
             if drives
                 && (join.takeover || !self.is_shown())
                 && let Some(size) = join.size()
@@ -95,7 +97,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns whether a terminal shows the session: its own, or that of an attached client that may drive.
+    /// Returns whether a terminal shows the session: its own, or that of an attached client that
+    /// may drive.
     fn is_shown(&self) -> bool {
         !self.session.about.detached
             || self.clients.values().any(|c| matches!(&c.kind, Kind::Wire(w) if w.shows))
@@ -184,8 +187,8 @@ impl LiveSession {
         }
     }
 
-    /// Offers input to the gate. Input that finds no room is kept, and nothing more is read from the client
-    /// meanwhile.
+    /// Offers input to the gate. Input that finds no room is kept, and no more is read from the
+    /// client until it fits.
     fn offer_attached(&mut self, client: &mut Client, bytes: Bytes) {
         let Some(party) = self.driving_party(client) else {
             let denied = Said::Denied { driver: self.holder_name(), error: "read-only".to_owned() };

@@ -36,14 +36,14 @@ impl std::fmt::Debug for Grants {
 }
 
 impl Grants {
-    /// Creates the policy of the user's own socket: a client without a token is a program, one with the
-    /// human token a person.
+    /// Creates the policy of the user's own socket: a client without a token is a program, a client
+    /// with the human token is a person.
     pub fn own(human_token: &str) -> Self {
         Self { grants: vec![Grant { token: human_token.to_owned(), up_to: Role::Human }], required: false }
     }
 
-    /// Creates the policy of a door at which every client shows a token. Each line of the file is a token,
-    /// or `human`, `bot` or `observer` and a token. A bare token counts as `human`.
+    /// Creates the policy of a door at which every client shows a token. Each line of the file is a
+    /// token, or `human`, `bot` or `observer` and a token. A bare token counts as `human`.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         if std::fs::metadata(path)?.len() > FILE_LIMIT {

@@ -115,8 +115,8 @@ impl Hub {
     fn answer(&mut self, number: u64, line: Line<'_>, now: u64) -> Answered {
         let request = match Request::parse(line.verb, line.payload) {
             Ok(request) => request,
-            // Unknown verbs are ignored, so that newer clients can talk to older sessions; but a client
-            // that gave an id waits for a reply.
+            // Unknown verbs are ignored, so that newer clients can talk to older sessions. But a
+            // client that gave an id waits for a reply.
             Err(RequestError::UnknownVerb(_)) if line.id.is_none() => return Ok(Answer::Later),
             Err(e) => return Err(Denied::because(e)),
         };

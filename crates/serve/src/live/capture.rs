@@ -1,11 +1,12 @@
-//! `CMD`: a line sent, and the program's output up to its next prompt.
+//! `CMD`: sends a line and captures the program's output up to its next prompt.
 //!
-//! Where the session's prompt is known, the turn that the line begins is the answer. Otherwise:
+//! If the session's prompt is known, the turn that the line begins is the answer. Otherwise, if the
+//! shell marks its prompts (OSC 133), the marks say where the output begins and ends.
 //!
-//! Where the shell marks its prompts (OSC 133), the marks say where the output begins and ends. Otherwise the prompt is
-//! the text in front of the cursor when the line was sent: the output has ended when the same text stands in front of
-//! the cursor again and nothing follows for a moment. A program without a prompt is taken to have done when it has been
-//! quiet for a while. Everything has a time limit.
+//! Without marks, the prompt is the text in front of the cursor when the line was sent. The output
+//! has ended when the same text stands in front of the cursor again and nothing follows for a
+//! moment. A program without a prompt counts as done when it has been quiet for a while. Every
+//! capture has a time limit.
 
 use tapdeck_core::Seq;
 use tapdeck_host::Picture;
@@ -40,8 +41,8 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// A capture of what follows a line sent now. `known` is what the prompt looked like before: output without a line
-    /// end may stand in front of it.
+    /// Captures the output after a line that is sent now. `known` is the prompt as it looked
+    /// before: output without a line end may stand in front of the prompt.
     pub(crate) fn new(picture: &Picture, known: &str, begins: u64, now: u64, limit_ns: u64) -> Self {
         let before = before_cursor(picture);
         let is_known = !known.trim().is_empty() && before.ends_with(known);

@@ -14,7 +14,8 @@ use super::paste::Paste;
 use crate::conn::Conn;
 use crate::paint::HOLD_NS;
 
-/// With this much waiting, a client is behind and gets no more of the stream until it has caught up.
+/// With this many bytes waiting, a client is behind. It gets no more of the stream until it has
+/// caught up.
 pub(crate) const BEHIND: usize = 1 << 20;
 
 /// What a client speaks.
@@ -81,7 +82,8 @@ impl Sub {
         self.window.is_none_or(|window| self.undrawn < window)
     }
 
-    /// Whether it is time for a frame: of one that is held back, as soon as the program has drawn to its end.
+    /// Whether it is time for a frame. A frame that was held back is due once the program has
+    /// finished drawing.
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.held_ns.is_some() || now >= self.last_frame_ns + self.interval_ns
     }

@@ -1,4 +1,5 @@
-//! Requests that drive the session: keys, lines, commands, the stick, the size, signals, recordings.
+//! Requests that drive the session: keys, lines, commands, the stick, the size, signals and
+//! recordings.
 
 use tapdeck_core::{Fence, Need, WinSize};
 use tapdeck_host::signals;
@@ -19,7 +20,8 @@ impl LiveSession {
         let bytes = self.line_bytes(text)?;
         self.offer(client, bytes, None)?;
         if !self.has_terminal {
-            // A pipe does not echo: watchers see what was typed, the record holds what the program wrote.
+            // A pipe does not echo: observers see the typed text, the record holds the program's
+            // output.
             self.access.look().show_echo(format!("{text}\n").as_bytes());
         }
         Ok(Answer::Nothing)
@@ -41,7 +43,7 @@ impl LiveSession {
             self.offer(client, bytes, None)?;
             return Ok(Answer::Nothing);
         };
-        // A mouse or a focus that the program did not ask for is nothing to send, and no reason to claim
+        // A mouse or focus event that the program did not ask for sends nothing, and does not claim
         // the stick.
         if !bytes.is_empty() || typing.mouse.is_none() && typing.focus.is_none() {
             self.offer(client, bytes, typing.fence.map(Fence))?;
@@ -56,7 +58,8 @@ impl LiveSession {
         let bytes = self.line_bytes(text)?;
         let work = {
             let look = self.access.look();
-            // All output from here on is an answer, so the line is sent before anything else is looked at.
+            // All output from here on is an answer, so the line is sent before anything else is
+            // read.
             let ready = look.detector().is_some_and(|d| d.is_ready());
             Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT_NS).by_turn(ready)
         };

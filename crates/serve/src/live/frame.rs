@@ -8,8 +8,8 @@ use tapdeck_term::{Attrs, Colour, Generation, Rgb, Run, Term, Underline};
 
 use crate::paint::{hex, shape};
 
-/// Returns a full frame: text rows and styled runs. `cells` is left out where a client cannot take so
-/// much.
+/// Returns a full frame: text rows and styled runs. `cells` is left out if it is too large for the
+/// client.
 pub(crate) fn full(picture: &Picture, cells: bool) -> bus::Screen {
     let mut frame = base(picture);
     frame.contents = contents(picture, cells);

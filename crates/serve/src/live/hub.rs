@@ -23,20 +23,22 @@ const MS: u64 = 1_000_000;
 const CLIENTS: usize = 512;
 /// How much is read from the log at a time.
 const PIECE: usize = 256 * 1024;
-/// With nobody following, how much may be pending before the model is brought up to date.
+/// How much output may be pending before the model is brought up to date, while no client follows.
 const IDLE_PIECE: usize = 7 << 20;
 /// The least time between two reads of the log while it is flooding, and what may gather meanwhile.
 const GATHER_NS: u64 = 2 * MS;
-/// With nobody following, the least time between two looks at what the program is doing.
+/// The least time between two looks at the program's state, while no client follows.
 const GLANCE_NS: u64 = 25 * MS;
-/// A turn that takes longer than this is followed by a rest of so many times its length, so that those who watch a flood
-/// take their share of the machine and no more; and no turn passes on more than this much time's worth.
+/// A turn that takes longer than this is followed by a rest, so that clients that follow a flood
+/// take a bounded share of the machine.
 const SHORT_TURN_NS: u64 = MS;
+/// A turn passes on output for at most this long.
 const LONG_TURN_NS: u64 = 4 * MS;
+/// The length of a rest, as a multiple of the turn before it.
 const REST: u64 = 3;
 /// How long a client may take to introduce itself.
 pub(super) const HELLO_NS: u64 = 10_000 * MS;
-/// How long the last screen of a program stays at most once somebody was told that it has ended.
+/// How long the last screen of a program stays at most after a client was told that it has ended.
 const TOLD_NS: u64 = 600_000 * MS;
 /// How long clients have at the end to take the last of it.
 const FAREWELL_NS: u64 = 2_000 * MS;
@@ -117,7 +119,8 @@ impl Hub {
                 self.notice_loss(now);
             }
             let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
-            // Whoever was told has had their chance: nothing stays for ever because of a script that never looks.
+            // A client that was told had its chance: a script that never looks must not keep the
+            // screen for ever.
             let until =
                 until.map(|until| self.session.told_ns.map_or(until, |told| until.min(told + TOLD_NS)));
             let enough = self.session.looked || self.session.access.driver().is_dismissed();
@@ -147,7 +150,7 @@ impl Hub {
                 self.serve_client(number, now);
             }
             self.retry_held();
-            // Whoever asks is answered in any case.
+            // A request is answered even during a rest.
             if resting && !asked {
                 continue;
             }
@@ -168,8 +171,8 @@ impl Hub {
         }
     }
 
-    /// The session is over. One that broke down (its container's engine is gone, say) has no end in its log; to those who
-    /// watch it has ended as the command that ran it did.
+    /// Ends the session. A session that broke down, for instance because its container's engine is
+    /// gone, has no end in its log. Its observers see it end as the command that ran it did.
     fn notice_loss(&mut self, now: u64) {
         self.pump(now);
         if self.session.exit.is_none() && self.session.log.is_closed() {
@@ -189,7 +192,8 @@ impl Hub {
         let mut sooner = |at: u64| deadline = Some(deadline.map_or(at, |d: u64| d.min(at)));
         // A log that is closed and read has nothing more to tell, and would say so again and again.
         let tells = !self.session.log.is_closed() || self.session.log.pending(self.reader) > 0;
-        // In a flood the log is read now and then, in large pieces; otherwise as soon as something comes.
+        // In a flood the log is read now and then, in large pieces; otherwise as soon as output
+        // comes.
         if resting {
             sooner(self.rest_until_ns);
         } else if tells && self.clients.values().any(Client::follows) {
@@ -201,7 +205,7 @@ impl Hub {
                 sooner(self.pumped_ns + GATHER_NS);
             }
         } else if tells && self.session.exit.is_none() {
-            // With nobody to see it, what the program is doing is looked at now and then.
+            // While no client follows, the program's state is looked at now and then.
             if let Some(at) = self.next_glance_ns() {
                 sooner(at);
             }
@@ -238,7 +242,8 @@ impl Hub {
                     }
                 }
                 Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY_NS),
-                // It has caught up with what it was sent, and is owed the screen; nothing else may ever happen.
+                // The client has taken its queue and is owed the screen; no other event may ever
+                // wake it.
                 Kind::Wire(w) if w.missed.is_some() && client.conn.queue.is_empty() => sooner(now),
                 _ => {}
             }
@@ -291,7 +296,7 @@ impl Hub {
         let (door, grants) = &self.doors[door];
         while self.clients.len() < CLIENTS {
             match door.accept() {
-                // Somebody else's process; it sees a closed door.
+                // The peer is a process of another user; it sees a closed connection.
                 Ok(None) => {}
                 Ok(Some(conn)) => {
                     if conn.set_nonblocking(true).is_ok() {
@@ -310,7 +315,8 @@ impl Hub {
             return;
         }
         if matches!(client.kind, Kind::Unknown) {
-            // A negotiation begins with the high byte of a length under 16 MiB; a verb with a letter.
+            // A negotiation begins with the high byte of a length under 16 MiB, a verb with a
+            // letter.
             client.kind = match client.conn.inbox.first() {
                 Some(0) => Kind::Wire(super::attach::unopened()),
                 _ => Kind::Bus(BusState::new()),
@@ -374,13 +380,14 @@ impl Hub {
             if entries.is_empty() {
                 break;
             }
-            // Only what was there to read calls for a rest: looking again after nothing would never end.
+            // Only a read that found entries calls for a rest: resting after nothing would never
+            // end.
             self.pumped_ns = now;
             for entry in entries.drain(..) {
                 next = Seq(entry.seq.0 + 1);
                 self.pass_on(&entry, now);
             }
-            // Whoever follows gets it piece by piece, so that queues fill no more than they must.
+            // Followers get it piece by piece, so that queues fill no more than they must.
             if follows {
                 self.flush(now);
                 if self.session.exit.is_none() && self.session.clock.now().mono_ns > now + LONG_TURN_NS {
@@ -395,7 +402,7 @@ impl Hub {
         self.pass_signals();
     }
 
-    /// The model is so far behind that it should be brought up to date although nobody looks.
+    /// Whether the model is so far behind that it is brought up to date although no client looks.
     fn log_is_ahead(&self) -> bool {
         self.session.log.offset() > self.session.access.seen() + IDLE_PIECE as u64
     }

@@ -129,7 +129,8 @@ impl LiveSession {
         Answer::Later
     }
 
-    /// Sends what the ring still has of the output since an offset. Returns what was left out at its end.
+    /// Sends the output since an offset that the ring still has. Returns the part left out at its
+    /// end.
     fn send_past(&mut self, client: &mut Client, since: u64) -> Option<Missed> {
         let reader = self.log.reader_from_start(ReaderKind::Lossy);
         let mut entries = Vec::new();
@@ -165,7 +166,7 @@ impl LiveSession {
     /// Returns whether a client is owed a frame or the news of a gap.
     pub(super) fn wants_frame(&self, client: &Client, sub: &Sub) -> bool {
         let room = client.conn.queue.len() <= BEHIND && sub.keeps_up();
-        // A client that has missed something is told as soon as it has taken what it was sent before.
+        // A client that missed output is told as soon as it has taken its queue.
         let owed = sub.missed.is_some() && client.conn.queue.is_empty();
         let stale = || sub.seen.is_none_or(|g| g.0 < self.access.generation());
         owed || (sub.frames != Frames::None && room && stale())

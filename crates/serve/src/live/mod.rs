@@ -1,9 +1,10 @@
 //! The doors of a live session: one thread, one poll, any number of clients.
 //!
-//! A client speaks either the text bus or, to be attached, the tty wire; the first byte tells. The thread reads the
-//! session's log with a cursor of its own and looks at the session's one model. It never holds the program up: what a
-//! client does not take waits in a bounded queue of its own, and past that the client is told what it missed and given
-//! the newest screen.
+//! A client speaks either the text bus or, to be attached, the tty wire; the first byte tells
+//! which. The thread reads the session's log with a cursor of its own and looks at the session's
+//! one model. It never holds the program up. Bytes that a client does not take wait in a bounded
+//! queue of its own. When the queue is full, the client is told what it missed and gets the newest
+//! screen.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -64,7 +65,7 @@ pub struct About {
     pub recording: Option<String>,
 }
 
-/// Starts a recording of a session that runs already; says where it begins, as a byte of the output.
+/// Starts a recording of a running session. Returns the offset in the output at which it begins.
 pub type StartRecording = Box<dyn FnMut(&tapdeck_proto::bus::Rec) -> Result<u64, String> + Send>;
 
 /// How a session is served.
@@ -74,7 +75,7 @@ pub struct LiveOptions {
     pub about: About,
     /// Where clients come in, and what each door grants.
     pub doors: Vec<(Door, Grants)>,
-    /// Stay after the program's end until somebody has looked, but no longer than this.
+    /// Stay after the program's end until a client has looked, but no longer than this.
     pub linger: Option<Duration>,
     /// How turns and states are found, if they are.
     pub turns: Option<TurnOptions>,
@@ -84,8 +85,9 @@ pub struct LiveOptions {
     pub record: Option<StartRecording>,
 }
 
-/// A session that is being served. Dropping it tells the clients that it is over and ends the service; with
-/// [`LiveOptions::linger`], only after somebody has looked at how it ended.
+/// A session that is being served. Dropping it tells the clients that the session is over and ends
+/// the service. With [`LiveOptions::linger`], the service ends only after a client has seen the
+/// last screen.
 pub struct Live {
     stop: Arc<AtomicBool>,
     bell: Bell,
@@ -111,13 +113,14 @@ impl Live {
         Ok(Self { stop, bell, handle, over, thread: Some(thread) })
     }
 
-    /// The session is over. With [`LiveOptions::linger`], somebody may still come to look.
+    /// Ends the session. With [`LiveOptions::linger`], clients may still connect to see the last
+    /// screen.
     pub fn end(&self) {
         self.stop.store(true, Ordering::Release);
         self.bell.ring();
     }
 
-    /// Whether nobody is served any more.
+    /// Whether the service has ended.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -127,7 +130,7 @@ impl Live {
         self.over.fd()
     }
 
-    /// Nobody is to be waited for.
+    /// Ends the service without waiting for clients.
     pub fn dismiss(&self) {
         self.handle.dismiss();
         self.bell.ring();
@@ -147,7 +150,7 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.end();
         if let Some(thread) = self.thread.take() {
-            // A thread that broke down has nobody left to serve.
+            // A thread that panicked serves no client; its panic has been reported.
             let _ = thread.join();
         }
     }

@@ -147,8 +147,8 @@ impl Hub {
         }
     }
 
-    /// Passes on bells and marks that the model heard. The model is brought up to date for them only
-    /// while a client wants them.
+    /// Passes on bells and marks that the model heard. The model is brought up to date for them
+    /// only while a client wants them.
     pub(super) fn pass_signals(&mut self) {
         let listening = |c: &Client| match &c.kind {
             Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some(),

@@ -1,9 +1,10 @@
-//! `PASTE`: a prompt delivered so that it provably arrives, or is said not to have.
+//! `PASTE`: sends a prompt and confirms that it was delivered, or reports that it was not.
 //!
-//! The text goes in brackets where the program asked for them. Then the screen is watched until its end is drawn and
-//! stands still, because an Enter that comes earlier is swallowed by many programs. Enter is sent once, as the keyboard
-//! protocol in force wants it, and never again: whether it was taken is seen from the turn that it began, from the
-//! program's state, or from the text having left the prompt.
+//! The text goes in brackets if the program asked for them. Then the screen is watched until the
+//! end of the text is drawn and stands still, because many programs swallow an Enter that comes
+//! earlier. Enter is sent once, as the keyboard protocol in force wants it, and never again.
+//! Delivery is seen from the turn that it began, from the program's state, or from the text having
+//! left the prompt.
 
 use bytes::Bytes;
 use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
@@ -56,7 +57,7 @@ pub(crate) struct Paste {
     since_ns: u64,
     limit_ns: u64,
     tail: String,
-    /// The last of several lines: of a text that is taller than the screen, line editors show hardly more.
+    /// The last of several lines. Line editors show little more of a text taller than the screen.
     last_line: String,
     /// How often the tail, and placeholders, stood there before anything was sent.
     shown_before: (usize, usize),
@@ -73,7 +74,8 @@ impl Paste {
     }
 }
 
-/// What stands in the program's input field, as far as that is known, and how many texts it shows by a placeholder only.
+/// Returns the text in the program's input field, as far as it is known, and how many texts the
+/// field shows only as a placeholder.
 fn field_of(picture: &Picture) -> (String, usize) {
     let rules = picture.detector().map(|d| d.rules());
     let first = rules.map_or(0, |r| r.input_row(picture.term()));
@@ -305,7 +307,7 @@ impl Paste {
             self.stands_since = None;
             return false;
         }
-        // A turning mark elsewhere must not hold it up: the page may change as long as the text stays.
+        // A spinner elsewhere must not hold it up: the page may change as long as the text stays.
         let since = *self.stands_since.get_or_insert(now);
         now >= since + SETTLED_NS
     }
@@ -327,7 +329,7 @@ fn wants_brackets(look: &Picture) -> bool {
     look.detector().is_some_and(|d| d.rules().brackets()) && !look.term().modes().bracketed_paste()
 }
 
-/// Spells the text as the modes in force want it, and notes what stands in the program's input field before it comes.
+/// Encodes the text for the modes in force, and notes what is in the input field before it comes.
 fn spell(paste: &mut Paste, look: &Picture) -> Result<(), &'static str> {
     let modes = look.term().modes();
     if !paste.raw && paste.text.contains(['\n', '\r']) && !modes.bracketed_paste() {
@@ -365,7 +367,8 @@ fn taken(look: &Picture, paste: &Paste) -> Option<&'static str> {
         AgentState::Working if judgement.evidence != Evidence::Input => Some("the program is at work"),
         AgentState::Blocked => Some("the program asks back"),
         _ => {
-            // Without rules that tell, the text has to have left the line of the cursor, and something to have come.
+            // Without rules for the program, the text must have left the cursor's row, and output
+            // must have come.
             let term = look.term();
             let row = term.row(term.cursor().row).map(|l| squeezed(&l.text())).unwrap_or_default();
             let left = !paste.tail.is_empty() && !row.contains(&paste.tail);

@@ -14,8 +14,8 @@ use super::{attach as attached, frame};
 use crate::paint::{self, Drawn};
 
 impl Hub {
-    /// Sends the newest screen to the clients for which it is time, and tells those that fell behind what
-    /// they missed.
+    /// Sends the newest screen to the clients whose frame is due, and tells clients that fell
+    /// behind what they missed.
     pub(super) fn send_frames(&mut self, now: u64) {
         let session = &mut self.session;
         for client in self.clients.values_mut() {
@@ -60,8 +60,8 @@ impl Hub {
 }
 
 impl LiveSession {
-    /// Returns whether a client's frame has to wait, because the program is in the middle of a synchronised
-    /// update: half a redraw is nothing to look at. It does not wait for ever.
+    /// Returns whether a client's frame has to wait because the program is in the middle of a
+    /// synchronised update. The wait is bounded.
     fn holds_frame(&mut self, client: &mut Client, now: u64) -> bool {
         let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind else { return false };
         sub.frames != Frames::None && {

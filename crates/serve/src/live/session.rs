@@ -1,5 +1,6 @@
-//! The session as its clients see it: the way to it, what the log has said so far, and what it says of
-//! itself. Requests are answered by methods of [`LiveSession`], which get the client that asks.
+//! The session as its clients see it: access to it, its state as read from the log, and its own
+//! description. Requests are answered by methods of [`LiveSession`], which get the client that
+//! asks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Turns and states of the session: what the model's detector finds is passed on, kept and recorded.
+//! Turns and states of the session: passes on, keeps and records what the model's detector finds.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -129,8 +129,8 @@ pub(super) fn state_of(state: AgentState) -> bus::AgentState {
 }
 
 impl Hub {
-    /// Returns whether to look for turns. Without clients a flood is looked at rarely: the longer it is
-    /// left alone, the less of it has to be drawn.
+    /// Returns whether to look for turns. Without clients a flood is looked at rarely: the longer
+    /// it is left alone, the less of it has to be drawn.
     pub(super) fn turns_are_due(&self, now: u64) -> bool {
         let asked = !self.clients.is_empty() || self.session.exit.is_some();
         asked

@@ -30,7 +30,7 @@ use crate::turns::RuleBook;
 const RING: usize = 1 << 20;
 /// How long a program whose client has gone has to end by itself.
 const KILL_AFTER: Duration = Duration::from_secs(1);
-/// How long a detached session waits after its end for somebody to look.
+/// How long a detached session waits after its end for a client to see its last screen.
 const LINGER: Duration = Duration::from_secs(600);
 
 /// Is told the id of a session that begins.
@@ -235,8 +235,8 @@ impl SessionDesk {
                 return Err(failed(&e));
             }
         }
-        // Those who are attached are told, and a detached session is kept until somebody has looked
-        // at its end.
+        // Attached clients are told, and a detached session is kept until a client has seen its
+        // end.
         drop(served);
         self.lingering().remove(&n);
         Ok(())

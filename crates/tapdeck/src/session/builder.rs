@@ -227,7 +227,7 @@ impl SessionBuilder {
                 Err(e) => {
                     let e = Arc::new(e);
                     tell.set(Err(Arc::clone(&e)));
-                    // Nobody receives it when the session had been opened.
+                    // The receiver is gone if the session had been opened.
                     let _ = failed.send(Err(e));
                 }
             }

@@ -1,4 +1,4 @@
-//! Ending programs under test from outside: whoever runs tests and is told to end leaves nobody
+//! Ends programs under test from outside: a test runner that is told to end leaves no processes
 //! behind.
 
 use std::collections::BTreeMap;

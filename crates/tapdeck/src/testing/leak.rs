@@ -23,18 +23,17 @@ impl Leftovers {
         Self { session, home }
     }
 
-    /// How many there are, once those that are on their way out have gone; `None` where nobody can
-    /// tell. Then they are
-    /// killed: a test leaves nobody behind.
+    /// Kills the processes that a test left running. Returns how many there were, after those that
+    /// were about to end had time to; `None` if they cannot be counted.
     pub(crate) fn clear(&self, clock: &Clock) -> Option<u32> {
         let deadline = clock.now().mono_ns + GRACE.as_nanos() as u64;
         loop {
             let left = self.look()?;
             if left.is_empty() || clock.now().mono_ns >= deadline {
-                // Somebody who watches over another starts it anew, unless both go.
+                // A supervisor restarts its child, unless both are killed.
                 for _ in 0..3 {
-                    // By the home that nobody else has: a session's number may be somebody else's
-                    // by now.
+                    // The home tells them apart: another process may have the session's number by
+                    // now.
                     let ours = self.look()?.into_iter().filter(|pid| self.has_home(*pid));
                     for pid in ours.filter_map(Pid::from_raw) {
                         let _ = kill_process(pid, Signal::KILL);
@@ -42,7 +41,7 @@ impl Leftovers {
                 }
                 return Some(left.len() as u32);
             }
-            // Nothing announces the end of somebody else's child.
+            // The end of another process's child is not announced.
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }

@@ -63,7 +63,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
     };
     ran.place = match &place {
         Place::Local => None,
-        // Which machine it was is nobody's business.
+        // The machine's name stays private.
         Place::Ssh(_) => Some("ssh".into()),
         other => Some(other.to_string()),
     };
@@ -216,9 +216,8 @@ fn start(
     program.on(place).under(halt).start()
 }
 
-/// A folder that whoever the program is within its container can use. On this machine nobody gets
-/// at it who does not get
-/// at the one that it lies in.
+/// Creates a folder that any user within the container can use. On this machine only users with
+/// access to the parent folder can reach it.
 fn open_folder(within: &Path) -> std::io::Result<PathBuf> {
     let folder = within.join("work");
     fs::create_dir(&folder)?;

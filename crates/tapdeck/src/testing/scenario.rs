@@ -85,7 +85,7 @@ pub struct Change {
     pub path: PathBuf,
     /// What it would hold.
     pub text: String,
-    /// What is different, for somebody to decide.
+    /// The difference, for a person to judge.
     pub difference: String,
 }
 
@@ -132,7 +132,7 @@ impl Loaded {
 #[derive(Default)]
 pub(super) struct Ran {
     pub(super) timeline: Option<Timeline>,
-    /// The same before it was scrubbed, where somebody has seen that.
+    /// The timeline before it was scrubbed, if it is known.
     pub(super) unscrubbed: Option<Timeline>,
     /// Claims beside the scenario's own, with their lines.
     pub(super) claims: Vec<(Option<u64>, Claim)>,

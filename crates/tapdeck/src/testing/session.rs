@@ -26,7 +26,7 @@ use super::leak::Leftovers;
 use super::picture;
 use super::{AtCaller, TestError, TestResult};
 
-/// How long a wait may take when nobody says otherwise.
+/// The default time limit of a wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How much of a session is kept for its readers: a test looks at everything that happened.
 const LOG: LogLimits = LogLimits { keep: 64 << 20, cap: 256 << 20 };
@@ -84,9 +84,9 @@ impl Program {
         self
     }
 
-    /// Runs it at another place, in a container say: `.on("docker:debian".parse()?)`. There it
-    /// finds the environment of that
-    /// place with what [`Program::env`] sets, and nobody counts what it leaves running.
+    /// Runs the program at another place, for instance in a container:
+    /// `.on("docker:debian".parse()?)`. It gets that place's environment with the variables of
+    /// [`Program::env`]. Processes that it leaves running are not counted.
     pub fn on(mut self, place: Place) -> Self {
         self.place = place;
         self
@@ -110,13 +110,13 @@ impl Program {
         self.env("HOME", folder)
     }
 
-    /// Ends the program after this long, a minute when nobody says otherwise.
+    /// Ends the program after this long. The default is a minute.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
         self
     }
 
-    /// How long each wait may take, ten seconds when nobody says otherwise.
+    /// Sets how long each wait may take. The default is ten seconds.
     pub fn patience(mut self, limit: Duration) -> Self {
         self.patience = limit;
         self
@@ -171,7 +171,7 @@ impl Program {
             .spawn(move || driver.run())
             .map_err(io)
             .at_caller()?;
-        // A program may be over before anybody can say a word to it; then nobody will.
+        // The program may have ended already; then there is no party to join, and no input to send.
         let me = handle.join("test", Role::Human).ok();
         if let Some(Ok(Err(e))) = me.map(|me| handle.take(me)) {
             return Err(TestError::new(e.to_string()));
@@ -193,7 +193,7 @@ impl Program {
 /// A running program.
 pub struct Session {
     handle: Handle,
-    /// Who types; nobody where the program was faster.
+    /// The party that types; `None` if the program ended before it could join.
     me: Option<PartyId>,
     reader: TapReader,
     clock: Clock,
@@ -315,7 +315,7 @@ impl Session {
         {}
     }
 
-    /// Sends a signal, by its name, to whoever has the terminal's foreground.
+    /// Sends a signal, by its name, to the terminal's foreground process group.
     ///
     /// # Errors
     /// When there is no such signal.
