@@ -1,5 +1,5 @@
-//! Sharing a live session: how much slower the program gets with a hundred who watch, some of whom never read, and how
-//! long it takes to attach to one with much behind it.
+//! Sharing a live session: how much slower the program gets with a hundred observers, some of which
+//! never read, and how long it takes to attach to a session with much scrollback.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -64,7 +64,8 @@ impl Drop for Session<'_> {
     }
 }
 
-/// The program's time with so many watching, of whom a tenth never read and a tenth read a kilobyte a second.
+/// The program's time with so many observers, of which a tenth never read and a tenth read a
+/// kilobyte a second.
 fn flood(file: &Path, folder: &Path, watchers: usize) -> Result<(f64, f64)> {
     let script = format!("read go; cat {}", file.display());
     let session = Session::start(folder, &["sh", "-c", &script])?;
@@ -120,7 +121,8 @@ impl Drop for Watchers {
     }
 }
 
-/// Reads and throws away, on one thread for all, so that the watchers cost as little as watchers can.
+/// Reads and discards on one thread for all clients, so that the observers cost as little as they
+/// can.
 fn read_all(mut clients: Vec<UnixStream>, poor: usize, stop: &AtomicBool) -> u64 {
     let mut buf = vec![0; 256 * 1024];
     let mut total = 0;
@@ -148,7 +150,8 @@ fn read_all(mut clients: Vec<UnixStream>, poor: usize, stop: &AtomicBool) -> u64
     total
 }
 
-/// Time to the first full screen of a session with ten thousand rows behind it, and to write as much into a pipe.
+/// Time to the first full screen of a session with ten thousand rows of scrollback, and to write as
+/// much into a pipe.
 fn attach(folder: &Path) -> Result<(f64, f64)> {
     let session = Session::start(
         folder,
@@ -164,7 +167,8 @@ fn attach(folder: &Path) -> Result<(f64, f64)> {
     Ok((median(times.iter().map(|t| t.0)), median(times.iter().map(|t| t.1))))
 }
 
-/// Milliseconds until a client has the first full screen with everything behind it, and the bytes that it was sent.
+/// Milliseconds until a client has the first full screen with all scrollback, and the bytes that it
+/// was sent.
 fn attach_once(session: &Session) -> Result<(f64, Vec<u8>)> {
     let start = Instant::now();
     let request = Attach { name: "bench", read_only: true, ..Attach::default() };
@@ -184,7 +188,7 @@ fn attach_once(session: &Session) -> Result<(f64, Vec<u8>)> {
     Ok((start.elapsed().as_secs_f64() * 1e3, dump))
 }
 
-/// Milliseconds to write so much into a pipe that somebody reads.
+/// Milliseconds to write so much into a pipe with a reader.
 fn through_pipe(dump: &[u8]) -> Result<f64> {
     let (mut reader, mut writer) = std::io::pipe()?;
     let expected = dump.len();

@@ -1,9 +1,9 @@
 //! The gate: the one way in.
 //!
-//! Every writer offers its bytes here. The stick admits or refuses them, and what is admitted waits in one
-//! bounded queue until the program takes it. When the stick changes hands, input of the former holder that
-//! is still in the queue is dropped: no key reaches the program after its sender lost the stick. The gate
-//! returns the bytes that the program took, for the log.
+//! Every writer offers its bytes here. The stick admits or refuses them, and admitted bytes wait in
+//! one bounded queue until the program takes them. When the stick changes hands, input of the
+//! former holder that is still in the queue is dropped: no key reaches the program after its sender
+//! lost the stick. The gate returns the bytes that the program took, for the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,7 +42,8 @@ pub enum Refused {
 
 #[derive(Debug)]
 struct Pending {
-    /// The party whose stick admitted it; `None` for replies and the end of input, which are always admitted.
+    /// The party whose stick admitted it; `None` for replies and the end of input, which are always
+    /// admitted.
     party: Option<PartyId>,
     by: Author,
     bytes: Bytes,
@@ -157,8 +158,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Offers input on behalf of a party, and claims the stick for it if the stick is free: perhaps the
-    /// party's own lease ran out between two keys.
+    /// Offers input on behalf of a party, and claims the stick for it if the stick is free: perhaps
+    /// the party's own lease ran out between two keys.
     ///
     /// # Errors
     /// When another party holds the stick, the party may not drive, or the program takes no input.

@@ -1,9 +1,9 @@
 //! The talking stick: exactly one party drives at a time.
 //!
-//! The party with the stick is its holder. A claim gets the stick while it is free. A human can always
-//! take it; a bot takes it only while it is free or another bot holds it. A bot holds it under a lease
-//! that its own writing renews. Every change of hands raises the fencing number, so that a write prepared
-//! under an older hold can be refused. A refusal names the holder.
+//! The party with the stick is its holder. A claim gets the stick while it is free. A human can
+//! always take it; a bot takes it only while it is free or another bot holds it. A bot holds it
+//! under a lease that its own writing renews. Every change of hands raises the fencing number, so
+//! that a write prepared under an older hold can be refused. A refusal names the holder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -203,7 +203,8 @@ impl Stick {
         }
     }
 
-    /// Checks that `id` may write now. With a fencing number, only if nothing has changed hands since.
+    /// Checks that `id` may write now. With a fencing number, only if the stick has not changed
+    /// hands since.
     pub fn admit(&mut self, id: PartyId, fence: Option<Fence>, now: Stamp) -> Result<(), StickError> {
         match self.holder() {
             Some(holder) if holder == id => {
@@ -356,8 +357,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any sequence of requests: the fence grows exactly with the changes of hands, a human who takes
-        /// always drives, and a bot never drives right after taking from a human.
+        /// Any sequence of requests: the fence grows exactly with the changes of hands, a human who
+        /// takes always drives, and a bot never drives right after taking from a human.
         #[test]
         fn rules_hold_for_any_history(ops in prop::collection::vec((0usize..4, 0usize..5), 1..200)) {
             let mut s = Stick::new(50);

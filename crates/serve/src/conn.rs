@@ -17,7 +17,7 @@ pub enum Conn {
     /// A TCP stream with TLS on it. It never blocks.
     #[cfg(feature = "net")]
     Sealed(Box<crate::net::Sealed>),
-    /// A stream of a QUIC connection that lives in the thread of whoever uses it. It never blocks.
+    /// A stream of a QUIC connection that lives in its user's thread. It never blocks.
     #[cfg(feature = "net")]
     Flow(Box<crate::net::Flow>),
     /// A socket to a thread that carries its bytes on.
@@ -101,8 +101,9 @@ impl Conn {
         }
     }
 
-    /// Whether the connection is kept up by whoever uses it. Its descriptor then tells of reading alone, whatever is
-    /// waited for: after each read there may be room to send. Whoever does not want to read calls [`Conn::tend`] instead.
+    /// Whether the connection is kept up by its user's thread. Its descriptor then tells only that
+    /// there is something to read: after each read there may be room to send. A caller that does
+    /// not want to read calls [`Conn::tend`] instead.
     pub(crate) fn lives_here(&self) -> bool {
         match self {
             #[cfg(feature = "net")]

@@ -55,7 +55,8 @@ impl Address {
     pub fn anywhere(text: &str) -> Result<Self, AddressError> {
         let malformed = || AddressError::Malformed(text.to_owned());
         let Some(tcp) = text.strip_prefix("tcp:") else {
-            // Something with a colon in front is meant to be something else than a file of that name.
+            // A word with a colon in front of the first slash is another kind of address, not a
+            // file.
             let bare = || Some(text).filter(|t| !t.split('/').next().unwrap_or_default().contains(':'));
             let path = text.strip_prefix("unix:").or_else(bare).filter(|p| !p.is_empty());
             return path.map(|path| Address::Unix(path.into())).ok_or_else(malformed);
@@ -86,7 +87,7 @@ pub fn socket_name(pid: u32) -> String {
     format!("snapshot-{pid}.sock")
 }
 
-/// Removes the sockets of recorders that were killed, and so could not. What cannot be removed stays.
+/// Removes the sockets that killed recorders left behind. A socket that cannot be removed stays.
 pub(crate) fn sweep(folder: &Path) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().and_then(|n| n.to_str());
@@ -103,21 +104,21 @@ enum Listener {
     Tcp(TcpListener),
 }
 
-/// A bound address. Clients can connect at once, and wait until a server answers. A Unix socket is removed
-/// from its folder when this is dropped.
+/// A bound address. Clients can connect at once, and wait until a server answers. A Unix socket is
+/// removed from its folder when this is dropped.
 pub struct Door {
     listener: Listener,
     address: Address,
-    /// Which file is ours: somebody may have put another in its place.
+    /// The identity of our file: another process may have replaced it.
     identity: Option<(u64, u64)>,
     /// The folder was made for this socket alone.
     own_folder: bool,
 }
 
 impl Door {
-    /// Binds a Unix socket. Its folder is made, or must be private already. A
-    /// socket that nobody listens at is replaced; one that is alive, a symbolic link, or a file of any other
-    /// kind is left alone, and an error.
+    /// Binds a Unix socket. Its folder is made, or must be private already. A stale socket is
+    /// replaced. A socket with a server, a symbolic link, or a file of any other kind is left
+    /// alone, and an error.
     pub fn unix(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         tapdeck_host::registry::private_folder(folder)?;
@@ -172,7 +173,8 @@ impl Door {
         &self.address
     }
 
-    /// Another descriptor of a Unix socket, for those who wait in their own way. The socket goes with the door.
+    /// Returns another descriptor of a Unix socket, for callers that poll it themselves. The socket
+    /// is removed with the door.
     #[cfg(feature = "net")]
     pub(crate) fn unix_listener(&self) -> io::Result<UnixListener> {
         match &self.listener {
@@ -228,8 +230,8 @@ pub(crate) fn is_ours(stream: impl AsFd) -> bool {
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
 }
 
-/// Whether a client may trust the recorder at the other side. File-system snapshots are often taken by root
-/// within a user's session, and root has nothing to lose here.
+/// Whether a client may trust the recorder at the other side. File-system snapshots are often taken
+/// by root within a user's session, and root has nothing to lose here.
 pub(crate) fn is_trusted(stream: &UnixStream) -> bool {
     rustix::process::geteuid().is_root() || is_ours(stream)
 }

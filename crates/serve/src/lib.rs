@@ -1,5 +1,5 @@
-//! The doors of a session: sockets, and what is spoken through them. A door holds no state of the session; it
-//! asks the session through its handle.
+//! The doors of a session: sockets, and the protocols spoken through them. A door holds no state of
+//! the session; it asks the session through its handle.
 //!
 //! A live session from outside, by its bus (what may be asked is in `docs/PROTOCOL.md`):
 //!

@@ -1,11 +1,12 @@
-//! Frames for a painter that knows nothing of terminals: rows as pieces of text, each with the cells that it takes and
-//! a style that is fully resolved, so that a browser needs no table of widths, no palette and no parser.
+//! Frames for a painter that knows nothing of terminals. A row is pieces of text, each with the
+//! cells that it takes and a fully resolved style, so that a browser needs no table of widths, no
+//! palette and no parser.
 //!
-//! A row is `[number, flags, [[col, width, text, style], …]]`. The number counts from the first row that the session
-//! ever had, so that it stays the row's own while it moves up into scrollback. Flags: 1 the text goes on in the next
-//! row, 2 double width, 4 and 8 the upper and lower half of double height. A style is a place in the frame's list of
-//! `styles`, 0 for the plain one, which is not listed. A negative width says that the glyph may be wider or narrower
-//! than its cells.
+//! A row is `[number, flags, [[col, width, text, style], …]]`. The number counts from the first row
+//! that the session ever had, so that a row keeps it while it moves up into scrollback. Flags: 1
+//! the text goes on in the next row, 2 double width, 4 and 8 the upper and lower half of double
+//! height. A style is an index into the frame's list of `styles`, 0 for the plain one, which is not
+//! listed. A negative width says that the glyph may be wider or narrower than its cells.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -23,8 +24,8 @@ const MAX_ROWS: u64 = 500;
 /// Rows that have just left the screen and come with a frame.
 const PASSED: u64 = 40;
 
-/// How long a frame waits for the end of a synchronised update. A program that dies or forgets in the middle of one
-/// must not leave its watchers with an old screen.
+/// How long a frame waits for the end of a synchronised update. A program that dies or hangs in the
+/// middle of one must not leave its observers with an old screen.
 pub(crate) const HOLD_NS: u64 = 150_000_000;
 
 /// What a painter has drawn: the frame after it tells what has changed since.
@@ -42,9 +43,9 @@ impl Drawn {
     }
 }
 
-/// Returns the screen: what changed since something was drawn, or all of it. `seq` is the offset in the
-/// output. The last few rows that have left the screen since come with it: they may have changed before
-/// they left.
+/// Returns the screen: the changes since the last drawing, or all of it. `seq` is the offset in the
+/// output. The last few rows that have left the screen since come with it: they may have changed
+/// before they left.
 pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'static> {
     let top = top(term);
     let mut rows = Rows::new(term);
@@ -103,8 +104,8 @@ pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'
     }
 }
 
-/// Returns rows by their numbers, as many as fit in one answer. Rows that are gone, or not there yet,
-/// are left out.
+/// Returns rows by their numbers, as many as fit in one answer. Rows that are gone, or not there
+/// yet, are left out.
 pub(crate) fn rows(term: &Term, asked: bus::Rows) -> bus::PaintedRows<'static> {
     let (first, top) = (term.evicted(), top(term));
     let end = top + u64::from(term.size().rows);

@@ -1,8 +1,8 @@
 //! Tokens of a server: the credentials of clients that come over the network.
 //!
-//! The file keeps the digest of a token, never the token. A token is 256 bits of randomness, so a plain
-//! digest is as good as a slow one: there is nothing to guess. The file is read anew whenever it has
-//! changed, so that a revoked token is worth nothing from then on.
+//! The file keeps the digest of a token, never the token. A token is 256 bits of randomness, so a
+//! plain digest is as good as a slow one: there is nothing to guess. The file is read anew whenever
+//! it has changed, so a revoked token is worth nothing from then on.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -1,6 +1,7 @@
 //! One table says who may do what; every request is walked with every credential at every door.
 //!
-//! The table is also shown in `docs/PROTOCOL.md`, which must be the same. `UPDATE_DOCS=1` writes it.
+//! The table is also shown in `docs/PROTOCOL.md`, which must be the same. `UPDATE_DOCS=1` writes
+//! it.
 
 #![allow(missing_docs, reason = "tests explain themselves by their names")]
 
@@ -40,7 +41,8 @@ const BUS: [(&str, &str, Need); 17] = [
     ("REC", "{}", Need::Administer),
 ];
 
-/// What each request of the attach wire needs. A resize without the stick is ignored without a reply.
+/// What each request of the attach wire needs. A resize without the stick is ignored without a
+/// reply.
 const ATTACH: [(&str, Need); 4] = [
     ("standard input", Need::Drive),
     ("take", Need::Drive),

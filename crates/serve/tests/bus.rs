@@ -83,7 +83,8 @@ fn a_session_that_does_not_mark_its_answers_is_asked_as_before() {
     session.join().expect("as scripted");
 }
 
-/// The time given was only for the answer: to a session that had stopped reading, the question was sent for ever.
+/// The time limit covered only the answer: a request to a session that had stopped reading never
+/// returned.
 #[test]
 fn a_session_that_does_not_read_is_late_and_later_reads_whole_frames() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -15,7 +15,8 @@
 //!
 //! ```
 //! use tapdeck_tape::ahr::Quality;
-//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, Size, open, writer};
+//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, Size};
+//! use tapdeck_tape::{open, writer};
 //!
 //! let mut ahr = writer(Format::Ahr, Quality::default()).expect("a format that can be written");
 //! let mut parts = Parts::default();

@@ -11,7 +11,7 @@
 //! | what | hash (BLAKE3, keyed) |
 //! | --- | --- |
 //! | chain start | key *chain*, over the nonce |
-//! | after block n | key *chain*, over the hash before, n and the block's length as u64 LE, the block |
+//! | after block n | key *chain*, over the hash before, n and the block's length (u64 LE), block |
 //! | sidecar | key *sidecar*, over its name, a zero byte, its content |
 //! | meta.json | key *meta*, over its JSON without `seal.mac`, keys sorted, no spaces |
 //!

@@ -1,7 +1,7 @@
 //! A terminal without a window: feed it what a program writes, and read the screen.
 //!
-//! [`Term`] keeps what a terminal would show: the screen, the rows that scrolled off it, the cursor,
-//! the modes and the title. Besides the sequences of VT terminals and xterm it understands grapheme
+//! [`Term`] keeps what a terminal would show: the screen, the scrollback, the cursor, the modes and
+//! the title. Besides the sequences of VT terminals and xterm it understands grapheme
 //! clusters, hyperlinks and the kitty keyboard protocol. There is no clock, no I/O and no thread in
 //! it, so the same bytes always give the same screen, however they are cut into pieces.
 //!

@@ -22,7 +22,7 @@ const BASE: u32 = 256;
 /// | 267 | the program was resumed | 0 |
 /// | 268 | input was delivered but not recorded | bytes |
 /// | 269 | recorded output could not be written to disk | bytes |
-/// | 270 | a marker with a label, which stands in `NAME.events.jsonl` | number of the label, from 1 |
+/// | 270 | a marker; its label is in `NAME.events.jsonl` | number of the label, from 1 |
 /// | 271 | output was lost to damage of the file, which a repair cut out | bytes |
 ///
 /// A loss of more than 32 bits' worth is written as several marks; losses of one kind add up.
