@@ -60,7 +60,7 @@ pub(crate) fn notify(title: &str, text: &str, event: &impl Serialize) {
 /// Starts a program and forgets it; one that cannot be started must not disturb the session.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the user's own program, with no terminal and nobody's session"
+    reason = "the user's own program, without a terminal and without a session"
 )]
 fn start(program: &str, args: Vec<String>, event: &impl Serialize) {
     let spawned = Command::new(program)

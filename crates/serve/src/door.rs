@@ -33,7 +33,7 @@ pub enum AddressError {
     Malformed(String),
     /// A port that other machines could reach.
     #[error(
-        "{0} can be reached from other machines, and this protocol asks nobody who they are: use a loopback address"
+        "{0} can be reached from other machines, and this protocol does not authenticate clients: use a loopback address"
     )]
     NotLocal(SocketAddr),
 }

@@ -79,7 +79,7 @@ impl DoorArgs {
             Ok(doors) => Ok(Some(OpenDoors { doors, alone: self.detached_host })),
             Err(why) if asked => Err(Failure::io(format!("cannot open the session to others: {why}"))),
             Err(why) => {
-                say(format_args!("nobody will be able to join this session: {why}"));
+                say(format_args!("clients cannot join this session: {why}"));
                 Ok(None)
             }
         }
@@ -144,7 +144,7 @@ impl OpenDoors {
             }
             Err(e) => {
                 // A program in the user's terminal matters more than clients that would watch it.
-                say(format_args!("nobody can join this session: {e}"));
+                say(format_args!("clients cannot join this session: {e}"));
                 if self.alone {
                     // With no terminal and no way in, no client could ever see it.
                     handle.cancel();

@@ -67,7 +67,7 @@ fn a_tab_takes_another_link_and_outlives_the_server() {
     go_to("token=wrong");
     browser.wait_text("no longer good");
     go_to(&format!("token={}&open=s/{}", server.token, session.id));
-    browser.wait_text("nobody drives");
+    browser.wait_text("not driven");
     browser.take();
     // A bad one changes nothing for a tab that is in.
     go_to("token=wrong");

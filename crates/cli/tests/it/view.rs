@@ -260,7 +260,7 @@ fn a_live_session_is_watched_typed_to_and_left_running() {
     let _ends = start(&home, "live", "echo ready; while read line; do echo \"got $line\"; stty size; done");
     let mut seat = Seat::with_size(home.tapdeck(["view", "live"]), 80, 20);
     seat.wait_text("ready");
-    seat.wait_text("nobody drives");
+    seat.wait_text("not driven");
     seat.send("\r");
     seat.wait_text("TYPING");
     seat.send("one\r");
@@ -268,7 +268,7 @@ fn a_live_session_is_watched_typed_to_and_left_running() {
     seat.wait_text("10 60");
     assert!(String::from_utf8_lossy(&home.run(["ls", "--json"]).stdout).contains("\"driver\":\"view\""));
     seat.send("\x1d");
-    seat.wait_text("nobody drives");
+    seat.wait_text("not driven");
     seat.send("/got\r");
     seat.wait_text("1 of 1 found");
     seat.send("q");

@@ -230,10 +230,10 @@ fn looking_changes_nothing_and_typing_drives() {
     let session = Session::start(&home, "shell", &SHELL);
     let web = Web::start(&home, &["shell"]);
     browser.go(&web.url);
-    browser.wait_text("nobody drives");
+    browser.wait_text("not driven");
     browser.js("document.querySelector('.tile').tile.close()");
     browser.js("document.querySelector('#sessions li').click()");
-    browser.wait_text("nobody drives");
+    browser.wait_text("not driven");
     // Not when its window changes either; the letters fit instead.
     browser.set_size(700, 500);
     let fits = "const { painter } = document.querySelector('.tile').tile; return painter.frame.cols === 80 && painter.space.offsetWidth <= painter.el.offsetWidth && painter.cw * 80 <= painter.el.offsetWidth";

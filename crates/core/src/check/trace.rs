@@ -260,11 +260,11 @@ impl Trace {
                 Some(is) => {
                     Err(format!("the terminal was {}closed by all who held it", if is { "" } else { "not " }))
                 }
-                None => Err("nobody looked whether the terminal was closed".to_owned()),
+                None => Err("the trace does not tell whether the terminal was closed".to_owned()),
             }),
             Self::Leaked(count) => nowhere(match t.end.leaked {
                 Some(n) => count.check(u64::from(n), "processes were left behind"),
-                None => Err("nobody counted the processes that were left behind".to_owned()),
+                None => Err("the trace does not tell how many processes were left behind".to_owned()),
             }),
         }
     }

@@ -34,7 +34,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[non_exhaustive]
 pub enum ClientError {
     /// No server listens there.
-    #[error("nobody listens at {0}")]
+    #[error("no server listens at {0}")]
     NobodyThere(Address),
     /// The server belongs to another user.
     #[error("{0} belongs to another user")]

@@ -247,7 +247,7 @@ impl LiveSession {
         let now = self.clock.now().mono_ns;
         let look = self.access.look();
         let Some(detector) = look.detector() else {
-            return Err(bus::Denied::because("nobody looks for turns and states here"));
+            return Err(bus::Denied::because("this session does not look for turns and states"));
         };
         Ok(bus::Explained {
             judged: judged(detector.judgement()),

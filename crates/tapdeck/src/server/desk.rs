@@ -209,7 +209,7 @@ impl SessionDesk {
             }
             let handle = session.handle.clone();
             served = Some(doors.serve(session).inspect_err(|e| {
-                self.warn(&format!("nobody can join this session: {e}"));
+                self.warn(&format!("clients cannot join this session: {e}"));
                 if wanted.detached {
                     handle.cancel();
                 }

@@ -10,11 +10,11 @@
 //! | --- | --- |
 //! | head | `AHXI`, version u32, start of the recording in ns u64 |
 //! | entry | tag u8, length u32, check u64 (BLAKE3 over tag and body, cut), body |
-//! | body of a keyframe (1) | position; chain 32 bytes; cols, rows u16; dump length u32; dump as brotli |
+//! | body of a keyframe (1) | place; chain 32 bytes; cols, rows u16; length u32, dump as brotli |
 //! | body of a moment (2) | time, output offset, kind (0 marker, 1 snapshot), id u64; label |
 //! | body of an end (3) | file length, time, output offset u64; chain 32 bytes |
 //!
-//! The position of a keyframe is four u64: the offset of its block, the time, the output offset, and
+//! The place of a keyframe is four u64: the offset of its block, the time, the output offset and
 //! the wall clock of the record before.
 //!
 //! The chain is BLAKE3 over the hash before and a block's header, for every block before the entry:

@@ -242,7 +242,7 @@ fn holder_text(tile: &Tile) -> String {
         (false, _) => tile.live.gone().unwrap_or("the program has ended").to_owned(),
         (true, Some(_)) if tile.live.drives() => "you drive".to_owned(),
         (true, Some(holder)) => format!("{holder} drives"),
-        (true, None) => "nobody drives".to_owned(),
+        (true, None) => "not driven".to_owned(),
     }
 }
 

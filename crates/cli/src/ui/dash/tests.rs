@@ -159,7 +159,7 @@ fn each_tile_says_what_its_program_is_doing() {
     assert!(stage.screen().contains("3 LIVE, 1 BLOCKED"), "{}", stage.screen());
     stage.send("b");
     assert_eq!(stage.dash.chosen, 2);
-    assert!(stage.screen().contains("c · blocked · nobody drives"), "{}", stage.screen());
+    assert!(stage.screen().contains("c · blocked · not driven"), "{}", stage.screen());
     stage.tell(2, News::Ended(Exit::Code(0)));
     stage.send("1b");
     assert!(stage.screen().contains("no session waits") && stage.dash.chosen == 0, "{}", stage.screen());

@@ -435,7 +435,7 @@ impl App {
             text = match live.driver() {
                 Some(_) if live.drives() => "you drive · ".to_owned(),
                 Some(holder) => format!("{holder} drives · "),
-                None => "nobody drives · ".to_owned(),
+                None => "not driven · ".to_owned(),
             };
             if live.state() != AgentState::Unknown {
                 text.insert_str(0, &format!("{} · ", live.state()));

@@ -505,7 +505,7 @@ impl App {
             }
             Origin::Live(live, _) => match live.driver() {
                 Some(holder) => format!("{}: {holder} drives", live.name),
-                None => format!("{}: nobody drives", live.name),
+                None => format!("{}: not driven", live.name),
             },
         };
         self.notify(

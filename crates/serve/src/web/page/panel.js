@@ -267,7 +267,7 @@ export class Session extends Tile {
     if (drives) this.claims = true;
     else if (did && driver) this.claims = false;
     this.el.classList.toggle("drives", drives);
-    this.who.textContent = driver === undefined ? "" : drives ? "you drive" : driver ? `${driver} drives` : "nobody drives";
+    this.who.textContent = driver === undefined ? "" : drives ? "you drive" : driver ? `${driver} drives` : "not driven";
     if (this.may === false) this.who.textContent += this.who.textContent ? " · watching only" : "";
     this.stick.textContent = drives ? "Release" : "Take";
     this.stick.title = drives ? "Let go of the stick" : "Take the stick: type here";

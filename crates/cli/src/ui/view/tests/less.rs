@@ -140,7 +140,7 @@ fn patterns_have_modifiers_and_case() {
         assert_eq!(stage.app.focus, row, "{keys}\n{}", stage.screen());
     }
     stage.send("g/\x0bline 5\r");
-    assert_eq!(stage.first(), "line 1", "lit up, and nobody has moved\n{}", stage.screen());
+    assert_eq!(stage.first(), "line 1", "lit up, and the view has not moved\n{}", stage.screen());
     let (x, y) = stage.find("line 5");
     assert_eq!(stage.terminal.backend().buffer()[(x, y)].bg, Color::Indexed(179));
     stage.send("\x1bu");

@@ -556,7 +556,7 @@ fn leaving_a_live_program_is_asked_about() {
     assert!(link.0.borrow().ended && !stage.app.has_left());
     stage.pass(20 * SECOND);
     assert!(stage.screen().contains("being ended"), "{}", stage.screen());
-    assert_eq!(stage.send("q"), Effect::Quit, "nobody has to wait for that");
+    assert_eq!(stage.send("q"), Effect::Quit, "the user does not have to wait for that");
     link.0.borrow_mut().news.push_back(News::Ended(Exit::Code(3)));
     stage.settle();
     assert!(stage.app.has_left());
