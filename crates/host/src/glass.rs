@@ -150,12 +150,12 @@ impl Picture {
         self.publish();
     }
 
-    /// Another program is at the terminal, or (`None`) the first one is again; see
-    /// [`Detector::set_guest`].
-    pub fn set_guest(&mut self, guest: Option<Arc<Rules>>, now: Stamp) {
+    /// Judges the session by the rules of a nested program, or (`None`) by those of the first one
+    /// again; see [`Detector::set_nested`].
+    pub fn set_nested(&mut self, nested: Option<Arc<Rules>>, now: Stamp) {
         self.draw_text();
         if let Some(detector) = &mut self.detector {
-            detector.set_guest(guest, &self.term, now);
+            detector.set_nested(nested, &self.term, now);
         }
         self.publish();
     }

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 use tapdeck_core::{Exit, LogLimits, Stamp, Stream, WinSize};
-use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
+use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::{
     Clock, Config, Driver, Keyboard, SharedLog, Signals, UserSide, restore_terminal_on_panic,
 };
@@ -55,7 +55,7 @@ impl Backend for Bomb {
         Ok(())
     }
 
-    fn stop(&mut self, _how: Stop) -> io::Result<()> {
+    fn stop(&mut self, _how: StopSignal) -> io::Result<()> {
         Ok(())
     }
 

@@ -51,7 +51,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// An address that other machines may reach, for those who ask everybody who they are.
+    /// Parses an address that other machines may reach, for servers that authenticate every client.
     pub fn anywhere(text: &str) -> Result<Self, AddressError> {
         let malformed = || AddressError::Malformed(text.to_owned());
         let Some(tcp) = text.strip_prefix("tcp:") else {

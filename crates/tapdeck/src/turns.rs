@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tapdeck_host::processes::{self, Process};
-use tapdeck_serve::live::{Follow, Guest, TURN_RING};
+use tapdeck_serve::live::{Follow, NestedProgram, TURN_RING};
 use tapdeck_tape::agents::{AgentError, Agents};
 
 pub use tapdeck_core::turns::{AgentState, Evidence, Judgement, Limits, Place, RuleError, Rules, Turn};
@@ -212,18 +212,18 @@ struct Follower {
     group: i32,
     walked_ns: u64,
     /// The agent that is there, and its rules.
-    guest: Option<(u32, String)>,
+    agent: Option<(u32, String)>,
 }
 
 impl Follower {
     fn new(book: Arc<RuleBook>) -> Self {
-        Self { book, group: 0, walked_ns: 0, guest: None }
+        Self { book, group: 0, walked_ns: 0, agent: None }
     }
 
-    fn look(&mut self, leader: u32, now_ns: u64) -> Option<Guest> {
+    fn look(&mut self, leader: u32, now_ns: u64) -> Option<NestedProgram> {
         let group = Process::find(leader)?.foreground;
         let known = group == self.group
-            && match &self.guest {
+            && match &self.agent {
                 Some((pid, _)) => Process::find(*pid).is_some_and(|p| p.group == group && !p.is_dead()),
                 None => now_ns < self.walked_ns + WALK_NS,
             };
@@ -233,14 +233,14 @@ impl Follower {
         (self.group, self.walked_ns) = (group, now_ns);
         let found = self.agent_in(group);
         let same = |a: &Option<(u32, String)>| a.as_ref().map(|(_, name)| name.clone());
-        let changed = same(&found) != same(&self.guest);
-        self.guest = found;
+        let changed = same(&found) != same(&self.agent);
+        self.agent = found;
         if !changed {
             return None;
         }
-        Some(match self.guest.as_ref().and_then(|(_, name)| self.book.rules(name).ok()) {
-            Some(rules) => Guest::Comes(rules),
-            None => Guest::Goes,
+        Some(match self.agent.as_ref().and_then(|(_, name)| self.book.rules(name).ok()) {
+            Some(rules) => NestedProgram::Started(rules),
+            None => NestedProgram::Ended,
         })
     }
 

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 #[command(after_help = "\
 Tab and the arrows choose a session, z makes it as large as the screen, Enter types to it (which
 takes the stick; Ctrl-] stops and lets go), s shows whole screens in small; ? shows all keys.
-Watching changes nothing: sessions keep their size and their driver.
+Watching changes nothing: sessions keep their size, and the stick stays with its holder.
 
 Example:
   tapdeck dash")]

@@ -30,7 +30,7 @@ pub enum News {
     /// The terminal has this size.
     Resize(Size),
     /// The stick has another holder, or none.
-    Driver(Option<String>),
+    Holder(Option<String>),
     /// The program does something else now.
     State(AgentState),
     /// A snapshot was taken.
@@ -89,7 +89,7 @@ pub struct Live {
     picture: Range<usize>,
     /// The rows in it: where each ends, and its last write.
     drawn: VecDeque<(usize, u64)>,
-    driver: Option<String>,
+    holder: Option<String>,
     state: AgentState,
     denied: Option<String>,
     ended: Option<Exit>,
@@ -108,7 +108,7 @@ impl Live {
             offset: 0,
             picture: 0..0,
             drawn: VecDeque::new(),
-            driver: None,
+            holder: None,
             state: AgentState::Unknown,
             denied: None,
             ended: None,
@@ -144,11 +144,11 @@ impl Live {
                 (self.picture, self.offset, self.drawn) = (0..len, offset, VecDeque::new());
             }
             News::Drawn(rows) => self.drawn.extend(rows),
-            News::Denied(why, driver) => (self.denied, self.driver) = (Some(why), driver),
+            News::Denied(why, holder) => (self.denied, self.holder) = (Some(why), holder),
             News::Resize(size) => {
                 let _ = self.term.resize(size);
             }
-            News::Driver(driver) => self.driver = driver,
+            News::Holder(holder) => self.holder = holder,
             News::State(state) => self.state = state,
             News::Snapshot(moment) => self.moments.push(moment),
             News::Ended(exit) => self.ended = Some(exit),
@@ -201,13 +201,13 @@ impl Live {
     }
 
     /// The name of the stick's holder.
-    pub fn driver(&self) -> Option<&str> {
-        self.driver.as_deref()
+    pub fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
     }
 
     /// Whether this view holds the stick.
     pub fn drives(&self) -> bool {
-        self.driver.as_deref() == Some(self.link.own_name())
+        self.holder.as_deref() == Some(self.link.own_name())
     }
 
     /// Why the last thing that was asked for was refused; told once.
@@ -256,7 +256,7 @@ impl Live {
             return Err("the program has ended".to_owned());
         }
         self.link.take()?;
-        self.driver = Some(self.link.own_name().to_owned());
+        self.holder = Some(self.link.own_name().to_owned());
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl Live {
     pub fn release(&mut self) {
         if self.drives() {
             self.link.release();
-            self.driver = None;
+            self.holder = None;
         }
     }
 

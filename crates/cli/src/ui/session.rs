@@ -77,7 +77,7 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
     };
     let size = Size::new(opened.cols.max(1), opened.rows.max(1));
     let mut live = Live::new(title(listing), size, scrollback, Box::new(link));
-    live.hear(News::Driver(opened.driver));
+    live.hear(News::Holder(opened.driver));
     live.hear(state_of(opened.state));
     live.hear(News::Picture { len: opened.dump, offset: opened.offset });
     Ok(live)
@@ -109,15 +109,15 @@ impl SessionLink {
     fn control(&mut self, message: Said, news: &mut Vec<News>) {
         match message {
             Said::Resize { cols, rows } => news.push(News::Resize(Size::new(cols, rows))),
-            Said::Driver { driver, .. } => news.push(News::Driver(driver)),
+            Said::Driver { driver: holder, .. } => news.push(News::Holder(holder)),
             Said::State { state, .. } => news.push(state_of(state)),
-            Said::Denied { driver, error } => news.push(News::Denied(
-                match &driver {
-                    Some(driver) => format!("{driver} drives"),
+            Said::Denied { driver: holder, error } => news.push(News::Denied(
+                match &holder {
+                    Some(holder) => format!("{holder} drives"),
                     None if error.is_empty() => "refused".into(),
                     None => error,
                 },
-                driver,
+                holder,
             )),
             Said::Gap(gap) => {
                 news.push(News::Resize(Size::new(gap.cols, gap.rows)));

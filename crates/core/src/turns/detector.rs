@@ -148,7 +148,7 @@ pub struct Detector {
     pub(super) ended: bool,
     /// The rules of the program that the session began with, while another one is judged by its
     /// own.
-    host: Option<Arc<Rules>>,
+    outer: Option<Arc<Rules>>,
 }
 
 impl Detector {
@@ -180,7 +180,7 @@ impl Detector {
             above: Vec::new(),
             laps: VecDeque::new(),
             ended: false,
-            host: None,
+            outer: None,
         }
     }
 
@@ -189,20 +189,20 @@ impl Detector {
         &self.rules
     }
 
-    /// A program with rules of its own was started from the one that the session began with, or
-    /// (`None`) it has ended. It is judged by its rules from here on. The line that started it is
-    /// no turn of the other's: the guest's are.
-    pub fn set_guest(&mut self, guest: Option<Arc<Rules>>, term: &Term, now: Stamp) {
-        let rules = match guest {
+    /// Judges the session by the rules of a nested program, which was started from the first
+    /// program, until `None` says that it has ended. The line that started it is no turn of the
+    /// first program.
+    pub fn set_nested(&mut self, nested: Option<Arc<Rules>>, term: &Term, now: Stamp) {
+        let rules = match nested {
             Some(rules) => {
-                if self.host.is_none() {
-                    self.host = Some(Arc::clone(&self.rules));
+                if self.outer.is_none() {
+                    self.outer = Some(Arc::clone(&self.rules));
                 }
-                // The host's marks say that a command runs, for as long as the guest is there.
-                // Those that come with the host's return are news.
+                // The outer program's marks say that a command runs while the nested one does.
+                // Marks that come with its return are news.
                 (self.mark, self.prompt_mark, self.output_mark, self.end_mark) = (None, None, None, None);
-                // Nor is the guest at a line editor because its host was: which program is there is
-                // known at once, while what was written last may still be on its way.
+                // The nested program is not at a line editor because the outer one was: it is known
+                // at once, while the last output may still be on its way.
                 if let Phase::Running(run) = &self.phase
                     && self.editor_on.is_some_and(|(.., offset)| offset < run.submitted.byte)
                 {
@@ -210,7 +210,7 @@ impl Detector {
                 }
                 rules
             }
-            None => match self.host.take() {
+            None => match self.outer.take() {
                 Some(rules) => rules,
                 None => return,
             },

@@ -341,15 +341,15 @@ fn what_arrives_long_after_its_time_is_seen_all_the_same() {
 }
 
 #[test]
-fn a_guest_that_is_known_before_its_host_has_made_room_is_judged_by_its_own_prompt() {
+fn a_nested_program_that_is_known_before_the_outer_one_has_made_room_is_judged_by_its_own_prompt() {
     let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
     bench.out(0, b"\x1b[?2004h$ ");
     bench.type_in(200, b"parrot\r");
     bench.out(201, b"parrot");
-    // The processes tell which program is there; the terminal still shows the host at its line
+    // The processes tell which program is there; the terminal still shows the outer one at its line
     // editor.
     bench.detector.advance(&bench.term, at(300));
-    bench.detector.set_guest(Some(rules(&prompt("^parrot> $"))), &bench.term, at(300));
+    bench.detector.set_nested(Some(rules(&prompt("^parrot> $"))), &bench.term, at(300));
     bench.out(310, b"\r\n\x1b[?2004l\rparrot> ");
     assert_eq!(bench.turns(400).len(), 0);
     assert_eq!(bench.detector.prompt(), Some("parrot> "));

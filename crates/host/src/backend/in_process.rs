@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
-use super::{Backend, EndOfInput, Got, Stop, Watch};
+use super::{Backend, EndOfInput, Got, StopSignal, Watch};
 use crate::signals;
 
 /// Output or input that may stand unread before its writer waits.
@@ -197,15 +197,15 @@ impl Backend for InProcess {
     }
 
     fn signal(&mut self, signal: i32) -> io::Result<()> {
-        if signals::ends(signal)? { self.stop(Stop::Terminate) } else { Ok(()) }
+        if signals::ends(signal)? { self.stop(StopSignal::Terminate) } else { Ok(()) }
     }
 
     /// A runner that waits in `emit` or `read_line` ends by that. One that is busy elsewhere cannot
     /// be forced: a kill gives it up, and its thread goes on without a session.
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.stopped = true;
-        if how == Stop::Kill && state.exit.is_none() {
+        if how == StopSignal::Kill && state.exit.is_none() {
             state.exit = Some(Exit::Signal(how.signal()));
             self.thread = None;
         }
@@ -234,6 +234,6 @@ impl Backend for InProcess {
 impl Drop for InProcess {
     fn drop(&mut self) {
         // Whatever it does, it is not waited for.
-        let _ = self.stop(Stop::Kill);
+        let _ = self.stop(StopSignal::Kill);
     }
 }

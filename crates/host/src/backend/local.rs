@@ -14,7 +14,7 @@ use rustix::termios::{
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::spawn::Leader;
-use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, Watch};
+use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, StopSignal, Watch};
 use crate::sys::InheritedSignals;
 
 /// How long to leave a closed terminal alone before looking whether a process has opened it again.
@@ -209,7 +209,7 @@ impl Backend for LocalPty {
         self.leader.signal_group(self.foreground(), signal)
     }
 
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         self.leader.stop(how);
         Ok(())
     }

@@ -58,9 +58,9 @@ pub enum EndOfInput {
     NotYet,
 }
 
-/// How hard to stop.
+/// The signal that stops a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopSignal {
     /// As a terminal that goes away: SIGHUP, then SIGCONT.
     HangUp,
     /// SIGTERM, then SIGCONT.
@@ -69,8 +69,8 @@ pub enum Stop {
     Kill,
 }
 
-impl Stop {
-    /// The signal by which it is done.
+impl StopSignal {
+    /// Returns the signal's number.
     pub fn signal(self) -> i32 {
         match self {
             Self::HangUp => libc::SIGHUP,
@@ -146,7 +146,7 @@ pub trait Backend: Send {
     fn signal(&mut self, signal: i32) -> io::Result<()>;
 
     /// Stops the program and everything it started in its session.
-    fn stop(&mut self, how: Stop) -> io::Result<()>;
+    fn stop(&mut self, how: StopSignal) -> io::Result<()>;
 
     /// Freezes (`true`) or continues (`false`) the program and everything it started in its
     /// session.
@@ -215,7 +215,7 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn signal(&mut self, signal: i32) -> io::Result<()> {
         (**self).signal(signal)
     }
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         (**self).stop(how)
     }
     fn freeze(&mut self, frozen: bool) -> io::Result<()> {

@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::spawn::Leader;
-use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, Watch};
+use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, StopSignal, Watch};
 use crate::sys::InheritedSignals;
 
 /// A program on pipes.
@@ -110,7 +110,7 @@ impl Backend for Pipes {
         self.leader.signal_group(None, signal)
     }
 
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         self.leader.stop(how);
         Ok(())
     }

@@ -9,7 +9,7 @@ use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use tapdeck_tape::{EventReader, Item, Kind};
 
-use super::{Backend, EndOfInput, Got, Stop, Watch};
+use super::{Backend, EndOfInput, Got, StopSignal, Watch};
 use crate::signals;
 
 /// How recorded time becomes played time.
@@ -192,7 +192,7 @@ impl Backend for Replay {
         Ok(())
     }
 
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         self.signal(how.signal())
     }
 

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tapdeck_core::Exit;
 
-use super::Stop;
+use super::StopSignal;
 use crate::process_table::by_session;
 use crate::sys::{ChildSetup, InheritedSignals, LastWill, kill, prepare_child};
 
@@ -230,11 +230,11 @@ impl Leader {
     }
 
     /// Stops the whole session.
-    pub(super) fn stop(&self, how: Stop) {
+    pub(super) fn stop(&self, how: StopSignal) {
         match how {
-            Stop::HangUp => signal_all(&self.members(), &[libc::SIGHUP, libc::SIGCONT]),
-            Stop::Terminate => signal_all(&self.members(), &[libc::SIGTERM, libc::SIGCONT]),
-            Stop::Kill => {
+            StopSignal::HangUp => signal_all(&self.members(), &[libc::SIGHUP, libc::SIGCONT]),
+            StopSignal::Terminate => signal_all(&self.members(), &[libc::SIGTERM, libc::SIGCONT]),
+            StopSignal::Kill => {
                 // A member may fork while the list is read, so look again until none is left. A
                 // process that was killed stays listed until its parent reaps it; it is not
                 // counted.
@@ -294,7 +294,7 @@ impl Leader {
 impl Drop for Leader {
     fn drop(&mut self) {
         if self.exit.is_none() {
-            self.stop(Stop::Kill);
+            self.stop(StopSignal::Kill);
             // A child that is gone needs neither.
             let _ = self.child.kill();
             let _ = self.child.wait();

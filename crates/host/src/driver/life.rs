@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_core::{Event, Exit, Stamp};
 
 use super::{Driver, Ended, MS, Stopping};
-use crate::backend::{Backend, Stop};
+use crate::backend::{Backend, StopSignal};
 use crate::user_side::{Signals, UserSide};
 use crate::{processes, sys};
 
@@ -47,7 +47,7 @@ impl<B: Backend> Driver<B> {
                     self.told_to_end = true;
                     self.handle.dismiss();
                     self.forward(signal, now);
-                    self.escalate(now, Stop::HangUp, self.config.hang_up_after);
+                    self.escalate(now, StopSignal::HangUp, self.config.hang_up_after);
                 }
                 libc::SIGHUP => self.hang_up(now),
                 _ => self.forward(signal, now),
@@ -63,9 +63,9 @@ impl<B: Backend> Driver<B> {
             self.told_to_end = true;
             self.handle.dismiss();
             // A program that is gone needs no signal, and a kill follows.
-            let _ = self.backend.stop(Stop::HangUp);
+            let _ = self.backend.stop(StopSignal::HangUp);
             self.log.append(Event::Signal(libc::SIGHUP), now);
-            self.escalate(now, Stop::Kill, self.config.kill_after);
+            self.escalate(now, StopSignal::Kill, self.config.kill_after);
         }
     }
 
@@ -164,7 +164,7 @@ impl<B: Backend> Driver<B> {
             // The quiet time counts from here.
             self.last_output_ns = now.mono_ns;
             let at_ns = now.mono_ns + DRAIN_LIMIT_NS;
-            self.stopping = Some(Stopping { next: Stop::Kill, at_ns, limit: false });
+            self.stopping = Some(Stopping { next: StopSignal::Kill, at_ns, limit: false });
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl<B: Backend> Driver<B> {
     /// program was killed gets its modes back.
     pub(super) fn finish(&mut self, exit: Exit) -> io::Result<()> {
         if self.ended != Ended::Program {
-            self.backend.stop(Stop::Kill)?;
+            self.backend.stop(StopSignal::Kill)?;
         }
         if matches!(exit, Exit::Signal(_)) {
             let undo = Bytes::from(self.modes.undo());

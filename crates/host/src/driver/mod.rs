@@ -21,7 +21,7 @@ use bytes::{Bytes, BytesMut};
 use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, WinSize};
 use tapdeck_term::ModeWatch;
 
-use crate::backend::{Backend, Got, Stop};
+use crate::backend::{Backend, Got, StopSignal};
 use crate::clock::Clock;
 use crate::glass::Glass;
 use crate::inbox::Handle;
@@ -114,7 +114,7 @@ pub struct Outcome {
 /// Where the stopping of a program has got to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stopping {
-    next: Stop,
+    next: StopSignal,
     at_ns: u64,
     /// It is the time limit, as yet only planned.
     limit: bool,
@@ -244,7 +244,7 @@ impl<B: Backend> Driver<B> {
         self.log.close();
         if result.is_err() {
             // The first error is the one to report.
-            let _ = self.backend.stop(Stop::Kill);
+            let _ = self.backend.stop(StopSignal::Kill);
         }
         let restored = self.user.as_mut().map_or(Ok(()), UserSide::give_back);
         // A terminal that has hung up needs nothing back.
@@ -267,7 +267,7 @@ impl<B: Backend> Driver<B> {
         let started = self.clock.now();
         if let Some(timeout) = self.config.timeout {
             let at_ns = started.mono_ns.saturating_add(nanos(timeout));
-            self.stopping = Some(Stopping { next: Stop::Terminate, at_ns, limit: true });
+            self.stopping = Some(Stopping { next: StopSignal::Terminate, at_ns, limit: true });
         }
         loop {
             let ready = self.wait()?;
@@ -435,7 +435,7 @@ impl<B: Backend> Driver<B> {
         self.user = None;
         if self.exit.is_none() && self.ended == Ended::Program {
             self.ended = ended;
-            self.stopping = Some(Stopping { next: Stop::HangUp, at_ns: 0, limit: false });
+            self.stopping = Some(Stopping { next: StopSignal::HangUp, at_ns: 0, limit: false });
         }
     }
 
@@ -488,12 +488,12 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Begins to stop the program now, harder each time.
-    fn begin_stop(&mut self, now: Stamp, how: Stop) {
+    fn begin_stop(&mut self, now: Stamp, how: StopSignal) {
         self.stopping = Some(Stopping { next: how, at_ns: now.mono_ns, limit: false });
     }
 
     /// Plans a harder stop, unless one is planned already.
-    fn escalate(&mut self, now: Stamp, next: Stop, after: Duration) {
+    fn escalate(&mut self, now: Stamp, next: StopSignal, after: Duration) {
         if self.stopping.is_none_or(|s| s.limit) {
             let at_ns = now.mono_ns.saturating_add(nanos(after));
             self.stopping = Some(Stopping { next, at_ns, limit: false });
@@ -511,10 +511,10 @@ impl<B: Backend> Driver<B> {
             self.backend.stop(next)?;
             self.log.append(Event::Signal(next.signal()), now);
             let (then, after) = match next {
-                Stop::Terminate => (Stop::HangUp, self.config.hang_up_after),
-                Stop::HangUp => (Stop::Kill, self.config.kill_after),
+                StopSignal::Terminate => (StopSignal::HangUp, self.config.hang_up_after),
+                StopSignal::HangUp => (StopSignal::Kill, self.config.kill_after),
                 // Again and again: a process that could not be killed then may be now.
-                Stop::Kill => (Stop::Kill, Duration::from_millis(100)),
+                StopSignal::Kill => (StopSignal::Kill, Duration::from_millis(100)),
             };
             let at_ns = now.mono_ns.saturating_add(nanos(after));
             self.stopping = Some(Stopping { next: then, at_ns, limit: false });

@@ -6,7 +6,7 @@ use tapdeck_core::{Event, Stamp};
 
 use super::snapshot::SnapshotRequest;
 use super::{Driver, Ended};
-use crate::backend::{Backend, Stop};
+use crate::backend::{Backend, StopSignal};
 use crate::inbox::Request;
 
 impl<B: Backend> Driver<B> {
@@ -19,7 +19,7 @@ impl<B: Backend> Driver<B> {
                 Request::Cancel => {
                     self.told_to_end = true;
                     self.ended = Ended::Cancelled;
-                    self.begin_stop(now, Stop::Terminate);
+                    self.begin_stop(now, StopSignal::Terminate);
                 }
                 Request::Signal(signal) => self.forward(signal, now),
                 Request::Service(payload) => {

@@ -5,7 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 use tapdeck_core::{Event, Exit, LogLimits, Role, Stamp, Stream, WinSize};
-use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
+use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::{
     Clock, Config, Driver, Handle, SharedLog, SnapshotError, Unanswered, UserProfile, UserSide,
 };
@@ -93,7 +93,7 @@ impl Backend for Faulty {
         Ok(())
     }
 
-    fn stop(&mut self, _how: Stop) -> io::Result<()> {
+    fn stop(&mut self, _how: StopSignal) -> io::Result<()> {
         self.killed.store(true, std::sync::atomic::Ordering::Relaxed);
         Ok(())
     }

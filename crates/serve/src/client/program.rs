@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
-use tapdeck_host::backend::{Backend, EndOfInput, Got, Stop, Watch};
+use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::signals;
 use tapdeck_proto::tty::{ClientControl, Control, ServerControl};
 
@@ -226,11 +226,11 @@ impl Backend for FarProgram {
         }
     }
 
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         match how {
-            Stop::Terminate => self.signal(how.signal()),
+            StopSignal::Terminate => self.signal(how.signal()),
             // The server ends the program when its client is gone.
-            Stop::HangUp | Stop::Kill => {
+            StopSignal::HangUp | StopSignal::Kill => {
                 self.conn.shutdown(Shutdown::Both);
                 self.exit.get_or_insert(Exit::Signal(how.signal()));
                 Ok(())

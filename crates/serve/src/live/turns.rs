@@ -17,18 +17,18 @@ pub const RING: usize = 32;
 /// Without clients, the least time between two looks that nothing else asks for.
 const RARE_NS: u64 = 100_000_000;
 
-/// The program at the terminal, when that may have changed.
+/// A change of the program at the terminal.
 #[derive(Debug, Clone)]
-pub enum Guest {
-    /// A program that has rules of its own.
-    Comes(Arc<Rules>),
-    /// The one that the session began with.
-    Goes,
+pub enum NestedProgram {
+    /// A program with rules of its own was started from the first one.
+    Started(Arc<Rules>),
+    /// The first program is back.
+    Ended,
 }
 
-/// Called whenever turns are looked for, with the session's first process and the time. Returns the
-/// program at the terminal when it is another one than before.
-pub type Follow = Box<dyn FnMut(u32, u64) -> Option<Guest> + Send>;
+/// Called whenever turns are looked for, with the session's first process and the time. Returns a
+/// change of the program at the terminal since the last call.
+pub type Follow = Box<dyn FnMut(u32, u64) -> Option<NestedProgram> + Send>;
 
 /// How turns are found and kept.
 pub struct TurnOptions {
@@ -201,8 +201,8 @@ impl LiveSession {
         let leader = self.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|_| self.exit.is_none());
         if let (Some(follow), Some(leader)) = (&mut self.turns.follow, leader) {
             match follow(leader, now.mono_ns) {
-                Some(Guest::Comes(rules)) => look.set_guest(Some(rules), now),
-                Some(Guest::Goes) => look.set_guest(None, now),
+                Some(NestedProgram::Started(rules)) => look.set_nested(Some(rules), now),
+                Some(NestedProgram::Ended) => look.set_nested(None, now),
                 None => {}
             }
         }

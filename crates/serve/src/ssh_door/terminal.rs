@@ -8,7 +8,9 @@ use russh::server::Msg;
 use russh::{Channel, ChannelMsg, ChannelReadHalf, ChannelWriteHalf};
 use tapdeck_core::{Exit, Stamp, Stream};
 use tapdeck_host::InheritedSignals;
-use tapdeck_host::backend::{Backend, CommandSpec, EndOfInput, Got, LocalPty, Pipes, Stop, TerminalSetup};
+use tapdeck_host::backend::{
+    Backend, CommandSpec, EndOfInput, Got, LocalPty, Pipes, StopSignal, TerminalSetup,
+};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{Interest, Ready};
 
@@ -94,7 +96,7 @@ async fn carry(channel: Channel<Msg>, backend: Box<dyn Backend>) {
         Ok(exit) => end(&relay.writer, exit).await,
         Err(Gone) => {
             // A command that has ended already needs no signal.
-            let _ = relay.backend.stop(Stop::HangUp);
+            let _ = relay.backend.stop(StopSignal::HangUp);
         }
     }
 }

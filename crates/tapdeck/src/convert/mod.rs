@@ -394,7 +394,7 @@ impl Conversion {
             false => None,
         };
         let header = reader.header().clone();
-        let result = copy::<Stop>(reader, &mut *target, |parts: &mut Parts, _| {
+        let result = copy::<CopyError>(reader, &mut *target, |parts: &mut Parts, _| {
             if let Some(zst) = &mut zst {
                 zst.step(&mut parts.main)?;
             }
@@ -404,7 +404,7 @@ impl Conversion {
             }
             match (&mut events, &mut beside.events) {
                 (Some(events), Some(old)) => {
-                    old.merge::<Stop>(&parts.events, |line| Ok(events.put(line)?))?;
+                    old.merge::<CopyError>(&parts.events, |line| Ok(events.put(line)?))?;
                 }
                 (Some(events), None) => events.put(&parts.events)?,
                 (None, _) => labels.events += line_count(&parts.events),
@@ -413,8 +413,8 @@ impl Conversion {
         });
         let report = match result {
             Ok(report) => report,
-            Err(Stop::Out(failed)) => return Err(failed),
-            Err(Stop::Tape(e)) => return Err(self.reading_failed(e)),
+            Err(CopyError::Out(failed)) => return Err(failed),
+            Err(CopyError::Tape(e)) => return Err(self.reading_failed(e)),
         };
         if let Some(zst) = zst {
             main.put(&zst.finish().map_err(ConvertError::Compress)?)?;
@@ -520,19 +520,19 @@ fn export_losses(to: To, seen: &Seen) -> Vec<(Loss, Count)> {
     losses
 }
 
-/// Why the copying stopped.
-enum Stop {
+/// Why a recording was not copied.
+enum CopyError {
     Tape(tapdeck_tape::Error),
     Out(ConvertError),
 }
 
-impl From<tapdeck_tape::Error> for Stop {
+impl From<tapdeck_tape::Error> for CopyError {
     fn from(e: tapdeck_tape::Error) -> Self {
         Self::Tape(e)
     }
 }
 
-impl From<ConvertError> for Stop {
+impl From<ConvertError> for CopyError {
     fn from(e: ConvertError) -> Self {
         Self::Out(e)
     }

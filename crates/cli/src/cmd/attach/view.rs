@@ -253,9 +253,9 @@ impl View {
                 self.crop.forget();
                 self.restoring = true;
             }
-            Said::Driver { driver, you } => {
+            Said::Driver { driver: holder, you } => {
                 self.drives = you;
-                let was = std::mem::replace(&mut self.holder, driver);
+                let was = std::mem::replace(&mut self.holder, holder);
                 if self.drives {
                     if self.active {
                         // A session that is gone says so in what comes from it.
@@ -265,9 +265,9 @@ impl View {
                     self.notify(&format!("{} drives", human::printable(&holder)));
                 }
             }
-            Said::Denied { driver, error } => {
-                let why = match driver {
-                    Some(driver) => format!("{} drives", human::printable(&driver)),
+            Said::Denied { driver: holder, error } => {
+                let why = match holder {
+                    Some(holder) => format!("{} drives", human::printable(&holder)),
                     None if error.is_empty() => "refused".into(),
                     None => human::printable(&error),
                 };

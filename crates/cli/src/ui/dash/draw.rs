@@ -212,7 +212,7 @@ fn paint_title(tile: &Tile, i: usize, area: Rect, theme: Theme, buf: &mut Buffer
         (Some(Exit::Code(code)), _) => format!(" exit {code} "),
         (Some(Exit::Signal(signal)), _) => format!(" signal {signal} "),
         (None, Some(_)) => " gone ".to_owned(),
-        (None, None) => tile.live.driver().map_or(String::new(), |d| format!(" ⌨ {} ", shortened(d, 16))),
+        (None, None) => tile.live.holder().map_or(String::new(), |d| format!(" ⌨ {} ", shortened(d, 16))),
     };
     let room = usize::from(area.width.saturating_sub(4));
     // The state of the program tells more than the holder of the stick.
@@ -238,7 +238,7 @@ fn state(tile: &Tile) -> Option<AgentState> {
 }
 
 fn holder_text(tile: &Tile) -> String {
-    match (tile.live.runs(), tile.live.driver()) {
+    match (tile.live.runs(), tile.live.holder()) {
         (false, _) => tile.live.gone().unwrap_or("the program has ended").to_owned(),
         (true, Some(_)) if tile.live.drives() => "you drive".to_owned(),
         (true, Some(holder)) => format!("{holder} drives"),

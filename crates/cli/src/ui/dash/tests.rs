@@ -139,7 +139,7 @@ fn choosing_zooming_and_typing() {
     assert!(stage.screen().contains("⌨ me"), "{}", stage.screen());
     stage.send("r");
     assert!(!stage.screen().contains("⌨ me"), "{}", stage.screen());
-    stage.tell(2, News::Driver(Some("bot".into())));
+    stage.tell(2, News::Holder(Some("bot".into())));
     assert!(stage.screen().contains("⌨ bot"), "{}", stage.screen());
     stage.send("r");
     assert!(stage.screen().contains("you do not drive"), "{}", stage.screen());
@@ -169,7 +169,7 @@ fn each_tile_says_what_its_program_is_doing() {
 fn a_stick_that_is_taken_ends_the_typing() {
     let mut stage = Stage::new(&["a"], 60, 12);
     stage.send("\rx");
-    stage.tell(0, News::Driver(Some("boss".into())));
+    stage.tell(0, News::Holder(Some("boss".into())));
     stage.send("y");
     assert_eq!(stage.sent(0), b"x");
 }

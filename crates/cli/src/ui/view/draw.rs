@@ -432,7 +432,7 @@ impl App {
         if let Origin::Live(live, _) = &self.origin
             && live.runs()
         {
-            text = match live.driver() {
+            text = match live.holder() {
                 Some(_) if live.drives() => "you drive · ".to_owned(),
                 Some(holder) => format!("{holder} drives · "),
                 None => "not driven · ".to_owned(),

@@ -503,7 +503,7 @@ impl App {
                     tape.offset()
                 )
             }
-            Origin::Live(live, _) => match live.driver() {
+            Origin::Live(live, _) => match live.holder() {
                 Some(holder) => format!("{}: {holder} drives", live.name),
                 None => format!("{}: not driven", live.name),
             },

@@ -422,7 +422,7 @@ impl App {
         }
         let Origin::Live(live, _) = &self.origin else { return };
         if matches!(self.mode, Mode::Type) && !(live.drives() && live.runs()) {
-            let (text, mood) = match (live.runs(), live.driver()) {
+            let (text, mood) = match (live.runs(), live.holder()) {
                 (false, _) => ("the program has ended".to_owned(), Mood::Calm),
                 (true, Some(name)) => (format!("{name} has taken the stick"), Mood::Wrong),
                 (true, None) => ("the stick is gone".to_owned(), Mood::Wrong),

@@ -23,7 +23,7 @@ use tapdeck_core::check::signal_name;
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
 use super::remote::{Drain, Keys, Verdict};
-use super::{Backend, EndOfInput, Got, Stop, Watch};
+use super::{Backend, EndOfInput, Got, StopSignal, Watch};
 use frames::{Frames, Took};
 use http::Socket;
 use worker::EngineWorker;
@@ -191,7 +191,7 @@ impl Backend for Docker {
         Ok(())
     }
 
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         self.worker.order(|w| w.signal(signal_name(how.signal()), true));
         Ok(())
     }

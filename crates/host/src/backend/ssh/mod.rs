@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::place::{Place, Prompter, SshPlace};
 use super::remote::{Drain, Keys, Verdict};
-use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, Stop, TerminalSetup, Watch};
+use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, StopSignal, TerminalSetup, Watch};
 use config::Proxy;
 use connect::{Asker, Said, Target};
 use session::{Order, Program, Streams, Terminal};
@@ -339,7 +339,7 @@ impl Backend for Ssh {
         Ok(())
     }
 
-    fn stop(&mut self, how: Stop) -> io::Result<()> {
+    fn stop(&mut self, how: StopSignal) -> io::Result<()> {
         self.order(Order::Stop(how));
         Ok(())
     }

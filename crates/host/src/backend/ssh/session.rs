@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::super::remote::Verdict;
-use super::super::{CommandSpec, Stop};
+use super::super::{CommandSpec, StopSignal};
 use super::connect::Connection;
 
 /// After a signal that is to end the program: how long it has before its terminal is taken away.
@@ -29,7 +29,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub(super) enum Order {
     Resize(WinSize),
     Signal(i32),
-    Stop(Stop),
+    Stop(StopSignal),
 }
 
 /// What to run, ready to be said.
@@ -251,9 +251,9 @@ pub(super) async fn run(
                     // A lost connection is noticed by the reader.
                     let _ = writer.signal(named(how.signal())).await;
                     let left = match how {
-                        Stop::Terminate => continue,
-                        Stop::HangUp => HUNG_UP,
-                        Stop::Kill => KILLED,
+                        StopSignal::Terminate => continue,
+                        StopSignal::HangUp => HUNG_UP,
+                        StopSignal::Kill => KILLED,
                     };
                     let at = tokio::time::Instant::now() + left;
                     close_at = Some(close_at.map_or(at, |set: tokio::time::Instant| set.min(at)));

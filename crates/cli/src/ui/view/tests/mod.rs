@@ -491,7 +491,7 @@ fn typing_to_a_live_program_takes_the_stick_and_says_who_drives() {
     let (mut stage, link) = Stage::live(60, 14);
     let tell = |news: News| link.0.borrow_mut().news.push_back(news);
     tell(News::Output(b"$ ls\r\n\x1b[?1h".to_vec()));
-    tell(News::Driver(Some("bot".into())));
+    tell(News::Holder(Some("bot".into())));
     stage.settle();
     assert!(stage.screen().contains("● LIVE") && stage.screen().contains("bot drives"), "{}", stage.screen());
     link.0.borrow_mut().refuses = Some("boss drives".into());
@@ -504,7 +504,7 @@ fn typing_to_a_live_program_takes_the_stick_and_says_who_drives() {
     stage.send("\x1d");
     assert!(link.0.borrow().released && stage.screen().contains("● LIVE"), "{}", stage.screen());
     stage.send("\r");
-    tell(News::Driver(Some("boss".into())));
+    tell(News::Holder(Some("boss".into())));
     stage.settle();
     assert!(stage.screen().contains("boss has taken the stick"), "{}", stage.screen());
     stage.send("x");
