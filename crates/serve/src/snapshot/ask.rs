@@ -6,27 +6,27 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::frames::NoFrame;
-use super::wire::{Response, Snapshot, Taken, WireError};
 use crate::conn::Conn;
 use crate::door::{Address, is_trusted};
+use tapdeck_proto::snapshot::{Response, Snapshot, Taken, WireError};
 
-/// A notice that led to nothing.
+/// Why a notice was not recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// Nobody listens there.
+    /// No recorder listens there.
     #[error("no recorder listens at {0}")]
     NobodyThere(Address),
-    /// Somebody else does.
+    /// The recorder is another user's.
     #[error("{0} belongs to another user")]
     NotOurs(Address),
     /// The notice cannot be sent.
     #[error("this cannot be sent: {0}")]
     Unfit(#[source] WireError),
-    /// The recorder did not do it.
+    /// The recorder refused.
     #[error("the recorder refused: {0}")]
     Refused(String),
-    /// What came back is no answer.
+    /// The answer is no message.
     #[error("the recorder's answer makes no sense: {0}")]
     Nonsense(String),
     /// The connection failed.
@@ -34,7 +34,8 @@ pub enum AskError {
     Io(#[source] io::Error),
 }
 
-/// Tells the recorder at this address of a snapshot, and waits for the answer, but not longer than this.
+/// Announces a snapshot to the recorder at this address, and waits for the answer at most this
+/// long.
 pub fn ask(address: &Address, snapshot: &Snapshot, within: Duration) -> Result<Taken, AskError> {
     let frame = snapshot.to_frame().map_err(AskError::Unfit)?;
     let mut conn = connect(address)?;

@@ -1,5 +1,5 @@
-//! Finding the recorder that a process runs under, with no help from its environment: sockets are named after
-//! the recorder's process, which is among the parents of whatever runs in its session.
+//! Finds the recorder that a process runs under, without its environment: sockets are named after
+//! the recorder's process, which is an ancestor of every process in its session.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use tapdeck_host::processes::parents;
 
 use crate::door::{Address, default_folder, socket_name};
 
-/// The nearest recorder above this process, or the one with a given process number.
+/// Returns the nearest recorder above this process, or the one with a given process id.
 pub fn find(recorder: Option<u32>) -> Option<Address> {
     // One read for all: sockets that lie beside a recording are known to the kernel only.
     let known = fs::read("/proc/net/unix").unwrap_or_default();
@@ -32,8 +32,8 @@ fn socket_of(pid: u32, known: &str) -> Option<PathBuf> {
     })
 }
 
-/// Whether a socket is there and belongs to the same user as the process it is named after: any user can
-/// choose a name.
+/// Returns whether a socket exists and belongs to the same user as the process that it is named
+/// after: any user can choose a name.
 fn is_of(path: &Path, pid: u32) -> bool {
     let owner = |path: &Path| fs::symlink_metadata(path).ok().map(|m| m.uid());
     owner(path).is_some_and(|uid| Some(uid) == owner(Path::new(&format!("/proc/{pid}"))))

@@ -8,7 +8,7 @@ use tapdeck_host::Clock;
 
 use crate::conn::Conn;
 
-use super::wire::{self, WireError};
+use tapdeck_proto::snapshot::{WireError, frame_len};
 
 /// What came instead of a frame.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ impl Conn {
         }
     }
 
-    /// Reads one frame's bytes: `idle` is how long it may take to begin, `within` how long it may take then. A
-    /// client that sends a byte now and then gets no more time than any other.
+    /// Reads one frame's bytes: it may take `idle` to begin, and `within` from then on. A client
+    /// that sends single bytes gets no more time than any other.
     pub(super) fn read_frame(&mut self, idle: Duration, within: Duration) -> Result<Vec<u8>, NoFrame> {
         let mut head = [0; 4];
         let first = self.read_some(&mut head, Timer::start(idle), false)?;
@@ -65,7 +65,7 @@ impl Conn {
         }
         self.fill(&mut head[first..], timer)?;
         // Nothing is allocated for a frame that cannot be.
-        let mut body = vec![0; wire::frame_len(head).map_err(NoFrame::Wire)?];
+        let mut body = vec![0; frame_len(head).map_err(NoFrame::Wire)?];
         self.fill(&mut body, timer)?;
         Ok(body)
     }
@@ -106,8 +106,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Ends the conversation so that the last answer arrives: a connection that is closed with bytes unread is
-    /// reset, and a reset may overtake the answer.
+    /// Ends the connection so that the last answer arrives: closing with unread bytes resets it,
+    /// and a reset may overtake the answer.
     pub(super) fn linger(&mut self, within: Duration) {
         self.shutdown(Shutdown::Write);
         let timer = Timer::start(within);

@@ -1,8 +1,8 @@
-//! The server: a thread that lets clients in, and one for each of them.
+//! The server: a thread that accepts clients, and one for each of them.
 //!
-//! Nothing here waits for a client without a limit, and a client can hold up only itself. When all places are
-//! taken, one that has said nothing for a while makes room for the next; when all are busy, the next waits in
-//! the kernel's queue.
+//! Every wait for a client has a limit, and a client can delay only itself. When all places are
+//! taken, a client that has been silent for a while makes room for the next; when all are busy, the
+//! next waits in the kernel's queue.
 
 use std::io;
 use std::net::Shutdown;
@@ -15,9 +15,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use tapdeck_host::Clock;
 
 use super::frames::NoFrame;
-use super::wire::{Response, Snapshot};
 use crate::conn::Conn;
 use crate::door::{Address, Door};
+use tapdeck_proto::snapshot::{Response, Snapshot};
 
 /// What a client's thread needs: a frame, and a little to handle it.
 const STACK: usize = 256 * 1024;
@@ -71,8 +71,8 @@ struct Inner {
     changed: Condvar,
 }
 
-/// A server at work. Dropping it ends it: nobody is let in any more, requests in hand are answered, the socket
-/// is removed.
+/// A running server. Dropping it stops it: no client is accepted any more, pending requests are
+/// answered, and the socket is removed.
 pub struct Server {
     inner: Arc<Inner>,
     thread: Option<JoinHandle<()>>,
@@ -116,7 +116,7 @@ impl Drop for Server {
         }
         let mut clients = self.inner.clients();
         for client in clients.iter_mut() {
-            // Whoever waits for a request sees its end; whoever serves one answers it first.
+            // Clients that wait for a request see the end; a request in progress is answered first.
             client.conn.shutdown(Shutdown::Read);
         }
         let _ = self.inner.changed.wait_timeout_while(clients, self.inner.limits.farewell, |c| !c.is_empty());
@@ -144,11 +144,11 @@ impl Inner {
                         return;
                     }
                 }
-                // Somebody else's, or gone again.
+                // The client is another user's, or gone again.
                 Ok(None) => {}
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-                // No descriptors left, most likely: it passes, and asking at once would spin.
+                // Most likely out of descriptors. Trying again at once would spin.
                 Err(_) => {
                     if self.wait_for(None, Some(RECOVER)) {
                         return;
@@ -158,7 +158,7 @@ impl Inner {
         }
     }
 
-    /// Waits for a client or the time to pass; says whether the server is to stop.
+    /// Waits for a client or the time to pass. Returns whether to stop.
     fn wait_for(&self, listener: Option<rustix::fd::BorrowedFd<'_>>, limit: Option<Duration>) -> bool {
         let mut fds = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
         fds.extend(listener.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -167,7 +167,8 @@ impl Inner {
         !fds[0].revents().is_empty()
     }
 
-    /// Whether there is a place for one more, ending the quietest client if need be.
+    /// Returns whether there is a place for one more, after disconnecting the quietest client if
+    /// need be.
     fn make_room(&self) -> bool {
         let mut clients = self.clients();
         if clients.len() < self.limits.clients {
