@@ -422,6 +422,71 @@ fn a_server_keeps_to_the_table() {
     }
 }
 
+/// A client that the library's own check admitted leaves when its authority expires.
+#[cfg(feature = "net")]
+#[test]
+fn an_authority_that_expires_ends_the_attachment() {
+    use tapdeck_host::UserSide;
+    use tapdeck_host::registry::Listing;
+    use tapdeck_serve::net::{Client, Limits, Peer, Refusal, Server, SessionRunner, serve_stream};
+    use tapdeck_serve::tokens::Tokens;
+    use tapdeck_serve::wire::Negotiation;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    struct OneSession(std::path::PathBuf);
+    impl SessionRunner for OneSession {
+        fn run(&self, _: &Negotiation, _: UserSide, client: &mut Client) {
+            client.over(Err(Refusal::new("allocate_failed", "nothing starts here")));
+        }
+
+        fn close(&self) {}
+
+        fn find(&self, _: Option<&str>) -> Result<Listing, Refusal> {
+            Ok(Listing {
+                id: "1-1".into(),
+                name: None,
+                pid: std::process::id(),
+                socket: self.0.clone(),
+                buses: Vec::new(),
+                command: Vec::new(),
+                cwd: "/".into(),
+                started_ns: 0,
+                detached: true,
+                recording: None,
+                human_token: "human".into(),
+            })
+        }
+    }
+
+    let folder = private_folder();
+    let socket = folder.path().join("session");
+    let session = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let lasts = Duration::from_millis(300);
+    let check = move |_: &str| {
+        let until = Clock::start().wall_start_ns() + u64::try_from(lasts.as_nanos()).ok()?;
+        Some(Authority::of(Role::Human).until(Some(until)))
+    };
+    let tokens = Tokens::at(folder.path().join("tokens.json"));
+    let server =
+        Server::with_authenticator(OneSession(socket), Limits::default(), tokens, Some(Box::new(check)));
+    let answer = runtime().block_on(async move {
+        let (mut client, theirs) = tokio::io::duplex(1 << 16);
+        let (reader, writer) = tokio::io::split(theirs);
+        tokio::spawn(serve_stream(server, reader, writer, Peer::Stranger));
+        let request = json!({"backend": "attach", "token": "any"});
+        client.write_all(&wire::framed(&request)).await.expect("sent");
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, client.read_to_end(&mut answer)).await;
+        read.expect("the client is sent away").expect("an answer");
+        answer
+    });
+    assert!(String::from_utf8_lossy(&answer).contains("no longer good"), "{answer:?}");
+    let (mut stream, _) = session.accept().expect("the session was asked");
+    let mut asked = Vec::new();
+    stream.read_to_end(&mut asked).expect("the request");
+    assert!(String::from_utf8_lossy(&asked).contains("\"token\":\"human\""), "{asked:?}");
+}
+
 #[cfg(all(feature = "net", feature = "web"))]
 #[test]
 fn the_page_keeps_to_the_table() {
@@ -441,10 +506,11 @@ fn the_page_keeps_to_the_table() {
         players: Vec::new(),
         tty: None,
     });
-    let ask = |method: &str, path: &str, token: &str| {
+    let post = |method: &str, path: &str, token: &str, body: &str| {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
         );
         let site = site.clone();
         let answer = runtime().block_on(async move {
@@ -459,6 +525,11 @@ fn the_page_keeps_to_the_table() {
         let status = answer.split(' ').nth(1).expect("a status").to_owned();
         (status, answer)
     };
+    let ask = |method: &str, path: &str, token: &str| post(method, path, token, "{}");
+    // A login of another form is refused like a wrong token.
+    for body in ["{}", "{\"token\":5}", "{\"token\":null}", "[]", "5", "null", "{\"token\":\"wrong\"}"] {
+        assert_eq!(post("POST", "/login", "wrong", body).0, "403", "{body}");
+    }
     for (token, authority) in made {
         let may = |need| authority.check(need, false, 0).is_ok();
         let watch = ask("GET", "/ws/list", &token).0;

@@ -1,10 +1,11 @@
 //! The tty wire over the network: sessions that are opened, driven and watched from elsewhere.
 //!
-//! A session that is opened here is an ordinary one: a driver on a thread of its own, a log, a model, doors; it is on
-//! the list of live sessions and can be attached and recorded. Where a transport is a descriptor (Unix socket, TLS), the
-//! async runtime only negotiates, and the session's own thread serves its client; otherwise it carries bytes between a
-//! stream and that session's [`UserQueues`](tapdeck_host::UserQueues). [`serve_stream`] serves one session over any stream; each
-//! transport is a file that makes streams and nothing else.
+//! A session that is opened here is an ordinary one, with a driver thread, a log, a model and
+//! doors. It is listed with the live sessions, and can be attached to and recorded. Where a
+//! transport is a descriptor (Unix socket, TLS), the async runtime only negotiates, and the
+//! session's own thread serves its client. Otherwise the runtime carries bytes between a stream and
+//! the session's [`UserQueues`](tapdeck_host::UserQueues). [`serve_stream`] serves one session over
+//! any stream; each transport is a module that only makes streams.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,40 +49,42 @@ pub use sealed::Sealed;
 pub use session::{Client, serve_stream};
 pub use trust::Trust;
 
-/// What the server does for its clients, which only the command knows how to do.
+/// Starts and finds the sessions of a server.
 pub trait SessionRunner: Send + Sync + 'static {
-    /// Runs a session to its end on the calling thread, with `user` as its user's side, and tells the client what
-    /// becomes of it. May return long after the program's end, while others still look at it.
+    /// Runs a session to its end on the calling thread, with `user` as its user's side, and reports
+    /// to the client. May return long after the program's end, while other clients still look at
+    /// the session.
     fn run(&self, negotiation: &Negotiation, user: UserSide, client: &mut Client);
 
-    /// The server ends: nothing is to be left behind of sessions that have ended and were kept to be looked at.
+    /// Removes what is left of ended sessions that were kept for a last look. Called when the
+    /// server ends.
     fn close(&self);
 
-    /// The live session of this id or name.
+    /// Finds the live session of this id or name; without one, the only live session.
     fn find(&self, session: Option<&str>) -> Result<Listing, Refusal>;
 }
 
-/// A session that runs.
+/// A session that was opened.
 pub struct Opened {
     /// Its id.
     pub id: String,
-    /// To act on it.
+    /// Acts on the session.
     pub handle: Handle,
 }
 
-/// Why a client does not get what it wants.
+/// Why a server refuses a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// A word for programs.
     pub error: &'static str,
     /// A sentence for people.
     pub message: String,
-    /// The exit code by which a shell would say the same.
+    /// The exit code with which a shell would report the same.
     pub code: Option<i32>,
 }
 
 impl Refusal {
-    /// A refusal.
+    /// Returns a refusal without an exit code.
     pub fn new(error: &'static str, message: impl Into<String>) -> Self {
         Self { error, message: message.into(), code: None }
     }
@@ -105,14 +108,14 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// How much anybody may ask of the server.
+/// How much a server serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Sessions at once.
+    /// The most sessions at once.
     pub sessions: usize,
-    /// Connections at once.
+    /// The most connections at once.
     pub connections: usize,
-    /// How long a client may take to say who it is and what it wants.
+    /// How long a client may take to negotiate.
     pub hello: Duration,
 }
 
@@ -122,19 +125,19 @@ impl Default for Limits {
     }
 }
 
-/// Who is at the other end of a stream.
+/// The client at the other end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
-    /// The user whose server this is, as the system says.
+    /// A process of the user whose server this is, as the kernel says.
     Owner,
-    /// Anybody: what they may do is what their token says.
+    /// Any other client. Its token says what it may do.
     Stranger,
 }
 
 /// Decides what a client may do by the secret that it shows.
 pub trait Authenticate: Send + Sync + 'static {
-    /// What the bearer of this secret may do; `None` when it is wrong. An authority that ends is checked again by its
-    /// time alone.
+    /// Returns what the bearer of this secret may do; `None` when it is wrong. It is called once: a
+    /// client stays until its authority expires.
     fn authenticate(&self, secret: &str) -> Option<Authority>;
 }
 
@@ -144,7 +147,7 @@ impl<F: Fn(&str) -> Option<Authority> + Send + Sync + 'static> Authenticate for 
     }
 }
 
-/// A server: what all its streams share.
+/// A server: the state that all its streams share.
 pub struct Server {
     runner: Box<dyn SessionRunner>,
     limits: Limits,
@@ -152,28 +155,28 @@ pub struct Server {
     connections: Arc<Semaphore>,
     running: Arc<Sessions>,
     tokens: Tokens,
-    /// Takes the place of the tokens.
+    /// Checks credentials in place of the tokens.
     authenticate: Option<Box<dyn Authenticate>>,
     clock: Clock,
-    /// Rises whenever a token may have been taken back.
+    /// Counts the times when a token may have been revoked.
     changes: watch::Sender<u64>,
 }
 
-/// A credential that was found good, and what it grants.
+/// A valid credential, and what it grants.
 #[derive(Debug, Clone)]
 struct Pass {
     authority: Authority,
-    /// `None` for the server's own user, who cannot be sent away.
+    /// `None` for the server's own user, and for a client that was admitted without the tokens.
     token: Option<Token>,
 }
 
 impl Pass {
-    /// By what the log knows the client. Never the token itself.
+    /// Returns the client's name in the log. It never has the token in it.
     fn name(&self) -> &str {
         self.token.as_ref().map_or("owner or authenticated", |token| &token.name)
     }
 
-    /// The pass of the server's own user.
+    /// Returns the pass of the server's own user.
     fn owner() -> Self {
         Self { authority: Authority::owner(), token: None }
     }
@@ -199,12 +202,13 @@ impl Sessions {
 }
 
 impl Server {
-    /// A server that does its work by this runner, within these limits.
+    /// Makes a server that uses this runner within these limits.
     pub fn new(runner: impl SessionRunner, limits: Limits, tokens: Tokens) -> Arc<Self> {
         Self::with_authenticator(runner, limits, tokens, None)
     }
 
-    /// A server that asks `authenticate`, if there is one, in place of the tokens.
+    /// Makes a server that checks credentials with `authenticate`, if there is one, and not with
+    /// the tokens.
     pub fn with_authenticator(
         runner: impl SessionRunner,
         limits: Limits,
@@ -224,7 +228,7 @@ impl Server {
         })
     }
 
-    /// The tokens by which strangers are let in.
+    /// Returns the tokens that admit strangers.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
@@ -233,8 +237,8 @@ impl Server {
         self.clock.now().wall_ns
     }
 
-    /// Checks that the client may have what it asks for. Whether that exists is checked later, so that
-    /// a refusal does not tell.
+    /// Checks that the client may have what it asks for. Whether that exists is checked later, so
+    /// that a refusal does not reveal it.
     fn authorise(&self, peer: Peer, negotiation: &Negotiation) -> Result<Pass, Refusal> {
         let forbidden = |why: String| Refusal::new("forbidden", why);
         let now_ns = self.now_ns();
@@ -262,7 +266,7 @@ impl Server {
         }
     }
 
-    /// Opens a session on a terminal for the bearer of a token, which goes on without them; says its id.
+    /// Opens a detached session on a terminal for the bearer of a token. Returns its id.
     ///
     /// # Errors
     /// When the token does not allow it, there is no room, or the program cannot be started.
@@ -279,23 +283,25 @@ impl Server {
         session::open_detached(self, negotiation).await
     }
 
-    /// Ready when what the client has shown is worth nothing any more.
+    /// Waits until the client's authority has expired or its token was revoked.
     async fn revoked(&self, pass: &Pass) {
-        let Some(token) = &pass.token else {
-            let Some(until) = pass.authority.until_ns() else { return std::future::pending().await };
-            let left = Duration::from_nanos(until.saturating_sub(self.now_ns()));
-            return tokio::time::sleep(left.min(Duration::from_secs(365 * 86_400))).await;
-        };
         let mut changes = self.changes.subscribe();
-        while self.tokens.is_good(token, self.now_ns()) {
-            let left = token.expires_ns.map(|at| Duration::from_nanos(at.saturating_sub(self.now_ns())));
-            // A year is as good as for ever; a timer cannot wait much longer.
-            let left = left.unwrap_or(Duration::MAX).min(Duration::from_secs(365 * 86_400));
+        let until = pass.authority.until_ns();
+        loop {
+            let now_ns = self.now_ns();
+            let is_revoked = |token: &Token| !self.tokens.is_good(token, now_ns);
+            if until.is_some_and(|at| now_ns >= at) || pass.token.as_ref().is_some_and(is_revoked) {
+                return;
+            }
+            let left = until.map_or(Duration::MAX, |at| Duration::from_nanos(at - now_ns));
+            // A timer cannot wait much longer than a year.
+            let left = left.min(Duration::from_secs(365 * 86_400));
+            // Whether the time is over or the tokens have changed, the loop looks again.
             let _ = tokio::time::timeout(left, changes.changed()).await;
         }
     }
 
-    /// Ends all sessions, and waits until they have ended, but not for ever.
+    /// Ends all sessions, and waits at most this long for their end.
     async fn end_sessions(&self, at_most: Duration) {
         self.sessions.close();
         for handle in self.running.lock().values() {
@@ -306,12 +312,13 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
+        // Sessions that are late are left behind.
         let _ = tokio::time::timeout(at_most, all).await;
         self.runner.close();
     }
 }
 
-/// A runtime with a server on it.
+/// A server and the runtime that it runs on.
 pub struct Running {
     runtime: tokio::runtime::Runtime,
     server: Arc<Server>,
@@ -320,16 +327,16 @@ pub struct Running {
 
 /// Where a server listens.
 pub struct Listening {
-    /// The address, with the port that was free.
+    /// The address, with the actual port.
     pub at: Endpoint,
-    /// The hash by which a browser knows the certificate, where it asks for one.
+    /// The hash of the certificate for browsers, where the transport needs one.
     pub browser_hash: Option<String>,
 }
 
 #[cfg(feature = "web")]
 pub use crate::web::Site;
 
-/// Without the page there is none.
+/// The page, which this build does not have.
 #[cfg(not(feature = "web"))]
 pub enum Site {}
 
@@ -346,7 +353,7 @@ fn page(
     let seats = Arc::new(Semaphore::new(server.limits.connections));
     tls::accept_all("page", listener, move |stream| {
         let (server, acceptor, site) = (Arc::clone(&server), acceptor.clone(), site.clone());
-        // Who finds no seat is sent away at once, and may come again.
+        // A client without a seat is refused at once, and may try again.
         let seat = Arc::clone(&seats).try_acquire_owned();
         async move {
             let Ok(_seat) = seat else {
@@ -371,7 +378,7 @@ fn page(_: Arc<Server>, _: tokio::net::TcpListener, _: Option<&Arc<Identity>>, s
     match site {}
 }
 
-/// Has everybody look again whenever the tokens change: a thread that sleeps until the file is replaced.
+/// Wakes every [`Server::revoked`] when the token file changes. A thread waits for that.
 fn watch_tokens(server: Arc<Server>) -> io::Result<()> {
     use rustix::fs::inotify;
     let folder = server.tokens.path().parent().unwrap_or(Path::new(".")).to_owned();
@@ -390,11 +397,12 @@ fn watch_tokens(server: Arc<Server>) -> io::Result<()> {
     Ok(())
 }
 
-/// How long sessions have at the end.
+/// How long sessions may take to end when the server stops.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 impl Running {
-    /// Starts a runtime. Call with the signals of this process blocked, which its threads inherit.
+    /// Starts a runtime. Call it with the signals of this process blocked: its threads inherit
+    /// that.
     pub fn start(server: Arc<Server>) -> io::Result<Self> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().thread_name("tapdeck-net").enable_all().build()?;
@@ -402,17 +410,17 @@ impl Running {
         Ok(Self { runtime, server, quic: Mutex::default() })
     }
 
-    /// Serves those who come through this door.
+    /// Serves the clients of a Unix socket.
     pub fn unix(&self, door: crate::door::Door) -> io::Result<()> {
         let _runtime = self.runtime.enter();
         unix::listen(Arc::clone(&self.server), door)
     }
 
-    /// Serves those who come to this port. A page is served where the transport is a WebSocket: `site` makes it, given
-    /// the address with the port that was free.
+    /// Serves the clients of a port. A WebSocket transport also serves a page: `site` makes it,
+    /// given the address with the actual port.
     ///
     /// # Errors
-    /// When the port cannot be had, or is for others than this machine and nobody could be told from anybody.
+    /// When the port cannot be bound, or other machines can reach it and there is no valid token.
     pub fn net(
         &self,
         at: &Endpoint,
@@ -466,7 +474,7 @@ impl Running {
         Ok(Listening { at: at.with_port(bound.port()), browser_hash })
     }
 
-    /// Whether anybody has a token that is still good.
+    /// Returns whether there is a token that has not expired.
     ///
     /// # Errors
     /// When the tokens cannot be read.
@@ -478,7 +486,7 @@ impl Running {
         Ok(self.server.tokens.all()?.iter().any(|token| !token.has_expired(now)))
     }
 
-    /// Lets ssh clients attach to sessions, and says where.
+    /// Lets ssh clients attach to sessions. Returns the address.
     #[cfg(feature = "ssh")]
     pub fn ssh(
         &self,

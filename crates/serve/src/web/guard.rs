@@ -1,7 +1,7 @@
-//! The way in. Every request must name a host that is ours, which keeps other names for this machine out (DNS
-//! rebinding), and must come from our own page if it says where it comes from, which keeps other pages out. A token comes
-//! in the fragment of the link, which browsers send nowhere; the page hands it over and gets a cookie that scripts
-//! cannot read. Programs may show the token itself, as a bearer.
+//! Access control. Every request must name a host that is ours, which prevents DNS rebinding, and
+//! its origin, if it has one, must be our own page. A token comes in the fragment of the link,
+//! which browsers do not send; the page exchanges it for a cookie that scripts cannot read.
+//! Programs may send the token itself as a bearer.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,22 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tapdeck_core::{Authority, Need, Right};
 
 use super::Site;
 use crate::live::same;
 
-/// Logins at once; the oldest goes when there are more.
+/// The most logins at once; a new one replaces the oldest.
 const LOGINS: usize = 256;
 const TOKEN: usize = 1024;
 
-/// The logins: each cookie's secret, and the token that it was given for.
+/// The logins: each cookie's secret, and the token that was exchanged for it.
 #[derive(Default)]
 pub(super) struct Logins(VecDeque<(String, String)>);
 
-/// A credential that was found good. It may be revoked later.
+/// A valid credential. It may be revoked later.
 #[derive(Clone)]
 pub(super) struct Pass {
     pub(super) token: String,
@@ -55,7 +56,7 @@ impl Site {
         authority.check(Need::Watch, false, now_ns).is_ok().then_some(authority)
     }
 
-    /// Returns whether a pass is still good for the same.
+    /// Returns whether a pass still grants the same.
     pub(super) fn still(&self, pass: &Pass) -> bool {
         self.authority(&pass.token) == Some(pass.authority)
     }
@@ -82,7 +83,7 @@ impl Site {
         self.0.options.names.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
 
-    /// Where the request says that it comes from is our own page.
+    /// Returns whether an origin is our own page.
     fn is_own_origin(&self, origin: &str) -> bool {
         let own = if self.0.options.secure { "https" } else { "http" };
         origin.split_once("://").is_some_and(|(scheme, host)| {
@@ -92,7 +93,7 @@ impl Site {
 }
 
 impl Site {
-    /// Where the request says that it comes from is a page that may show what happens here.
+    /// Returns whether an origin is a page that may show live streams.
     fn is_player(&self, origin: &str) -> bool {
         self.0.options.players.iter().any(|player| player.eq_ignore_ascii_case(origin))
     }
@@ -103,7 +104,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
 }
 
-/// Why a request goes no further.
+/// Refuses a request with a reason.
 pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
     (status, format!("{why}\n")).into_response()
 }
@@ -115,7 +116,7 @@ pub(super) fn no_credential() -> Response {
     )
 }
 
-/// Looks at every request before anything else does, and dresses every answer.
+/// Checks every request first, and adds security headers to every answer.
 pub(super) async fn check(State(site): State<Site>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default().to_owned();
@@ -126,7 +127,7 @@ pub(super) async fn check(State(site): State<Site>, request: Request, next: Next
     };
     let status = response.status();
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        // Neither the path nor the method has a token in it: it comes in a header or a body.
+        // Neither the path nor the method has a token in it; tokens come in a header or a body.
         tracing::warn!(door = "page", status = status.as_u16(), %method, path, "refused");
     }
     let socket = if site.0.options.secure { "wss" } else { "ws" };
@@ -153,7 +154,7 @@ pub(super) async fn check(State(site): State<Site>, request: Request, next: Next
     response
 }
 
-/// What is wrong with where a request comes from or goes to.
+/// Returns what is wrong with a request's host or origin.
 fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     let headers = request.headers();
     if headers.get_all(header::HOST).iter().count() != 1 || !site.is_ours(host) {
@@ -170,10 +171,10 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
         }
         (Some(_), Some(_)) => Some("a request comes from one place"),
         (None, _) => {
-            // A browser says where it comes from whenever it matters; other programs show a token.
+            // A browser sends an origin whenever it matters; other programs send a token.
             let matters = request.method() != Method::GET || headers.contains_key(header::UPGRADE);
             let why = match request.uri().path() {
-                // No page comes here without saying so.
+                // Every page sends its origin here.
                 "/ws/tty" => "a token is needed",
                 _ => "say where you come from, or show a token",
             };
@@ -182,15 +183,20 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     }
 }
 
-/// The body of a login.
+/// The body of a login. One of another form is refused like a wrong token.
 #[derive(Deserialize)]
-pub(super) struct Login {
-    token: Option<String>,
+#[serde(untagged)]
+pub(super) enum Login {
+    Token { token: String },
+    Other(IgnoredAny),
 }
 
 /// `POST /login {token}`: exchanges a token for a cookie.
 pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Login>) -> Response {
-    let token = body.token.as_deref().filter(|t| t.len() <= TOKEN).unwrap_or_default();
+    let token = match &body {
+        Login::Token { token } if token.len() <= TOKEN => token,
+        _ => "",
+    };
     let Some(authority) = site.authority(token) else {
         return refuse(StatusCode::FORBIDDEN, "the token is wrong, or no longer good");
     };
@@ -209,7 +215,7 @@ pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Login>) ->
     ([(header::SET_COOKIE, cookie)], scope_of(&site, &pass)).into_response()
 }
 
-/// `GET /login`: what the cookie allows.
+/// `GET /login`: returns what the cookie allows.
 pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> Response {
     site.pass(&headers).map_or_else(no_credential, |pass| scope_of(&site, &pass).into_response())
 }
@@ -231,7 +237,7 @@ fn scope_of(site: &Site, pass: &Pass) -> Json<LoggedIn> {
     Json(LoggedIn { scope })
 }
 
-/// `DELETE /login`: the cookie is worth nothing any more.
+/// `DELETE /login`: revokes the cookie.
 pub(super) async fn log_out(State(site): State<Site>, headers: HeaderMap) -> Response {
     if let Some(cookie) = site.cookie(&headers) {
         site.logins().0.retain(|(secret, _)| !same(secret.as_bytes(), cookie.as_bytes()));
