@@ -26,9 +26,9 @@ pub use tapdeck_core::{Authority, Right};
 pub use tapdeck_serve::net::{Authenticate, Endpoint, Identity, Limits};
 pub use tapdeck_serve::tokens::{Scope, Token, Tokens};
 
-mod desk;
+mod session_host;
 
-pub use desk::{DeskOptions, MakeOnState, OnSession, SessionDesk};
+pub use session_host::{MakeOnState, OnSession, SessionHost, SessionHostOptions};
 
 use crate::{Error, Result};
 
@@ -41,7 +41,7 @@ pub struct ServerBuilder {
     auth: Option<Box<dyn Authenticate>>,
     listen: Vec<String>,
     limits: Limits,
-    desk: DeskOptions,
+    host: SessionHostOptions,
 }
 
 impl fmt::Debug for ServerBuilder {
@@ -103,21 +103,21 @@ impl ServerBuilder {
             let program = Arc::clone(&program);
             Ok(Box::new(InProcess::start(move |console| program(console))?))
         });
-        self.desk.programs.insert(name.into(), make);
+        self.host.programs.insert(name.into(), make);
         self
     }
 
     /// Records every session in this folder.
     #[must_use]
     pub fn record_into(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.desk.record = Some(folder.into());
+        self.host.record = Some(folder.into());
         self
     }
 
     /// Calls this with the id of each session that begins.
     #[must_use]
     pub fn on_session(mut self, told: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.desk.on_session = Some(Box::new(told));
+        self.host.on_session = Some(Box::new(told));
         self
     }
 
@@ -127,9 +127,9 @@ impl ServerBuilder {
     /// When an address makes no sense or cannot be had, or the folder for recordings cannot be
     /// made.
     pub fn start(self) -> Result<Server> {
-        let desk = SessionDesk::new(InheritedSignals::of_login(), self.desk)?;
+        let host = SessionHost::new(InheritedSignals::of_login(), self.host)?;
         let tokens = Tokens::at(Tokens::default_path());
-        let server = net::Server::with_authenticator(desk, self.limits, tokens, self.auth);
+        let server = net::Server::with_authenticator(host, self.limits, tokens, self.auth);
         let running = Running::start(server).map_err(Error::io("cannot start the server"))?;
         let mut server = Server { running: Some(running), addresses: Vec::new(), fingerprint: None };
         let mut identity = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use tapdeck::server::{DeskOptions, SessionDesk};
+use tapdeck::server::{SessionHost, SessionHostOptions};
 use tapdeck_host::{InheritedSignals, Keyboard, Pressed, registry, state_folder};
 use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{Endpoint, Identity, Limits, Running, Server};
@@ -120,15 +120,15 @@ fn serve(args: &ServeArgs) -> Result {
     log::start_server(args.log_format).map_err(Failure::usage)?;
     tapdeck_host::raise_file_limit();
     let mut signals = Keyboard::signals_only()?;
-    let mut options = DeskOptions::default();
+    let mut options = SessionHostOptions::default();
     options.record.clone_from(&args.record);
     options.on_state = Some(Box::new(crate::hooks::on_state));
     options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
-    let desk =
-        SessionDesk::new(InheritedSignals::of_login(), options).map_err(|e| Failure::io(e.to_string()))?;
+    let host =
+        SessionHost::new(InheritedSignals::of_login(), options).map_err(|e| Failure::io(e.to_string()))?;
     let limits =
         Limits { sessions: args.max_sessions, connections: args.max_connections, hello: args.hello_time };
-    let running = Running::start(Server::new(desk, limits, Tokens::at(Tokens::default_path())))?;
+    let running = Running::start(Server::new(host, limits, Tokens::at(Tokens::default_path())))?;
     let listened = listen(args, &running, InheritedSignals::of_login());
     if listened.is_ok() {
         while !matches!(signals.wait(None)?, Pressed::Signal(_)) {}

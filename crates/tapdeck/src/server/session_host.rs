@@ -41,7 +41,7 @@ pub type MakeOnState = Box<dyn Fn() -> Option<OnState> + Send + Sync>;
 /// How the sessions of a server are made.
 #[derive(Default)]
 #[non_exhaustive]
-pub struct DeskOptions {
+pub struct SessionHostOptions {
     /// Record every session in this folder.
     pub record: Option<PathBuf>,
     /// Makes what is called when the state of a session's program has changed; asked once for each
@@ -55,9 +55,9 @@ pub struct DeskOptions {
     pub programs: Programs,
 }
 
-impl fmt::Debug for DeskOptions {
+impl fmt::Debug for SessionHostOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeskOptions")
+        f.debug_struct("SessionHostOptions")
             .field("record", &self.record)
             .field("programs", &self.programs.keys())
             .finish_non_exhaustive()
@@ -66,21 +66,21 @@ impl fmt::Debug for DeskOptions {
 
 /// Makes the sessions that the clients of a server ask for.
 #[derive(Debug)]
-pub struct SessionDesk {
+pub struct SessionHost {
     signals: InheritedSignals,
-    options: DeskOptions,
+    options: SessionHostOptions,
     rules: Option<Arc<RuleBook>>,
     next: AtomicU64,
     /// Detached sessions, which stay on the list when they have ended.
     lingering: Mutex<BTreeMap<u64, (PathBuf, Listing)>>,
 }
 
-impl SessionDesk {
-    /// A desk whose programs get these signals.
+impl SessionHost {
+    /// Makes a host whose programs get these signals.
     ///
     /// # Errors
     /// When the folder for recordings cannot be made.
-    pub fn new(signals: InheritedSignals, mut options: DeskOptions) -> Result<Self, Error> {
+    pub fn new(signals: InheritedSignals, mut options: SessionHostOptions) -> Result<Self, Error> {
         let record = options.record.take().map(std::path::absolute).transpose();
         options.record = record.map_err(Error::io("cannot record there"))?;
         if let Some(folder) = &options.record {
@@ -291,7 +291,7 @@ fn failed(e: &LaunchError) -> Refusal {
     Refusal { code, ..Refusal::new("allocate_failed", e.to_string()) }
 }
 
-impl SessionRunner for SessionDesk {
+impl SessionRunner for SessionHost {
     fn run(&self, wanted: &Negotiation, user: UserSide, client: &mut Client) {
         if let Err(refusal) = self.try_run(wanted, user, client) {
             client.over(Err(refusal));
