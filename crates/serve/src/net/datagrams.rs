@@ -1,4 +1,4 @@
-//! Datagrams and a timer behind one descriptor, which is readable whenever one of them asks for something.
+//! Datagrams and a timer behind one descriptor, which is readable when one of them needs attention.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -15,29 +15,29 @@ use rustix::time::{
 
 use super::quic;
 
-/// What one receive can bring: the system joins datagrams up to the size of the largest.
+/// The most bytes of one receive: the kernel joins datagrams up to the size of the largest.
 const MESSAGE: usize = 64 * 1024;
-/// How many of those at a time, and how often in a row before others have their turn.
+/// Receives at a time, and how often in a row before the caller gets its turn.
 const BATCH: usize = 8;
 const ROUNDS: usize = 4;
 
-/// A socket that does not block, and a timer.
+/// A non-blocking socket and a timer.
 pub(super) struct Datagrams {
     socket: UdpSocket,
     state: UdpSocketState,
     timer: OwnedFd,
-    /// When the timer rings.
+    /// When the timer fires.
     armed: Option<Instant>,
-    /// Holds both.
+    /// An epoll descriptor with both.
     both: OwnedFd,
     inbox: Box<[u8]>,
     outbox: Vec<u8>,
-    /// What is in the outbox and found no room.
+    /// Datagrams in the outbox that found no room.
     unsent: Option<Transmit>,
 }
 
 impl Datagrams {
-    /// A socket from which this address can be reached.
+    /// Makes a socket from which this address can be reached.
     pub(super) fn open(to: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(quic::any(to))?;
         let state = UdpSocketState::new((&socket).into())?;
@@ -60,12 +60,12 @@ impl Datagrams {
         })
     }
 
-    /// Whether datagrams arrive as they were sent or not at all, so that their size can be probed.
+    /// Returns whether datagrams are never fragmented, so that their size can be probed.
     pub(super) fn are_whole(&self) -> bool {
         !self.state.may_fragment()
     }
 
-    /// Gives everything that has come, up to a bound; the descriptor tells if that was not all.
+    /// Hands on what has arrived, up to a limit. The descriptor stays readable if there is more.
     pub(super) fn receive(&mut self, mut each: impl FnMut(&RecvMeta, BytesMut)) -> io::Result<()> {
         let mut metas = [RecvMeta::default(); BATCH];
         for _ in 0..ROUNDS {
@@ -75,7 +75,7 @@ impl Datagrams {
             let came = match self.state.recv((&self.socket).into(), &mut bufs, &mut metas) {
                 Ok(came) => came,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // Anybody can have this said to us, and it means nothing here.
+                // Any machine can cause this error by ICMP, so it means nothing.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionReset => continue,
                 Err(e) => return Err(e),
             };
@@ -93,7 +93,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Sends what there is to send, as far as there is room; the descriptor tells when there is room for the rest.
+    /// Sends the outbox, as far as there is room. The descriptor reports room for the rest.
     pub(super) fn send(
         &mut self,
         mut next: impl FnMut(usize, &mut Vec<u8>) -> Option<Transmit>,
@@ -122,7 +122,7 @@ impl Datagrams {
                     self.unsent = Some(transmit);
                     break;
                 }
-                // Whatever else may keep a datagram from being sent, it counts as lost on the way.
+                // A datagram that cannot be sent for another reason counts as lost on the way.
                 _ => {}
             }
         }
@@ -135,15 +135,15 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Has the descriptor readable at this time at the latest. It may be so earlier: a timer that rings in vain costs less
-    /// than one that is set for every datagram.
+    /// Makes the descriptor readable at this time at the latest. It may be earlier: a spurious
+    /// timer costs less than one that is set for every datagram.
     pub(super) fn wake_at(&mut self, at: Option<Instant>, now: Instant) -> io::Result<()> {
         let has_rung = self.armed.is_some_and(|armed| armed <= now);
         let sooner = at.is_some_and(|at| self.armed.is_none_or(|armed| at < armed));
         if !has_rung && !sooner {
             return Ok(());
         }
-        // Nothing at all would disarm it, which is what no time means.
+        // Zero would disarm the timer.
         let least = Duration::from_nanos(1);
         let left = at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now).max(least));
         let once = Itimerspec {

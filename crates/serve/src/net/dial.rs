@@ -1,6 +1,6 @@
-//! The client's side of every transport but the Unix socket: a thread of its own with a small runtime reaches the server.
-//! What is a descriptor from then on is handed over as that; for everything else the thread carries bytes between the
-//! server and a pair of sockets, so that clients need no runtime.
+//! The client's side of every transport but the Unix socket. A thread with a small runtime connects
+//! to the server. A transport that is a descriptor is handed over as one; for any other, the thread
+//! carries bytes between the server and a socket pair, so that clients need no runtime.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,23 +25,23 @@ use super::trust::{Expected, Trust};
 use super::{Flow, Sealed, port_watch, quic, tls, wt};
 use crate::client::{ClientError, Conn};
 
-/// How long a server may take to be reached.
+/// How long connecting may take.
 const REACH: Duration = Duration::from_secs(15);
-/// How long it may take to say goodbye.
+/// How long closing the connection may take.
 const GOODBYE: Duration = Duration::from_millis(500);
-/// How often it is looked whether somebody called it off.
+/// How often to check whether the caller has cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
 const PIECE: usize = 64 * 1024;
 
-/// A connection, and what there is to say about it.
+/// A connection to a server.
 pub struct Dialled {
     /// The connection.
     pub conn: Conn,
-    /// Something that the user should know.
+    /// A note for the user, such as that the server's key is new.
     pub note: Option<String>,
 }
 
-/// Reaches a server. `cancelled` is asked now and then.
+/// Connects to a server. `cancelled` is called now and then.
 pub fn dial(
     to: &Endpoint,
     trust: &Trust,
@@ -65,7 +65,7 @@ pub fn dial(
             Ok(runtime) => runtime.block_on(carry(way, theirs, tell)),
             Err(e) => drop(tell.send(Err(e))),
         }
-        // Whoever waits for the last byte to be sent has it.
+        // `Done` waits for this, unless the connection was never used.
         let _ = say_done.send(());
     })?;
     let bridge = Bridge { stream: ours, _done: Done(done) };
@@ -75,7 +75,7 @@ pub fn dial(
             Ok(Err(e)) => {
                 return Err(match trust.complaint(&place, &expected) {
                     Some(complaint) => ClientError::Denied(complaint),
-                    // Not the system's word, but the server's: what others say once they have negotiated.
+                    // The server refused the handshake; other transports refuse the negotiation.
                     None if e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none() => {
                         ClientError::Refused { error: "forbidden".into(), message: e.to_string(), code: None }
                     }
@@ -93,24 +93,25 @@ pub fn dial(
     Ok(Dialled { conn: own.unwrap_or(Conn::Bridge(bridge)), note })
 }
 
-/// A socket to the thread that carries its bytes on.
+/// A socket to the thread that carries its bytes.
 #[derive(Debug)]
 pub struct Bridge {
     pub(crate) stream: UnixStream,
     _done: Done,
 }
 
-/// Dropped after the socket: a process that ends at once would take the goodbye with it.
+/// Dropped after the socket: the process must not exit before the connection is closed.
 #[derive(Debug)]
 struct Done(Receiver<()>);
 
 impl Drop for Done {
     fn drop(&mut self) {
+        // The server may take no longer than this; then the process may exit.
         let _ = self.0.recv_timeout(2 * GOODBYE);
     }
 }
 
-/// How to get there.
+/// How to connect.
 struct Way {
     transport: Transport,
     host: String,
@@ -122,13 +123,13 @@ struct Way {
 type Reading = Box<dyn AsyncRead + Unpin + Send>;
 type Writing = Box<dyn AsyncWrite + Unpin + Send>;
 
-/// What was reached: something that needs no runtime, or a stream that does.
+/// A connection that needs no runtime, or a stream that does.
 enum Reached {
     Conn(Box<Conn>),
     Stream(Stream),
 }
 
-/// A stream, and what has to be closed behind it.
+/// A stream, and what has to be closed after it.
 struct Stream {
     reader: Reading,
     writer: Writing,
@@ -143,7 +144,7 @@ enum Behind {
 }
 
 impl Behind {
-    /// Ready when the server's process is gone without a word.
+    /// Completes when the server's process is gone without closing the connection.
     async fn gone(&self) {
         match self {
             Behind::Nothing => std::future::pending().await,
@@ -152,12 +153,13 @@ impl Behind {
     }
 }
 
-/// Reaches the server, and carries its bytes if somebody has to; says so with the connection that needs nobody, if any.
+/// Connects to the server, and reports it. Carries the bytes of a connection that needs a runtime.
 async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Result<Option<Conn>>>) {
     let reached = timeout(REACH, reach(&way)).await;
     let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer");
     let stream = match reached.unwrap_or_else(|_| Err(late())) {
         Ok(Reached::Conn(conn)) => {
+            // The caller may have cancelled; the same holds below.
             let _ = tell.send(Ok(Some(*conn)));
             return;
         }
@@ -181,7 +183,7 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
         () = behind.gone() => {}
         _ = copy(&mut reader, &mut to_near) => {}
         () = send_all(&mut from_near, &mut writer) => {
-            // Whoever is here has gone; that is said, and then it is over.
+            // The client is gone. The server is told so before the connection ends.
             let _ = timeout(GOODBYE, writer.shutdown()).await;
         }
     }
@@ -190,13 +192,14 @@ async fn carry(way: Way, near: UnixStream, tell: std::sync::mpsc::Sender<io::Res
         Behind::Nothing => {}
         Behind::WebTransport(both) => {
             both.1.close(0u32.into(), b"");
+            // A server that does not confirm in time notices by itself.
             let _ = timeout(GOODBYE, both.0.wait_idle()).await;
         }
     }
 }
 
-/// Passes on what comes from here, until whoever is here has gone. A server that takes no more may still have sent how it
-/// ended: that is not lost because something else was typed meanwhile.
+/// Passes on what the client sends, until it is gone. A server that reads no more may still have
+/// sent the exit, which must not get lost.
 async fn send_all<R, W>(near: &mut R, to: &mut W)
 where
     R: AsyncRead + Unpin,
@@ -226,7 +229,7 @@ async fn reach(way: &Way) -> io::Result<Reached> {
     let found = found.map_err(io::Error::other)??;
     let mut last = Err(io::ErrorKind::NotFound.into());
     for (tried, address) in found.iter().enumerate() {
-        // Where nobody answers, the other addresses get their part of the time.
+        // An address that does not answer must leave time for the others.
         let left = REACH.saturating_sub(begun.elapsed());
         let within = left / u32::try_from(found.len() - tried).unwrap_or(u32::MAX);
         last = reach_one(way, *address, within).await;
@@ -237,7 +240,7 @@ async fn reach(way: &Way) -> io::Result<Reached> {
     last
 }
 
-/// `within` is for those who wait in silence; whoever is refused knows at once.
+/// Connects within this time. A refusal is reported at once.
 async fn reach_one(way: &Way, address: SocketAddr, within: Duration) -> io::Result<Reached> {
     let stream = match way.transport {
         Transport::Tls => {
@@ -256,7 +259,7 @@ async fn reach_one(way: &Way, address: SocketAddr, within: Duration) -> io::Resu
             over_ws(way, "ws", stream).await
         }
         Transport::Quic => {
-            // It waits by itself, and nobody else is on this thread.
+            // Blocking is fine: this thread does nothing else.
             let flow = Flow::connect(way.expected.client_config(&[ALPN])?, address, &way.host, within)?;
             return Ok(Reached::Conn(Box::new(Conn::Flow(Box::new(flow)))));
         }
@@ -343,10 +346,10 @@ mod tests {
             let sending = send_all(&mut near, &mut writer);
             let mut sending = std::pin::pin!(sending);
             for _ in 0..3 {
-                // More than fits: it is taken, though nobody wants it.
+                // More than fits into the pipe: it is read although the server takes nothing.
                 tokio::select! {
                     biased;
-                    () = &mut sending => unreachable!("whoever is here has not gone"),
+                    () = &mut sending => unreachable!("the client is still there"),
                     wrote = here.write_all(&[b'x'; 200]) => wrote.expect("written"),
                 }
             }

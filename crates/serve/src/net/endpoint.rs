@@ -1,4 +1,4 @@
-//! Addresses of servers, as they are written: `unix:PATH`, or a transport with a host and a port.
+//! Addresses of servers: `unix:PATH`, or a transport with a host and a port.
 
 use std::fmt;
 use std::io;
@@ -6,18 +6,18 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What carries the bytes over a network.
+/// A network transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP with TLS: one session a connection.
+    /// TCP with TLS: one session for each connection.
     Tls,
-    /// QUIC: one session a stream, many a connection.
+    /// QUIC: one session for each stream, many on a connection.
     Quic,
-    /// A WebSocket in the clear, on this machine only: one session a socket.
+    /// A WebSocket in the clear, on this machine only: one session for each socket.
     Ws,
     /// A WebSocket over TLS.
     Wss,
-    /// WebTransport, for browsers: one session a stream.
+    /// WebTransport, for browsers: one session for each stream.
     WebTransport,
 }
 
@@ -29,23 +29,23 @@ const TRANSPORTS: [(&str, Transport); 5] = [
     ("wt", Transport::WebTransport),
 ];
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix socket.
     Unix(PathBuf),
     /// A port of a host.
     Net {
-        /// What is spoken there.
+        /// The transport.
         transport: Transport,
-        /// The host, by name or number.
+        /// The host, by name or IP address.
         host: String,
         /// The port.
         port: u16,
     },
 }
 
-/// Text that is no address of a server.
+/// Why a text is no address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no address: write unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with HOST:PORT")]
 pub struct EndpointError(String);
@@ -73,14 +73,14 @@ impl FromStr for Endpoint {
 }
 
 impl Endpoint {
-    /// The addresses that a host's name stands for.
+    /// Resolves a host's name.
     pub(super) fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
         let none = || io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
         if found.is_empty() { Err(none()) } else { Ok(found) }
     }
 
-    /// The same with another port, for one that was free.
+    /// Returns the address with another port.
     pub(super) fn with_port(&self, port: u16) -> Self {
         match self {
             Endpoint::Net { transport, host, .. } => {
@@ -103,7 +103,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A host and a port, as they are written together.
+/// Splits a host and a port.
 pub(super) fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

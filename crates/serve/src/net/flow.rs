@@ -1,6 +1,6 @@
-//! QUIC without a runtime, for those who wait at a descriptor: a connection with one stream that lives in the thread of
-//! whoever uses it. The descriptor tells of datagrams and of timers alike; whoever reads then sees to both, and whoever
-//! does not want to read has to [`Flow::tend`] to it.
+//! QUIC without a runtime: a connection with one stream, which lives in the thread that uses it.
+//! Its descriptor is readable for datagrams and for timers. Reading handles both; a caller that
+//! does not want to read has to call [`Flow::tend`].
 
 use std::fmt;
 use std::io;
@@ -23,33 +23,33 @@ use super::quic;
 
 mod stream;
 
-/// How long a server elsewhere may need to be told that it is over.
+/// How long a server on another machine may take to confirm the close.
 const GOODBYE: Duration = Duration::from_millis(500);
 
-/// One stream of a connection of its own.
+/// One stream on a connection of its own.
 pub struct Flow {
     endpoint: Endpoint,
     handle: ConnectionHandle,
     connection: Connection,
     datagrams: Datagrams,
-    /// There once hands are shaken.
+    /// The stream, after the handshake.
     stream: Option<StreamId>,
-    /// Something may have come that was not read yet, if only the end.
+    /// Whether there may be unread bytes, or an unread end of the stream.
     unread: bool,
     end: Option<End>,
-    /// The server's, where it can be looked for.
+    /// Watches the server's port, if the server is on this machine.
     port_watch: Option<PortWatch>,
 }
 
-/// Why nothing more will come.
+/// Why the stream has ended.
 enum End {
-    /// Nobody has the server's port any more.
+    /// No process has the server's port any more.
     Gone,
     Lost(ConnectionError),
 }
 
 impl End {
-    /// What a reader is told.
+    /// Returns the error for a reader.
     fn verdict(&self) -> io::Result<usize> {
         match self {
             End::Gone
@@ -73,7 +73,7 @@ fn now() -> Instant {
 }
 
 impl Flow {
-    /// Reaches a server and opens the stream, within this time.
+    /// Connects to a server and opens the stream, within this time.
     pub(super) fn connect(
         tls: rustls::ClientConfig,
         to: SocketAddr,
@@ -128,8 +128,8 @@ impl Flow {
         }
     }
 
-    /// Does what is to be done for the connection: receives, sends, sees to its timers. What comes for the stream is kept
-    /// until it is read, and the server sends no more than is let.
+    /// Serves the connection: receives, sends, handles timers. Bytes of the stream are kept until
+    /// they are read; flow control limits what the server sends.
     pub(crate) fn tend(&mut self) -> io::Result<()> {
         let now = now();
         let (endpoint, connection) = (&mut self.endpoint, &mut self.connection);
@@ -137,7 +137,7 @@ impl Flow {
         self.datagrams.receive(|meta, data| {
             let ecn = meta.ecn.and_then(|e| EcnCodepoint::from_bits(e as u8));
             let event = endpoint.handle(now, meta.addr, meta.dst_ip, ecn, data, &mut answer);
-            // What is for nobody here gets no answer.
+            // A datagram of no connection gets no answer.
             answer.clear();
             if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
                 connection.handle_event(event);
@@ -146,7 +146,7 @@ impl Flow {
         self.settle(now)
     }
 
-    /// Draws the conclusions of what has happened, and sends what follows from them.
+    /// Handles the connection's events, and sends what follows from them.
     fn settle(&mut self, now: Instant) -> io::Result<()> {
         if self.connection.poll_timeout().is_some_and(|at| at <= now) {
             self.connection.handle_timeout(now);
@@ -187,16 +187,16 @@ impl Flow {
         self.datagrams.wake_at(at, now)
     }
 
-    /// Whether there is something to read of which the descriptor no longer tells.
+    /// Returns whether there is something to read that the descriptor does not report.
     pub(crate) fn has_more(&self) -> bool {
         self.unread
     }
 
-    /// Says that nothing more will come from this side, or that it is over.
+    /// Ends this side of the stream, or the connection.
     pub(crate) fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         match (how, self.stream) {
             (Shutdown::Read, _) | (Shutdown::Write, None) => return Ok(()),
-            // One that has ended already is as finished as can be.
+            // A stream that has ended already needs no end.
             (Shutdown::Write, Some(id)) => drop(self.connection.send_stream(id).finish()),
             (Shutdown::Both, _) if self.connection.is_closed() => return Ok(()),
             (Shutdown::Both, _) => {
@@ -212,9 +212,10 @@ impl Drop for Flow {
     fn drop(&mut self) {
         let far = !self.connection.remote_address().ip().is_loopback();
         let ends_here = !self.connection.is_closed();
+        // A server that cannot be told notices by the idle timeout.
         let _ = self.shutdown(Shutdown::Both);
         let begun = now();
-        // On this machine what was sent has arrived. Elsewhere it may have to be said again.
+        // On this machine, what was sent has arrived. Elsewhere it may have to be sent again.
         while far && ends_here && !self.connection.is_drained() {
             let left = GOODBYE.saturating_sub(now().duration_since(begun));
             if left.is_zero() || self.wait(left).and_then(|()| self.tend()).is_err() {

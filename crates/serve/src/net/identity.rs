@@ -1,7 +1,8 @@
-//! Who a server is: a key and a certificate, made on first use or the user's own.
+//! The identity of a server: a key and a certificate, made on first use or given by the user.
 //!
-//! Clients know a server by the digest of its public key, so that a certificate may be renewed without anybody being
-//! alarmed. The one for browsers is: they accept a certificate by its hash only if it is good for two weeks at most.
+//! Clients know a server by the digest of its public key, so that the certificate can be renewed
+//! without a warning. Browsers accept a certificate by its hash only if it is valid for at most two
+//! weeks.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,7 +19,7 @@ use tapdeck_host::{Clock, calendar, registry};
 
 use crate::tokens::hex;
 
-/// What is spoken, for those who listen to several things on one port.
+/// The protocols, for listeners that offer several on one port.
 pub(super) const ALPN: &[u8] = b"alknet/tty";
 
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -28,15 +29,15 @@ pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     fingerprint: String,
-    /// The pair behind a certificate of our own making.
+    /// The key pair of a certificate that was made here.
     own: Option<KeyPair>,
 }
 
-/// The certificate's names: what people call this machine from this machine.
+/// The certificate's names: those of this machine on this machine.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Identity {
-    /// The identity kept in this folder, made if there is none.
+    /// Reads the identity in this folder, and makes it if there is none.
     pub fn own(folder: &Path) -> io::Result<Self> {
         registry::private_folder(folder)?;
         let path = folder.join("key.pem");
@@ -44,7 +45,7 @@ impl Identity {
             Ok(text) => KeyPair::from_pem(&text).map_err(|e| wrong(&path, &e))?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let pair = KeyPair::generate().map_err(io::Error::other)?;
-                // Two that start at once: the first one's stays.
+                // Two processes may start at once: the first one's identity stays.
                 match keep(folder, &path, &pair.serialize_pem()) {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Self::own(folder),
                     kept => kept?,
@@ -60,7 +61,7 @@ impl Identity {
         Ok(Self { chain: vec![certificate.der().clone()], key, fingerprint, own: Some(pair) })
     }
 
-    /// The user's own: a chain of certificates and the key of the first.
+    /// Reads the user's own: a chain of certificates and the key of the first.
     pub fn from_files(chain: &Path, key: &Path) -> io::Result<Self> {
         let certificates = CertificateDer::pem_file_iter(chain).map_err(|e| wrong(chain, &e))?;
         let certificates: Result<Vec<_>, _> = certificates.collect();
@@ -71,14 +72,14 @@ impl Identity {
         let fingerprint = fingerprint(first).map_err(|e| wrong(chain, &e))?;
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(key, &e))?;
         let this = Self { chain: certificates, key: secret, fingerprint, own: None };
-        // Now, rather than when it is used: then it would be some address that fails.
+        // Check it now: in use, it would fail for one address or another.
         let unfit =
             |e: io::Error| wrong(chain, &format!("it does not go with the key in {}: {e}", key.display()));
         this.server_config(&[]).map_err(unfit)?;
         Ok(this)
     }
 
-    /// How clients know it: the digest of its public key.
+    /// Returns the fingerprint by which clients know it: the digest of its public key.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -87,7 +88,8 @@ impl Identity {
         config(self.chain.clone(), self.key.clone_key(), alpn)
     }
 
-    /// The same for browsers that know the certificate by its hash; with that hash, if the certificate is of our making.
+    /// Returns the configuration for browsers that know the certificate by its hash, and the hash
+    /// if the certificate was made here.
     pub(super) fn browser_config(
         &self,
         alpn: &[&[u8]],
@@ -116,7 +118,7 @@ fn params() -> io::Result<CertificateParams> {
     Ok(params)
 }
 
-/// A moment's year, month and day.
+/// Returns the year, month and day of a time.
 fn date(wall_ns: u64) -> io::Result<(i32, u8, u8)> {
     let text = calendar(wall_ns);
     let part = |range| text.get(range).and_then(|t: &str| t.parse::<u16>().ok());
@@ -140,13 +142,14 @@ fn config(
     Ok(config)
 }
 
-/// Writes a secret so that it is there whole or not at all.
+/// Writes a secret atomically.
 fn keep(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let new = folder.join(format!(".key.{}.new", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     let linked = fs::hard_link(&new, path);
+    // A leftover file is private, and does no harm.
     let _ = fs::remove_file(&new);
     linked
 }
@@ -155,7 +158,7 @@ fn wrong(path: &Path, why: &dyn std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
 }
 
-/// The digest of a certificate's public key.
+/// Returns the digest of a certificate's public key.
 pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<String, rustls::Error> {
     Ok(fingerprint_of_key(&ParsedCertificate::try_from(certificate)?.subject_public_key_info()))
 }

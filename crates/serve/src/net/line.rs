@@ -303,6 +303,7 @@ impl UserSocket for Served {
             state.queue.push(wire::chunk_head(kind_of(stream), bytes.len()).to_vec());
             state.queue.push(bytes.clone());
             if state.queue.len() >= GATHER {
+                // A client that is gone is noticed when it is read from.
                 let _ = state.queue.flush(&mut state.conn);
             }
         });

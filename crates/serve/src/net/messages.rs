@@ -1,4 +1,4 @@
-//! A stream of bytes over a stream of messages, as WebSockets have them: where a message begins and ends means nothing.
+//! A stream of bytes over messages, such as those of a WebSocket. Message boundaries mean nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -8,20 +8,20 @@ use bytes::{Buf, Bytes};
 use futures_util::{Sink, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The longest message that is made of what is written at once.
+/// The longest message that is sent.
 const MESSAGE: usize = 64 * 1024;
 
-/// What a message is to us.
+/// A message, as the stream sees it.
 pub(crate) enum Message {
     /// Bytes of the stream.
     Bytes(Bytes),
-    /// Pings and the like.
+    /// A ping or the like, which is ignored.
     Other,
-    /// There will be no more.
+    /// The end of the stream.
     End,
 }
 
-/// Messages that come in, as bytes.
+/// Reads incoming messages as bytes.
 pub(crate) struct Reader<S> {
     messages: S,
     left: Bytes,
@@ -50,7 +50,7 @@ where
                     Message::Other => {}
                     Message::End => return Poll::Ready(Ok(())),
                 },
-                // However it broke, there is nothing more to read.
+                // A broken connection has nothing more to read.
                 Some(Err(_)) | None => return Poll::Ready(Ok(())),
             }
         }
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Bytes that go out, as messages.
+/// Writes bytes as outgoing messages.
 pub(crate) struct Writer<S, F> {
     messages: S,
     make: F,

@@ -60,6 +60,7 @@ impl PendingClients {
             if waiting.line.len() > ROOM
                 && let Some((_, send_away)) = waiting.line.pop_front()
             {
+                // That client may have left already.
                 let _ = send_away.send(());
             }
             number

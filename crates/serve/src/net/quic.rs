@@ -1,4 +1,4 @@
-//! Sessions over QUIC: one a bidirectional stream, many a connection.
+//! Sessions over QUIC: one for each bidirectional stream, many on a connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,28 +18,28 @@ use super::{Peer, Server, port_watch};
 
 /// Sessions over one connection.
 const STREAMS: u32 = 4096;
-/// What may be under way on one stream that its reader has not taken.
+/// Bytes of one stream that may be on the way before its reader takes them.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// How long a silent peer elsewhere counts as there, and how often it is asked. About one on this machine something
-/// better is known than its silence: see [`port_watch`].
+/// How long a silent peer on another machine is waited for, and how often it is probed.
+/// [`port_watch`] knows better about a peer on this machine.
 const IDLE: Duration = Duration::from_secs(30);
 const ALIVE: Duration = Duration::from_secs(10);
-/// How long it may take to tell everybody that the server ends.
+/// How long telling all clients about the server's end may take.
 const GOODBYE: Duration = Duration::from_millis(300);
-/// Packets may grow beyond the usual where the way allows: as far as a burst of them can be handed to the system at once.
-/// A burst that is too large for that would be lost as a whole, without a word.
+/// The largest packet, where the path allows it: a burst of them must fit into one system call. A
+/// larger burst would be lost as a whole, without an error.
 const PACKET: u16 = 6500;
-/// How many are handed to the system at once at most; it is the library's number for the server.
+/// The most packets in one system call; quinn's number for servers.
 pub(super) const BURST: usize = 10;
 const _: () = assert!(BURST * PACKET as usize <= 65_507, "a burst is as large as a datagram can be");
-/// With this many connections half open, a client first has to show that its address is its own.
+/// With this many connections half open, a client has to validate its address first.
 const CROWD: usize = 64;
 
-/// How connections to this address are carried.
+/// Returns how connections to this address are carried.
 pub(super) fn transport(peer: SocketAddr) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config.max_concurrent_bidi_streams(STREAMS.into());
-    // HTTP/3 needs a few; the wire itself none.
+    // HTTP/3 needs a few unidirectional streams; the tty wire needs none.
     config.max_concurrent_uni_streams(16u32.into());
     config.stream_receive_window(STREAM_WINDOW.into());
     if peer.ip().is_loopback() {
@@ -54,10 +54,10 @@ pub(super) fn transport(peer: SocketAddr) -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-/// How large datagrams may be.
+/// Returns how large datagrams may be.
 pub(super) fn endpoint_config() -> EndpointConfig {
     let mut config = EndpointConfig::default();
-    // A size that is out of bounds leaves the usual one.
+    // A size out of bounds leaves the default.
     let _ = config.max_udp_payload_size(PACKET);
     config
 }
@@ -69,27 +69,28 @@ fn config(tls: rustls::ServerConfig, peer: SocketAddr) -> io::Result<quinn::Serv
     Ok(config)
 }
 
-/// A port with those who come to it.
+/// A port and the connections to it.
 pub(super) struct Running {
     endpoint: quinn::Endpoint,
     at: SocketAddr,
 }
 
 impl Running {
-    /// Where it is.
+    /// Returns the address.
     pub(super) fn at(&self) -> SocketAddr {
         self.at
     }
 
-    /// Tells everybody that it is over.
+    /// Tells all clients that the server ends.
     pub(super) async fn stop(self) {
         self.endpoint.close(0u32.into(), b"the server ends");
+        // A client that does not confirm in time notices by itself.
         let _ = timeout(GOODBYE, self.endpoint.wait_idle()).await;
     }
 }
 
-/// Serves those who come to this port, on a thread of its own: what a datagram brings passes through several tasks, and
-/// each of them could otherwise wait for another thread to wake.
+/// Serves a port on a thread of its own. A datagram passes through several tasks; on several
+/// threads, each could wait for a thread to wake.
 pub(super) fn listen(server: &Arc<Server>, address: SocketAddr, identity: &Identity) -> io::Result<Running> {
     let far: SocketAddr = (std::net::Ipv4Addr::UNSPECIFIED, 0).into();
     let near: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
@@ -115,7 +116,7 @@ async fn accept_all(
 ) {
     while let Some(incoming) = endpoint.accept().await {
         if endpoint.open_connections() > CROWD && !incoming.remote_address_validated() {
-            // It may have been validated meanwhile, which is as good.
+            // The address may have been validated meanwhile, which is as good.
             let _ = incoming.retry();
             continue;
         }
@@ -138,14 +139,14 @@ async fn accept_all(
     endpoint.wait_idle().await;
 }
 
-/// Serves every stream of a connection, until there is no connection. With it go the sessions that it brought.
+/// Serves every stream of a connection, to the connection's end. Its sessions end with it.
 async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, client: &PendingClient) {
     serve_streams(server, client, connection.remote_address(), || connection.accept_bi()).await;
     connection.close(0u32.into(), b"");
 }
 
-/// Serves all streams that come, until no more can come, nobody is there any more, or nobody has said in time what they
-/// want. Those that are left end then.
+/// Serves all streams, until no more can come, the peer is gone, or it has not negotiated in time.
+/// Streams that are left end then.
 pub(super) async fn serve_streams<A, F, W, R, E>(
     server: &Arc<Server>,
     client: &PendingClient,
@@ -176,7 +177,7 @@ pub(super) async fn serve_streams<A, F, W, R, E>(
                     if streams.is_empty() {
                         return;
                     }
-                    // What was begun in time is still answered.
+                    // A stream that began in time is still answered.
                     silent.set(tokio::time::sleep(server.limits.hello));
                 }
             }
@@ -188,7 +189,7 @@ pub(super) async fn serve_streams<A, F, W, R, E>(
     }
 }
 
-/// Any port from which this address can be reached.
+/// Returns a local address with any port from which this address can be reached.
 pub(super) fn any(to: SocketAddr) -> SocketAddr {
     if to.is_ipv6() {
         (std::net::Ipv6Addr::UNSPECIFIED, 0).into()

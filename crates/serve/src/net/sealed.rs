@@ -1,20 +1,19 @@
-//! TLS over a socket that does not block, for those who wait at a descriptor: once hands are shaken, a session needs no
-//! runtime.
+//! TLS over a non-blocking socket: after the handshake, a session needs no runtime.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 use rustls::Connection;
 
-/// Plain bytes that may wait in sealed form; beyond that, whoever writes has to wait.
+/// Bytes that may wait to be sent before a writer has to wait.
 const UNSENT: usize = 64 * 1024;
 
-/// A connection whose hands are shaken.
+/// A connection after its handshake.
 #[derive(Debug)]
 pub struct Sealed {
     pub(crate) tcp: TcpStream,
     tls: Connection,
-    /// Plain bytes that have come and were not read yet.
+    /// Decrypted bytes that were not read yet.
     unread: usize,
 }
 
@@ -27,19 +26,20 @@ impl Sealed {
         Ok(Self { tcp, tls, unread })
     }
 
-    /// Whether there is something to read of which the socket no longer tells.
+    /// Returns whether there is something to read that the socket does not report.
     pub(crate) fn has_more(&self) -> bool {
         self.unread > 0
     }
 
-    /// Whether something was taken that is not sent yet.
+    /// Returns whether something was written that is not sent yet.
     pub(crate) fn has_unsent(&self) -> bool {
         self.tls.wants_write()
     }
 
-    /// Says that nothing more will come.
+    /// Announces the end of the stream.
     pub(crate) fn say_goodbye(&mut self) {
         self.tls.send_close_notify();
+        // The peer may be gone already.
         let _ = self.flush();
     }
 }
@@ -57,14 +57,15 @@ impl Read for Sealed {
                     return Ok(n);
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.unread = 0,
-                // The other side has gone without saying so: on this wire the last message says that it is the last.
+                // The peer is gone without a close: the last message of this wire says that it is
+                // the last.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(e) => return Err(e),
             }
             self.tls.read_tls(&mut self.tcp)?;
             let state = self.tls.process_new_packets();
             if self.tls.wants_write() {
-                // An answer of the protocol's own, or why it broke off.
+                // Sends what the protocol answers: an acknowledgement or an alert.
                 let _ = self.flush();
             }
             self.unread = state.map_err(nonsense)?.plaintext_bytes_to_read();
@@ -87,7 +88,7 @@ impl Write for Sealed {
         Ok(n)
     }
 
-    /// Sends what was taken, as far as the socket takes it; `WouldBlock` if that is not all.
+    /// Sends what was written, as far as the socket takes it; `WouldBlock` if some is left.
     fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut self.tcp) {

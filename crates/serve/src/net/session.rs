@@ -1,4 +1,5 @@
-//! One session over one stream: negotiation, authority, refusal or `opened`, chunks both ways, and the exit.
+//! One session over one stream: negotiation, authority, refusal or `opened`, chunks both ways,
+//! exit.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -31,7 +32,7 @@ const PROBE: Duration = Duration::from_millis(500);
 /// Pieces in one write.
 const SLICES: usize = 64;
 
-/// Serves one session over a stream, to its end. Whatever the client does harms its own session only.
+/// Serves one session over a stream, to its end. A client can harm its own session only.
 pub async fn serve_stream<R, W>(server: Arc<Server>, reader: R, writer: W, peer: Peer)
 where
     R: AsyncRead + Unpin + Send,
@@ -40,7 +41,8 @@ where
     serve_stream_of(server, reader, writer, peer, || Ok(())).await;
 }
 
-/// Serves one session over a stream. `admit` is called once the client has negotiated, and may refuse it.
+/// Serves one session over a stream. `admit` is called once the client has negotiated, and may
+/// refuse.
 pub(super) async fn serve_stream_of<R, W>(
     server: Arc<Server>,
     mut reader: R,
@@ -74,10 +76,11 @@ where
     W: AsyncWrite + Unpin,
 {
     refusal.log();
+    // A client that is gone needs no refusal.
     let _ = timeout(LAST_WORDS, async {
         writer.write_all(&refusal.framed()).await?;
         writer.shutdown().await?;
-        // Closing while something is unread would break the connection off, and the refusal with it.
+        // Closing with unread input would reset the connection, and lose the refusal.
         tokio::io::copy(&mut reader.take(UNREAD), &mut tokio::io::sink()).await
     })
     .await;
@@ -131,7 +134,7 @@ async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R, limit: usize) -> io::R
         let e = wire::WireError::TooLong { what: "negotiation", len, limit };
         return Err(io::Error::new(io::ErrorKind::InvalidData, e));
     }
-    // Grows with what comes, not with what the length claims.
+    // The buffer grows with what arrives, not with the length that was announced.
     let mut body = Vec::with_capacity(len.min(4096));
     reader.take(len as u64).read_to_end(&mut body).await?;
     if body.len() < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
@@ -232,6 +235,7 @@ impl Client {
         }
         match &mut self.teller {
             Teller::Task { opened, over } => {
+                // The task is gone when its client is.
                 let _ = over.take().map(|tell| tell.send(outcome));
                 *opened = None;
             }
@@ -272,8 +276,8 @@ fn last_message(outcome: Result<Exit, Refusal>) -> ServerControl {
 }
 
 impl Session {
-    /// Carries bytes both ways until the session is over, its owner has gone, or may not be here any more. Dropping the
-    /// port is going.
+    /// Carries bytes both ways until the session is over, its client is gone, or its authority
+    /// expires. Dropping the queues detaches the client.
     async fn carry<R, W>(self, reader: R, mut writer: W, revoked: impl Future<Output = ()>)
     where
         R: AsyncRead + Unpin,
@@ -285,14 +289,14 @@ impl Session {
         {
             return;
         }
-        // What is wrong with what came is said in between the output.
+        // Complaints about messages are sent between the output.
         let (complain, complaints) = mpsc::channel(4);
         let sent_away = complain.clone();
         let input = async {
             tokio::select! {
                 () = take_input(reader, &queues, &opened.handle, complain) => {}
                 () = revoked => {
-                    // A client that takes nothing does not hear it.
+                    // A client that does not read does not get it.
                     let _ = sent_away.try_send(complaint(None, REVOKED));
                     tokio::time::sleep(BREATH).await;
                 }
@@ -303,6 +307,7 @@ impl Session {
             sent = send_output(&mut writer, &queues, complaints) => if sent.is_ok() {
                 let broken = |_| Err(Refusal::new("internal", "the session broke down"));
                 let last = last_message(over.await.unwrap_or_else(broken));
+                // A client that is gone needs no last message.
                 let _ = timeout(LAST_WORDS, async {
                     writer.write_all(&wire::control(&last)).await?;
                     writer.shutdown().await
@@ -313,7 +318,7 @@ impl Session {
     }
 }
 
-/// Passes on what the owner sends, until they have gone: the end of their stream is that.
+/// Passes on what the client sends, to the end of its stream.
 async fn take_input<R>(
     mut reader: R,
     queues: &UserQueues,
@@ -336,13 +341,13 @@ async fn take_input<R>(
                     loop {
                         match timeout(PROBE, poll_fn(|cx| queues.poll_room(cx))).await {
                             Ok(room) => return room,
-                            // Behind input that is not read, it cannot be seen that they have gone.
+                            // Unread input hides the end of the connection, so it is probed.
                             Err(_) => drop(complain.try_send(ServerControl::Ping)),
                         }
                     }
                 };
                 if room.await.is_err() {
-                    // The session is over; how it ended is being said.
+                    // The session is over; its exit is being sent.
                     return std::future::pending().await;
                 }
                 queues.push(bytes);
@@ -353,6 +358,7 @@ async fn take_input<R>(
                 Ok(Command::End) => queues.end_input(),
                 Ok(Command::Unknown) => {}
                 Err(message) => {
+                    // The receiver is gone when the output has ended; the same holds below.
                     let _ = complain.send(complaint(control.name(), &message)).await;
                 }
             },
@@ -362,14 +368,14 @@ async fn take_input<R>(
             }
             Err(e) => {
                 let _ = complain.send(complaint(None, &e.to_string())).await;
-                // Time to hear it.
+                // Leaves time to send it.
                 return tokio::time::sleep(BREATH).await;
             }
         }
     }
 }
 
-/// What is told to those whose token was taken back.
+/// What a client is told whose token was revoked or has expired.
 pub(super) const REVOKED: &str = "the token is no longer good";
 
 /// Returns the message that tells a client what is wrong with what it sent.
@@ -410,7 +416,7 @@ fn no_signal(name: &str) -> String {
     format!("no signal is called {name:?}")
 }
 
-/// Sends what the program writes, as it writes it.
+/// Sends the program's output as it comes.
 async fn send_output<W>(
     writer: &mut W,
     queues: &UserQueues,

@@ -1,4 +1,4 @@
-//! Sessions over TCP with TLS: one a connection.
+//! Sessions over TCP with TLS: one for each connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use super::pending::{PendingClients, logged};
 use super::session::BREATH;
 use super::{Peer, Server};
 
-/// A port, bound.
+/// Binds a port.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
 }
 
-/// Serves those who come to this port.
+/// Serves the clients of a port.
 pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Identity) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(&[ALPN])?));
     let pending = PendingClients::new(&server);
@@ -36,7 +36,7 @@ pub(super) fn listen(server: Arc<Server>, listener: TcpListener, identity: &Iden
     Ok(())
 }
 
-/// Accepts connections, and has each served by a task of its own.
+/// Accepts connections, and serves each in a task of its own.
 pub(super) fn accept_all<F, S>(door: &'static str, listener: TcpListener, serve: F)
 where
     F: Fn(TcpStream) -> S + Send + 'static,
@@ -49,7 +49,7 @@ where
                     settle(&stream);
                     tokio::spawn(logged(door, Some(peer), serve(stream)));
                 }
-                // Out of descriptors, most likely: clients that are here may leave meanwhile.
+                // Most likely out of descriptors: clients may leave meanwhile.
                 Err(e) => {
                     tracing::error!(door, why = %e, "cannot accept a connection");
                     tokio::time::sleep(BREATH).await;
@@ -59,15 +59,16 @@ where
     });
 }
 
-/// Keys are small and nothing is gained by waiting for more; a peer that is gone without a word is found out.
+/// Sets up a connection: keys are sent without delay, and a peer that is gone is noticed.
 pub(super) fn settle(stream: &TcpStream) {
+    // The connection works without these options, too.
     let _ = stream.set_nodelay(true);
     let _ = rustix::net::sockopt::set_socket_keepalive(stream, true);
     let _ = rustix::net::sockopt::set_tcp_keepidle(stream, std::time::Duration::from_secs(30));
     let _ = rustix::net::sockopt::set_tcp_keepintvl(stream, std::time::Duration::from_secs(10));
 }
 
-/// The stream within, if the other side knows how and does not take all day.
+/// Makes the TLS handshake; `None` when it fails or takes too long.
 pub(super) async fn hands_shaken(
     server: &Server,
     acceptor: TlsAcceptor,

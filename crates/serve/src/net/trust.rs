@@ -1,4 +1,5 @@
-//! How a client knows that a server is the one it means: by its fingerprint, given or seen before, or by an authority.
+//! How a client verifies a server: by its fingerprint, given or seen before, or by a certificate
+//! authority.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,25 +16,25 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::identity::fingerprint;
 
-/// What a client believes.
+/// What a client trusts.
 #[derive(Debug, Clone)]
 pub struct Trust {
-    /// The server's key has this digest.
+    /// The digest of the server's key.
     pub fingerprint: Option<String>,
-    /// Its certificate is signed by one of these.
+    /// A file of certificate authorities, one of which signed the server's certificate.
     pub ca: Option<PathBuf>,
-    /// Where the fingerprints of servers seen before are kept.
+    /// The file with the fingerprints of servers seen before.
     pub known: PathBuf,
 }
 
 impl Trust {
-    /// By what was seen before, kept in the usual place.
+    /// Trusts servers seen before, by the fingerprints in the default file.
     pub fn by_acquaintance() -> Self {
         let known = tapdeck_host::state_folder().join("known_servers");
         Self { fingerprint: None, ca: None, known }
     }
 
-    /// What to expect of this server.
+    /// Returns what to expect of this server.
     pub(super) fn expect(&self, authority: &str) -> io::Result<Arc<Expected>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut expected = Expected {
@@ -59,7 +60,7 @@ impl Trust {
         Ok(Arc::new(expected))
     }
 
-    /// Says what was wrong, if it was the server's key; otherwise nothing.
+    /// Returns what was wrong with the server's key, if that was the reason.
     pub(super) fn complaint(&self, authority: &str, expected: &Expected) -> Option<String> {
         let seen = expected.seen()?;
         if let Some(given) = expected.fingerprint.as_ref().filter(|f| **f != seen) {
@@ -73,7 +74,7 @@ impl Trust {
         ))
     }
 
-    /// Remembers a server that was met for the first time; says so.
+    /// Remembers a server that was seen for the first time. Returns a note about it.
     pub(super) fn remember(&self, authority: &str, expected: &Expected) -> io::Result<Option<String>> {
         let first = self.fingerprint.is_none() && self.ca.is_none() && expected.before.is_none();
         let Some(seen) = expected.seen().filter(|_| first) else { return Ok(None) };
@@ -86,7 +87,7 @@ impl Trust {
     }
 }
 
-/// The fingerprint under which a server was met before: the newest line about it.
+/// Returns the fingerprint of a server seen before: the newest line about it.
 fn known(path: &Path, authority: &str) -> io::Result<Option<String>> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -112,7 +113,7 @@ impl Expected {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The client's side of TLS that expects this.
+    /// Returns the TLS configuration of a client that expects this.
     pub(super) fn client_config(self: &Arc<Self>, alpn: &[&[u8]]) -> io::Result<rustls::ClientConfig> {
         let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&self.provider));
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Sessions over a Unix socket: one a connection, for the user alone.
+//! Sessions over a Unix socket: one for each connection, for the user alone.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::pending::{PendingClients, logged};
 use super::{Peer, Server};
 use crate::door::{Door, is_ours};
 
-/// Serves those who come through the door, which is removed when the task ends.
+/// Serves the clients of the socket, which is removed when the task ends.
 pub(super) fn listen(server: Arc<Server>, door: Door) -> io::Result<()> {
     let listener = UnixListener::from_std(door.unix_listener()?)?;
     let pending = PendingClients::new(&server);
@@ -18,14 +18,15 @@ pub(super) fn listen(server: Arc<Server>, door: Door) -> io::Result<()> {
         let _door = door;
         loop {
             match listener.accept().await {
-                // Somebody else's process sees a closed door.
+                // A process of another user only sees the connection close.
                 Ok((stream, _)) if is_ours(&stream) => {
                     let visit = Arc::clone(&pending)
                         .visit(|server, client| serve_whole(server, stream, Peer::Owner, client));
                     tokio::spawn(logged("unix", None, visit));
                 }
                 Ok(_) => tracing::warn!(door = "unix", error = "another_user", "refused"),
-                // Out of descriptors, most likely: those who wait are served when there are some again.
+                // Most likely out of descriptors: clients that wait are served when there are some
+                // again.
                 Err(_) => tokio::time::sleep(super::session::BREATH).await,
             }
         }

@@ -1,5 +1,6 @@
-//! Sessions over WebTransport, for browsers: one a bidirectional stream, many a connection. Who may do what is said by
-//! the token in each negotiation, so that a page from elsewhere, which has none, can do nothing.
+//! Sessions over WebTransport, for browsers: one for each bidirectional stream, many on a
+//! connection. The token in each negotiation says what its client may do, so a page from elsewhere,
+//! which has none, can do nothing.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,9 +15,9 @@ use super::identity::Identity;
 use super::pending::{PendingClients, logged};
 use super::{Server, quic};
 
-/// Where on the server sessions are.
+/// The path of the sessions on the server.
 pub(super) const PATH: &str = "/tty";
-/// How often the certificate is renewed, long before it runs out.
+/// How often the certificate is renewed, long before it expires.
 const RENEW: Duration = Duration::from_secs(5 * 86_400);
 
 fn config(address: SocketAddr, identity: &Identity) -> io::Result<(ServerConfig, Option<String>)> {
@@ -28,7 +29,8 @@ fn config(address: SocketAddr, identity: &Identity) -> io::Result<(ServerConfig,
     Ok((built.build(), hash))
 }
 
-/// Serves those who come to this port; returns where it is, and the hash by which a browser knows the certificate.
+/// Serves the clients of a port. Returns its address, and the hash by which a browser knows the
+/// certificate.
 pub(super) fn listen(
     server: Arc<Server>,
     address: SocketAddr,
@@ -42,6 +44,7 @@ pub(super) fn listen(
         loop {
             tokio::time::sleep(RENEW).await;
             if let Ok((config, _)) = self::config(bound, &identity) {
+                // The old certificate stays in use; the next renewal tries again.
                 let _ = renewed.reload_config(config, false);
             }
         }

@@ -1,8 +1,10 @@
-//! The door for ssh clients: whoever has a key that the user's list names attaches to a live session by its name.
+//! The door for ssh clients: a client with a key in the user's list attaches to a live session by
+//! its name.
 //!
-//! A visitor gets a terminal here, on which the command attaches to the session through the session's own socket like
-//! anybody else. So the door knows nothing of sessions, and a visitor sees and may do what `attach` shows and allows.
-//! No shell, no files, no forwarding.
+//! A client gets a terminal here, on which the command attaches to the session through the
+//! session's own socket, like any other client. So the door knows nothing about sessions, and a
+//! client sees and may do what `attach` shows and allows. There is no shell, no file transfer and
+//! no forwarding.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -25,51 +27,51 @@ pub use keys::{Grant, check, host_key};
 
 use visitor::Visitor;
 
-/// How long somebody may take to make themselves known.
+/// How long authentication may take.
 const HELLO: Duration = Duration::from_secs(30);
-/// A quiet connection is tried this often, and given up after so many tries in vain.
+/// How often a quiet connection is probed; after some probes without a reply it is closed.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// Visitors at once.
+/// The most clients at once.
 const VISITORS: usize = 100;
-/// How long to wait when no connection can be taken.
+/// How long to wait when no connection can be accepted.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// What a visitor asks for.
+/// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The name under which they came, which is that of a session.
+    /// The user name that it gave, which names a session.
     pub user: String,
-    /// What they typed behind it, if anything.
+    /// The command that it gave, if any.
     pub command: Option<String>,
-    /// What their key opens.
+    /// What its key grants.
     pub grant: Grant,
-    /// Whether they have a terminal.
+    /// Whether it has a terminal.
     pub terminal: bool,
 }
 
-/// Turns a request into a command of ours, or into what to tell instead, with an exit code.
+/// Turns a request into a command, or into a message with an exit code.
 pub type Porter = Box<dyn Fn(&Request) -> Result<CommandSpec, (String, i32)> + Send + Sync>;
 
-/// What makes a door.
+/// The options of a door.
 pub struct SshDoor {
-    /// Whose keys open it.
+    /// The list of keys that are accepted.
     pub authorized_keys: PathBuf,
-    /// By which it is known.
+    /// The door's host key.
     pub host_key: PrivateKey,
-    /// What visitors get.
+    /// Makes the command for a client.
     pub porter: Porter,
     /// The signals that commands start with.
     pub signals: InheritedSignals,
 }
 
-/// The kind and size of a visitor's terminal.
+/// The type and size of a client's terminal.
 #[derive(Debug, Clone)]
 struct Kind {
     term: String,
     size: WinSize,
 }
 
-/// Serves those who come, from within a runtime, until it stops.
+/// Serves clients, from within a runtime, until it stops.
 ///
 /// # Errors
 /// When the listener cannot be used.
@@ -95,7 +97,7 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
     let room = Arc::new(Semaphore::new(VISITORS));
     tokio::spawn(async move {
         loop {
-            // With too many visitors, the next one waits outside.
+            // With too many clients, the next one waits to be accepted.
             let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
             let Ok((stream, peer)) = listener.accept().await else {
                 tokio::time::sleep(BREATH).await;
@@ -111,10 +113,11 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
                 let mut session = std::pin::pin!(session);
                 tokio::select! {
                     _ = &mut session => return,
-                    // Somebody who does not say who they are does not get to stay.
+                    // A client that does not authenticate in time is disconnected.
                     () = async { if tokio::time::timeout(HELLO, known).await.is_ok() { std::future::pending().await } } => {}
                 }
                 let late = "nobody made themselves known in time";
+                // The client may be gone already.
                 let _ = handle.disconnect(russh::Disconnect::ByApplication, late.into(), String::new()).await;
                 let _ = tokio::time::timeout(BREATH, session).await;
             });

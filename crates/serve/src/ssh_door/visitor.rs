@@ -1,4 +1,4 @@
-//! One visitor: judged by their key, then given what they ask for, channel by channel.
+//! One client: authenticated by its key, then served channel by channel.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,18 +14,18 @@ use super::keys::{Grant, grant};
 use super::terminal::{refuse, show};
 use super::{Kind, Request, SshDoor};
 
-/// What a visitor may have open at once.
+/// The most channels of a client.
 const CHANNELS: usize = 8;
-/// What a visitor may say in one request.
+/// The longest request of a client.
 const WORDS: usize = 4096;
 
-/// A visitor.
+/// A client of the door.
 pub(super) struct Visitor {
     door: Arc<SshDoor>,
     from: IpAddr,
     user: String,
     grant: Option<Grant>,
-    /// Told when they are known.
+    /// Told when the client is authenticated.
     known: Option<oneshot::Sender<()>>,
     /// Channels on which nothing runs yet.
     waiting: HashMap<ChannelId, (Channel<Msg>, Option<Kind>)>,
@@ -33,7 +33,7 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    /// Somebody from this address, and a way to learn that they are known.
+    /// Makes a client from this address. Returns also what completes when it is authenticated.
     pub(super) fn new(door: Arc<SshDoor>, from: IpAddr) -> (Self, impl Future<Output = ()>) {
         let (known, told) = oneshot::channel();
         let visitor = Self {
@@ -46,7 +46,7 @@ impl Visitor {
             opened: 0,
         };
         let told = async {
-            // A visitor who is gone is never known.
+            // The receiver is gone when the client is.
             if told.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -58,7 +58,7 @@ impl Visitor {
         grant(&self.door.authorized_keys, key, self.from)
     }
 
-    /// Begins what was asked for on a channel.
+    /// Starts what was asked for on a channel.
     fn begin(
         &mut self,
         id: ChannelId,
@@ -90,7 +90,7 @@ fn cells(n: u32) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }
 
-/// The size of a visitor's terminal.
+/// Returns the size of a client's terminal.
 pub(super) fn size(cols: u32, rows: u32, x: u32, y: u32) -> WinSize {
     WinSize { cols: cells(cols), rows: cells(rows), x_pixels: cells(x), y_pixels: cells(y) }
 }
@@ -108,6 +108,7 @@ impl Handler for Visitor {
         self.grant = Some(grant);
         tracing::info!(door = "ssh", peer = %self.from, user = self.user, "admitted");
         if let Some(known) = self.known.take() {
+            // The task that waits for this may be gone.
             let _ = known.send(());
         }
         Ok(Auth::Accept)

@@ -1,7 +1,8 @@
-//! The asciinema live stream (ALiS, version 1), so that asciinema's player can watch a session: a header, the state of the
-//! terminal, then events with their times, each in a binary message.
+//! The asciinema live stream (ALiS, version 1), so that asciinema's player can watch a session: a
+//! header, the state of the terminal, then events with their times, each in a binary message.
 //!
-//! The stream is UTF-8. What the program wrote otherwise is shown as U+FFFD, as that player would show it.
+//! The stream is UTF-8. Other bytes of the program are sent as U+FFFD, as that player would show
+//! them.
 
 use std::time::Duration;
 
@@ -25,10 +26,10 @@ use crate::door::Address;
 
 const MAGIC: &[u8] = b"ALiS\x01";
 const PROTOCOL: &str = "v1.alis";
-/// How often the thread looks whether anybody still listens.
+/// How often the thread checks whether the player is still there.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// `GET /ws/alis`: the only session there is.
+/// `GET /ws/alis`: streams the only live session.
 pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = only().await else {
@@ -37,7 +38,7 @@ pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: As
     begin(site, pass, listing, &headers, ws)
 }
 
-/// `GET /ws/alis/ID`
+/// `GET /ws/alis/ID`: streams a session.
 pub(super) async fn upgrade_to(
     State(site): State<Site>,
     Path(id): Path<String>,
@@ -91,8 +92,9 @@ async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) 
     }
 }
 
-/// Follows a session until it ends or nobody listens. Errors end the stream; its reader sees that it is over.
+/// Follows a session until it ends or the player is gone. An error ends the stream.
 fn watch(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) {
+    // An error ends the stream, which the player sees.
     let _ = follow(listing, clock, say);
 }
 
@@ -116,10 +118,10 @@ fn follow(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) -> Result<(), 
     }
 }
 
-/// What comes from a session, as messages of the stream.
+/// Turns what a session sends into messages of the stream.
 struct Stream {
     size: (u64, u64),
-    /// What redraws the screen, while it comes.
+    /// The bytes that redraw the screen, while they arrive.
     dump: Option<Vec<u8>>,
     decoder: TextDecoder,
     id: u64,
@@ -141,7 +143,8 @@ impl Stream {
         }
     }
 
-    /// Messages for one thing that came, at a time in microseconds since the session's start.
+    /// Returns the messages for one thing that came, at a time in microseconds since the session's
+    /// start.
     fn hear(&mut self, incoming: Incoming, now: u64) -> Vec<Vec<u8>> {
         match incoming {
             Incoming::Output(bytes) => match &mut self.dump {
@@ -153,7 +156,7 @@ impl Stream {
             },
             Incoming::Control(message) => match message {
                 Said::Live => vec![self.init(now)],
-                // What was missed is not told; the screen follows anew.
+                // The stream has no word for a gap; the screen follows anew.
                 Said::Gap(gap) => {
                     self.size = (gap.cols.into(), gap.rows.into());
                     self.dump = Some(Vec::new());
@@ -162,7 +165,7 @@ impl Stream {
                 }
                 Said::Resize { cols, rows } => {
                     self.size = (cols.into(), rows.into());
-                    // Where the screen is still coming, it comes with its size.
+                    // While the screen is still arriving, its size comes with it.
                     if self.dump.is_some() { Vec::new() } else { vec![self.resize(now)] }
                 }
                 Said::Exit(exit) => {
@@ -197,7 +200,7 @@ impl Stream {
         out
     }
 
-    /// Kind, number and time of an event.
+    /// Returns the kind, number and time of an event.
     fn event(&mut self, kind: u8, now: u64) -> Vec<u8> {
         self.id += 1;
         let mut out = vec![kind];
@@ -248,7 +251,7 @@ fn put(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Seven bits a byte, the low ones first; the high bit says that more follow.
+/// Encodes a number as LEB128: seven bits in each byte, the low ones first.
 fn varint(mut n: u64, out: &mut Vec<u8>) {
     while n > 0x7f {
         out.push(n as u8 | 0x80);

@@ -1,5 +1,5 @@
-//! A recording being played for one browser: a thread that has the player, keeps its pace, and sends frames as fast as
-//! they are drawn. It ends when nobody listens any more.
+//! Plays a recording for one browser: a thread that has the player, keeps its pace, and sends
+//! frames as fast as they are drawn. It ends when the page is gone.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -197,8 +197,8 @@ impl Deck {
         Ok(())
     }
 
-    /// To the moment before or behind the place where it is or is going; with none there, to the very beginning or end.
-    /// What the page knows of that place may be old.
+    /// Seeks to the moment before or behind the current place or target; without one, to the
+    /// beginning or end. What the page knows of that place may be outdated.
     fn hop_if_known(&mut self) -> Result<(), Stop> {
         let (Some(moments), Some(by)) = (&self.moments, self.hop) else { return Ok(()) };
         let here = self.place_ns();
@@ -213,7 +213,7 @@ impl Deck {
         self.seek(moment.unwrap_or(Goal::Time(end)))
     }
 
-    /// Goes on as far as it is time to, says what there is to say, and for how long there is nothing to do then.
+    /// Plays what is due and sends messages. Returns for how long there is nothing to do.
     fn turn(&mut self) -> Result<Duration, Stop> {
         let mut wait = LOOK;
         if let Some(goal) = self.goal.take() {
@@ -278,7 +278,8 @@ impl Deck {
         self.drawn != Some(Drawn::of(self.player.term()))
     }
 
-    /// Until when a frame waits for the end of a synchronised update. One that was stepped or jumped to is shown as it is.
+    /// Returns until when a frame waits for the end of a synchronised update. After a step or a
+    /// jump, a frame is shown as it is.
     fn held_until(&mut self, now: u64) -> u64 {
         if self.playing && self.player.term().modes().synchronised() {
             *self.held_ns.get_or_insert(now) + HOLD_NS
@@ -369,8 +370,8 @@ mod tests {
 
     const PATIENCE_NS: u64 = 30_000 * MS;
 
-    /// Plays a recording for a page that says this, one after another, and waits each time for a place in milliseconds and
-    /// a width.
+    /// Plays a recording for a page that sends these commands in turn, and waits each time for a
+    /// place in milliseconds and a width.
     fn check(cast: &str, said: &[(&str, u64, u64)]) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.cast");

@@ -1,4 +1,4 @@
-//! The page's own files. They are part of the program, so that the page works with no network but the way to us.
+//! The page's own files. They are part of the binary, so that the page needs no other server.
 
 use axum::extract::Path;
 use axum::http::{StatusCode, header};

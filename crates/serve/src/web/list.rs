@@ -1,4 +1,4 @@
-//! What there is to see: the live sessions and the recordings, told anew when something about them has changed.
+//! The list of live sessions and recordings, sent anew when it has changed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::recordings;
 use super::relay::{Asked, bye, meet, say};
 use crate::client::{Described, Said, alive, describe_all};
 
-/// How often it is looked, whoever asks.
+/// How often the list is made, however many clients ask.
 const LOOK: Duration = Duration::from_millis(1000);
 
 /// What was found last, and when.

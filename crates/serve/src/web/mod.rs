@@ -1,9 +1,10 @@
-//! The page: one origin, one port, on which a browser finds the sessions and the recordings of this machine.
+//! The page: one origin and one port, on which a browser finds this machine's sessions and
+//! recordings.
 //!
-//! The browser is a painter. A session's screen is drawn by the session's own model, and what crosses the wire is the
-//! bus: one frame a message, relayed to the session's socket, so that there is no second rule about who may type. What
-//! this module owns is the way in: which host names are answered, which origins may speak, and which credential is
-//! shown. Whoever has none gets the page's files, which hold nothing, and no more.
+//! The browser only paints. The session's own model draws its screen, and the bus crosses the
+//! WebSocket, one frame in each message, relayed to the session's socket: there is no second rule
+//! about typing. This module owns access: host names, origins and credentials. A client without a
+//! credential gets the page's files, which hold no data, and nothing else.
 
 mod alis;
 mod deck;
@@ -32,31 +33,32 @@ pub use serving::{serve, serve_stream};
 /// can be revoked.
 pub type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
 
-/// Starts a program as a session that outlives the page, and says its id, or why there is none.
+/// Starts a program as a session that outlives the page. Returns its id, or why it did not start.
 pub type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;
 
-/// Whether two secrets are the same, in a time that does not tell where they differ.
+/// Compares two secrets in constant time.
 pub fn is_same(a: &str, b: &str) -> bool {
     crate::live::same(a.as_bytes(), b.as_bytes())
 }
 
 /// How the page is served.
 pub struct SiteOptions {
-    /// Names, with ports, under which the page is reached: `127.0.0.1:8080`. Requests for others are refused.
+    /// Host names, with ports, of the page: `127.0.0.1:8080`. Requests for others are refused.
     pub hosts: Vec<String>,
-    /// Further names, such as that of a proxy in front, which may speak TLS where we do not.
+    /// Further host names, such as that of a proxy in front, which may speak TLS where we do not.
     pub names: Vec<String>,
     /// Whether it is reached over TLS.
     pub secure: bool,
-    /// What tokens grant.
+    /// Returns what tokens grant.
     pub check: Check,
     /// The folder whose recordings are shown.
     pub recordings: Option<PathBuf>,
-    /// Who starts sessions for those who may, where it is not whoever speaks the tty wire here.
+    /// Starts sessions for clients that may, where no server of the tty wire does.
     pub start: Option<Start>,
-    /// Pages elsewhere, such as `https://docs.example`, that may show live streams to whoever has logged in here.
+    /// Other origins, such as `https://docs.example`, that may show live streams to a browser that
+    /// is logged in here.
     pub players: Vec<String>,
-    /// Who opens sessions for those who speak the tty wire here.
+    /// The server of the tty wire, which also opens sessions.
     #[cfg(feature = "net")]
     pub tty: Option<Arc<crate::net::Server>>,
 }
@@ -78,9 +80,10 @@ struct Inner {
 const DECKS: usize = 64;
 
 impl Site {
-    /// A page with nobody at it yet.
+    /// Makes a page.
     pub fn new(options: SiteOptions) -> Self {
-        // Cookies know no ports: without one in the name, two pages on one machine would log each other out.
+        // Cookies ignore ports: without one in the name, two pages on one machine would log each
+        // other out.
         let port = options.hosts.first().and_then(|h| h.rsplit(':').next()).unwrap_or("0");
         let cookie = format!("tapdeck-{}", port.trim_matches(|c: char| !c.is_ascii_digit()));
         Self(Arc::new(Inner {
@@ -93,7 +96,7 @@ impl Site {
         }))
     }
 
-    /// All that is served.
+    /// Returns the routes of the page.
     fn router(&self) -> Router {
         let router = Router::new();
         #[cfg(feature = "net")]

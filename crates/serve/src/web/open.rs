@@ -1,19 +1,26 @@
-//! A new session from the page, for those who may start programs. It outlives the page, as if `tapdeck run -d` had
-//! started it.
+//! Starts a session from the page, for a client that may start programs. It outlives the page, as if
+//! `tapdeck run -d` had started it.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::Site;
 use super::guard::{Pass, no_credential, refuse};
 
-/// The longest command line that is taken.
+/// The longest command line, in bytes.
 const LINE: usize = 2048;
 
-/// `POST /sessions {command}`: starts what was typed, the user's shell when that is nothing; answers `{id}`.
+/// The reply to a request that started a session.
+#[derive(Serialize)]
+struct Started {
+    id: String,
+}
+
+/// `POST /sessions {command}`: starts the command, or the user's shell without one; answers `{id}`.
 pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     if !site.may_open(&pass) {
@@ -25,7 +32,7 @@ pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body
         Some(_) => return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes"),
     };
     match start(&site, &pass, words(line)).await {
-        Ok(id) => (StatusCode::CREATED, Json(json!({"id": id}))).into_response(),
+        Ok(id) => (StatusCode::CREATED, Json(Started { id })).into_response(),
         Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why),
     }
 }
@@ -35,6 +42,7 @@ async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String,
     if let Some(server) = &site.0.options.tty {
         return server.open_detached(&pass.token, command).await.map_err(|refusal| refusal.message);
     }
+    // Unused in builds without `net`.
     let _ = pass;
     let site = site.clone();
     let started = tokio::task::spawn_blocking(move || match &site.0.options.start {
@@ -44,10 +52,10 @@ async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String,
     started.await.unwrap_or_else(|e| Err(e.to_string()))
 }
 
-/// A command line as a program and its arguments. What only a shell understands is left to one.
+/// Splits a command line into a program and its arguments. A line with shell syntax runs in a shell.
 fn words(line: &str) -> Vec<String> {
     let plain = |c: char| c.is_alphanumeric() || " _-./:=,@%+".contains(c);
-    // An assignment in front is the shell's business too.
+    // An assignment in front is shell syntax, too.
     let assigns = line.split_whitespace().next().is_some_and(|word| word.contains('='));
     if line.chars().all(plain) && !assigns {
         line.split_whitespace().map(str::to_owned).collect()

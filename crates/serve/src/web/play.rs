@@ -1,4 +1,4 @@
-//! A recording in a browser: commands in, frames out, over a WebSocket. The playing is done by [`super::deck`].
+//! A recording in a browser: commands in, frames out, over a WebSocket. [`super::deck`] plays it.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -51,7 +51,7 @@ async fn serve(site: Site, pass: Pass, path: PathBuf, mut socket: WebSocket) {
             },
             message = socket.recv() => match message {
                 Some(Ok(Message::Text(text))) => {
-                    // A deck that is that far behind has nobody who waits for it.
+                    // A deck this far behind has no page that waits for it.
                     if command.try_send(text.as_str().to_owned()).is_err() {
                         return bye(&mut socket, "too many commands at once").await;
                     }

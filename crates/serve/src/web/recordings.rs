@@ -1,4 +1,5 @@
-//! The recordings of one folder, and nothing outside it: names are made of plain parts, and links are not followed.
+//! The recordings in one folder, and nothing outside it: names have plain parts only, and links are
+//! not followed.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -7,12 +8,12 @@ use std::time::UNIX_EPOCH;
 use tapdeck_proto::page::ListedRecording;
 use tapdeck_tape::Container;
 
-/// Folders within folders that are looked into, files that are looked at, and recordings that are told.
+/// Limits: the depth of folders, the files that are examined, and the recordings that are listed.
 const DEPTH: usize = 4;
 const LOOKED_AT: usize = 20_000;
 const TOLD: usize = 500;
 
-/// What a folder with a cassette in it holds.
+/// The recording in a folder that has a cassette.
 const MANIFEST: &str = "manifest.json";
 
 /// Returns the newest recordings, newest first.
@@ -27,7 +28,7 @@ pub(super) fn list(root: &Path) -> Vec<ListedRecording> {
             if looked_at > LOOKED_AT {
                 break;
             }
-            // Of the entry itself, so that links are links.
+            // Of the entry itself: links are not followed.
             let Ok(meta) = entry.metadata() else { continue };
             let path = entry.path();
             let Some(name) = name_of(root, &path) else { continue };
@@ -47,13 +48,13 @@ pub(super) fn list(root: &Path) -> Vec<ListedRecording> {
     told.map(|(ms, name, size)| ListedRecording { name, size, modified_ms: ms }).collect()
 }
 
-/// A recording's name: its path from the folder on. What cannot be written as text is not shown.
+/// Returns a recording's name: its path within the folder. A name that is not UTF-8 is not shown.
 fn name_of(root: &Path, path: &Path) -> Option<String> {
     let name = path.strip_prefix(root).ok()?.to_str()?;
     (!name.chars().any(char::is_control)).then(|| name.to_owned())
 }
 
-/// The recording of this name, if it is one of the folder's.
+/// Returns the path of the recording of this name, if the folder has it.
 pub(super) fn find(root: &Path, name: &str) -> Option<PathBuf> {
     if name.is_empty() || name.len() > 4096 || name.chars().any(char::is_control) {
         return None;

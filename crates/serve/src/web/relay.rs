@@ -1,8 +1,9 @@
-//! A live session in a browser: the bus over a WebSocket, one frame a message, relayed to the session's own socket.
+//! A live session in a browser: the bus over a WebSocket, one frame in each message, relayed to the
+//! session's own socket.
 //!
-//! The relay says who comes, by the credential, and passes everything else on as it is. It holds no more than the frame
-//! in hand: a browser that takes nothing is not read for either, and the session, which waits for `ACK`, sends it nothing
-//! until it can show the newest screen.
+//! The relay introduces the client by its credential, and passes everything else on as it is. It
+//! holds one frame at most: while a browser does not read, the relay does not read either, and the
+//! session, which waits for `ACK`, sends nothing until it can show the newest screen.
 
 use std::time::Duration;
 
@@ -28,28 +29,28 @@ use crate::live::role_on_bus;
 
 /// The longest message from a browser.
 const MESSAGE: usize = 4 << 20;
-/// The longest to a session, where it may be a paste: what a frame of the bus may have, and its line end. One paste is one
-/// message, so that it comes whole or not at all. The page knows this number.
+/// The longest message to a session, where it may be a paste: a frame of the bus and its line end.
+/// A paste is one message, so that it arrives whole or not at all. The page knows this number.
 const PASTE: usize = (16 << 20) - 1;
 /// The longest frame from a session.
 const FRAME: usize = 16 << 20;
-/// How often it is looked whether the other side is still there and still may be.
+/// How often to check whether the browser is still there and its credential still valid.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
-/// With no sign of life for so long, it is gone.
+/// A browser is gone after this long without a sign of life.
 const SILENCE: Duration = Duration::from_secs(40);
-/// How long the last words may take.
+/// How long the close may take.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long it may take to take one message.
+/// How long sending one message may take.
 pub(super) const STUCK: Duration = Duration::from_secs(30);
 
-/// What a page may say to a session. Who it is has been said for it.
+/// The requests that a page may send to a session. The relay has sent the greeting.
 const VERBS: [&str; 14] = [
     "SUB", "ACK", "SNAP", "INFO", "ROWS", "FIND", "KEY", "PASTE", "TAKE", "RELEASE", "RESIZE", "TURNS",
     "TURN", "EXPLAIN",
 ];
 
-/// What a request for a WebSocket brings. It is judged last: a page that only asks whether there is still something to
-/// connect to, because a WebSocket does not say why it was refused, is told.
+/// The extractor of a WebSocket, which is checked last: a browser does not learn why a WebSocket
+/// was refused, so a page asks by a plain request first.
 pub(super) type Asked = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 /// Goes on with a WebSocket, with limits of our own, if one was asked for.
@@ -142,7 +143,7 @@ async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) 
     bye(&mut socket, &why).await;
 }
 
-/// Passes on until one side is gone; says why.
+/// Passes messages on until one side is gone. Returns why it ended.
 async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSocket) -> String {
     let mut beat = tokio::time::interval(BEAT);
     let mut heard = Instant::now();
@@ -194,7 +195,7 @@ async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
     }
     let line = format!("{text}\n");
     match timeout(STUCK, session.stream.write_all(line.as_bytes())).await {
-        // One that has ended hears nothing more; what it said last is still to be read.
+        // A session that has ended reads no more; its last messages are still to be read.
         Ok(_) => Ok(()),
         Err(_) => Err("the session does not read".into()),
     }
@@ -217,13 +218,14 @@ pub(super) async fn bye(socket: &mut WebSocket, why: &str) {
     let close = CloseFrame { code: close_code::NORMAL, reason: reason.into() };
     let said = async {
         socket.send(Message::Close(Some(close))).await?;
-        // Until the other side has said goodbye too: a connection that is closed with something unread takes back what
-        // is still on its way, and the reason with it.
+        // Waits for the other side's close: closing with unread input resets the connection, and
+        // may lose the reason.
         while let Some(message) = socket.recv().await {
             message?;
         }
         Ok::<_, axum::Error>(())
     };
+    // A browser that is gone needs no reason.
     let _ = timeout(FAREWELL, said).await;
 }
 

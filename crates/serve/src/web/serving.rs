@@ -1,5 +1,5 @@
-//! The HTTP server under the page: connections in a bounded number, each with a time limit until it has said what it
-//! wants.
+//! The HTTP server of the page: a limited number of connections, each with a time limit for its
+//! request.
 
 use std::io;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::sync::Semaphore;
 
 use super::Site;
 
-/// Connections at once.
+/// The most connections at once.
 const CONNECTIONS: usize = 512;
-/// How long a request's head may take to come.
+/// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
 
 /// Serves the page on this thread until `stop` is ready.
 ///
 /// # Errors
-/// When there can be no listener or no runtime; what happens to a connection is that connection's own affair.
+/// When there is no listener or no runtime. Errors of a connection end that connection only.
 pub fn serve(site: &Site, listener: std::net::TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -36,8 +36,9 @@ pub fn serve(site: &Site, listener: std::net::TcpListener, stop: impl Future<Out
             };
             match accepted {
                 Ok((stream, _)) => {
-                    // Who finds no seat is sent away at once, and may come again.
+                    // A client without a seat is refused at once, and may try again.
                     let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else { continue };
+                    // Without the option, messages are only slower.
                     let _ = stream.set_nodelay(true);
                     let site = site.clone();
                     tokio::spawn(async move {
@@ -45,7 +46,7 @@ pub fn serve(site: &Site, listener: std::net::TcpListener, stop: impl Future<Out
                         drop(seat);
                     });
                 }
-                // Out of descriptors, perhaps: those who are here may leave meanwhile.
+                // Most likely out of descriptors: clients may leave meanwhile.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
@@ -53,7 +54,7 @@ pub fn serve(site: &Site, listener: std::net::TcpListener, stop: impl Future<Out
     })
 }
 
-/// Serves one connection to its end, whatever it is carried by.
+/// Serves one connection over any stream, to its end.
 pub async fn serve_stream<S>(site: &Site, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -61,6 +62,6 @@ where
     let service = TowerToHyperService::new(site.router());
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(64 * 1024);
-    // A connection that broke off concerns nobody else.
+    // A broken connection affects no other.
     let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }

@@ -1,5 +1,5 @@
-//! The tty wire over a WebSocket: one session a socket. What its client may do is said by the token in the negotiation;
-//! that no other page can speak for it has been seen to before.
+//! The tty wire over a WebSocket: one session for each socket. The token in the negotiation says
+//! what its client may do; [`super::guard`] has kept out other pages.
 
 use axum::extract::State;
 use axum::extract::ws::Message;

@@ -7,11 +7,11 @@ use quinn_proto::{ReadError, WriteError};
 use super::{End, Flow, now};
 
 impl Flow {
-    /// Takes what has come on the stream: nothing if nothing has, and no bytes at its end.
+    /// Reads from the stream: `None` without bytes, and 0 at the end of the stream.
     fn take(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(id) = self.stream else { return Ok(None) };
         let mut stream = self.connection.recv_stream(id);
-        // A stream that was read to its end is no more.
+        // A stream that was read to its end is gone.
         let Ok(mut chunks) = stream.read(true) else { return Ok(Some(0)) };
         let mut n = 0;
         let mut at_end = false;
@@ -21,7 +21,8 @@ impl Flow {
                     buf[n..n + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
                     n += chunk.bytes.len();
                 }
-                // On this wire the last message says that it is the last; how the stream ends does not matter.
+                // The last message of this wire says that it is the last, so the kind of end does
+                // not matter.
                 Ok(None) | Err(ReadError::Reset(_)) => {
                     at_end = true;
                     break;
@@ -38,7 +39,7 @@ impl Flow {
         Ok((n > 0 || at_end).then_some(n))
     }
 
-    /// Gives the stream what it takes.
+    /// Writes as much as the stream takes.
     fn put(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         let Some(id) = self.stream.filter(|_| self.end.is_none()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -81,7 +82,7 @@ impl Write for Flow {
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut n = self.put(bufs)?;
         if n == 0 {
-            // There may be room by now, if somebody listens.
+            // Handling what the server has sent may make room.
             self.tend()?;
             n = self.put(bufs)?;
         }
@@ -92,7 +93,8 @@ impl Write for Flow {
         Ok(n)
     }
 
-    /// What was taken is sent already, as far as the server lets; the rest is sent by whoever tends to it.
+    /// Bytes are sent when they are written, as far as the server allows; [`Flow::tend`] sends the
+    /// rest.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
