@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::json;
 use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
-use tapdeck_host::{Clock, signals};
+use tapdeck_host::Clock;
+use tapdeck_proto::bus::{
+    self, Ask, Event, Explain, Frames, Key, Kill, Resize, Snap, Sub, Typing, WhichTurn,
+};
 use tapdeck_serve::client::{self, ANSWER, Bus, Hello};
 
 use crate::cond::Seen;
@@ -42,77 +42,6 @@ struct Inner {
 
 /// The name under which it joins.
 const NAME: &str = "library";
-
-#[derive(Deserialize)]
-struct Frame {
-    #[serde(default)]
-    ansi: Vec<String>,
-    cols: u16,
-    rows_n: u16,
-    cx: u16,
-    cy: u16,
-    #[serde(default)]
-    title: String,
-}
-
-/// Something that the session pushes; each event has some of these.
-#[derive(Deserialize)]
-struct Pushed {
-    name: String,
-    #[serde(default)]
-    who: Option<String>,
-    #[serde(default)]
-    bytes: Option<u64>,
-    #[serde(default)]
-    turn_id: Option<String>,
-    #[serde(default)]
-    state: Option<String>,
-    #[serde(default)]
-    rule: Option<String>,
-    #[serde(default)]
-    exit: Option<Ending>,
-}
-
-#[derive(Deserialize)]
-struct Ending {
-    #[serde(default)]
-    code: Option<i32>,
-    #[serde(default)]
-    signal: Option<Signal>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Signal {
-    Number(i32),
-    Name(String),
-}
-
-impl Ending {
-    fn exit(self) -> Option<Exit> {
-        let signal = match self.signal {
-            Some(Signal::Number(number)) => Some(number),
-            Some(Signal::Name(name)) => signals::number(&name),
-            None => None,
-        };
-        signal.map(Exit::Signal).or(self.code.map(Exit::Code))
-    }
-}
-
-#[derive(Deserialize)]
-struct Explained {
-    state: String,
-}
-
-#[derive(Deserialize)]
-struct FullTurn {
-    #[serde(default)]
-    text: String,
-    #[serde(default)]
-    input: String,
-    #[serde(default)]
-    interrupted: bool,
-}
 
 /// Connects to a session without claiming its stick: typing claims it where it is free.
 fn join(listing: &Listing, role: &str) -> Result<Bus> {
@@ -150,7 +79,7 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn type_text(&self, text: &str) -> Result<()> {
-        self.tell("KEY", &json!({"text": text, "confirm": true}))
+        self.give(Typing { text: Some(text.to_owned()), ..Typing::default() })
     }
 
     /// Types text and presses Enter.
@@ -166,7 +95,7 @@ impl Remote {
     /// # Errors
     /// As [`Remote::type_text`]; also when there is no such key.
     pub fn press(&self, key: &str) -> Result<()> {
-        self.tell("KEY", &json!({"keys": [key], "confirm": true}))
+        self.give(Typing { keys: Some(vec![key.to_owned()]), ..Typing::default() })
     }
 
     /// Pastes text, bracketed where the program asked for it.
@@ -174,7 +103,7 @@ impl Remote {
     /// # Errors
     /// As [`Remote::type_text`].
     pub fn paste(&self, text: &str) -> Result<()> {
-        self.tell("KEY", &json!({"paste": text, "confirm": true}))
+        self.give(Typing { paste: Some(text.to_owned()), ..Typing::default() })
     }
 
     /// Sets the terminal's size.
@@ -182,7 +111,7 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn resize(&self, cols: u16, rows: u16) -> Result<()> {
-        self.tell("RESIZE", &json!({"cols": cols, "rows": rows}))
+        self.ask(&Resize { cols, rows }).map(drop)
     }
 
     /// Sends a signal, such as `INT`, to the terminal's foreground process group.
@@ -190,7 +119,7 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn signal(&self, name: &str) -> Result<()> {
-        self.tell("KILL", &json!({"signal": name}))
+        self.ask(&Kill { signal: Some(name.to_owned()) }).map(drop)
     }
 
     /// The screen as it is now.
@@ -198,15 +127,16 @@ impl Remote {
     /// # Errors
     /// When the session does not answer.
     pub fn screen(&self) -> Result<Screen> {
-        let frame: Frame = self.ask("SNAP", &json!({"ansi": true}))?;
+        let frame = self.ask(&Snap { ansi: true, ..Snap::default() })?;
         let mut output = Vec::new();
         if !frame.title.is_empty() {
             output.extend_from_slice(format!("\x1b]2;{}\x07", frame.title).as_bytes());
         }
-        for (y, row) in frame.ansi.iter().enumerate() {
+        for (y, row) in frame.ansi.iter().flatten().enumerate() {
             output.extend_from_slice(format!("\x1b[m\x1b[{};1H{row}", y + 1).as_bytes());
         }
-        let (row, col) = (u32::from(frame.cy) + 1, u32::from(frame.cx) + 1);
+        let bus::Contents { cx, cy, .. } = frame.contents;
+        let (row, col) = (u32::from(cy) + 1, u32::from(cx) + 1);
         output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H").as_bytes());
         Ok(Screen::of_output(frame.cols, frame.rows_n, &output))
     }
@@ -216,8 +146,7 @@ impl Remote {
     /// # Errors
     /// When the session does not answer.
     pub fn state(&self) -> Result<Option<AgentState>> {
-        let explained: Explained = self.ask("EXPLAIN", &json!({}))?;
-        Ok(explained.state.parse().ok())
+        Ok(state_of(self.ask(&Explain)?.judged.state))
     }
 
     /// Waits until the condition holds, and returns the screen of that moment.
@@ -265,7 +194,7 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn stop(&self) -> Result<()> {
-        self.tell("KILL", &json!({}))
+        self.ask(&Kill::default()).map(drop)
     }
 
     /// What happens in the session from now on, as typed updates, over a connection of its own.
@@ -274,7 +203,7 @@ impl Remote {
     /// When the session does not answer.
     pub fn subscribe(&self) -> Result<Updates> {
         let mut bus = join(&self.0.listing, "observer")?;
-        bus.ask("SUB", &json!({"frames": "full", "out": false}).to_string(), ANSWER)?;
+        bus.request(&Sub { frames: Frames::Full, out: false, ..Sub::default() }, ANSWER)?;
         Ok(Updates::remote(RemoteUpdates { remote: self.clone(), bus, closed: false }))
     }
 
@@ -282,43 +211,40 @@ impl Remote {
         self.0.bus.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, verb: &str, payload: &serde_json::Value) -> Result<()> {
-        self.bus().ask(verb, &payload.to_string(), ANSWER)?;
-        Ok(())
+    /// Types, and returns when the session has taken it.
+    fn give(&self, typing: Typing) -> Result<()> {
+        self.ask(&Key::Typed(Typing { confirm: true, ..typing })).map(drop)
     }
 
-    fn ask<T: DeserializeOwned>(&self, verb: &str, payload: &serde_json::Value) -> Result<T> {
-        let frame = self.bus().ask(verb, &payload.to_string(), ANSWER)?;
-        serde_json::from_str(&frame.payload)
-            .map_err(|e| Error::Invalid(format!("the session's answer to {verb} makes no sense: {e}")))
+    fn ask<A: Ask>(&self, asked: &A) -> Result<A::Reply> {
+        Ok(self.bus().request(asked, ANSWER)?)
     }
 
-    /// What a pushed frame says, if anything.
+    /// Returns the update that a pushed frame tells of, if any.
     pub(crate) fn update(&self, frame: &client::Frame) -> Option<crate::Update> {
         use crate::Update;
         if frame.verb == "FRAME" {
             return self.screen().ok().map(|screen| Update::Frame(Box::new(screen)));
         }
-        if frame.verb != "EVENT" {
-            return None;
-        }
-        let event: Pushed = serde_json::from_str(&frame.payload).ok()?;
-        Some(match event.name.as_str() {
-            "DRIVER" => Update::Holder(event.who.map(Into::into)),
-            "GAP" => Update::Gap(event.bytes.unwrap_or(0)),
-            "CLOSED" => Update::Closed(event.exit.and_then(Ending::exit)),
-            "STATE" => {
-                Update::State { state: event.state?.parse().ok()?, rule: event.rule.unwrap_or_default() }
-            }
-            "TURN" => {
-                let number: u32 = event.turn_id?.rsplit(':').next()?.parse().ok()?;
-                let turn: FullTurn = self.ask("TURN", &json!({"number": number})).ok()?;
-                let FullTurn { text, input, interrupted } = turn;
-                Update::Turn { number, input, text, interrupted }
+        Some(match frame.event()? {
+            Event::Driver { who, .. } => Update::Holder(who.map(Into::into)),
+            Event::Gap { bytes, .. } => Update::Gap(bytes),
+            Event::Closed { exit } => Update::Closed(Some(client::exit_of(&exit))),
+            Event::State(judged) => Update::State { state: state_of(judged.state)?, rule: judged.rule },
+            Event::Turn(turn) => {
+                let number: u32 = turn.turn_id.rsplit(':').next()?.parse().ok()?;
+                let turn = self.ask(&WhichTurn { number: Some(number.into()), raw: false }).ok()?;
+                let bus::TurnDetail { text, input, .. } = turn.detail?;
+                Update::Turn { number, input, text, interrupted: turn.interrupted }
             }
             _ => return None,
         })
     }
+}
+
+/// Returns the state that the bus names; `None` for one that this version does not know.
+fn state_of(state: bus::AgentState) -> Option<AgentState> {
+    state.name().parse().ok()
 }
 
 impl fmt::Debug for Remote {

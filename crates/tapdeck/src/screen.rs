@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tapdeck_tape::export::{SvgOptions, svg_still};
+use tapdeck_tape::export::{SvgOptions, html_still, svg_still};
 use tapdeck_term::{Cursor, Settings, Size, StyledCell, Term};
 
 /// A picture of a terminal's screen: text, styles and cursor at one moment.
@@ -17,6 +17,7 @@ use tapdeck_term::{Cursor, Settings, Size, StyledCell, Term};
 /// assert_eq!(screen.row(1), "two");
 /// assert_eq!(screen.to_string(), "one\ntwo");
 /// assert!(screen.cell(1, 0).is_some_and(|cell| cell.text == "t"));
+/// assert!(screen.to_html().contains("font-weight"));
 /// ```
 #[derive(Clone)]
 pub struct Screen(Box<Term>);
@@ -88,6 +89,15 @@ impl Screen {
         let mut out = Vec::new();
         // Memory takes everything, so this cannot fail.
         let written = svg_still(&self.0, SvgOptions::default(), &mut out);
+        debug_assert!(written.is_ok(), "{written:?}");
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// The rows as a `<pre>` element with inline styles, which can stand in any HTML page.
+    pub fn to_html(&self) -> String {
+        let mut out = Vec::new();
+        // Memory takes everything, so this cannot fail.
+        let written = html_still(&self.0, &mut out);
         debug_assert!(written.is_ok(), "{written:?}");
         String::from_utf8_lossy(&out).into_owned()
     }

@@ -8,12 +8,11 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_core::Exit;
 use tapdeck_host::registry::{self, Listing};
-use tapdeck_host::{Clock, sidecar, signals};
+use tapdeck_host::{Clock, sidecar};
 use tapdeck_proto::attach::{Asked, Said};
-use tapdeck_proto::bus::{self, AgentState, Kill};
-use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to};
+use tapdeck_proto::bus::{AgentState, Kill};
+use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to, exit_of};
 use tapdeck_serve::door::Address;
 use tapdeck_tape::{Moment, snapshots_of};
 use tapdeck_term::Size;
@@ -96,13 +95,6 @@ fn title(listing: &Listing) -> String {
 
 fn state_of(state: AgentState) -> News {
     News::State(state.name().parse().unwrap_or_default())
-}
-
-fn exit_of(exit: &bus::Exit) -> Exit {
-    match exit.signal.as_deref().map(|name| signals::number(name).or_else(|| name.parse().ok())) {
-        Some(signal) => Exit::Signal(signal.unwrap_or(exit.code - 128)),
-        None => Exit::Code(exit.code),
-    }
 }
 
 impl SessionLink {

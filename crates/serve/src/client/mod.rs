@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use tapdeck_host::Clock;
+use tapdeck_core::Exit;
+use tapdeck_host::{Clock, signals};
 use tapdeck_proto::tty::Control;
 
 pub use crate::conn::Conn;
@@ -117,6 +118,14 @@ fn handshake(
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(e) => return Err(e.into()),
         }
+    }
+}
+
+/// Returns how a program ended, from what the session says of it.
+pub fn exit_of(exit: &tapdeck_proto::bus::Exit) -> Exit {
+    match exit.signal.as_deref().map(|name| signals::number(name).or_else(|| name.parse().ok())) {
+        Some(signal) => Exit::Signal(signal.unwrap_or(exit.code - 128)),
+        None => Exit::Code(exit.code),
     }
 }
 
