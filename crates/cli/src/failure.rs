@@ -90,7 +90,6 @@ impl Failure {
     }
 
     /// Replaces the kind.
-    #[cfg(feature = "net")]
     pub(crate) fn with_kind(self, kind: Kind) -> Self {
         Self { kind, ..self }
     }
@@ -190,7 +189,13 @@ impl From<SourceError> for Failure {
             SourceError::NoTiming(_) => Kind::Usage,
             _ => Kind::Io,
         };
-        Self::new(kind, e.to_string())
+        let hint = match &e {
+            SourceError::Unknown(_) => ": say which with --from",
+            SourceError::Misnamed { .. } => ": say what it is with --from",
+            SourceError::NoTiming(_) => ": give it with --timing",
+            _ => "",
+        };
+        Self::new(kind, format!("{e}{hint}"))
     }
 }
 
@@ -227,6 +232,9 @@ impl From<PreflightError> for Failure {
 impl From<CommitError> for Failure {
     fn from(e: CommitError) -> Self {
         let kind = match e {
+            CommitError::Exists(path) => {
+                return Self::write(&path, &io::ErrorKind::AlreadyExists.into());
+            }
             CommitError::Io { .. } => Kind::Io,
             CommitError::Refused(_) => Kind::Check,
             _ => Kind::Usage,

@@ -6,6 +6,7 @@ use clap::Args;
 use tapdeck_host::{Source, SourceError};
 use tapdeck_tape::{Container, Format};
 
+use crate::ending::Kind;
 use crate::failure::{Failure, Result};
 use crate::formats;
 
@@ -29,7 +30,9 @@ impl InputArgs {
     /// Finds a recording to check it: a file that is no recording fails the check.
     pub(crate) fn judge(&self, path: &Path) -> Result<Source> {
         Source::find(path, self.from, self.timing.as_deref()).map_err(|e| match e {
-            SourceError::Unknown(_) | SourceError::Not { .. } => Failure::check(e.to_string()),
+            SourceError::Unknown(_) | SourceError::Misnamed { .. } | SourceError::Not { .. } => {
+                Failure::from(e).with_kind(Kind::Check)
+            }
             e => e.into(),
         })
     }

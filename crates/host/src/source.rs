@@ -43,8 +43,16 @@ pub enum SourceError {
         why: tapdeck_tape::Error,
     },
     /// Neither its content nor its name tells what it is.
-    #[error("{}: no recording in any known format: say which with --from", .0.display())]
+    #[error("{}: no recording in any known format", .0.display())]
     Unknown(PathBuf),
+    /// Its name says one format, and its content is not in it.
+    #[error("{}: its name says {named}, and its content something else", path.display())]
+    Misnamed {
+        /// Which.
+        path: PathBuf,
+        /// What its name says.
+        named: Format,
+    },
     /// It is not what it seems to be.
     #[error("{}: {what}", path.display())]
     Not {
@@ -54,7 +62,7 @@ pub enum SourceError {
         what: String,
     },
     /// A typescript without its timing file.
-    #[error("{}: a typescript needs its timing file: give it with --timing", .0.display())]
+    #[error("{}: a typescript needs its timing file", .0.display())]
     NoTiming(PathBuf),
 }
 
@@ -271,10 +279,7 @@ fn unknown(path: &Path, head: &[u8]) -> SourceError {
             format!("an asciicast of version {version} cannot be read: versions 1 to 3 can")
         }
         (_, _, Some(named)) => {
-            format!(
-                "its name says {}, and its content something else: say what it is with --from",
-                named.format
-            )
+            return SourceError::Misnamed { path: path.to_owned(), named: named.format };
         }
         _ => return SourceError::Unknown(path.to_owned()),
     };

@@ -314,7 +314,11 @@ fn an_address_for_others_needs_a_token_first() {
     let refused = || {
         let out = home.run(["serve", "--listen", "tls://0.0.0.0:0"]);
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
-        assert!(text(&out.stderr).contains("nobody has a token"), "{}", text(&out.stderr));
+        assert!(
+            text(&out.stderr).contains("nobody has a token that is good: see tapdeck serve token add"),
+            "{}",
+            text(&out.stderr)
+        );
     };
     refused();
     assert!(home.run(["serve", "token", "add", "--expires", "1ms"]).status.success());

@@ -21,7 +21,7 @@ use crate::recorder::calendar;
 #[non_exhaustive]
 pub enum CommitError {
     /// Something is there already.
-    #[error("{} exists: give another name, or --overwrite", .0.display())]
+    #[error("{} exists", .0.display())]
     Exists(PathBuf),
     /// What is there is not a cassette, so it is not replaced, asked or not.
     #[error("{} exists and is no cassette: it is not replaced", .0.display())]

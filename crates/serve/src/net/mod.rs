@@ -333,6 +333,12 @@ pub struct Listening {
     pub browser_hash: Option<String>,
 }
 
+/// Why a server does not listen at an address that other machines reach. [`Running::net`] wraps it
+/// in its error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it can be reached from other machines, and nobody has a token that is good")]
+pub struct NoToken;
+
 #[cfg(feature = "web")]
 pub use crate::web::Site;
 
@@ -439,9 +445,7 @@ impl Running {
                 );
             }
             if !self.has_token()? {
-                return refuse(
-                    "it can be reached from other machines, and nobody has a token that is good: see tapdeck serve token add",
-                );
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, NoToken));
             }
         }
         let _runtime = self.runtime.enter();

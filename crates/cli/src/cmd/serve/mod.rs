@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use tapdeck::server::{SessionHost, SessionHostOptions};
 use tapdeck_host::{InheritedSignals, Keyboard, Pressed, registry, state_folder};
 use tapdeck_serve::door::Door;
-use tapdeck_serve::net::{Endpoint, Identity, Limits, Running, Server};
+use tapdeck_serve::net::{Endpoint, Identity, Limits, NoToken, Running, Server};
 use tapdeck_serve::tokens::Tokens;
 
 use crate::ending::{Ending, Kind, print, say};
@@ -199,7 +199,9 @@ fn cannot_listen(address: &Endpoint, e: &std::io::Error) -> Failure {
     // Without an OS error, the address itself was refused.
     let refused = e.kind() == std::io::ErrorKind::PermissionDenied && e.raw_os_error().is_none();
     let kind = if refused { Kind::Usage } else { Kind::Io };
-    Failure::new(kind, format!("cannot listen at {address}: {e}"))
+    let no_token = e.get_ref().is_some_and(|e| e.is::<NoToken>());
+    let hint = if no_token { ": see tapdeck serve token add" } else { "" };
+    Failure::new(kind, format!("cannot listen at {address}: {e}{hint}"))
 }
 
 fn identity(args: &ServeArgs) -> Result<Identity> {
