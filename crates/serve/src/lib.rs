@@ -4,14 +4,15 @@
 //! A live session from outside, by its bus (what may be asked is in `docs/PROTOCOL.md`):
 //!
 //! ```no_run
+//! use tapdeck_proto::bus::{Cmd, Snap};
 //! use tapdeck_serve::client::{ANSWER, connect_to, find};
 //!
 //! let session = find(Some("work"))?;
 //! let mut bus = connect_to(&session, "example", "bot")?;
-//! let answer = bus.ask("CMD", "git status", ANSWER)?.json();
-//! println!("{}", answer["text"]);
-//! let screen = bus.ask("SNAP", "", ANSWER)?.json();
-//! println!("{}", screen["rows"]);
+//! let answer = bus.request(&Cmd("git status".into()), ANSWER)?;
+//! println!("{}", answer.text);
+//! let screen = bus.request(&Snap::default(), ANSWER)?;
+//! println!("{}", screen.contents.rows.join("\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -87,6 +87,8 @@ pub mod tap {
 }
 
 #[doc(inline)]
+pub use tapdeck_core::turns::AgentState;
+#[doc(inline)]
 pub use tapdeck_core::{Event, Exit, Role};
 #[doc(inline)]
 pub use tapdeck_host::backend;

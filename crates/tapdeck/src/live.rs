@@ -19,7 +19,7 @@ use tapdeck_host::{
 };
 use tapdeck_proto::bus::Rec;
 use tapdeck_serve::door::Door;
-use tapdeck_serve::live::{About, Live, LiveOptions, StartRecording};
+use tapdeck_serve::live::{About, Dismissal, Live, LiveOptions, StartRecording};
 
 pub use tapdeck_host::registry::Listing;
 pub use tapdeck_serve::door::{Address, AddressError};
@@ -265,6 +265,10 @@ impl Served {
     /// Ends the lingering.
     pub fn dismiss(&self) {
         self.live.dismiss();
+    }
+
+    pub(crate) fn dismissal(&self) -> Dismissal {
+        self.live.dismissal()
     }
 
     pub(crate) fn recordings(&self) -> LateRecordings {

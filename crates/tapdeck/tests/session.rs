@@ -104,6 +104,18 @@ fn updates_come_in_order_and_end() -> tapdeck::Result<()> {
 }
 
 #[test]
+fn stopping_ends_the_lingering() -> tapdeck::Result<()> {
+    let name = format!("linger-{}", std::process::id());
+    let session = Session::builder(["true"]).name(&name).linger(Duration::from_secs(600)).spawn()?;
+    session.wait_exit(LIMIT)?;
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(session.stop().map(|finished| finished.exit)));
+    assert_eq!(told.recv_timeout(LIMIT).expect("it does not linger")?, Exit::Code(0));
+    assert!(tapdeck::Remote::find(&name).is_err());
+    Ok(())
+}
+
+#[test]
 fn a_session_is_found_watched_and_driven_from_outside() -> tapdeck::Result<()> {
     use tapdeck::{Remote, Terminal};
     let name = format!("lib-{}", std::process::id());

@@ -90,8 +90,7 @@ pub struct LiveOptions {
 /// last screen.
 pub struct Live {
     stop: Arc<AtomicBool>,
-    bell: Bell,
-    handle: Handle,
+    dismissal: Dismissal,
     over: Bell,
     thread: Option<JoinHandle<()>>,
 }
@@ -110,14 +109,14 @@ impl Live {
             hub.run();
         };
         let thread = builder.spawn(serve)?;
-        Ok(Self { stop, bell, handle, over, thread: Some(thread) })
+        Ok(Self { stop, dismissal: Dismissal { handle, bell }, over, thread: Some(thread) })
     }
 
     /// Ends the session. With [`LiveOptions::linger`], clients may still connect to see the last
     /// screen.
     pub fn end(&self) {
         self.stop.store(true, Ordering::Release);
-        self.bell.ring();
+        self.dismissal.bell.ring();
     }
 
     /// Whether the service has ended.
@@ -131,6 +130,25 @@ impl Live {
     }
 
     /// Ends the service without waiting for clients.
+    pub fn dismiss(&self) {
+        self.dismissal.dismiss();
+    }
+
+    /// Returns what ends the lingering from another thread.
+    pub fn dismissal(&self) -> Dismissal {
+        self.dismissal.clone()
+    }
+}
+
+/// Ends the lingering of a session: see [`LiveOptions::linger`].
+#[derive(Debug, Clone)]
+pub struct Dismissal {
+    handle: Handle,
+    bell: Bell,
+}
+
+impl Dismissal {
+    /// Ends the lingering, also of a session that is still to end.
     pub fn dismiss(&self) {
         self.handle.dismiss();
         self.bell.ring();

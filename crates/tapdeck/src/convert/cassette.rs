@@ -101,8 +101,8 @@ pub fn begin_manifest(wall_ns: u64, cwd: &Path) -> std::io::Result<Closing> {
             recorder_version: concat!("tapdeck ", env!("CARGO_PKG_VERSION")).into(),
         },
         required_features: Vec::new(),
-        optional: serde_json::Map::new(),
-        extra: serde_json::Map::new(),
+        optional: Default::default(),
+        extra: Default::default(),
     };
     Ok(Closing {
         manifest,

@@ -194,11 +194,10 @@ impl SessionBuilder {
                 let (handle, log) = (session.handle.clone(), session.log.clone());
                 let (glass, clock) = (session.glass.clone(), session.clock);
                 #[cfg(feature = "live")]
-                let late = {
+                {
                     // Trouble with the list of sessions must not keep the program from running.
                     served = doors.and_then(|doors| doors.serve(session).ok());
-                    served.as_ref().map(crate::live::Served::recordings)
-                };
+                }
                 let inner = Inner {
                     id,
                     handle,
@@ -209,7 +208,9 @@ impl SessionBuilder {
                     done: Arc::clone(&tell),
                     thread: Mutex::default(),
                     #[cfg(feature = "live")]
-                    late,
+                    late: served.as_ref().map(crate::live::Served::recordings),
+                    #[cfg(feature = "live")]
+                    dismissal: served.as_ref().map(crate::live::Served::dismissal),
                 };
                 // The caller waits for exactly this.
                 let _ = opened.send(Ok(inner));

@@ -63,6 +63,8 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     #[cfg(feature = "live")]
     late: Option<crate::live::LateRecordings>,
+    #[cfg(feature = "live")]
+    dismissal: Option<tapdeck_serve::live::Dismissal>,
 }
 
 /// A session that has ended.
@@ -238,12 +240,16 @@ impl Session {
     }
 
     /// Stops the program if it still runs, waits for its end, and returns how it ended. Its
-    /// recording is complete then.
+    /// recording is complete then, and other processes no longer reach a session that lingers.
     ///
     /// # Errors
     /// When the session broke down.
     pub fn stop(&self) -> Result<Finished> {
         self.0.handle.cancel();
+        #[cfg(feature = "live")]
+        if let Some(dismissal) = &self.0.dismissal {
+            dismissal.dismiss();
+        }
         let finished = self.0.done.wait(None).unwrap_or(Err(Error::Over));
         self.0.join();
         finished
