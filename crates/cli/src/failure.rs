@@ -137,7 +137,7 @@ impl From<LaunchError> for Failure {
 impl From<ClientError> for Failure {
     fn from(e: ClientError) -> Self {
         let kind = match &e {
-            ClientError::NobodyThere(_) => Kind::NotFound,
+            ClientError::NotListening(_) => Kind::NotFound,
             ClientError::Denied(_) => Kind::Check,
             ClientError::Refused { code: Some(code), .. } => Kind::Launch(*code),
             ClientError::Refused { error, .. } => match error.as_str() {

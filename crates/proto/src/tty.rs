@@ -1,8 +1,8 @@
 //! Messages of the tty wire over a network: negotiations, refusals, and control messages in both
 //! directions.
 //!
-//! A negotiation and a refusal are length-prefixed JSON objects. Control messages are JSON objects in
-//! chunks, with a `type`. Receivers ignore types that they do not know.
+//! A negotiation and a refusal are length-prefixed JSON objects. Control messages are JSON objects
+//! in chunks, with a `type`. Receivers ignore types that they do not know.
 
 use std::collections::BTreeMap;
 

@@ -28,8 +28,8 @@ impl<B: Backend> Driver<B> {
     /// The user's input: to the program first, then to the log.
     pub(super) fn pump_typed(&mut self, now: Stamp) -> io::Result<()> {
         let Some(user) = &mut self.user else { return Ok(()) };
-        // Replies may have filled the gate since this turn began. The keys then wait where they are;
-        // that the user has gone is served all the same.
+        // Replies may have filled the gate since this turn began. The keys then wait where they
+        // are, but a user who has left is noticed all the same.
         if !self.gate.has_room() && !user.has_typed(false) {
             return Ok(());
         }

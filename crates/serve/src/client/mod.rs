@@ -36,7 +36,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub enum ClientError {
     /// No server listens there.
     #[error("no server listens at {0}")]
-    NobodyThere(Address),
+    NotListening(Address),
     /// The server belongs to another user.
     #[error("{0} belongs to another user")]
     NotOurs(Address),
@@ -70,8 +70,8 @@ pub enum ClientError {
     Io(#[from] io::Error),
 }
 
-/// Sends a negotiation and waits for the answer. Returns the first message, which should be `opened`,
-/// and the bytes behind it. The connection is non-blocking from here on.
+/// Sends a negotiation and waits for the answer. Returns the first message, which should be
+/// `opened`, and the bytes behind it. The connection is non-blocking from here on.
 fn handshake(
     conn: &mut Conn,
     request: &impl Serialize,
@@ -133,7 +133,7 @@ pub fn exit_of(exit: &tapdeck_proto::bus::Exit) -> Exit {
 pub(crate) fn connect(address: &Address) -> Result<Conn, ClientError> {
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            ClientError::NobodyThere(address.clone())
+            ClientError::NotListening(address.clone())
         }
         _ => ClientError::Io(e),
     };

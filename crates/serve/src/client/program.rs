@@ -121,7 +121,7 @@ impl Backend for FarProgram {
         let fd = self.exit.is_none().then(|| self.conn.as_fd());
         Watch {
             readable: [fd, None],
-            // A connection that this process keeps up does not signal room; it is tried on every turn.
+            // A connection that this process keeps up does not signal room; it is tried every turn.
             writable: fd.filter(|_| !self.conn.lives_here()),
             upkeep: fd.filter(|_| self.conn.lives_here()),
             exit: None,
