@@ -246,7 +246,7 @@ impl From<CommitError> for Failure {
 impl From<AskError> for Failure {
     fn from(e: AskError) -> Self {
         let kind = match e {
-            AskError::NobodyThere(_) => Kind::NotFound,
+            AskError::NotListening(_) => Kind::NotFound,
             AskError::Refused(_) | AskError::NotOurs(_) => Kind::Check,
             AskError::Unfit(_) => Kind::Usage,
             _ => Kind::Io,

@@ -220,7 +220,7 @@ fn a_request_in_hand_is_answered_before_the_end_and_the_socket_goes() {
     assert_eq!(client.join().expect("it ends").expect("answered"), taken(&snapshot(5, "five")));
     assert!(!place.socket().exists());
     let gone = ask(&place.address(), &snapshot(6, ""), PATIENCE);
-    assert!(matches!(gone, Err(AskError::NobodyThere(_))), "{gone:?}");
+    assert!(matches!(gone, Err(AskError::NotListening(_))), "{gone:?}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn whoever_has_a_key_attaches_by_name() {
     assert_eq!(seat.end().code(), Some(0), "{}", seat.screen());
     assert!(run(&["peek", "work"]).contains("now-16x64"), "the session is still there");
 
-    // A visitor who may only watch sees the same, and no key of theirs arrives.
+    // A client that may only watch sees the same, and none of its keys arrives.
     let mut seat = Seat::with_size(door.ssh(&home, "watch", "work"), 64, 16);
     seat.wait_text("now-16x64");
     seat.send("echo meddled\r");
@@ -121,7 +121,7 @@ fn whoever_has_a_key_attaches_by_name() {
     assert_eq!(seat.end().code(), Some(0), "{}", seat.screen());
     assert!(seat.screen().contains("exit code 5"), "{}", seat.screen());
 
-    // The key of the door stays the same; the visitors' terminals are gone with them.
+    // The key of the door stays the same; the clients' terminals are gone with them.
     let own = home.path("state/tapdeck/ssh_host_ed25519_key");
     use std::os::unix::fs::MetadataExt;
     assert_eq!(std::fs::metadata(own).expect("a key").mode() & 0o777, 0o600);

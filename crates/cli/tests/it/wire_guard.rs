@@ -315,7 +315,7 @@ fn an_address_for_others_needs_a_token_first() {
         let out = home.run(["serve", "--listen", "tls://0.0.0.0:0"]);
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
         assert!(
-            text(&out.stderr).contains("nobody has a token that is good: see tapdeck serve token add"),
+            text(&out.stderr).contains("there is no valid token: see tapdeck serve token add"),
             "{}",
             text(&out.stderr)
         );

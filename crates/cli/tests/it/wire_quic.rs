@@ -180,5 +180,5 @@ fn a_server_that_is_killed_is_missed() {
     // A port without a server is given up at once.
     let out = server.run(&server.addresses[1], &["--", "true"]);
     assert_eq!(out.status.code(), Some(125), "{}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("nobody listens there"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("no server listens there"), "{}", text(&out.stderr));
 }

@@ -104,7 +104,7 @@ impl Flow {
             match &flow.end {
                 None => {}
                 Some(End::Gone) => {
-                    return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens there"));
+                    return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no server listens there"));
                 }
                 Some(End::Lost(reason)) => return Err(io::Error::other(reason.clone())),
             }

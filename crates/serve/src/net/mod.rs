@@ -336,7 +336,7 @@ pub struct Listening {
 /// Why a server does not listen at an address that other machines reach. [`Running::net`] wraps it
 /// in its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it can be reached from other machines, and nobody has a token that is good")]
+#[error("it can be reached from other machines, and there is no valid token")]
 pub struct NoToken;
 
 #[cfg(feature = "web")]

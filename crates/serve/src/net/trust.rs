@@ -68,7 +68,7 @@ impl Trust {
         }
         let before = expected.before.as_ref().filter(|f| **f != seen)?;
         Some(format!(
-            "the server at {authority} has another key than before ({seen}, it was {before}): somebody may be listening in; if it was \
+            "the server at {authority} has another key than before ({seen}, it was {before}): the connection may be intercepted; if it was \
              changed on purpose, remove its line from {}",
             self.known.display()
         ))

@@ -16,7 +16,7 @@ use tapdeck_proto::snapshot::{Response, Snapshot, Taken, WireError};
 pub enum AskError {
     /// No recorder listens there.
     #[error("no recorder listens at {0}")]
-    NobodyThere(Address),
+    NotListening(Address),
     /// The recorder is another user's.
     #[error("{0} belongs to another user")]
     NotOurs(Address),
@@ -69,7 +69,7 @@ pub fn ask(address: &Address, snapshot: &Snapshot, within: Duration) -> Result<T
 
 fn connect(address: &Address) -> Result<Conn, AskError> {
     let failed = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NobodyThere(address.clone()),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => AskError::NotListening(address.clone()),
         _ => AskError::Io(e),
     };
     match address {

@@ -19,20 +19,20 @@ use tapdeck_host::InheritedSignals;
 use tapdeck_host::backend::CommandSpec;
 use tokio::sync::Semaphore;
 
+mod client;
 mod keys;
 mod terminal;
-mod visitor;
 
 pub use keys::{Grant, check, host_key};
 
-use visitor::Visitor;
+use client::Client;
 
 /// How long authentication may take.
 const HELLO: Duration = Duration::from_secs(30);
 /// How often a quiet connection is probed; after some probes without a reply it is closed.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// The most clients at once.
-const VISITORS: usize = 100;
+const CLIENTS: usize = 100;
 /// How long to wait when no connection can be accepted.
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -50,7 +50,7 @@ pub struct Request {
 }
 
 /// Turns a request into a command, or into a message with an exit code.
-pub type Porter = Box<dyn Fn(&Request) -> Result<CommandSpec, (String, i32)> + Send + Sync>;
+pub type Dispatch = Box<dyn Fn(&Request) -> Result<CommandSpec, (String, i32)> + Send + Sync>;
 
 /// The options of a door.
 pub struct SshDoor {
@@ -59,14 +59,14 @@ pub struct SshDoor {
     /// The door's host key.
     pub host_key: PrivateKey,
     /// Makes the command for a client.
-    pub porter: Porter,
+    pub dispatch: Dispatch,
     /// The signals that commands start with.
     pub signals: InheritedSignals,
 }
 
 /// The type and size of a client's terminal.
 #[derive(Debug, Clone)]
-struct Kind {
+struct ClientTerminal {
     term: String,
     size: WinSize,
 }
@@ -94,7 +94,7 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
         ..server::Config::default()
     });
     let door = Arc::new(door);
-    let room = Arc::new(Semaphore::new(VISITORS));
+    let room = Arc::new(Semaphore::new(CLIENTS));
     tokio::spawn(async move {
         loop {
             // With too many clients, the next one waits to be accepted.
@@ -106,8 +106,8 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
             let (door, config) = (Arc::clone(&door), Arc::clone(&config));
             tokio::spawn(async move {
                 let _permit = permit;
-                let (visitor, known) = Visitor::new(door, peer.ip());
-                let greeted = tokio::time::timeout(HELLO, server::run_stream(config, stream, visitor)).await;
+                let (client, known) = Client::new(door, peer.ip());
+                let greeted = tokio::time::timeout(HELLO, server::run_stream(config, stream, client)).await;
                 let Ok(Ok(session)) = greeted else { return };
                 let handle = session.handle();
                 let mut session = std::pin::pin!(session);
@@ -116,7 +116,7 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
                     // A client that does not authenticate in time is disconnected.
                     () = async { if tokio::time::timeout(HELLO, known).await.is_ok() { std::future::pending().await } } => {}
                 }
-                let late = "nobody made themselves known in time";
+                let late = "authentication timed out";
                 // The client may be gone already.
                 let _ = handle.disconnect(russh::Disconnect::ByApplication, late.into(), String::new()).await;
                 let _ = tokio::time::timeout(BREATH, session).await;

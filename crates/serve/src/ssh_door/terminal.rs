@@ -1,4 +1,4 @@
-//! The command that runs for a client: on a terminal of the client's kind and size, or on pipes.
+//! The command that runs for a client: on a terminal of the client's type and size, or on pipes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,8 +14,8 @@ use tapdeck_host::backend::{
 use tokio::io::unix::AsyncFd;
 use tokio::io::{Interest, Ready};
 
-use super::Kind;
-use super::visitor::size;
+use super::ClientTerminal;
+use super::client::size;
 
 /// The most input that waits for the command; no person types more.
 const INPUT_LIMIT: usize = 4 << 20;
@@ -36,13 +36,13 @@ pub(super) async fn refuse(channel: Channel<Msg>, why: String, code: i32) {
 pub(super) async fn show(
     channel: Channel<Msg>,
     mut command: CommandSpec,
-    kind: Option<Kind>,
+    terminal: Option<ClientTerminal>,
     signals: InheritedSignals,
 ) {
-    let started: Result<Box<dyn Backend>, _> = match &kind {
-        Some(kind) => {
-            command.env.push(("TERM".into(), Some(kind.term.clone().into())));
-            let setup = TerminalSetup { size: kind.size, ..TerminalSetup::default() };
+    let started: Result<Box<dyn Backend>, _> = match &terminal {
+        Some(terminal) => {
+            command.env.push(("TERM".into(), Some(terminal.term.clone().into())));
+            let setup = TerminalSetup { size: terminal.size, ..TerminalSetup::default() };
             LocalPty::spawn(&command, signals, &setup).map(|b| Box::new(b) as Box<dyn Backend>)
         }
         None => Pipes::spawn(&command, signals).map(|b| Box::new(b) as Box<dyn Backend>),

@@ -35,24 +35,24 @@ pub(super) fn play(path: &Path, commands: &Receiver<String>, say: &Sender<String
     let settings = Settings { replies: false, scrollback: SCROLLBACK, ..Settings::default() };
     let ended = match Player::open(path, settings) {
         Ok(player) => Deck::new(player, say.clone()).run(commands),
-        Err(e) => Err(Stop::Failed(e)),
+        Err(e) => Err(PlayEnd::Failed(e)),
     };
-    if let Err(Stop::Failed(e)) = ended {
+    if let Err(PlayEnd::Failed(e)) = ended {
         let failed = serde_json::to_string(&Failed { error: e.to_string() }).unwrap_or_default();
         // A page that is gone needs no reason.
         let _ = say.blocking_send(format!("ERROR {failed}"));
     }
 }
 
-/// Why it is over.
-enum Stop {
+/// Why playing ended.
+enum PlayEnd {
     Gone,
     Failed(PlayError),
 }
 
-impl From<PlayError> for Stop {
+impl From<PlayError> for PlayEnd {
     fn from(e: PlayError) -> Self {
-        Stop::Failed(e)
+        PlayEnd::Failed(e)
     }
 }
 
@@ -102,7 +102,7 @@ impl Deck {
         }
     }
 
-    fn run(mut self, commands: &Receiver<String>) -> Result<(), Stop> {
+    fn run(mut self, commands: &Receiver<String>) -> Result<(), PlayEnd> {
         let source = self.player.source();
         let meta = source.meta();
         let header = source.open().ok().map(|reader| reader.header().clone()).unwrap_or_default();
@@ -126,10 +126,10 @@ impl Deck {
         }
     }
 
-    fn tell(&self, verb: &str, message: &impl Serialize) -> Result<(), Stop> {
+    fn tell(&self, verb: &str, message: &impl Serialize) -> Result<(), PlayEnd> {
         // Messages have no maps with other keys than texts, so this cannot fail.
         let payload = serde_json::to_string(message).unwrap_or_default();
-        self.say.blocking_send(format!("{verb} {payload}")).map_err(|_| Stop::Gone)
+        self.say.blocking_send(format!("{verb} {payload}")).map_err(|_| PlayEnd::Gone)
     }
 
     fn now(&self) -> u64 {
@@ -141,7 +141,7 @@ impl Deck {
         self.since = (self.now(), self.player.at_ns());
     }
 
-    fn obey(&mut self, command: Command) -> Result<(), Stop> {
+    fn obey(&mut self, command: Command) -> Result<(), PlayEnd> {
         match command {
             Command::Ack => self.undrawn = self.undrawn.saturating_sub(1),
             Command::Play => {
@@ -189,7 +189,7 @@ impl Deck {
         Ok(())
     }
 
-    fn seek(&mut self, goal: Goal) -> Result<(), Stop> {
+    fn seek(&mut self, goal: Goal) -> Result<(), PlayEnd> {
         // After a jump the model is another one, whose generations tell nothing about what was drawn.
         self.drawn = None;
         self.player.begin_seek(goal)?;
@@ -199,7 +199,7 @@ impl Deck {
 
     /// Seeks to the moment before or behind the current place or target; without one, to the
     /// beginning or end. What the page knows of that place may be outdated.
-    fn hop_if_known(&mut self) -> Result<(), Stop> {
+    fn hop_if_known(&mut self) -> Result<(), PlayEnd> {
         let (Some(moments), Some(by)) = (&self.moments, self.hop) else { return Ok(()) };
         let here = self.place_ns();
         let found = if by < 0 {
@@ -214,7 +214,7 @@ impl Deck {
     }
 
     /// Plays what is due and sends messages. Returns for how long there is nothing to do.
-    fn turn(&mut self) -> Result<Duration, Stop> {
+    fn turn(&mut self) -> Result<Duration, PlayEnd> {
         let mut wait = LOOK;
         if let Some(goal) = self.goal.take() {
             if self.player.approach(goal, PIECE)? {
@@ -240,7 +240,7 @@ impl Deck {
     }
 
     /// Passes what is due; says when the next event is.
-    fn advance(&mut self) -> Result<Duration, Stop> {
+    fn advance(&mut self) -> Result<Duration, PlayEnd> {
         let stop = self.player.offset().saturating_add(PIECE);
         loop {
             let (now, here) = (self.now(), self.player.at_ns());
@@ -288,7 +288,7 @@ impl Deck {
         }
     }
 
-    fn frame(&mut self, now: u64) -> Result<(), Stop> {
+    fn frame(&mut self, now: u64) -> Result<(), PlayEnd> {
         self.held_ns = None;
         let term = self.player.term();
         let frame = paint::frame(term, self.player.offset(), self.drawn);
@@ -298,7 +298,7 @@ impl Deck {
         self.tell("FRAME", &frame)
     }
 
-    fn tell_moments(&mut self) -> Result<(), Stop> {
+    fn tell_moments(&mut self) -> Result<(), PlayEnd> {
         if self.moments.is_some() {
             return Ok(());
         }
@@ -333,7 +333,7 @@ impl Deck {
     }
 
     /// Says where it is, if that is news; and when there may be more to say about it.
-    fn tell_state(&mut self, now: u64) -> Result<Duration, Stop> {
+    fn tell_state(&mut self, now: u64) -> Result<Duration, PlayEnd> {
         let at_ns = self.place_ns();
         let duration_ns = self.player.duration_ns();
         let state = PlayState {

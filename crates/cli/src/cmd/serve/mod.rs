@@ -16,9 +16,9 @@ use crate::failure::{Failure, Result};
 use crate::log::{self, LogFormat};
 use crate::parse;
 
-#[cfg(feature = "ssh")]
-mod porter;
 mod site;
+#[cfg(feature = "ssh")]
+mod ssh_door;
 mod token;
 
 /// Let sessions be opened and joined over the network.
@@ -149,7 +149,7 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
         match address {
             #[cfg(feature = "ssh")]
             Listen::Ssh(place) => {
-                let shown = porter::open(running, place, args.authorized_keys.as_deref(), signals)?;
+                let shown = ssh_door::open(running, place, args.authorized_keys.as_deref(), signals)?;
                 print(format_args!("listening {shown}\n"));
             }
             Listen::Wire(address @ Endpoint::Unix(path)) => {

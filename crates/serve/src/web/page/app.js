@@ -126,7 +126,7 @@ const enter = async () => {
     history.replaceState(null, "", "#");
     const answer = await logIn(token);
     if (!answer.ok) {
-      const text = "The token in this link is wrong, or no longer good. Whoever runs tapdeck here can give you another.";
+      const text = "The token in this link is wrong, or no longer good. Ask the owner of this server for another.";
       if (watch && open.size) for (const tile of open.values()) tile.say(text, 8000);
       else refuse(text);
       arrange();

@@ -1,4 +1,4 @@
-//! What visitors of the ssh door get: `attach` and `ls`, and nothing else.
+//! What clients of the ssh door get: `attach` and `ls`, and nothing else.
 
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(super) fn open(
     let mut found = address.to_socket_addrs().map_err(|_| wrong())?;
     let listener = TcpListener::bind(found.next().ok_or_else(wrong)?);
     let listener = listener.map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
-    let door = SshDoor { authorized_keys: keys, host_key, porter: Box::new(admit), signals };
+    let door = SshDoor { authorized_keys: keys, host_key, dispatch: Box::new(admit), signals };
     let at = running.ssh(door, listener).map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
     Ok(format!("ssh://{at} {print}"))
 }
@@ -103,7 +103,7 @@ fn command(request: &Request) -> Result<CommandSpec, Failure> {
         _ => return Err(usage()),
     }
     let mut spec = CommandSpec::new(argv);
-    // The server may run in a session itself, which the visitor must not take for this one.
+    // The server may run in a session itself, which the client must not take for this one.
     spec.env.push((SESSION_VAR.into(), None));
     Ok(spec)
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::keys::{Grant, grant};
 use super::terminal::{refuse, show};
-use super::{Kind, Request, SshDoor};
+use super::{ClientTerminal, Request, SshDoor};
 
 /// The most channels of a client.
 const CHANNELS: usize = 8;
@@ -20,7 +20,7 @@ const CHANNELS: usize = 8;
 const WORDS: usize = 4096;
 
 /// A client of the door.
-pub(super) struct Visitor {
+pub(super) struct Client {
     door: Arc<SshDoor>,
     from: IpAddr,
     user: String,
@@ -28,15 +28,15 @@ pub(super) struct Visitor {
     /// Told when the client is authenticated.
     known: Option<oneshot::Sender<()>>,
     /// Channels on which nothing runs yet.
-    waiting: HashMap<ChannelId, (Channel<Msg>, Option<Kind>)>,
+    waiting: HashMap<ChannelId, (Channel<Msg>, Option<ClientTerminal>)>,
     opened: usize,
 }
 
-impl Visitor {
+impl Client {
     /// Makes a client from this address. Returns also what completes when it is authenticated.
     pub(super) fn new(door: Arc<SshDoor>, from: IpAddr) -> (Self, impl Future<Output = ()>) {
         let (known, told) = oneshot::channel();
-        let visitor = Self {
+        let client = Self {
             door,
             from,
             user: String::new(),
@@ -51,7 +51,7 @@ impl Visitor {
                 std::future::pending::<()>().await;
             }
         };
-        (visitor, told)
+        (client, told)
     }
 
     fn judge(&self, key: &PublicKey) -> Option<Grant> {
@@ -65,20 +65,20 @@ impl Visitor {
         command: Option<String>,
         session: &mut Session,
     ) -> Result<(), russh::Error> {
-        let (Some((channel, kind)), Some(grant)) = (self.waiting.remove(&id), self.grant.clone()) else {
+        let (Some((channel, terminal)), Some(grant)) = (self.waiting.remove(&id), self.grant.clone()) else {
             return session.channel_failure(id);
         };
         session.channel_success(id)?;
-        let request = Request { user: self.user.clone(), command, grant, terminal: kind.is_some() };
-        match (self.door.porter)(&request) {
-            Ok(command) => tokio::spawn(show(channel, command, kind, self.door.signals)),
+        let request = Request { user: self.user.clone(), command, grant, terminal: terminal.is_some() };
+        match (self.door.dispatch)(&request) {
+            Ok(command) => tokio::spawn(show(channel, command, terminal, self.door.signals)),
             Err((why, code)) => tokio::spawn(refuse(channel, why, code)),
         };
         Ok(())
     }
 }
 
-impl Drop for Visitor {
+impl Drop for Client {
     fn drop(&mut self) {
         if self.grant.is_none() {
             tracing::warn!(door = "ssh", peer = %self.from, error = "no_key", "refused");
@@ -95,7 +95,7 @@ pub(super) fn size(cols: u32, rows: u32, x: u32, y: u32) -> WinSize {
     WinSize { cols: cells(cols), rows: cells(rows), x_pixels: cells(x), y_pixels: cells(y) }
 }
 
-impl Handler for Visitor {
+impl Handler for Client {
     type Error = russh::Error;
 
     async fn auth_publickey_offered(&mut self, _user: &str, key: &PublicKey) -> Result<Auth, russh::Error> {
@@ -138,12 +138,12 @@ impl Handler for Visitor {
         _modes: &[(Pty, u32)],
         session: &mut Session,
     ) -> Result<(), russh::Error> {
-        let Some((_, kind)) = self.waiting.get_mut(&id) else { return session.channel_failure(id) };
+        let Some((_, terminal)) = self.waiting.get_mut(&id) else { return session.channel_failure(id) };
         // The name goes into the environment of a program, and from there into a path.
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
         let named = !term.is_empty() && term.len() < 64 && !term.starts_with('.') && term.chars().all(plain);
         let term = if named { term } else { "dumb" };
-        *kind = Some(Kind { term: term.to_owned(), size: size(cols, rows, x, y) });
+        *terminal = Some(ClientTerminal { term: term.to_owned(), size: size(cols, rows, x, y) });
         session.channel_success(id)
     }
 
