@@ -76,7 +76,7 @@ pub fn installed(other: Option<&Path>) -> Result<(Vec<Peer>, Vec<&'static str>)>
         Peer { name: "tapdeck run", program: tapdeck.clone() },
         Peer { name: "tapdeck rec", program: tapdeck },
     ];
-    for program in other {
+    if let Some(program) = other {
         peers.push(Peer { name: "other run", program: program.to_owned() });
         peers.push(Peer { name: "other rec", program: program.to_owned() });
     }
