@@ -10,6 +10,7 @@ use crate::tty::{Carriage, Control, Kinds, Malformed, Tty, tty};
 
 /// A client's request to be attached to a session that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Join {
     /// How the session's bytes travel.

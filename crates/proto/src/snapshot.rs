@@ -10,7 +10,8 @@
 //! | response, success | 0 | id u64, anchor_byte u64, ts_ns u64 |
 //! | response, failure | 1 | UTF-8 text |
 //!
-//! Decoding is strict: a value has one encoding, and an error says what is wrong with any other bytes.
+//! Decoding is strict: a value has one encoding, and an error says what is wrong with any other
+//! bytes.
 
 /// The longest frame, without its length.
 pub const MAX_FRAME: usize = 64 * 1024;

@@ -50,6 +50,7 @@ fn object(message: &[u8]) -> Result<Value, Malformed> {
 
 /// How a session's bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Carriage {
@@ -69,6 +70,7 @@ impl<'de> Deserialize<'de> for Carriage {
 
 /// A session that a client wants to have opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Negotiation {
     /// How the session's bytes travel.
@@ -157,6 +159,7 @@ impl Negotiation {
 
 /// The client's terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tty {
     /// Its type, as in `TERM`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -253,6 +256,7 @@ fn env<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D
 
 /// Why a server does not open a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// The exit code by which a shell would say the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -281,6 +285,7 @@ fn unknown() -> String {
 
 /// A control message of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ServerControl {
@@ -320,6 +325,7 @@ fn one() -> i32 {
 
 /// A control message of the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ClientControl {
