@@ -38,7 +38,7 @@ impl Conn {
             // What is sealed has one state.
             #[cfg(feature = "net")]
             Conn::Sealed(_) | Conn::Flow(_) => return Err(io::ErrorKind::Unsupported.into()),
-            // Only who waits for the last byte holds the thread.
+            // The original waits for the thread when it is dropped; a copy does not.
             #[cfg(feature = "net")]
             Conn::Bridge(b) => Conn::Unix(b.stream.try_clone()?),
         })

@@ -224,7 +224,7 @@ impl Drop for Door {
     }
 }
 
-/// Whether the other side is this user, or the one who may do everything anyway.
+/// Returns whether the peer is a process of this user or of root.
 pub(crate) fn is_ours(stream: impl AsFd) -> bool {
     let own = rustix::process::geteuid();
     socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())

@@ -38,8 +38,8 @@ pub(super) async fn join(
     Ok(stream)
 }
 
-/// Passes everything on, both ways, as fast as the slower side takes it, until one side ends. A client
-/// whose credential expires is told so; its input is dropped from then on.
+/// Passes everything on, both ways, as fast as the slower side takes it, until one side ends. A
+/// client whose credential expires is told so; its input is dropped from then on.
 pub(super) async fn carry<R, W>(
     session: UnixStream,
     mut reader: R,
@@ -74,8 +74,8 @@ pub(super) async fn carry<R, W>(
     }
 }
 
-/// Passes on what the session sends. A client that is sent away is told why between two chunks: inside
-/// a chunk the message would be taken for a part of it.
+/// Passes on what the session sends. A client that is sent away is told why between two chunks:
+/// inside a chunk the message would be taken for a part of it.
 async fn pass_output<R, W>(
     from: &mut R,
     writer: &mut W,

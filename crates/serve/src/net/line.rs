@@ -1,5 +1,5 @@
-//! A client whose transport is a descriptor. After the negotiation the session's own thread serves it, so
-//! that no task has to wake between a key and its echo.
+//! A client whose transport is a descriptor. After the negotiation the session's own thread serves
+//! it, so that no task has to wake between a key and its echo.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -201,8 +201,8 @@ impl State {
 
     fn close(mut self) {
         self.conn.say_goodbye();
-        // Closing with unread input would reset the connection, and lose the last message. A client that
-        // goes on sending is cut off.
+        // Closing with unread input would reset the connection, and lose the last message. A client
+        // that goes on sending is cut off.
         for _ in 0..LEFTOVERS {
             if !matches!(self.conn.read(&mut self.buf), Ok(n) if n > 0) {
                 break;
@@ -222,7 +222,8 @@ impl State {
         }
     }
 
-    /// Returns the next input. An error means that the client is gone, or why its bytes make no sense.
+    /// Returns the next input. An error means that the client is gone, or why its bytes make no
+    /// sense.
     fn next(&mut self) -> Result<Option<SocketInput>, Option<String>> {
         loop {
             match self.decoder.next() {
@@ -354,7 +355,8 @@ mod tests {
 
     use super::*;
 
-    /// A client whose token was revoked stayed connected for as long as it did not read, once its program had ended.
+    /// A client whose token was revoked stayed connected for as long as it did not read, once its
+    /// program had ended.
     #[test]
     fn a_revoked_client_that_stops_reading_is_cut_off_after_the_exit() {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");

@@ -1,5 +1,6 @@
-//! Clients that have not negotiated yet. Each address keeps few of them; when there are too many, the one
-//! that has waited longest is disconnected, so that silent clients cannot lock out the others.
+//! Clients that have not negotiated yet. Each address keeps few of them; when there are too many,
+//! the one that has waited longest is disconnected, so that silent clients cannot lock out the
+//! others.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,5 +1,6 @@
-//! Whether the peer of a datagram connection on this machine still lives. Silence does not tell: a client
-//! that its user has suspended is as silent as one that was killed. But a process that is gone has no port.
+//! Whether the peer of a datagram connection on this machine still lives. Silence does not tell: a
+//! client that its user has suspended is as silent as one that was killed. But a process that is
+//! gone has no port.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

@@ -94,7 +94,8 @@ pub(super) enum Wish {
     Join(Join),
 }
 
-/// Reads the negotiation and checks it against the credential; `None` if the client left without one.
+/// Reads the negotiation and checks it against the credential; `None` if the client left without
+/// one.
 pub(super) async fn negotiate<R>(
     server: &Server,
     reader: &mut R,

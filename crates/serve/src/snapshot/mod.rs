@@ -1,8 +1,8 @@
 //! Snapshot IPC: a tool that takes a snapshot of the file system announces it to the recorder, and
 //! learns where in the recording it belongs.
 //!
-//! [`tapdeck_proto::snapshot`] has the messages. [`Door`] is a bound address. [`Server`] answers at it,
-//! each client on a thread of its own, with limits that keep a bad client from harming others.
+//! [`tapdeck_proto::snapshot`] has the messages. [`Door`] is a bound address. [`Server`] answers at
+//! it, each client on a thread of its own, with limits that keep a bad client from harming others.
 //! [`ask`] is the client, and [`find`] finds the recorder that a process runs under.
 
 mod ask;

@@ -21,7 +21,8 @@ use tapdeck_proto::snapshot::{Response, Snapshot};
 
 /// What a client's thread needs: a frame, and a little to handle it.
 const STACK: usize = 256 * 1024;
-/// How long to wait before letting clients in again when the system has no descriptors or threads left.
+/// How long to wait before letting clients in again when the system has no descriptors or threads
+/// left.
 const RECOVER: Duration = Duration::from_millis(100);
 
 /// How long a client may take, and how many there may be.
@@ -80,7 +81,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers at a door. The handler is called on the clients' threads, one request at a time for each.
+    /// Answers at a door. The handler is called on the clients' threads, one request at a time for
+    /// each.
     pub fn start(
         door: Door,
         limits: Limits,

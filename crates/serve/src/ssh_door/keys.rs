@@ -1,9 +1,10 @@
 //! The keys of the ssh door: the user's `authorized_keys`, read anew for each connection, and the
 //! door's own host key, made on first use.
 //!
-//! Options in front of a key limit it: `restrict`, `no-pty` and `environment="TAPDECK=read-only"` to
-//! watching, `environment="TAPDECK_SESSIONS=one,two"` to these sessions, and `from="…"` to these
-//! addresses. Keys with any other limiting option, such as `command=` or `expiry-time=`, are rejected.
+//! Options in front of a key limit it: `restrict`, `no-pty` and `environment="TAPDECK=read-only"`
+//! to watching, `environment="TAPDECK_SESSIONS=one,two"` to these sessions, and `from="…"` to these
+//! addresses. Keys with any other limiting option, such as `command=` or `expiry-time=`, are
+//! rejected.
 
 use std::fs;
 use std::io::{self, Write};
@@ -103,7 +104,8 @@ fn parse(line: &str) -> Option<Line> {
                 Some(("TAPDECK", _)) => return None,
                 _ => {}
             },
-            // A key for one command, for some time or of a certificate authority is not for this door.
+            // A key for one command, for some time or of a certificate authority is not for this
+            // door.
             _ => return None,
         }
     }
@@ -137,7 +139,8 @@ fn split(text: &str, part: impl Fn(char) -> bool) -> Vec<String> {
     pieces
 }
 
-/// Returns whether an address matches a list of patterns: `*` at the end matches the rest, `!` excludes.
+/// Returns whether an address matches a list of patterns: `*` at the end matches the rest, `!`
+/// excludes.
 fn reaches(list: &str, address: IpAddr) -> bool {
     let address = address.to_canonical().to_string();
     let fits = |pattern: &str| match pattern.split_once('*') {

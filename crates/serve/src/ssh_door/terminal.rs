@@ -178,8 +178,8 @@ impl Relay {
         }
     }
 
-    /// Sends the first `n` bytes of the buffer. While the client does not take them, its messages are
-    /// still served.
+    /// Sends the first `n` bytes of the buffer. While the client does not take them, its messages
+    /// are still served.
     async fn send(&mut self, stream: Stream, n: usize) -> Result<(), Gone> {
         let mut sending = std::pin::pin!(write(&self.writer, stream, &self.buf[..n]));
         loop {

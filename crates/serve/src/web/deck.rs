@@ -190,7 +190,8 @@ impl Deck {
     }
 
     fn seek(&mut self, goal: Goal) -> Result<(), PlayEnd> {
-        // After a jump the model is another one, whose generations tell nothing about what was drawn.
+        // After a jump the model is another one, whose generations tell nothing about what was
+        // drawn.
         self.drawn = None;
         self.player.begin_seek(goal)?;
         self.goal = Some(goal);

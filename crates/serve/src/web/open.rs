@@ -1,5 +1,5 @@
-//! Starts a session from the page, for a client that may start programs. It outlives the page, as if
-//! `tapdeck run -d` had started it.
+//! Starts a session from the page, for a client that may start programs. It outlives the page, as
+//! if `tapdeck run -d` had started it.
 
 use axum::Json;
 use axum::extract::State;
@@ -52,7 +52,8 @@ async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String,
     started.await.unwrap_or_else(|e| Err(e.to_string()))
 }
 
-/// Splits a command line into a program and its arguments. A line with shell syntax runs in a shell.
+/// Splits a command line into a program and its arguments. A line with shell syntax runs in a
+/// shell.
 fn words(line: &str) -> Vec<String> {
     let plain = |c: char| c.is_alphanumeric() || " _-./:=,@%+".contains(c);
     // An assignment in front is shell syntax, too.

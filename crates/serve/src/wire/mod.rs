@@ -1,8 +1,9 @@
 //! The tty wire: a terminal session as a stream of chunks.
 //!
-//! A client negotiates with one length-prefixed JSON object. The server refuses in the same framing,
-//! or goes on in chunks of a type byte, a length and a payload. The two cannot be confused: a refusal
-//! begins with a zero byte, and a server never sends standard input, whose type is zero.
+//! A client negotiates with one length-prefixed JSON object. The server refuses in the same
+//! framing, or goes on in chunks of a type byte, a length and a payload. The two cannot be
+//! confused: a refusal begins with a zero byte, and a server never sends standard input, whose type
+//! is zero.
 
 use serde::Serialize;
 use tapdeck_proto::tty::{Malformed, Refusal};
@@ -117,8 +118,8 @@ pub fn refusal(error: &str, message: &str) -> Vec<u8> {
     framed(&Refusal { code: None, error: error.to_owned(), message: message.to_owned() })
 }
 
-/// Takes the body of a negotiation or a refusal off the front of the buffer; `None` while some of it
-/// is missing.
+/// Takes the body of a negotiation or a refusal off the front of the buffer; `None` while some of
+/// it is missing.
 ///
 /// # Errors
 /// When it is longer than `limit`.
@@ -134,8 +135,8 @@ pub fn take_framed(buf: &mut Vec<u8>, limit: usize) -> Result<Option<Vec<u8>>, W
     Ok(Some(body))
 }
 
-/// Takes a chunk off the front of the buffer; `None` while some of it is missing. Type 4 is an older
-/// spelling of control.
+/// Takes a chunk off the front of the buffer; `None` while some of it is missing. Type 4 is an
+/// older spelling of control.
 ///
 /// # Errors
 /// When there is no such type, or the chunk is longer than `limit`.
@@ -164,7 +165,8 @@ fn kind_of(code: u8) -> Result<ChunkKind, WireError> {
     }
 }
 
-/// Takes the server's first message off the front of the buffer; `None` while some of it is missing.
+/// Takes the server's first message off the front of the buffer; `None` while some of it is
+/// missing.
 ///
 /// # Errors
 /// When the server refuses, or the bytes are not of this wire.
