@@ -99,6 +99,7 @@ pub(crate) fn sweep(folder: &Path) {
     }
 }
 
+#[derive(Debug)]
 enum Listener {
     Unix(UnixListener),
     Tcp(TcpListener),
@@ -106,6 +107,7 @@ enum Listener {
 
 /// A bound address. Clients can connect at once, and wait until a server answers. A Unix socket is
 /// removed from its folder when this is dropped.
+#[derive(Debug)]
 pub struct Door {
     listener: Listener,
     address: Address,

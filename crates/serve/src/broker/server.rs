@@ -59,6 +59,12 @@ pub struct Broker {
     stop: Arc<AtomicBool>,
 }
 
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker").field("door", &self.door).finish_non_exhaustive()
+    }
+}
+
 impl Broker {
     /// Opens the broker's socket. A stale socket is replaced; one that another broker serves is an
     /// error.

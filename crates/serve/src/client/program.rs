@@ -40,6 +40,15 @@ pub struct FarProgram {
     complaint: Option<String>,
 }
 
+impl std::fmt::Debug for FarProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FarProgram")
+            .field("terminal", &self.terminal)
+            .field("exit", &self.exit)
+            .finish_non_exhaustive()
+    }
+}
+
 impl FarProgram {
     /// Has a server start the program. Returns the session's id there, too.
     ///

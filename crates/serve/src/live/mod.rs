@@ -85,6 +85,17 @@ pub struct LiveOptions {
     pub record: Option<StartRecording>,
 }
 
+impl std::fmt::Debug for LiveOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveOptions")
+            .field("about", &self.about)
+            .field("doors", &self.doors)
+            .field("linger", &self.linger)
+            .field("turns", &self.turns)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A session that is being served. Dropping it tells the clients that the session is over and ends
 /// the service. With [`LiveOptions::linger`], the service ends only after a client has seen the
 /// last screen.
@@ -93,6 +104,12 @@ pub struct Live {
     dismissal: Dismissal,
     over: Bell,
     thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("over", &self.is_over()).finish_non_exhaustive()
+    }
 }
 
 impl Live {

@@ -42,6 +42,15 @@ pub struct TurnOptions {
     pub follow: Option<Follow>,
 }
 
+impl std::fmt::Debug for TurnOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnOptions")
+            .field("limits", &self.limits)
+            .field("ring", &self.ring)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Called when the state of the session's program has changed.
 pub type OnState = Box<dyn FnMut(&bus::StateChange) + Send>;
 

@@ -34,6 +34,8 @@ const GLANCE: Duration = Duration::from_millis(50);
 const PIECE: usize = 64 * 1024;
 
 /// A connection to a server.
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Dialled {
     /// The connection.
     pub conn: Conn,

@@ -33,6 +33,12 @@ pub struct Identity {
     own: Option<KeyPair>,
 }
 
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("fingerprint", &self.fingerprint).finish_non_exhaustive()
+    }
+}
+
 /// The certificate's names: those of this machine on this machine.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 

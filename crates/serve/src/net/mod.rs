@@ -65,6 +65,7 @@ pub trait SessionRunner: Send + Sync + 'static {
 }
 
 /// A session that was opened.
+#[derive(Debug)]
 pub struct Opened {
     /// Its id.
     pub id: String,
@@ -160,6 +161,12 @@ pub struct Server {
     clock: Clock,
     /// Counts the times when a token may have been revoked.
     changes: watch::Sender<u64>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 /// A valid credential, and what it grants.
@@ -325,7 +332,15 @@ pub struct Running {
     quic: Mutex<Vec<quic::Running>>,
 }
 
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
 /// Where a server listens.
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Listening {
     /// The address, with the actual port.
     pub at: Endpoint,
@@ -344,6 +359,7 @@ pub use crate::web::Site;
 
 /// The page, which this build does not have.
 #[cfg(not(feature = "web"))]
+#[derive(Debug)]
 pub enum Site {}
 
 /// Serves a page, in the clear or over TLS.

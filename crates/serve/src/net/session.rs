@@ -207,6 +207,12 @@ pub struct Client {
     permit: Option<OwnedSemaphorePermit>,
 }
 
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
 /// How the client is told what becomes of its session.
 pub(super) enum Teller {
     /// By the task that carries its bytes.

@@ -80,6 +80,12 @@ pub struct Server {
     address: Address,
 }
 
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 impl Server {
     /// Answers at a door. The handler is called on the clients' threads, one request at a time for
     /// each.

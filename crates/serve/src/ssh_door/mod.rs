@@ -64,6 +64,12 @@ pub struct SshDoor {
     pub signals: InheritedSignals,
 }
 
+impl std::fmt::Debug for SshDoor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SshDoor").field("authorized_keys", &self.authorized_keys).finish_non_exhaustive()
+    }
+}
+
 /// The type and size of a client's terminal.
 #[derive(Debug, Clone)]
 struct ClientTerminal {

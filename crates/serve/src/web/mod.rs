@@ -63,9 +63,27 @@ pub struct SiteOptions {
     pub tty: Option<Arc<crate::net::Server>>,
 }
 
+impl std::fmt::Debug for SiteOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SiteOptions")
+            .field("hosts", &self.hosts)
+            .field("names", &self.names)
+            .field("secure", &self.secure)
+            .field("recordings", &self.recordings)
+            .field("players", &self.players)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The page, to be served on any number of listeners.
 #[derive(Clone)]
 pub struct Site(Arc<Inner>);
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}
 
 struct Inner {
     options: SiteOptions,

@@ -207,6 +207,12 @@ pub struct Session {
     _held: Held,
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
 impl Session {
     /// Starts a program with everything else as usual; [`Program`] says more.
     ///
