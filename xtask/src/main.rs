@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "ci | tidy [FOLDER] | docs [--check] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
+const USAGE: &str = "ci | tidy | docs [--check] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -24,7 +24,6 @@ fn main() -> Result<()> {
     match args[..] {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
-        ["tidy", below] => tidy::list_comments(below),
         ["docs"] => docs::run(false),
         ["docs", "--check"] => docs::run(true),
         ["agents"] => longer::talk_to_agents("100"),

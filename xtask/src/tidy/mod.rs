@@ -3,7 +3,6 @@
 
 mod source;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,26 +57,6 @@ const WIDTH: usize = 100;
 /// Words that hide the actor of a sentence: a comment says user, client, program, recorder.
 const VAGUE: [&str; 3] = ["whoever", "somebody", "nobody"];
 
-/// How many lines of comment may be too wide or vague. Lower these as comments are rewritten; they
-/// never rise.
-const MOST: Prose = Prose { wide: 370, vague: 150 };
-
-/// Lists each comment below a folder or in a file that is too wide or vague.
-pub(crate) fn list_comments(below: &str) -> Result<()> {
-    let root = crate::root()?;
-    for (name, text) in texts(&root)?.iter().filter(|(name, _)| name.starts_with(below)) {
-        for (n, line) in source::lines(text).iter().enumerate() {
-            if is_wide(line) {
-                println!("{name}:{}: {} columns", n + 1, line.width);
-            }
-            if is_vague(&line.comment) {
-                println!("{name}:{}: {}", n + 1, line.comment.trim());
-            }
-        }
-    }
-    Ok(())
-}
-
 pub(crate) fn run() -> Result<()> {
     let root = crate::root()?;
     let mut faults = Vec::new();
@@ -92,11 +71,10 @@ pub(crate) fn run() -> Result<()> {
     }
     check_walks(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
     let mut sizes = Vec::new();
-    let mut prose = BTreeMap::<String, Prose>::new();
     for (name, text) in texts(&root)? {
         let lines = source::lines(&text);
         check_words(&name, &lines, &mut faults);
-        prose.entry(part(&name)).or_default().read(&lines);
+        check_comments(&name, &lines, &mut faults);
         let length = text.lines().count();
         if length > TOO_LONG && !text.contains(REASON) {
             faults.push(format!("{name}: over {TOO_LONG} lines and no reason given"));
@@ -104,7 +82,6 @@ pub(crate) fn run() -> Result<()> {
         sizes.push((length, name));
     }
     report_sizes(&mut sizes);
-    report_prose(&prose, &mut faults);
     for fault in &faults {
         println!("   {fault}");
     }
@@ -183,19 +160,16 @@ fn check_words(name: &str, lines: &[Line], faults: &mut Vec<String>) {
     }
 }
 
-/// What is wrong with the comments of one part of the project.
-#[derive(Debug, Default)]
-struct Prose {
-    /// Lines of comment wider than [`WIDTH`].
-    wide: usize,
-    /// Lines of comment with one of the [`VAGUE`] words.
-    vague: usize,
-}
-
-impl Prose {
-    fn read(&mut self, lines: &[Line]) {
-        self.wide += lines.iter().filter(|line| is_wide(line)).count();
-        self.vague += lines.iter().filter(|line| is_vague(&line.comment)).count();
+/// Reports comments that are too wide or vague.
+fn check_comments(name: &str, lines: &[Line], faults: &mut Vec<String>) {
+    for (n, line) in lines.iter().enumerate() {
+        if is_wide(line) {
+            faults.push(format!("{name}:{}: a comment of {} columns: wrap it at {WIDTH}", n + 1, line.width));
+        }
+        if is_vague(&line.comment) {
+            let words = VAGUE.join(", ");
+            faults.push(format!("{name}:{}: a comment with one of {words}: name the actor", n + 1));
+        }
     }
 }
 
@@ -206,12 +180,6 @@ fn is_wide(line: &Line) -> bool {
 fn is_vague(comment: &str) -> bool {
     let mut words = comment.split(|c: char| !c.is_alphabetic());
     words.any(|word| VAGUE.iter().any(|vague| word.eq_ignore_ascii_case(vague)))
-}
-
-/// The part of the project that a file belongs to: a crate, or a folder beside them.
-fn part(name: &str) -> String {
-    let depth = if name.starts_with("crates/") { 2 } else { 1 };
-    name.split('/').take(depth).collect::<Vec<_>>().join("/")
 }
 
 /// The sources of the project, by name.
@@ -256,27 +224,6 @@ fn report_sizes(sizes: &mut [(usize, String)]) {
     }
 }
 
-fn report_prose(prose: &BTreeMap<String, Prose>, faults: &mut Vec<String>) {
-    println!("   comments: over {WIDTH} columns, with {}", VAGUE.join("/"));
-    let mut all = Prose::default();
-    for (part, Prose { wide, vague }) in prose {
-        if wide + vague > 0 {
-            println!("   {wide:>5} {vague:>5} {part}");
-        }
-        all.wide += wide;
-        all.vague += vague;
-    }
-    let rules = [
-        (all.wide, MOST.wide, format!("over {WIDTH} columns: wrap them")),
-        (all.vague, MOST.vague, format!("with {}: name the actor", VAGUE.join(", "))),
-    ];
-    for (found, most, rule) in rules.into_iter().filter(|(found, most, _)| found > most) {
-        faults.push(format!(
-            "{found} lines of comment {rule}; at most {most} may be, see cargo xtask tidy FOLDER"
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,9 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn vague_words_are_whole_words_in_comments() {
-        let mut prose = Prose::default();
-        prose.read(&source::lines("// Whoever reads\nlet nobody = 1;\nf(); // nobody's\n// somebodyelse\n"));
-        assert_eq!((prose.wide, prose.vague), (0, 2));
+    fn comments_are_narrow_and_name_the_actor() {
+        let text = "// Whoever reads\nlet nobody = 1;\nf(); // nobody's\n// somebodyelse\n";
+        let text = format!("{text}// {}\n", "x".repeat(WIDTH));
+        let mut faults = Vec::new();
+        check_comments("a.rs", &source::lines(&text), &mut faults);
+        let places: Vec<_> = faults.iter().filter_map(|fault| fault.split(' ').next()).collect();
+        assert_eq!(places, ["a.rs:1:", "a.rs:3:", "a.rs:5:"]);
     }
 }
