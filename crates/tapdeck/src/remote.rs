@@ -128,17 +128,7 @@ impl Remote {
     /// When the session does not answer.
     pub fn screen(&self) -> Result<Screen> {
         let frame = self.ask(&Snap { ansi: true, ..Snap::default() })?;
-        let mut output = Vec::new();
-        if !frame.title.is_empty() {
-            output.extend_from_slice(format!("\x1b]2;{}\x07", frame.title).as_bytes());
-        }
-        for (y, row) in frame.ansi.iter().flatten().enumerate() {
-            output.extend_from_slice(format!("\x1b[m\x1b[{};1H{row}", y + 1).as_bytes());
-        }
-        let bus::Contents { cx, cy, .. } = frame.contents;
-        let (row, col) = (u32::from(cy) + 1, u32::from(cx) + 1);
-        output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H").as_bytes());
-        Ok(Screen::of_output(frame.cols, frame.rows_n, &output))
+        Ok(drawn(&frame, frame.ansi.as_deref().unwrap_or_default()))
     }
 
     /// What the program is doing, where rules for its turns say so.
@@ -224,7 +214,11 @@ impl Remote {
     pub(crate) fn update(&self, frame: &client::Frame) -> Option<crate::Update> {
         use crate::Update;
         if frame.verb == "FRAME" {
-            return self.screen().ok().map(|screen| Update::Frame(Box::new(screen)));
+            // A session that has ended no longer answers; its last frames still have their text.
+            let pushed = || serde_json::from_str::<bus::Screen>(&frame.payload).ok();
+            let screen = self.screen().ok();
+            let screen = screen.or_else(|| pushed().map(|frame| drawn(&frame, &frame.contents.rows)));
+            return screen.map(|screen| Update::Frame(Box::new(screen)));
         }
         Some(match frame.event()? {
             Event::Driver { who, .. } => Update::Holder(who.map(Into::into)),
@@ -240,6 +234,21 @@ impl Remote {
             _ => return None,
         })
     }
+}
+
+/// Returns the screen of a frame with these rows.
+fn drawn(frame: &bus::Screen, rows: &[String]) -> Screen {
+    let mut output = Vec::new();
+    if !frame.title.is_empty() {
+        output.extend_from_slice(format!("\x1b]2;{}\x07", frame.title).as_bytes());
+    }
+    for (y, row) in rows.iter().enumerate() {
+        output.extend_from_slice(format!("\x1b[m\x1b[{};1H{row}", y + 1).as_bytes());
+    }
+    let bus::Contents { cx, cy, .. } = &frame.contents;
+    let (row, col) = (u32::from(*cy) + 1, u32::from(*cx) + 1);
+    output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H").as_bytes());
+    Screen::of_output(frame.cols, frame.rows_n, &output)
 }
 
 /// Returns the state that the bus names; `None` for one that this version does not know.
