@@ -129,7 +129,7 @@ fn serve(args: &ServeArgs) -> Result {
     let limits =
         Limits { sessions: args.max_sessions, connections: args.max_connections, hello: args.hello_time };
     let running = Running::start(Server::new(host, limits, Tokens::at(Tokens::default_path())))?;
-    let listened = listen(args, &running, InheritedSignals::of_login());
+    let listened = listen(args, &running);
     if listened.is_ok() {
         while !matches!(signals.wait(None)?, Pressed::Signal(_)) {}
     }
@@ -138,7 +138,7 @@ fn serve(args: &ServeArgs) -> Result {
 }
 
 /// Listens at all addresses, and prints where.
-fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Result<()> {
+fn listen(args: &ServeArgs, running: &Running) -> Result<()> {
     let mut addresses = args.listen.clone();
     if addresses.is_empty() {
         let folder = registry::folder()?;
@@ -149,6 +149,7 @@ fn listen(args: &ServeArgs, running: &Running, signals: InheritedSignals) -> Res
         match address {
             #[cfg(feature = "ssh")]
             Listen::Ssh(place) => {
+                let signals = InheritedSignals::of_login();
                 let shown = ssh_door::open(running, place, args.authorized_keys.as_deref(), signals)?;
                 print(format_args!("listening {shown}\n"));
             }
