@@ -230,7 +230,7 @@ fn sockets_are_private_and_nobody_elses_is_touched() {
     let folder = path.parent().expect("a folder").to_owned();
     let door = Door::unix(&path).expect("bound");
     assert_eq!((mode(&folder), mode(&path)), (0o700, 0o600));
-    let second = Door::unix(&path).err().expect("a live socket is respected");
+    let second = Door::unix(&path).expect_err("a live socket is respected");
     assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse, "{second}");
     drop(door);
     assert!(!path.exists());
@@ -255,7 +255,7 @@ fn sockets_are_private_and_nobody_elses_is_touched() {
     symlink(&folder, &link).expect("linked");
     assert!(Door::unix(&link.join("s.sock")).is_err(), "nor is one to a folder");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("set");
-    let open = Door::unix(&path).err().expect("a folder that others can enter is refused");
+    let open = Door::unix(&path).expect_err("a folder that others can enter is refused");
     assert!(open.to_string().contains("a folder of your own"), "{open}");
 }
 
