@@ -124,7 +124,7 @@ impl Bell {
 pub enum Woken {
     /// Enough is pending, or the time is over.
     Ready,
-    /// Everything so far is to be kept safe; answer with [`SharedLog::flushed`].
+    /// Everything so far is to be kept safe; answer with `SharedLog::flushed`.
     Flush,
     /// The session is over; read what is left.
     Closed,

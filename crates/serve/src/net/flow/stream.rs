@@ -93,7 +93,7 @@ impl Write for Flow {
         Ok(n)
     }
 
-    /// Bytes are sent when they are written, as far as the server allows; [`Flow::tend`] sends the
+    /// Bytes are sent when they are written, as far as the server allows; `Flow::tend` sends the
     /// rest.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
