@@ -24,6 +24,8 @@ const DEPTH: usize = 16;
 
 /// What a peer is to the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename_all = "lowercase"))]
 pub enum Role {
     /// It wraps a session, and reports its turns.
     Wrapper,
@@ -50,12 +52,15 @@ pub struct Hello {
 
 /// Where a captured turn goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(tag = "sink", rename_all = "lowercase"))]
 pub enum Target {
     /// The prompt of a session; `raw` keeps control characters.
     Inject {
         /// The session's name.
         session: String,
         /// Whether to deliver the exact bytes.
+        #[cfg_attr(feature = "schema", schemars(default))]
         raw: bool,
     },
     /// The clipboard of the desktop.
@@ -69,6 +74,8 @@ pub enum Target {
 
 /// A request to the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(tag = "type", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Request {
     /// A wrapper has a session.
@@ -78,6 +85,7 @@ pub enum Request {
         /// The process id of the wrapper.
         pid: u64,
         /// The pattern by which it finds prompts.
+        #[cfg_attr(feature = "schema", schemars(default))]
         pattern: String,
     },
     /// The session has ended.
@@ -92,8 +100,10 @@ pub enum Request {
         /// The answer.
         content: Blob,
         /// Whether the user interrupted it.
+        #[cfg_attr(feature = "schema", schemars(default))]
         interrupted: bool,
         /// Whether some of it is missing.
+        #[cfg_attr(feature = "schema", schemars(default))]
         truncated: bool,
         /// When it ended, in milliseconds since 1970; the broker's time if left out.
         timestamp: Option<u64>,
@@ -127,6 +137,7 @@ pub enum Request {
         /// The session's name.
         session: String,
         /// Whether to deliver the exact bytes.
+        #[cfg_attr(feature = "schema", schemars(default))]
         raw: bool,
     },
     /// Delivers the captured turn.
@@ -134,6 +145,16 @@ pub enum Request {
 }
 
 impl Request {
+    /// Returns the role of the peers that send requests of this type; `None` for an unknown type.
+    pub fn sender(kind: &str) -> Option<Role> {
+        match kind {
+            "register" | "deregister" | "turn_completed" => Some(Role::Wrapper),
+            "list_sessions" | "list_turns" | "get_turn" | "capture" | "capture_by_id" | "paste"
+            | "deliver" => Some(Role::Client),
+            _ => None,
+        }
+    }
+
     /// Returns the frame of this request.
     pub fn frame(&self, id: u64) -> Vec<u8> {
         let text = |text: &str| Some(text.to_owned());
@@ -175,12 +196,14 @@ impl Request {
 
 /// The captured turn, on its way to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inject {
     /// The session's name.
     pub session: String,
     /// The bytes.
     pub content: Blob,
     /// Whether to deliver the exact bytes.
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub raw: bool,
 }
 
@@ -207,6 +230,7 @@ impl Hello {
 
 /// What the broker says of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnInfo {
     /// The turn's id: the session's name, a colon and a number.
     pub turn_id: String,
@@ -222,6 +246,7 @@ pub struct TurnInfo {
 
 /// What the broker says of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// The session's name.
     pub session: String,
@@ -237,22 +262,36 @@ pub struct SessionInfo {
 
 /// What a request brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 #[non_exhaustive]
 pub enum Answer {
-    /// It was done.
+    /// The request was carried out: `register`, `deregister`.
     Done,
-    /// All sessions.
-    Sessions(Vec<SessionInfo>),
-    /// Turns of a session.
-    Turns(Vec<TurnInfo>),
-    /// A turn, with its content if that was asked for.
-    Turn(TurnInfo, Option<Blob>),
-    /// The turn got this id.
+    /// All sessions: `list_sessions`.
+    Sessions {
+        /// The sessions.
+        sessions: Vec<SessionInfo>,
+    },
+    /// Turns of a session: `list_turns`.
+    Turns {
+        /// The turns, the oldest first.
+        turns: Vec<TurnInfo>,
+    },
+    /// A turn, with its content: `get_turn`; without it: `capture`, `capture_by_id`.
+    Turn {
+        /// The turn.
+        #[cfg_attr(feature = "schema", schemars(flatten))]
+        turn: TurnInfo,
+        /// Its content.
+        content: Option<Blob>,
+    },
+    /// The turn got this id: `turn_completed`.
     Recorded {
         /// The turn's id.
         turn_id: String,
     },
-    /// The captured turn was delivered.
+    /// The captured turn was delivered: `paste`, `deliver`.
     Delivered {
         /// The turn's id.
         turn_id: String,
@@ -265,7 +304,7 @@ impl Answer {
     /// Returns the id of the turn that the answer is about.
     pub fn turn_id(&self) -> Option<&str> {
         match self {
-            Answer::Turn(turn, _) => Some(&turn.turn_id),
+            Answer::Turn { turn, .. } => Some(&turn.turn_id),
             Answer::Recorded { turn_id } | Answer::Delivered { turn_id, .. } => Some(turn_id),
             _ => None,
         }
@@ -274,7 +313,7 @@ impl Answer {
     /// Returns how many bytes that turn has.
     pub fn byte_length(&self) -> Option<u64> {
         match self {
-            Answer::Turn(turn, _) => Some(turn.byte_length),
+            Answer::Turn { turn, .. } => Some(turn.byte_length),
             Answer::Delivered { byte_length, .. } => Some(*byte_length),
             _ => None,
         }
@@ -325,9 +364,9 @@ impl Response {
                 Fields { error: Some(code.name().to_owned()), message: message.clone(), ..of("error") }
             }
             Ok(Answer::Done) => ok(),
-            Ok(Answer::Sessions(all)) => Fields { sessions: Some(all), ..ok() },
-            Ok(Answer::Turns(all)) => Fields { turns: Some(all), ..ok() },
-            Ok(Answer::Turn(turn, content)) => Fields {
+            Ok(Answer::Sessions { sessions }) => Fields { sessions: Some(sessions), ..ok() },
+            Ok(Answer::Turns { turns }) => Fields { turns: Some(turns), ..ok() },
+            Ok(Answer::Turn { turn, content }) => Fields {
                 turn_id: Some(turn.turn_id.clone()),
                 timestamp: Some(turn.timestamp),
                 byte_length: Some(turn.byte_length),
@@ -349,10 +388,12 @@ macro_rules! error_codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// Why the broker refuses.
         #[derive(Debug, Clone, PartialEq, Eq)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[non_exhaustive]
         pub enum ErrorCode {
-            $($(#[$doc])* $variant,)*
+            $($(#[$doc])* #[cfg_attr(feature = "schema", schemars(rename = $name))] $variant,)*
             /// A word of a newer broker.
+            #[cfg_attr(feature = "schema", schemars(skip))]
             Other(String),
         }
 
@@ -420,7 +461,9 @@ impl fmt::Display for ErrorCode {
 
 /// Bytes, which MessagePack tells from text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Blob(pub Vec<u8>);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("format" = "bytes")))]
+pub struct Blob(#[cfg_attr(feature = "schema", schemars(with = "String"))] pub Vec<u8>);
 
 impl Serialize for Blob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -556,13 +599,7 @@ impl Message {
     /// When it is no request, lacks a field, or is not for peers of this role.
     pub fn request(&self, from: Role) -> Result<Request, ErrorCode> {
         let kind = self.kind.text().ok_or(ErrorCode::Malformed)?;
-        let sender = match kind {
-            "register" | "deregister" | "turn_completed" => Role::Wrapper,
-            "list_sessions" | "list_turns" | "get_turn" | "capture" | "capture_by_id" | "paste"
-            | "deliver" => Role::Client,
-            _ => return Err(ErrorCode::UnknownType),
-        };
-        if sender != from {
+        if Request::sender(kind).ok_or(ErrorCode::UnknownType)? != from {
             return Err(ErrorCode::Forbidden);
         }
         let needed = |field: &Scalar| field.text().map(str::to_owned).ok_or(ErrorCode::MissingField);
@@ -625,11 +662,11 @@ impl Message {
     }
 
     fn answer(&self) -> Answer {
-        if let Some(all) = &self.sessions {
-            return Answer::Sessions(all.clone());
+        if let Some(sessions) = self.sessions.clone() {
+            return Answer::Sessions { sessions };
         }
-        if let Some(all) = &self.turns {
-            return Answer::Turns(all.clone());
+        if let Some(turns) = self.turns.clone() {
+            return Answer::Turns { turns };
         }
         let Some(turn_id) = self.turn_id.text().map(str::to_owned) else { return Answer::Done };
         match (self.timestamp.number(), self.byte_length.number()) {
@@ -641,7 +678,7 @@ impl Message {
                     interrupted: self.interrupted.flag().unwrap_or(false),
                     truncated: self.truncated.flag().unwrap_or(false),
                 };
-                Answer::Turn(turn, self.content.bytes())
+                Answer::Turn { turn, content: self.content.bytes() }
             }
             (None, Some(byte_length)) => Answer::Delivered { turn_id, byte_length },
             (None, None) => Answer::Recorded { turn_id },

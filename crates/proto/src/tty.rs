@@ -254,6 +254,47 @@ fn env<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D
     })
 }
 
+/// Why a client is not let in, as a word for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RefusalCode {
+    /// The credential does not allow it. This is checked before anything else.
+    Forbidden,
+    /// The negotiation is no JSON object, or a field has the wrong kind.
+    MalformedNegotiation,
+    /// There is no such backend.
+    UnknownBackend,
+    /// The session cannot be started; `code` is the exit code of a shell: 127, 126, or 4 when the
+    /// place cannot be reached.
+    AllocateFailed,
+    /// The server has as many sessions as it may have.
+    TooManySessions,
+    /// The server has as many connections as it may have.
+    TooManyConnections,
+    /// There is no such session to attach to.
+    NoSuchSession,
+    /// The server broke down.
+    Internal,
+}
+
+impl RefusalCode {
+    /// Returns the word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusalCode::Forbidden => "forbidden",
+            RefusalCode::MalformedNegotiation => "malformed_negotiation",
+            RefusalCode::UnknownBackend => "unknown_backend",
+            RefusalCode::AllocateFailed => "allocate_failed",
+            RefusalCode::TooManySessions => "too_many_sessions",
+            RefusalCode::TooManyConnections => "too_many_connections",
+            RefusalCode::NoSuchSession => "no_such_session",
+            RefusalCode::Internal => "internal",
+        }
+    }
+}
+
 /// Why a server does not open a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -261,7 +302,7 @@ pub struct Refusal {
     /// The exit code by which a shell would say the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// A word for programs.
+    /// A word for programs: see [`RefusalCode`].
     #[serde(default = "unknown")]
     pub error: String,
     /// A sentence for people.
@@ -388,6 +429,22 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_refusals_are_those_of_the_schema() {
+        for code in [
+            RefusalCode::Forbidden,
+            RefusalCode::MalformedNegotiation,
+            RefusalCode::UnknownBackend,
+            RefusalCode::AllocateFailed,
+            RefusalCode::TooManySessions,
+            RefusalCode::TooManyConnections,
+            RefusalCode::NoSuchSession,
+            RefusalCode::Internal,
+        ] {
+            assert_eq!(serde_json::to_value(code).expect("JSON"), code.name());
+        }
+    }
 
     #[test]
     fn a_negotiation_says_what_is_wanted_or_which_field_is_wrong() {

@@ -68,6 +68,54 @@ fn recorded_traffic_reads_and_writes_the_same() {
     assert!(requests >= 15 && responses >= 15, "{requests} requests, {responses} responses");
 }
 
+/// The types of requests are written by hand, so the schema could name other fields.
+#[cfg(feature = "schema")]
+#[test]
+fn recorded_requests_have_the_fields_of_the_schema() {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Any {
+        Text(String),
+        Other(serde::de::IgnoredAny),
+    }
+
+    /// The names of the fields in a schema, and in those that it refers to.
+    fn names(schema: &serde_json::Value, all: &serde_json::Value, into: &mut BTreeSet<String>) {
+        into.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+        if let Some(place) = schema["$ref"].as_str() {
+            names(all.pointer(&place[1..]).expect("a definition"), all, into);
+        }
+        schema["oneOf"].as_array().into_iter().flatten().for_each(|one| names(one, all, into));
+    }
+
+    let schema = schemars::schema_for!(Request).to_value();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/broker");
+    let mut kinds = BTreeSet::new();
+    for connection in 0..10 {
+        for golden in frames(&folder.join(format!("{connection}.to-server"))) {
+            let message = Message::decode(&golden[4..]).expect("a message");
+            let request = [Role::Wrapper, Role::Client].into_iter().find_map(|r| message.request(r).ok());
+            let Some(request) = request else { continue };
+            let written = request.frame(1);
+            let fields: BTreeMap<String, Any> = rmp_serde::from_slice(&written[4..]).expect("a map");
+            let Any::Text(kind) = &fields["type"] else { panic!("a type is a text") };
+            let variants = schema["oneOf"].as_array().expect("variants");
+            let variant = variants.iter().find(|v| v["properties"]["type"]["const"] == kind.as_str());
+            let mut known = BTreeSet::from(["id".to_owned()]);
+            names(variant.expect("a variant"), &schema, &mut known);
+            let unknown: Vec<_> = fields.keys().filter(|name| !known.contains(*name)).collect();
+            assert!(unknown.is_empty(), "{kind}: the schema lacks {unknown:?}");
+            for required in variant.expect("a variant")["required"].as_array().expect("fields") {
+                assert!(fields.contains_key(required.as_str().expect("a name")), "{kind}: {required}");
+            }
+            kinds.insert(kind.clone());
+        }
+    }
+    assert!(kinds.len() >= 8, "{kinds:?}");
+}
+
 #[test]
 fn a_request_is_refused_with_the_right_word() {
     let message = |json: serde_json::Value| {

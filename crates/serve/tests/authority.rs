@@ -366,19 +366,19 @@ fn tokens(path: std::path::PathBuf) -> (tapdeck_serve::tokens::Tokens, Vec<(Stri
 fn server(tokens: tapdeck_serve::tokens::Tokens) -> std::sync::Arc<tapdeck_serve::net::Server> {
     use tapdeck_host::UserSide;
     use tapdeck_host::registry::Listing;
-    use tapdeck_serve::net::{Client, Limits, Refusal, Server, SessionRunner};
+    use tapdeck_serve::net::{Client, Limits, Refusal, RefusalCode, Server, SessionRunner};
     use tapdeck_serve::wire::Negotiation;
 
     struct Nothing;
     impl SessionRunner for Nothing {
         fn run(&self, _: &Negotiation, _: UserSide, client: &mut Client) {
-            client.over(Err(Refusal::new("allocate_failed", "nothing starts here")));
+            client.over(Err(Refusal::new(RefusalCode::AllocateFailed, "nothing starts here")));
         }
 
         fn close(&self) {}
 
         fn find(&self, _: Option<&str>) -> Result<Listing, Refusal> {
-            Err(Refusal::new("no_such_session", "there is none"))
+            Err(Refusal::new(RefusalCode::NoSuchSession, "there is none"))
         }
     }
     Server::new(Nothing, Limits::default(), tokens)
@@ -428,7 +428,9 @@ fn a_server_keeps_to_the_table() {
 fn an_authority_that_expires_ends_the_attachment() {
     use tapdeck_host::UserSide;
     use tapdeck_host::registry::Listing;
-    use tapdeck_serve::net::{Client, Limits, Peer, Refusal, Server, SessionRunner, serve_stream};
+    use tapdeck_serve::net::{
+        Client, Limits, Peer, Refusal, RefusalCode, Server, SessionRunner, serve_stream,
+    };
     use tapdeck_serve::tokens::Tokens;
     use tapdeck_serve::wire::Negotiation;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -436,7 +438,7 @@ fn an_authority_that_expires_ends_the_attachment() {
     struct OneSession(std::path::PathBuf);
     impl SessionRunner for OneSession {
         fn run(&self, _: &Negotiation, _: UserSide, client: &mut Client) {
-            client.over(Err(Refusal::new("allocate_failed", "nothing starts here")));
+            client.over(Err(Refusal::new(RefusalCode::AllocateFailed, "nothing starts here")));
         }
 
         fn close(&self) {}

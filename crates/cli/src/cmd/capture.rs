@@ -32,7 +32,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result {
         Some(number) => Request::CaptureById { turn_id: format!("{id}:{number}") },
         None => Request::Capture { session: id },
     };
-    let Answer::Turn(turn, _) = broker.ask(&request)? else {
+    let Answer::Turn { turn, .. } = broker.ask(&request)? else {
         return Err(Failure::io("the broker answered without a turn"));
     };
     if args.json {

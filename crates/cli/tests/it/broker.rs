@@ -193,7 +193,7 @@ fn a_thousand_sessions_are_listed() {
         assert_eq!(wrapper.error(&turn(&name, &name)), "ok");
     }
     let listed = broker.greeted("client").ask(&of("list_sessions", ""));
-    assert!(matches!(listed.outcome, Ok(Answer::Sessions(all)) if all.len() == 1000));
+    assert!(matches!(listed.outcome, Ok(Answer::Sessions { sessions }) if sessions.len() == 1000));
 }
 
 /// Ends the sessions of a test, however it ends.

@@ -95,16 +95,17 @@ impl Ledger {
                 let turn = Turn { number: 0, timestamp, content: content.0.into(), interrupted, truncated };
                 self.turn_completed(peer, &session, turn)
             }
-            Request::ListSessions => Ok(Answer::Sessions(self.list())),
+            Request::ListSessions => Ok(Answer::Sessions { sessions: self.list() }),
             Request::ListTurns { session, limit } => {
                 let turns = &self.session(&session)?.turns;
                 let limit = limit.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
                 let last = turns.iter().skip(turns.len().saturating_sub(limit));
-                Ok(Answer::Turns(last.map(|turn| info(&session, turn)).collect()))
+                Ok(Answer::Turns { turns: last.map(|turn| info(&session, turn)).collect() })
             }
             Request::GetTurn { turn_id } => {
                 let (name, turn) = self.find(&turn_id)?;
-                Ok(Answer::Turn(info(name, turn), Some(Blob(turn.content.to_vec()))))
+                let content = Some(Blob(turn.content.to_vec()));
+                Ok(Answer::Turn { turn: info(name, turn), content })
             }
             Request::Capture { session } => {
                 let turn = self.session(&session)?.turns.back().ok_or(ErrorCode::NoTurn)?;
@@ -216,7 +217,7 @@ impl Ledger {
 
     fn capture(&mut self, about: TurnInfo, content: Arc<[u8]>) -> Answer {
         self.captured = Some((about.turn_id.clone(), content));
-        Answer::Turn(about, None)
+        Answer::Turn { turn: about, content: None }
     }
 
     fn inject(&mut self, session: String, raw: bool, effects: &mut Vec<Effect>) -> Answered {
@@ -285,7 +286,9 @@ mod tests {
         }
         let get = |id: &str| Request::GetTurn { turn_id: id.into() };
         assert_eq!(ask(1, get("s:1")), Err(ErrorCode::TurnNotFound), "it left the ring");
-        let Ok(Answer::Turn(third, content)) = ask(1, get("s:3")) else { panic!("the third is there") };
+        let Ok(Answer::Turn { turn: third, content }) = ask(1, get("s:3")) else {
+            panic!("the third is there")
+        };
         assert_eq!((content, third.truncated), (Some(Blob(b"thre".to_vec())), true));
         assert!(ask(1, Request::CaptureById { turn_id: "s:2".into() }).is_ok());
         assert!(ask(1, paste()).is_ok());

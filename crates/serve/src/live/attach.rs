@@ -9,7 +9,7 @@ use tapdeck_core::{Need, Refused, Right, Role, Seq, WinSize};
 use tapdeck_host::signals;
 use tapdeck_proto::attach::{Asked, Gap, Join, Opened, Said};
 use tapdeck_proto::bus::{AgentState, MAX_AGREED};
-use tapdeck_proto::tty::Control;
+use tapdeck_proto::tty::{Control, RefusalCode};
 
 use super::client::{Client, Kind, Missed, WireState};
 use super::hub::Hub;
@@ -37,7 +37,7 @@ impl Hub {
             let request = match wire::take_framed(&mut conn.inbox, wire::MAX_NEGOTIATION) {
                 Ok(None) => return,
                 Ok(Some(request)) => Ok(request),
-                Err(e) => Err(Refusal("malformed_negotiation", e.to_string())),
+                Err(e) => Err(Refusal(RefusalCode::MalformedNegotiation, e.to_string())),
             };
             if let Err(Refusal(error, message)) = request.and_then(|request| self.open(number, &request, now))
                 && let Some(client) = self.clients.get_mut(&number)
@@ -54,21 +54,22 @@ impl Hub {
     /// Opens a session for a client.
     fn open(&mut self, number: u64, request: &[u8], now: u64) -> Result<(), Refusal> {
         let Some(client) = self.clients.get_mut(&number) else { return Ok(()) };
-        let join = Join::parse(request).map_err(|e| Refusal("malformed_negotiation", e.to_string()))?;
+        let join =
+            Join::parse(request).map_err(|e| Refusal(RefusalCode::MalformedNegotiation, e.to_string()))?;
         let asked = if join.read_only { Role::Observer } else { Role::Human };
         client.authority = client
             .grants
             .authority(asked, join.token.as_deref())
-            .map_err(|why| Refusal("forbidden", why.to_owned()))?;
+            .map_err(|why| Refusal(RefusalCode::Forbidden, why.to_owned()))?;
         match join.backend.as_deref() {
             Some("attach") => {}
             Some(other) => {
                 let message = format!("this is one session: the backend is attach, and not {other:?}");
-                return Err(Refusal("unknown_backend", message));
+                return Err(Refusal(RefusalCode::UnknownBackend, message));
             }
             None => {
                 let message = "this is one session: the backend has to be attach".to_owned();
-                return Err(Refusal("unknown_backend", message));
+                return Err(Refusal(RefusalCode::UnknownBackend, message));
             }
         }
         client.known = true;
@@ -119,7 +120,7 @@ impl Hub {
 }
 
 /// Why a client is not attached: a word for programs, and a sentence for people.
-struct Refusal(&'static str, String);
+struct Refusal(RefusalCode, String);
 
 impl LiveSession {
     /// Tells a client that it is attached, and draws the screen for it.

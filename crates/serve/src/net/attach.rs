@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 
 use super::session::{LAST_WORDS, REVOKED, complaint};
-use super::{Pass, Refusal, Server};
+use super::{Pass, Refusal, RefusalCode, Server};
 use crate::wire;
 
 /// Bytes that are passed on at a time.
@@ -27,8 +27,9 @@ pub(super) async fn join(
     let session = request.session.clone();
     let server = Arc::clone(server);
     let found = tokio::task::spawn_blocking(move || server.runner.find(session.as_deref())).await;
-    let listing = found.map_err(|_| Refusal::new("internal", "the session could not be looked for"))??;
-    let gone = |e: std::io::Error| Refusal::new("no_such_session", format!("{}: {e}", listing.id));
+    let listing =
+        found.map_err(|_| Refusal::new(RefusalCode::Internal, "the session could not be looked for"))??;
+    let gone = |e: std::io::Error| Refusal::new(RefusalCode::NoSuchSession, format!("{}: {e}", listing.id));
     let mut stream = UnixStream::connect(&listing.socket).await.map_err(gone)?;
     // The session's door makes the authority there from this: its human token, or read-only.
     let drives = pass.authority.grants(Right::Drive);

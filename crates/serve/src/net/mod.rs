@@ -47,6 +47,7 @@ pub use flow::Flow;
 pub use identity::Identity;
 pub use sealed::Sealed;
 pub use session::{Client, serve_stream};
+pub use tapdeck_proto::tty::RefusalCode;
 pub use trust::Trust;
 
 /// Starts and finds the sessions of a server.
@@ -77,7 +78,7 @@ pub struct Opened {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// A word for programs.
-    pub error: &'static str,
+    pub error: RefusalCode,
     /// A sentence for people.
     pub message: String,
     /// The exit code with which a shell would report the same.
@@ -86,18 +87,18 @@ pub struct Refusal {
 
 impl Refusal {
     /// Returns a refusal without an exit code.
-    pub fn new(error: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(error: RefusalCode, message: impl Into<String>) -> Self {
         Self { error, message: message.into(), code: None }
     }
 
     fn log(&self) {
-        tracing::warn!(error = self.error, why = self.message, "refused");
+        tracing::warn!(error = self.error.name(), why = self.message, "refused");
     }
 
     fn framed(&self) -> Vec<u8> {
         wire::framed(&tapdeck_proto::tty::Refusal {
             code: self.code,
-            error: self.error.to_owned(),
+            error: self.error.name().to_owned(),
             message: self.message.clone(),
         })
     }
@@ -247,7 +248,7 @@ impl Server {
     /// Checks that the client may have what it asks for. Whether that exists is checked later, so
     /// that a refusal does not reveal it.
     fn authorise(&self, peer: Peer, negotiation: &Negotiation) -> Result<Pass, Refusal> {
-        let forbidden = |why: String| Refusal::new("forbidden", why);
+        let forbidden = |why: String| Refusal::new(RefusalCode::Forbidden, why);
         let now_ns = self.now_ns();
         let pass = match (peer, &negotiation.token) {
             (Peer::Owner, _) => Pass::owner(),

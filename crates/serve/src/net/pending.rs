@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::Instrument;
 
-use super::{Refusal, Server};
+use super::{Refusal, RefusalCode, Server};
 
 /// Serves one connection. What is logged meanwhile names its door and its peer.
 pub(super) async fn logged(door: &'static str, peer: Option<SocketAddr>, serve: impl Future<Output = ()>) {
@@ -94,7 +94,7 @@ impl PendingClient {
         if seat.is_none() {
             let free = Arc::clone(&self.0.pending.server.connections).try_acquire_owned();
             let full = "the server has as many connections as it may have";
-            *seat = Some(free.map_err(|_| Refusal::new("too_many_connections", full))?);
+            *seat = Some(free.map_err(|_| Refusal::new(RefusalCode::TooManyConnections, full))?);
             self.0.leave_line();
         }
         Ok(())

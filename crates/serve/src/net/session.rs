@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::line::Line;
-use super::{Opened, Pass, Peer, Refusal, Server, Sessions, attach};
+use super::{Opened, Pass, Peer, Refusal, RefusalCode, Server, Sessions, attach};
 use crate::live::exit_of;
 use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Negotiation, Piece, Tty, win_size};
 
@@ -104,7 +104,7 @@ pub(super) async fn negotiate<R>(
 where
     R: AsyncRead + Unpin,
 {
-    let malformed = |message: String| Refusal::new("malformed_negotiation", message);
+    let malformed = |message: String| Refusal::new(RefusalCode::MalformedNegotiation, message);
     let limit = match peer {
         Peer::Owner => MAX_CHUNK,
         Peer::Stranger => MAX_NEGOTIATION,
@@ -165,14 +165,15 @@ pub(super) fn start(
     user: UserSide,
     teller: Teller,
 ) -> Result<(), Refusal> {
-    let full = |_| Refusal::new("too_many_sessions", "the server has as many sessions as it may have");
+    let full =
+        |_| Refusal::new(RefusalCode::TooManySessions, "the server has as many sessions as it may have");
     let permit = Arc::clone(&server.sessions).try_acquire_owned().map_err(full)?;
     let mut client =
         Client { teller, running: Arc::clone(&server.running), number: None, permit: Some(permit) };
     let own = Arc::clone(server);
     let thread = std::thread::Builder::new().name("tapdeck-session".into());
     let run = move || own.runner.run(&negotiation, user, &mut client);
-    let failed = |e| Refusal::new("allocate_failed", format!("no thread for another session: {e}"));
+    let failed = |e| Refusal::new(RefusalCode::AllocateFailed, format!("no thread for another session: {e}"));
     thread.spawn(run).map(drop).map_err(failed)
 }
 
@@ -188,7 +189,7 @@ async fn open(server: &Arc<Server>, negotiation: Negotiation) -> Result<Session,
         // The sender was dropped unused.
         Err(_) => match over.await {
             Ok(Err(refusal)) => Err(refusal),
-            _ => Err(Refusal::new("allocate_failed", "the session could not be started")),
+            _ => Err(Refusal::new(RefusalCode::AllocateFailed, "the session could not be started")),
         },
     }
 }
@@ -261,8 +262,8 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.over(Err(match self.number {
-            Some(_) => Refusal::new("internal", "the session broke down"),
-            None => Refusal::new("allocate_failed", "the session could not be started"),
+            Some(_) => Refusal::new(RefusalCode::Internal, "the session broke down"),
+            None => Refusal::new(RefusalCode::AllocateFailed, "the session could not be started"),
         }));
     }
 }
@@ -312,7 +313,7 @@ impl Session {
         tokio::select! {
             () = input => {}
             sent = send_output(&mut writer, &queues, complaints) => if sent.is_ok() {
-                let broken = |_| Err(Refusal::new("internal", "the session broke down"));
+                let broken = |_| Err(Refusal::new(RefusalCode::Internal, "the session broke down"));
                 let last = last_message(over.await.unwrap_or_else(broken));
                 // A client that is gone needs no last message.
                 let _ = timeout(LAST_WORDS, async {

@@ -6,7 +6,7 @@
 //! is zero.
 
 use serde::Serialize;
-use tapdeck_proto::tty::{Malformed, Refusal};
+use tapdeck_proto::tty::{Malformed, Refusal, RefusalCode};
 
 mod decoder;
 mod size;
@@ -114,8 +114,8 @@ pub fn framed(message: &impl Serialize) -> Vec<u8> {
 }
 
 /// Frames a refusal.
-pub fn refusal(error: &str, message: &str) -> Vec<u8> {
-    framed(&Refusal { code: None, error: error.to_owned(), message: message.to_owned() })
+pub fn refusal(error: RefusalCode, message: &str) -> Vec<u8> {
+    framed(&Refusal { code: None, error: error.name().to_owned(), message: message.to_owned() })
 }
 
 /// Takes the body of a negotiation or a refusal off the front of the buffer; `None` while some of
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_from_a_chunk_by_its_first_byte() {
-        let mut buf = refusal("forbidden", "no");
+        let mut buf = refusal(RefusalCode::Forbidden, "no");
         assert_eq!(
             take_answer(&mut buf),
             Err(WireError::Refused { error: "forbidden".into(), message: "no".into(), code: None })

@@ -18,7 +18,7 @@ use tapdeck_host::{
     RecordingFile, Start, UserSide, calendar, tty_settings,
 };
 use tapdeck_serve::client;
-use tapdeck_serve::net::{Client, Opened, Refusal, SessionRunner};
+use tapdeck_serve::net::{Client, Opened, Refusal, RefusalCode, SessionRunner};
 use tapdeck_serve::wire::{Negotiation, win_size};
 
 use super::Programs;
@@ -116,7 +116,7 @@ impl SessionHost {
             false => place(wanted)?,
         };
         if let Some(why) = wanted.name.as_deref().and_then(|name| check_name(name).err()) {
-            return Err(Refusal::new("malformed_negotiation", why.to_string()));
+            return Err(Refusal::new(RefusalCode::MalformedNegotiation, why.to_string()));
         }
         let mut argv: Vec<OsString> = wanted.cmd.iter().map(OsString::from).collect();
         if argv.is_empty() && self.options.programs.contains_key(&wanted.backend) {
@@ -195,7 +195,7 @@ impl SessionHost {
             ..DoorOptions::default()
         };
         let doors = Doors::open(&launch, options).map_err(|e| {
-            Refusal::new("allocate_failed", format!("cannot open the session to others: {e}"))
+            Refusal::new(RefusalCode::AllocateFailed, format!("cannot open the session to others: {e}"))
         })?;
         if wanted.detached {
             let (folder, listing) = doors.listing();
@@ -245,7 +245,7 @@ impl SessionHost {
 
 /// Where it is to run: named as `run --on` names it, or in fields of its own.
 fn place(wanted: &Negotiation) -> Result<Place, Refusal> {
-    let unknown = |e: &dyn std::fmt::Display| Refusal::new("unknown_backend", e.to_string());
+    let unknown = |e: &dyn std::fmt::Display| Refusal::new(RefusalCode::UnknownBackend, e.to_string());
     let text = match (wanted.backend.as_str(), &wanted.container, &wanted.image, &wanted.host) {
         ("local" | "pipe", ..) => return Ok(Place::Local),
         ("docker", Some(container), ..) => format!("docker:exec:{container}"),
@@ -257,7 +257,7 @@ fn place(wanted: &Negotiation) -> Result<Place, Refusal> {
                 Some(port @ 1..=65535) => format!(":{port}"),
                 Some(port) => {
                     let why = format!("\"port\" is from 1 to 65535, and not {port}");
-                    return Err(Refusal::new("malformed_negotiation", why));
+                    return Err(Refusal::new(RefusalCode::MalformedNegotiation, why));
                 }
                 None => String::new(),
             };
@@ -280,7 +280,7 @@ fn forget(path: Option<&Path>) {
 }
 
 fn cannot_record(e: impl std::fmt::Display) -> Refusal {
-    Refusal::new("allocate_failed", format!("the session cannot be recorded: {e}"))
+    Refusal::new(RefusalCode::AllocateFailed, format!("the session cannot be recorded: {e}"))
 }
 
 fn failed(e: &LaunchError) -> Refusal {
@@ -288,7 +288,7 @@ fn failed(e: &LaunchError) -> Refusal {
         LaunchError::Spawn(e) => Some(e.exit_code()),
         _ => None,
     };
-    Refusal { code, ..Refusal::new("allocate_failed", e.to_string()) }
+    Refusal { code, ..Refusal::new(RefusalCode::AllocateFailed, e.to_string()) }
 }
 
 impl SessionRunner for SessionHost {
@@ -305,6 +305,6 @@ impl SessionRunner for SessionHost {
     }
 
     fn find(&self, session: Option<&str>) -> Result<Listing, Refusal> {
-        client::find(session).map_err(|e| Refusal::new("no_such_session", e.to_string()))
+        client::find(session).map_err(|e| Refusal::new(RefusalCode::NoSuchSession, e.to_string()))
     }
 }

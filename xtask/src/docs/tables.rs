@@ -1,0 +1,211 @@
+//! The tables of `docs/PROTOCOL.md`, made from the types of `tapdeck-proto`: each message with its
+//! fields and the first words of its documentation.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, bail};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+use tapdeck_proto::{attach, broker, bus, page, tty};
+
+/// Returns all tables, each with the name that its markers carry.
+pub(super) fn all() -> Result<Vec<(&'static str, String)>> {
+    Ok(vec![
+        ("verbs", verbs()?),
+        ("bus events", sent::<bus::Event>().messages("event", "name")?),
+        ("attach request", received::<attach::Join>().fields()?),
+        ("attach from session", sent::<attach::Said>().messages("message", "type")?),
+        ("attach from client", received::<attach::Asked>().messages("message", "type")?),
+        ("tty negotiation", received::<tty::Negotiation>().fields()?),
+        ("tty terminal", received::<tty::Tty>().fields()?),
+        ("tty refusals", sent::<tty::RefusalCode>().words()?),
+        ("tty from server", sent::<tty::ServerControl>().messages("message", "type")?),
+        ("tty from client", received::<tty::ClientControl>().messages("message", "type")?),
+        ("broker requests", broker_requests()?),
+        ("broker answers", received::<broker::Answer>().answers()?),
+        ("broker errors", sent::<broker::ErrorCode>().words()?),
+        ("page recording", sent::<page::PlayState>().fields()?),
+    ])
+}
+
+fn verbs() -> Result<String> {
+    let mut table = String::from("| client | payload | reply |\n| --- | --- | --- |\n");
+    for bus::VerbDoc { verb, payload, reply } in bus::VERBS {
+        writeln!(table, "| {verb} | {payload} | {reply} |")?;
+    }
+    Ok(table)
+}
+
+/// The requests of the broker's peers, and the one message that the broker sends by itself.
+fn broker_requests() -> Result<String> {
+    let mut table = String::from("| from | message | fields | meaning |\n| --- | --- | --- | --- |\n");
+    let requests = received::<broker::Request>();
+    for message in requests.variants()? {
+        let kind = requests.tag(message, "type")?;
+        let sender = broker::Request::sender(kind).with_context(|| format!("who sends {kind}?"))?;
+        let (fields, meaning) = (requests.field_names(message, "type")?, meaning(message)?);
+        writeln!(table, "| {} | `{kind}` | {fields} | {meaning} |", sender.name())?;
+    }
+    let inject = received::<broker::Inject>();
+    let (fields, meaning) = (inject.field_names(&inject.0, "type")?, meaning(&inject.0)?);
+    writeln!(table, "| broker | `inject` | {fields} | {meaning} |")?;
+    Ok(table)
+}
+
+/// The schema of a type.
+struct Described(Value);
+
+/// Describes a type as it is written: a field is optional if it is sometimes left out.
+fn sent<T: JsonSchema>() -> Described {
+    described::<T>(SchemaSettings::default().for_serialize())
+}
+
+/// Describes a type as it is read: a field is optional if it may be left out.
+fn received<T: JsonSchema>() -> Described {
+    described::<T>(SchemaSettings::default().for_deserialize())
+}
+
+fn described<T: JsonSchema>(settings: SchemaSettings) -> Described {
+    Described(settings.into_generator().into_root_schema_for::<T>().to_value())
+}
+
+impl Described {
+    /// Makes a table of the messages of an enum, which are told apart by the field `tag`.
+    fn messages(&self, heading: &str, tag: &str) -> Result<String> {
+        let mut table = format!("| {heading} | fields | meaning |\n| --- | --- | --- |\n");
+        for message in self.variants()? {
+            // The variant that stands for messages of newer versions has no name.
+            let Ok(name) = self.tag(message, tag) else { continue };
+            if name.eq_ignore_ascii_case("unknown") {
+                continue;
+            }
+            let (fields, meaning) = (self.field_names(message, tag)?, meaning(message)?);
+            writeln!(table, "| `{name}` | {fields} | {meaning} |")?;
+        }
+        Ok(table)
+    }
+
+    /// Makes a table of messages that are told apart by their fields alone.
+    fn answers(&self) -> Result<String> {
+        let mut table = String::from("| fields | meaning |\n| --- | --- |\n");
+        for message in self.variants()? {
+            writeln!(table, "| {} | {} |", self.field_names(message, "")?, meaning(message)?)?;
+        }
+        Ok(table)
+    }
+
+    /// Makes a table of the fields of a message.
+    fn fields(&self) -> Result<String> {
+        let mut table = String::from("| field | type | meaning |\n| --- | --- | --- |\n");
+        for (name, required) in self.names(&self.0)? {
+            let field = &self.property(&self.0, name)?;
+            let (optional, kind) = (if required { "" } else { "?" }, self.kind(field)?);
+            writeln!(table, "| `{name}{optional}` | {kind} | {} |", meaning(field)?)?;
+        }
+        Ok(table)
+    }
+
+    /// Makes a table of the words of an enum without fields.
+    fn words(&self) -> Result<String> {
+        let mut table = String::from("| word | meaning |\n| --- | --- |\n");
+        for word in self.variants()? {
+            let name = word["const"].as_str().context("a word has a const")?;
+            writeln!(table, "| `{name}` | {} |", meaning(word)?)?;
+        }
+        Ok(table)
+    }
+
+    fn variants(&self) -> Result<&Vec<Value>> {
+        let all = self.0.get("oneOf").or(self.0.get("anyOf"));
+        all.and_then(Value::as_array).context("an enum has variants")
+    }
+
+    fn tag<'a>(&self, message: &'a Value, tag: &str) -> Result<&'a str> {
+        message["properties"][tag]["const"].as_str().with_context(|| format!("no {tag} in {message}"))
+    }
+
+    /// Lists the fields of a message but its tag, those that may be missing with a `?`.
+    fn field_names(&self, message: &Value, tag: &str) -> Result<String> {
+        let mut names = Vec::new();
+        for (name, required) in self.names(message)?.into_iter().filter(|(name, _)| *name != tag) {
+            names.push(format!("`{name}{}`", if required { "" } else { "?" }));
+        }
+        // Variants of a variant: each has a tag of its own.
+        for variant in self.resolved(message)?["oneOf"].as_array().into_iter().flatten() {
+            let fixed = variant["properties"].as_object().into_iter().flatten();
+            let fixed = fixed.filter_map(|(name, is)| Some(format!("`{name}: {}`", is.get("const")?)));
+            let fixed: Vec<String> = fixed.collect();
+            let own = self
+                .names(variant)?
+                .into_iter()
+                .filter(|(name, _)| variant["properties"][name].get("const").is_none());
+            let own = own.map(|(name, required)| format!("`{name}{}`", if required { "" } else { "?" }));
+            names.push(fixed.into_iter().chain(own).collect::<Vec<_>>().join(", "));
+        }
+        let separator = if self.resolved(message)?["oneOf"].is_array() { " or " } else { ", " };
+        Ok(if names.is_empty() { "none".to_owned() } else { names.join(separator) })
+    }
+
+    /// Returns the names of a message's fields and whether they are required: these first, in the
+    /// order of the type.
+    fn names<'a>(&'a self, message: &'a Value) -> Result<Vec<(&'a str, bool)>> {
+        let mut names: Vec<(&str, bool)> = Vec::new();
+        let parts = [message, self.resolved(message)?];
+        for part in parts {
+            let required = part["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.extend(required.map(|name| (name, true)));
+        }
+        for part in parts {
+            let all = part["properties"].as_object().into_iter().flatten();
+            names.extend(all.map(|(name, _)| (name.as_str(), false)));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|(name, _)| seen.insert(*name));
+        Ok(names)
+    }
+
+    /// Returns what a message refers to, or the message.
+    fn resolved<'a>(&'a self, schema: &'a Value) -> Result<&'a Value> {
+        let Some(reference) = schema["$ref"].as_str() else { return Ok(schema) };
+        let path = reference.strip_prefix('#').context("a reference into the schema")?;
+        self.0.pointer(path).with_context(|| format!("nothing at {reference}"))
+    }
+
+    fn property(&self, message: &Value, name: &str) -> Result<Value> {
+        let found = message["properties"].get(name).or(self.resolved(message)?["properties"].get(name));
+        found.cloned().with_context(|| format!("no field {name}"))
+    }
+
+    /// Returns the type of a field, in words.
+    fn kind(&self, field: &Value) -> Result<String> {
+        if let Some(options) = field["anyOf"].as_array() {
+            let options = options.iter().filter(|option| option["type"] != "null");
+            let kinds: Vec<String> = options.map(|option| self.kind(option)).collect::<Result<_>>()?;
+            return Ok(kinds.join(" or "));
+        }
+        let field = self.resolved(field)?;
+        let variants = field.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+        let words: Vec<String> = variants.filter_map(|v| Some(format!("`{}`", v.get("const")?))).collect();
+        if !words.is_empty() {
+            return Ok(words.join(", "));
+        }
+        let kinds = match &field["type"] {
+            Value::String(kind) => vec![kind.as_str()],
+            Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+            _ => bail!("a field without a type: {field}"),
+        };
+        let kind = kinds.into_iter().find(|kind| *kind != "null").context("a type beside null")?;
+        Ok(match kind {
+            "array" => format!("list of {}", self.kind(&field["items"])?),
+            "boolean" => "true or false".to_owned(),
+            other => other.to_owned(),
+        })
+    }
+}
+
+/// Returns the documentation of a type or a field, as a cell of a table.
+fn meaning(schema: &Value) -> Result<String> {
+    let text = schema["description"].as_str().with_context(|| format!("no documentation: {schema}"))?;
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|"))
+}
