@@ -1,5 +1,5 @@
-//! Runs recorded terminal cases through the model and writes `docs/CONFORMANCE.md`:
-//! `cargo run -p tapdeck-cli --example conformance -- DIR > docs/CONFORMANCE.md`.
+//! Runs recorded terminal cases through the model and writes `docs/conformance.md`:
+//! `cargo run -p tapdeck-cli --example conformance -- DIR > docs/conformance.md`.
 //!
 //! `DIR/<suite>/<case>/` holds `in.bytes`, `size`, and either `expected.txt` with `cursor` or a
 //! `script.json` of steps and checks; `DIR/CORE.txt` names the cases that must pass. Cases that
@@ -76,7 +76,7 @@ fn report(
 ) -> Result<()> {
     println!("# Conformance\n");
     println!(
-        "Made by `cargo run -p tapdeck-cli --example conformance -- DIR > docs/CONFORMANCE.md` from cases recorded from"
+        "Made by `cargo run -p tapdeck-cli --example conformance -- DIR > docs/conformance.md` from cases recorded from"
     );
     println!("other terminals' own test suites. Replies are not compared here.\n");
     println!("| suite | cases | pass |\n| --- | --- | --- |");

@@ -190,7 +190,7 @@ mod tests {
         digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
     }
 
-    /// Computed by hand from the SSZ specification; the first is the example in PROTOCOL.md.
+    /// Computed by hand from the SSZ specification; the first is the example in protocols.md.
     #[test]
     fn requests_as_the_protocol_spells_them() {
         for (id, label, bytes) in [

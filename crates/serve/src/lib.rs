@@ -1,7 +1,7 @@
 //! The doors of a session: sockets, and the protocols spoken through them. A door holds no state of
 //! the session; it asks the session through its handle.
 //!
-//! A live session from outside, by its bus (what may be asked is in `docs/PROTOCOL.md`):
+//! A live session from outside, by its bus (what may be asked is in `docs/protocols.md`):
 //!
 //! ```no_run
 //! use tapdeck_proto::bus::{Cmd, Snap};

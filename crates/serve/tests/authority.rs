@@ -1,6 +1,6 @@
 //! One table says who may do what; every request is walked with every credential at every door.
 //!
-//! The table is also shown in `docs/PROTOCOL.md`, which must be the same. `UPDATE_DOCS=1` writes
+//! The table is also shown in `docs/protocols.md`, which must be the same. `UPDATE_DOCS=1` writes
 //! it.
 
 #![allow(missing_docs, reason = "tests explain themselves by their names")]
@@ -108,7 +108,7 @@ fn markdown() -> String {
 
 #[test]
 fn the_documentation_shows_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/PROTOCOL.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocols.md");
     let text = std::fs::read_to_string(&path).expect("the documentation");
     let (begin, end) = ("<!-- authority: begin -->\n", "<!-- authority: end -->");
     let (front, rest) = text.split_once(begin).expect("the begin of the table");

@@ -1,4 +1,4 @@
-//! The tables of `docs/PROTOCOL.md`, made from the types of `tapdeck-proto`: each message with its
+//! The tables of `docs/protocols.md`, made from the types of `tapdeck-proto`: each message with its
 //! fields and the first words of its documentation.
 
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! The rules of the house that no lint knows: which crate may use which, what each must not own,
-//! how long files are, and how comments are written.
+//! how long files are, how comments and the manual are written, and where links lead.
 
+mod markdown;
 mod source;
 
 use std::fs;
@@ -70,6 +71,7 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     check_walks(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
+    markdown::check(&root, &mut faults)?;
     let mut sizes = Vec::new();
     for (name, text) in texts(&root)? {
         let lines = source::lines(&text);

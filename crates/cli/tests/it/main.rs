@@ -20,6 +20,8 @@ mod faults;
 mod live;
 #[cfg(feature = "net")]
 mod log;
+#[cfg(all(feature = "net", feature = "tui", feature = "web"))]
+mod manual;
 #[cfg(all(feature = "net", feature = "web"))]
 mod page;
 #[cfg(all(feature = "docker", feature = "ssh"))]
