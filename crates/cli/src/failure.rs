@@ -4,8 +4,11 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use tapdeck::testing::Remedy;
+use tapdeck::turns::RuleBookError;
 #[cfg(feature = "tui")]
 use tapdeck_cli::ui::view::run::ViewError;
+use tapdeck_host::backend::SpawnError;
 use tapdeck_host::cassette::{CommitError, PreflightError};
 use tapdeck_host::{LaunchError, PlayError, SourceError};
 use tapdeck_proto::broker::ErrorCode;
@@ -24,6 +27,20 @@ pub(crate) struct Failure {
     message: Option<String>,
     /// What the failure is about, for a report in JSON.
     about: Map<String, Value>,
+}
+
+/// What to do about frames that were derived by another emulator.
+pub(crate) const DERIVE_FRAMES: &str = "; `tapdeck cassette frames --write` derives them";
+
+/// Returns what to do about a scenario that fails, to be put behind the message.
+pub(crate) fn advice(remedy: Option<Remedy>) -> &'static str {
+    match remedy {
+        Some(Remedy::Record) => ": make it with `tapdeck test --record`",
+        Some(Remedy::Make) => ": --update or --record makes it",
+        Some(Remedy::Rebind) => "; if that is on purpose, `tapdeck test --update` binds the scenario to it",
+        Some(Remedy::DeriveFrames) => DERIVE_FRAMES,
+        _ => "",
+    }
 }
 
 /// What a command ends with.
@@ -130,7 +147,17 @@ impl From<LaunchError> for Failure {
             LaunchError::Place { code, .. } => Kind::Launch(*code),
             _ => Kind::Io,
         };
-        Self::new(kind, e.to_string())
+        let hint = match &e {
+            LaunchError::Spawn(SpawnError::NotAdmitted { .. }) => {
+                ". Add a key to your agent, or name one with --identity"
+            }
+            LaunchError::Spawn(SpawnError::UnknownKey { .. }) => {
+                ". Meet it once with ssh, or give --accept-new"
+            }
+            LaunchError::Spawn(SpawnError::NoTerminalThere { .. }) => ": try --no-pty",
+            _ => "",
+        };
+        Self::new(kind, format!("{e}{hint}"))
     }
 }
 
@@ -178,7 +205,26 @@ impl From<BrokerError> for Failure {
             BrokerError::Refused { .. } => Kind::Check,
             _ => Kind::Io,
         };
-        Self::new(kind, e.to_string())
+        let hint = match &e {
+            BrokerError::NotThere => ": start one with tapdeck broker",
+            BrokerError::Refused { error, .. } => match error {
+                ErrorCode::SessionNotFound => ": see tapdeck ls",
+                ErrorCode::TurnNotFound => ": see tapdeck turns",
+                ErrorCode::BufferEmpty => ": see tapdeck capture",
+                _ => "",
+            },
+            _ => "",
+        };
+        Self::new(kind, format!("{e}{hint}"))
+    }
+}
+
+impl From<RuleBookError> for Failure {
+    fn from(e: RuleBookError) -> Self {
+        match &e {
+            RuleBookError::Prompt(why) => Self::usage(format!("--prompt: {why}")),
+            _ => Self::usage(e.to_string()),
+        }
     }
 }
 
@@ -214,7 +260,8 @@ impl From<Refusal> for Failure {
             Refusal::Io(e) => Kind::of_io(e),
             _ => Kind::Check,
         };
-        Self::new(kind, e.to_string())
+        let hint = if matches!(e, Refusal::Emulator { .. }) { DERIVE_FRAMES } else { "" };
+        Self::new(kind, format!("{e}{hint}"))
     }
 }
 

@@ -246,7 +246,7 @@ fn parse(path: &Path) -> io::Result<Vec<Token>> {
     let malformed = |e: serde_json::Error| wrong(&e.to_string());
     let any: AnyTokenFile = serde_json::from_str(&text).map_err(malformed)?;
     if any.version != Some(VERSION) {
-        return Err(wrong("not a list of tokens that this tapdeck understands"));
+        return Err(wrong("not a list of tokens that this program understands"));
     }
     let file: TokenFile = serde_json::from_str(&text).map_err(malformed)?;
     if file.tokens.iter().any(|token| token.digest.len() != 64) {

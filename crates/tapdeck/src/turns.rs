@@ -46,9 +46,9 @@ pub enum RuleBookError {
         /// The names that there are.
         known: Vec<String>,
     },
-    /// A prompt pattern makes no sense.
+    /// The prompt pattern that was given makes no sense.
     #[error(transparent)]
-    Rule(#[from] RuleError),
+    Prompt(#[from] RuleError),
 }
 
 /// How the turns and states of a session are found.

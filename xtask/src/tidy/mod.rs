@@ -45,6 +45,17 @@ const FORBIDDEN: [(&str, &[&str], &str); 7] = [
     ("cli", &["libc::"], "the command reaches the system through host"),
 ];
 
+/// The library crates. Their messages name facts; which flag or command helps, `cli` says.
+const LIBRARIES: [&str; 7] = ["term", "core", "proto", "tape", "host", "serve", "tapdeck"];
+
+/// Files of the libraries with such words in their data: flags of other programs, and the head of
+/// what a cassette's id is made of.
+const DATA: [&str; 3] = [
+    "crates/core/src/scrub/table.rs",
+    "crates/core/src/check/normalise.rs",
+    "crates/tape/src/cassette/manifest.rs",
+];
+
 /// Files past this are reported; past the second they need a reason in their head.
 const LONG: usize = 600;
 /// The most steps of a walk in ARCHITECTURE.md behind those that all walks share.
@@ -72,10 +83,12 @@ pub(crate) fn run() -> Result<()> {
     }
     check_walks(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
     markdown::check(&root, &mut faults)?;
+    let commands = commands(&root)?;
     let mut sizes = Vec::new();
     for (name, text) in texts(&root)? {
         let lines = source::lines(&text);
         check_words(&name, &lines, &mut faults);
+        check_messages(&name, &lines, &commands, &mut faults);
         check_comments(&name, &lines, &mut faults);
         let length = text.lines().count();
         if length > TOO_LONG && !text.contains(REASON) {
@@ -97,6 +110,13 @@ fn crates(root: &Path) -> Result<Vec<String>> {
     let folders = fs::read_dir(root.join("crates"))?.flatten();
     let names = folders.filter(|e| e.path().join("Cargo.toml").exists());
     names.map(|e| e.file_name().into_string().ok().context("a crate's name is text")).collect()
+}
+
+/// The subcommands: each is a file or a folder under `cmd/`.
+fn commands(root: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(root.join("crates/cli/src/cmd"))?.flatten();
+    let names = entries.filter_map(|e| Some(e.path().file_stem()?.to_str()?.replace('_', "-")));
+    Ok(names.filter(|name| name != "mod").collect())
 }
 
 /// Checks that each step of a walk, `FOLDER/FILE.rs::FUNCTION` in backticks, is a function of that
@@ -151,7 +171,7 @@ fn uses(manifest: &str) -> impl Iterator<Item = &str> {
 fn check_words(name: &str, lines: &[Line], faults: &mut Vec<String>) {
     for (krate, words, reason) in FORBIDDEN {
         let own = name.strip_prefix(&format!("crates/{krate}/src/"));
-        if own.is_none_or(|path| path.split('/').any(|part| part == "tests" || part == "tests.rs")) {
+        if own.is_none_or(is_test) {
             continue;
         }
         for (n, line) in lines.iter().enumerate().filter(|(_, line)| !line.test) {
@@ -160,6 +180,48 @@ fn check_words(name: &str, lines: &[Line], faults: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// Reports strings of the libraries that name a flag or a subcommand. Those of tests may.
+fn check_messages(name: &str, lines: &[Line], commands: &[String], faults: &mut Vec<String>) {
+    let library = |krate: &&str| name.starts_with(&format!("crates/{krate}/src/"));
+    if !LIBRARIES.iter().any(library) || is_test(name) || DATA.contains(&name) {
+        return;
+    }
+    for (n, line) in lines.iter().enumerate().filter(|(_, line)| !line.test) {
+        if let Some(word) = command_line(&line.text, commands) {
+            faults.push(format!(
+                "{name}:{}: {word}: the library names the fact, cli/src/failure.rs the flag or command",
+                n + 1
+            ));
+        }
+    }
+}
+
+/// The first flag or subcommand of ours in a text.
+fn command_line(text: &str, commands: &[String]) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let mut words = text.split(|c| !plain(c)).filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        let flag =
+            word.strip_prefix("--").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+        if flag {
+            return Some(word.to_owned());
+        }
+        if word == "tapdeck"
+            && let Some(next) = words.peek()
+            && commands.iter().any(|command| command == next)
+            && text.contains(&format!("tapdeck {next}"))
+        {
+            return Some(format!("tapdeck {next}"));
+        }
+    }
+    None
+}
+
+/// Whether a file is part of a crate's tests.
+fn is_test(name: &str) -> bool {
+    name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
 /// Reports comments that are too wide or vague.
@@ -243,6 +305,23 @@ mod tests {
         let mut faults = Vec::new();
         check_words("crates/term/src/lib.rs", &source::lines(text), &mut faults);
         assert_eq!(faults, ["crates/term/src/lib.rs:5: std::net: term is a pure function of bytes"]);
+    }
+
+    #[test]
+    fn library_messages_name_no_flags_and_commands() {
+        let commands = ["ls".to_owned(), "run".to_owned()];
+        let text = "f(\"see tapdeck ls\");\n// --flag\nf(\"use --size=1\");\nf(\"a tapdeck recording --\");\n\
+                    #[cfg(test)]\nfn t() { f(\"--flag\"); }\n";
+        let found = |name: &str| {
+            let mut faults = Vec::new();
+            check_messages(name, &source::lines(text), &commands, &mut faults);
+            faults.iter().filter_map(|fault| fault.rsplit_once(": the")).map(|(f, _)| f.to_owned()).collect()
+        };
+        let named: Vec<String> = found("crates/host/src/lib.rs");
+        assert_eq!(named, ["crates/host/src/lib.rs:1: tapdeck ls", "crates/host/src/lib.rs:3: --size"]);
+        for other in ["crates/cli/src/main.rs", "crates/host/src/x/tests.rs", DATA[0]] {
+            assert_eq!(found(other), Vec::<String>::new());
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 pub(crate) struct Line {
     /// The code without comments and without the contents of strings.
     pub(crate) code: String,
+    /// The contents of strings.
+    pub(crate) text: String,
     /// The comment, without what is before it.
     pub(crate) comment: String,
     /// Its width in columns.
@@ -79,8 +81,11 @@ fn scan(text: &str) -> Vec<Line> {
                 line.comment.push(c);
             } else if code {
                 line.code.push(c);
-            } else if !line.code.ends_with('"') {
-                line.code.push('"');
+            } else {
+                line.text.push(c);
+                if !line.code.ends_with('"') {
+                    line.code.push('"');
+                }
             }
         }
         state = next;
@@ -178,6 +183,7 @@ mod tests {
         assert_eq!(all[0].comment, "// z");
         assert!(!all[0].code.contains(['{', '}']), "{}", all[0].code);
         assert!(all[0].code.ends_with("let x: &'a str = y; "), "{}", all[0].code);
+        assert!(all[0].text.contains("// {") && !all[0].text.contains('z'), "{}", all[0].text);
     }
 
     #[test]

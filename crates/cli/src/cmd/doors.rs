@@ -57,7 +57,7 @@ impl DoorArgs {
             // A rule file that is broken must not keep a program from running, unless the user
             // asked for it.
             Err(why) if self.agent.is_some() || self.prompt.is_some() => {
-                return Err(Failure::usage(why.to_string()));
+                return Err(why.into());
             }
             Err(why) => {
                 say(format_args!("turns and states will not be found: {why}"));

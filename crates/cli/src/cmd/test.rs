@@ -14,7 +14,7 @@ use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Report, find, r
 use tapdeck_host::{Clock, Keyboard, Pressed};
 
 use crate::ending::{Ending, print, print_json, say};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, advice};
 use crate::human;
 use crate::place::PlaceArgs;
 use tapdeck::OutFile;
@@ -153,11 +153,22 @@ enum Ran {
 /// Runs the failed scenarios again, after a change.
 fn judge_again(reports: &mut [Report], aloud: bool) {
     for report in reports.iter_mut().filter(|r| matches!(r.outcome, Outcome::Failed(_))) {
-        *report = run_on(&report.path, How::Cassette, None, &Halt::default());
+        *report = run_one(&report.path, How::Cassette, None, &Halt::default());
         if aloud {
             tell(report);
         }
     }
+}
+
+/// Runs one scenario, and says in its faults what to do about them.
+fn run_one(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report {
+    let mut report = run_on(path, how, place, halt);
+    if let Outcome::Failed(faults) = &mut report.outcome {
+        for fault in faults {
+            fault.message.push_str(advice(fault.remedy));
+        }
+    }
+    report
 }
 
 /// Runs all scenarios, several at a time. `each` gets the reports in the order of the files. A
@@ -179,7 +190,7 @@ fn run_all(
         while let Some((i, path)) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
         {
-            let report = run_on(path, how, place, &halt);
+            let report = run_one(path, how, place, &halt);
             if halt.is_called() {
                 return;
             }
@@ -436,6 +447,7 @@ mod tests {
             claim: "a<b".into(),
             message: "\"&\x1b".into(),
             details: "\u{7}]]>\n".into(),
+            remedy: None,
         };
         let report = |outcome| Report {
             path: "x/y.scenario.yaml".into(),

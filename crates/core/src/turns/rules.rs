@@ -240,7 +240,7 @@ impl Rules {
     /// # Errors
     /// When the pattern cannot be used.
     pub fn with_prompt(mut self, pattern: &str) -> Result<Self, RuleError> {
-        let pattern = compile("--prompt", pattern)?;
+        let pattern = compile("the given prompt", pattern)?;
         let own = Prompt { name: "given by the user".into(), pattern, continuation: None, strict: true };
         self.prompts.insert(0, own);
         self.by_state = false;

@@ -137,7 +137,7 @@ impl Place {
             other => {
                 // Only places of other features ask.
                 let _ = prompter;
-                Err(SpawnError::unreachable(other, "this tapdeck was built without it"))
+                Err(SpawnError::unreachable(other, "this program was built without it"))
             }
         }
     }

@@ -93,8 +93,30 @@ pub enum SpawnError {
     Unreachable {
         /// As it was named.
         place: String,
-        /// What is wrong, and what to do.
+        /// What is wrong.
         why: String,
+    },
+    /// The place where it was to run does not let the user in.
+    #[error("{place}: {why}")]
+    NotAdmitted {
+        /// As it was named.
+        place: String,
+        /// What was tried.
+        why: String,
+    },
+    /// The key of the place where it was to run is not known, and the user cannot be asked.
+    #[error("{place}: {why}")]
+    UnknownKey {
+        /// As it was named.
+        place: String,
+        /// The key.
+        why: String,
+    },
+    /// The place where it was to run gives it no terminal.
+    #[error("{place}: it gives no terminal")]
+    NoTerminalThere {
+        /// As it was named.
+        place: String,
     },
     /// The user cancelled while the place was being reached.
     #[error("called off by signal {0}")]
@@ -119,7 +141,10 @@ impl SpawnError {
     /// connection.
     pub fn exit_code(&self) -> i32 {
         match self {
-            SpawnError::Unreachable { .. } => 4,
+            SpawnError::Unreachable { .. }
+            | SpawnError::NotAdmitted { .. }
+            | SpawnError::UnknownKey { .. }
+            | SpawnError::NoTerminalThere { .. } => 4,
             SpawnError::CalledOff(signal) => 128 + signal,
             SpawnError::NoCommand | SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => 127,
             SpawnError::NotExecutable { .. } => 126,

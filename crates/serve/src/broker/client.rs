@@ -17,7 +17,7 @@ const ANSWER: Duration = Duration::from_secs(20);
 #[non_exhaustive]
 pub enum BrokerError {
     /// No broker listens.
-    #[error("no broker is running: start one with tapdeck broker")]
+    #[error("no broker is running")]
     NotThere,
     /// It refused.
     #[error("{}", sentence(.error, .message.as_deref()))]
@@ -35,10 +35,10 @@ pub enum BrokerError {
 /// Explains an error to people.
 fn sentence(error: &ErrorCode, message: Option<&str>) -> String {
     let known = match error {
-        ErrorCode::SessionNotFound => "the broker knows no such session: see tapdeck ls",
-        ErrorCode::TurnNotFound => "the broker has no such turn, or no more: see tapdeck turns",
+        ErrorCode::SessionNotFound => "the broker knows no such session",
+        ErrorCode::TurnNotFound => "the broker has no such turn, or no more",
         ErrorCode::NoTurn => "the session has not completed a turn yet",
-        ErrorCode::BufferEmpty => "nothing has been captured yet: see tapdeck capture",
+        ErrorCode::BufferEmpty => "nothing has been captured yet",
         ErrorCode::SessionDisconnected => "the session has ended, or has lost the broker",
         ErrorCode::SinkFailed => "it could not be delivered",
         ErrorCode::Busy => "the broker is busy with other deliveries: try again",

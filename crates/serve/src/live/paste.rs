@@ -334,7 +334,7 @@ fn spell(paste: &mut Paste, look: &Picture) -> Result<(), &'static str> {
     let modes = look.term().modes();
     if !paste.raw && paste.text.contains(['\n', '\r']) && !modes.bracketed_paste() {
         return Err("the program has not asked for bracketed paste, so every line end would submit: \
-                    paste one line, or give --raw");
+                    paste one line, or paste it raw");
     }
     let text = std::mem::take(&mut paste.text);
     paste.bytes = if paste.raw { keys::text(&text, &modes) } else { keys::paste(&text, &modes) }.into();

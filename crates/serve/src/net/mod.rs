@@ -485,7 +485,7 @@ impl Running {
                 let listener = tls::bind(address)?;
                 let bound = listener.local_addr()?;
                 let Some(site) = site(&at.with_port(bound.port()), Arc::clone(&server)) else {
-                    return refuse("this tapdeck was built without its page");
+                    return refuse("this server was built without its page");
                 };
                 let identity = (*transport == Transport::Wss).then_some(identity);
                 page(server, listener, identity, site)?;

@@ -112,7 +112,7 @@ pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
 pub(super) fn no_credential() -> Response {
     refuse(
         StatusCode::UNAUTHORIZED,
-        "a token is needed: open the link that tapdeck web printed, or this page with #token= and a token behind it",
+        "a token is needed: open the link that the server printed, or this page with #token= and a token behind it",
     )
 }
 

@@ -14,7 +14,7 @@ use crate::net::{Peer, messages, serve_stream};
 
 pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(server) = site.0.options.tty.clone() else {
-        return refuse(StatusCode::NOT_FOUND, "no sessions are opened here: see tapdeck serve");
+        return refuse(StatusCode::NOT_FOUND, "no sessions are opened here");
     };
     meet(ws, &headers, |ws| {
         ws.on_upgrade(async move |socket| {

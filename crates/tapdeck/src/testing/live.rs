@@ -94,7 +94,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
         if let Err(e) = take(&mut session, step) {
             let claim = describe(&step.action);
             let details = e.details().to_owned();
-            ran.faults.push(Fault { line: Some(step.line), claim, message: e.message().to_owned(), details });
+            ran.faults.push(Fault { line: Some(step.line), details, ..Fault::new(claim, e.message()) });
             session.cancel();
             break;
         }

@@ -42,7 +42,7 @@ use std::panic::Location;
 
 pub use finished::Finished;
 pub use halt::Halt;
-pub use scenario::{Change, Fault, How, Outcome, Report, find, run, run_all, run_on};
+pub use scenario::{Change, Fault, How, Outcome, Remedy, Report, find, run, run_all, run_on};
 pub use session::{Program, Session};
 pub use tapdeck_core::check;
 pub use tapdeck_host::backend::Place;

@@ -10,17 +10,13 @@ use tapdeck_tape::cassette::{
 use tapdeck_tape::scenario::{Action, Scenario, bind, step_mark, timeline};
 
 use super::picture;
-use super::scenario::{Change, Fault, Loaded, Ran};
-
-/// What to do about a cassette that is another one.
-const REBIND: &str = "if that is on purpose, `tapdeck test --update` binds the scenario to it";
+use super::scenario::{Change, Fault, Loaded, Ran, Remedy};
 
 pub(super) fn run(loaded: &Loaded) -> Ran {
     let path = loaded.cassette();
     if !path.exists() {
-        let message =
-            format!("there is no cassette {}: make it with `tapdeck test --record`", path.display());
-        return Ran { faults: vec![Fault::new("the cassette is there", message)], ..Ran::default() };
+        let fault = Fault::new("the cassette is there", format!("there is no cassette {}", path.display()));
+        return Ran { faults: vec![fault.with(Remedy::Record)], ..Ran::default() };
     }
     of_files(loaded, Files::read(&path).as_ref())
 }
@@ -33,7 +29,9 @@ pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran 
     for check in &checks {
         if let Verdict::Failed(why) = &check.verdict {
             let claim = format!("cassette: {}", check.what);
-            ran.faults.push(Fault::new(claim, why.join("; ")));
+            let fault = Fault::new(claim, why.join("; "));
+            let other_emulator = check.is_other_emulator();
+            ran.faults.push(if other_emulator { fault.with(Remedy::DeriveFrames) } else { fault });
         }
     }
     let Some(cassette) = whole else {
@@ -54,8 +52,8 @@ pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran 
     ran.claims.extend(step_claims(&loaded.scenario));
     let steps = loaded.scenario.steps.len();
     if steps > 0 && timeline.mark(&step_mark(steps)).is_none() {
-        let message = "it was not recorded from these steps: record it anew with `tapdeck test --record`";
-        ran.faults.push(Fault::new("cassette: it was made by this scenario", message));
+        let claim = "cassette: it was made by this scenario";
+        ran.faults.push(Fault::new(claim, "it was not recorded from these steps").with(Remedy::Record));
         ran.claims.clear();
     }
     ran.timeline = Some(timeline);
@@ -79,46 +77,32 @@ fn step_claims(scenario: &Scenario) -> Vec<(Option<u64>, Claim)> {
 fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
     let scenario = &loaded.scenario;
     let wanted = &scenario.cassette;
-    let mut rebind = false;
-    let mut check = |claim: &str, fault: Option<String>| {
+    let mut check = |claim: &str, fault: Option<Fault>| {
         ran.checks += 1;
-        ran.faults.extend(fault.map(|message| Fault::new(claim, message)));
+        ran.faults.extend(fault.map(|fault| Fault { claim: claim.to_owned(), ..fault }));
     };
-    check(
-        "the cassette has the id that the scenario names",
-        match &wanted.id {
-            Some(id) if *id == manifest.id => None,
-            Some(id) => {
-                rebind = true;
-                Some(format!("the scenario was written for {id}, the cassette is {}; {REBIND}", manifest.id))
-            }
-            None => {
-                rebind = true;
-                Some(format!("the scenario names no id; the cassette is {}; {REBIND}", manifest.id))
-            }
-        },
-    );
+    let wrong = |message: String| Fault::new("", message);
     let is = &manifest.content_digest.sha256;
-    check(
-        "the cassette has the digest that the scenario names",
-        match &wanted.sha256 {
-            Some(digest) if digest == is => None,
-            Some(digest) => {
-                rebind = true;
-                Some(format!("the scenario was written for output {digest}, the cassette has {is}; {REBIND}"))
-            }
-            None => {
-                rebind = true;
-                Some(format!("the scenario names no digest; the cassette's output has {is}; {REBIND}"))
-            }
-        },
-    );
+    let other_id = match &wanted.id {
+        Some(id) if *id == manifest.id => None,
+        Some(id) => Some(format!("the scenario was written for {id}, the cassette is {}", manifest.id)),
+        None => Some(format!("the scenario names no id; the cassette is {}", manifest.id)),
+    };
+    let other_output = match &wanted.sha256 {
+        Some(digest) if digest == is => None,
+        Some(digest) => Some(format!("the scenario was written for output {digest}, the cassette has {is}")),
+        None => Some(format!("the scenario names no digest; the cassette's output has {is}")),
+    };
+    let rebind = other_id.is_some() || other_output.is_some();
+    let other = |message: String| wrong(message).with(Remedy::Rebind);
+    check("the cassette has the id that the scenario names", other_id.map(other));
+    check("the cassette has the digest that the scenario names", other_output.map(other));
     let (cols, rows) = (manifest.terminal.initial_cols, manifest.terminal.initial_rows);
     let size = scenario.size;
     check("the cassette has the size that the scenario names", {
-        let wrong = (size.cols, size.rows) != (cols, rows);
-        wrong.then(|| {
-            format!("the scenario wants {}x{}, the cassette has {cols}x{rows}", size.cols, size.rows)
+        let differs = (size.cols, size.rows) != (cols, rows);
+        differs.then(|| {
+            wrong(format!("the scenario wants {}x{}, the cassette has {cols}x{rows}", size.cols, size.rows))
         })
     });
     if let Some(env) = &scenario.env {
@@ -128,7 +112,9 @@ fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
             manifest.command.env_allowlist.iter().find(|n| !names.contains(&n.as_str()) && *n != "HOME");
         check(
             "the cassette was recorded under the scenario's environment",
-            strange.map(|name| format!("the program was given {name}, which the scenario does not allow")),
+            strange.map(|name| {
+                wrong(format!("the program was given {name}, which the scenario does not allow"))
+            }),
         );
     }
     if rebind {

@@ -62,11 +62,32 @@ pub struct Fault {
     pub message: String,
     /// Pictures, differences, events.
     pub details: String,
+    /// What would make it hold, where that is a matter of files.
+    pub remedy: Option<Remedy>,
+}
+
+/// What makes a scenario hold that does not, if the present state is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Run the program and make the cassette: [`How::Record`].
+    Record,
+    /// Make the file that is missing: write [`Report::changes`], or record.
+    Make,
+    /// Bind the scenario to the cassette that is there: write [`Report::changes`].
+    Rebind,
+    /// Derive the cassette's frames anew, with the emulator of this program.
+    DeriveFrames,
 }
 
 impl Fault {
     pub(super) fn new(claim: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { line: None, claim: claim.into(), message: message.into(), details: String::new() }
+        let (claim, message) = (claim.into(), message.into());
+        Self { line: None, claim, message, details: String::new(), remedy: None }
+    }
+
+    pub(super) fn with(self, remedy: Remedy) -> Self {
+        Self { remedy: Some(remedy), ..self }
     }
 
     /// The fault in full, for people; nothing in it can act on a terminal.
@@ -290,12 +311,12 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         for ((line, name, claim), verdict) in all.into_iter().zip(verdicts) {
             let Err(failure) = verdict else { continue };
             let change = change(loaded, claim, &failure);
-            let mut message = failure.message.clone();
+            let (mut message, mut remedy) = (failure.message.clone(), None);
             if let Some(change) = &change
                 && !change.path.exists()
             {
-                message =
-                    format!("{} is not there yet: --update or --record makes it", change.path.display());
+                message = format!("{} is not there yet", change.path.display());
+                remedy = Some(Remedy::Make);
             }
             let held =
                 |before: &Timeline| evaluate(before, std::slice::from_ref(claim)).iter().all(Result::is_ok);
@@ -306,7 +327,7 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
             let said = claim.to_string();
             let claim = name.map_or(said.clone(), |name| format!("{name} ({said})"));
             let details = picture::failure(&failure, &timeline);
-            ran.faults.push(Fault { line, claim, message, details });
+            ran.faults.push(Fault { line, claim, message, details, remedy });
         }
     }
     if ran.checks == 0 && ran.faults.is_empty() && ran.skipped.is_none() {

@@ -176,8 +176,8 @@ pub enum Refusal {
     },
     /// Frames were derived by another emulator than this one.
     #[error(
-        "manifest.json: the frames were derived by {found}, this program has {ours}; run `tapdeck cassette frames --write` \
-         to derive them anew, after a look at the differences, or use the program that recorded them"
+        "manifest.json: the frames were derived by {found}, this program has {ours}: derive them anew, \
+         after a look at the differences, or use the program that recorded them"
     )]
     Emulator {
         /// The manifest's.

@@ -24,6 +24,13 @@ pub struct Check {
     pub verdict: Verdict,
 }
 
+impl Check {
+    /// Returns whether the cassette fails because its frames were derived by another emulator.
+    pub fn is_other_emulator(&self) -> bool {
+        self.name == "emulator" && matches!(self.verdict, Verdict::Failed(_))
+    }
+}
+
 /// What came of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {

@@ -7,7 +7,7 @@ use serde_json::json;
 use tapdeck_tape::cassette::{Check, Files, Refusal, Verdict, verify};
 
 use crate::ending::{Ending, Report, print, print_json};
-use crate::failure::{Failure, Result};
+use crate::failure::{DERIVE_FRAMES, Failure, Result};
 use crate::human;
 
 /// Check a cassette: files, digests, order, time, frames and binding.
@@ -60,12 +60,19 @@ pub(crate) fn check_one(path: &Path, report: Report, quiet: bool) -> Result<bool
     Ok(whole)
 }
 
+/// Returns what is wrong, with what to do about it.
+fn faults(check: &Check) -> Vec<String> {
+    let Verdict::Failed(faults) = &check.verdict else { return Vec::new() };
+    let hint = if check.is_other_emulator() { DERIVE_FRAMES } else { "" };
+    faults.iter().map(|fault| format!("{fault}{hint}")).collect()
+}
+
 fn to_text(path: &Path, whole: bool, checks: &[Check]) -> String {
     let mut text = format!("{}\n", human::printable(&path.to_string_lossy()));
     for check in checks {
         let (mark, tail) = match &check.verdict {
             Verdict::Passed => ("ok", check.what.to_owned()),
-            Verdict::Failed(faults) => ("FAILED", faults.join("\n                    ")),
+            Verdict::Failed(_) => ("FAILED", faults(check).join("\n                    ")),
             Verdict::Skipped(why) => ("-", why.clone()),
         };
         let tail: Vec<String> = tail.split('\n').map(human::printable).collect();
@@ -83,7 +90,7 @@ fn to_json(path: &Path, whole: bool, checks: &[Check]) -> serde_json::Value {
         .map(|check| {
             let (state, detail) = match &check.verdict {
                 Verdict::Passed => ("passed", json!([])),
-                Verdict::Failed(faults) => ("failed", json!(faults)),
+                Verdict::Failed(_) => ("failed", json!(faults(check))),
                 Verdict::Skipped(why) => ("skipped", json!([why])),
             };
             json!({"check": check.name, "state": state, "detail": detail})

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use super::super::CommandSpec;
 use super::super::spawn::Leader;
 use super::config::HostConfig;
+use super::fault::Fault;
 use super::hosts::{Acquaintance, Known, remember};
 use crate::sys::InheritedSignals;
 
@@ -38,7 +39,7 @@ pub(super) enum Said {
     Note(String),
     Ask { question: String, secret: bool, answer: oneshot::Sender<Option<String>> },
     Ready,
-    Failed(String),
+    Failed(Fault),
 }
 
 /// The way to the thread that waits.
@@ -103,11 +104,11 @@ pub(super) struct Judge {
     acquaintance: Acquaintance,
     asker: Asker,
     /// What went wrong, in words.
-    pub(super) trouble: Arc<Mutex<Option<String>>>,
+    pub(super) trouble: Arc<Mutex<Option<Fault>>>,
 }
 
 impl Judge {
-    async fn judge(&self, key: &PublicKey) -> Result<(), String> {
+    async fn judge(&self, key: &PublicKey) -> Result<(), Fault> {
         let Target { host, port, .. } = &self.target;
         let print = key.fingerprint(HashAlg::Sha256);
         match self.acquaintance.judge(key) {
@@ -117,13 +118,15 @@ impl Judge {
                     "{host} IS NOT WHO IT WAS: its key is {print}, which is not the one in {}, line {line}. The \
                      connection may be intercepted, or it was set up anew; ask its keeper, and only then remove that line",
                     file.display()
-                ));
+                )
+                .into());
             }
             Known::Revoked(file, line) => {
                 return Err(format!(
                     "the key of {host}, {print}, must not be believed any more, says {}, line {line}",
                     file.display()
-                ));
+                )
+                .into());
             }
             Known::New => {}
         }
@@ -135,12 +138,11 @@ impl Judge {
             match self.asker.ask(question, false).await {
                 Some(answer) if answer.trim().eq_ignore_ascii_case("yes") => {}
                 Some(answer) if answer.trim() == print.to_string() => {}
-                Some(_) => return Err(format!("{host} was not believed")),
+                Some(_) => return Err(format!("{host} was not believed").into()),
                 None => {
-                    return Err(format!(
-                        "{host} is new to you, and there is no user to ask: its key is {print}. Meet it once with \
-                         ssh, or give --accept-new"
-                    ));
+                    return Err(Fault::UnknownKey(format!(
+                        "{host} is new to you, and there is no user to ask: its key is {print}"
+                    )));
                 }
             }
         }
@@ -155,8 +157,8 @@ impl Judge {
         Ok(())
     }
 
-    fn set_trouble(&self, text: String) {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
+    fn set_trouble(&self, fault: impl Into<Fault>) {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault.into());
     }
 }
 
@@ -187,12 +189,12 @@ impl client::Handler for Judge {
             }
             DisconnectReason::Error(e) => {
                 self.set_trouble(match &e {
-                    russh::Error::KeepaliveTimeout => "it does not answer any more".into(),
+                    russh::Error::KeepaliveTimeout => Fault::from("it does not answer any more"),
                     russh::Error::HUP | russh::Error::Disconnect => "the connection was closed".into(),
                     russh::Error::IO(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
                         "the connection was closed".into()
                     }
-                    other => other.to_string(),
+                    other => other.to_string().into(),
                 });
                 Err(e)
             }
@@ -203,14 +205,14 @@ impl client::Handler for Judge {
 /// A connection on which one is known.
 pub(super) struct Connection {
     pub(super) handle: Handle<Judge>,
-    pub(super) trouble: Arc<Mutex<Option<String>>>,
+    pub(super) trouble: Arc<Mutex<Option<Fault>>>,
     /// What carries it.
     _way: Vec<Handle<Judge>>,
     _pipe: Option<Leader>,
 }
 
 /// Connects, through whatever lies between, and makes oneself known.
-pub(super) async fn connect(target: &Target, asker: Asker) -> Result<Connection, String> {
+pub(super) async fn connect(target: &Target, asker: Asker) -> Result<Connection, Fault> {
     let mut way: Vec<Handle<Judge>> = Vec::new();
     let mut pipe = None;
     for hop in target.through.iter().chain([target]) {
@@ -228,10 +230,11 @@ pub(super) async fn connect(target: &Target, asker: Asker) -> Result<Connection,
             greet(hop, stream, &asker).await
         };
         let reached = reached.await.map_err(|e| match (&target.command, way.is_empty()) {
-            (Some(command), true) => format!("through {command:?}: {e}"),
+            (Some(command), true) => e.within(&format!("through {command:?}")),
             _ => e,
         });
-        let reached = reached.map_err(|e| if last { e } else { format!("on the way, {}: {e}", hop.host) });
+        let reached =
+            reached.map_err(|e| if last { e } else { e.within(&format!("on the way, {}", hop.host)) });
         let (handle, trouble) = reached?;
         if last {
             return Ok(Connection { handle, trouble, _way: way, _pipe: pipe });
@@ -295,7 +298,7 @@ async fn greet(
     target: &Target,
     stream: Box<dyn Duplex>,
     asker: &Asker,
-) -> Result<(Handle<Judge>, Arc<Mutex<Option<String>>>), String> {
+) -> Result<(Handle<Judge>, Arc<Mutex<Option<Fault>>>), Fault> {
     let (host, port) = (target.host.as_str(), target.port);
     let acquaintance = Acquaintance::read(&target.known_hosts(), host, port)?;
     let mut config = client::Config {
@@ -318,7 +321,7 @@ async fn greet(
         trouble.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| match e {
             russh::Error::HUP | russh::Error::Disconnect => "it closed the connection".into(),
             russh::Error::Version => "it does not speak ssh".into(),
-            e => e.to_string(),
+            e => e.to_string().into(),
         })
     };
     let mut handle =
@@ -345,7 +348,7 @@ struct Attempt<'a> {
     methods: Option<russh::MethodSet>,
 }
 
-async fn authenticate(handle: &mut Handle<Judge>, target: &Target, asker: &Asker) -> Result<(), String> {
+async fn authenticate(handle: &mut Handle<Judge>, target: &Target, asker: &Asker) -> Result<(), Fault> {
     let user = target.user.as_str();
     let mut attempt = Attempt { handle, user, asker, tried: Vec::new(), offered: Vec::new(), methods: None };
     if attempt.nothing().await? {
@@ -372,7 +375,7 @@ async fn authenticate(handle: &mut Handle<Judge>, target: &Target, asker: &Asker
         [] => "there was no key to show".to_owned(),
         tried => format!("tried {}", tried.join(", ")),
     };
-    Err(format!("it does not let {user} in; {tried}. Add a key to your agent, or name one with --identity"))
+    Err(Fault::NotAdmitted(format!("it does not let {user} in; {tried}")))
 }
 
 impl Attempt<'_> {

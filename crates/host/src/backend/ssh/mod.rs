@@ -6,6 +6,7 @@
 
 mod config;
 mod connect;
+mod fault;
 mod hosts;
 mod pty_modes;
 mod session;
@@ -26,6 +27,7 @@ use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, StopSignal, TerminalSetup, Watch};
 use config::Proxy;
 use connect::{Asker, Said, Target};
+use fault::Fault;
 use session::{Order, Program, Streams, Terminal};
 
 /// How often a wait for the server checks whether the user has cancelled.
@@ -83,7 +85,7 @@ impl Ssh {
             if let Err(why) = work(&target, &program, streams, ordered, &theirs, &Asker(said.clone())) {
                 // Heard while the session has not begun; afterwards the verdict tells.
                 let _ = said.send(Said::Failed(why.clone()));
-                theirs.give(Err(why));
+                theirs.give(Err(why.to_string()));
             }
         };
         let thread =
@@ -118,7 +120,7 @@ fn wait_for(heard: &Receiver<Said>, prompter: &mut dyn Prompter, name: &str) -> 
     loop {
         match heard.recv_timeout(LOOK) {
             Ok(Said::Ready) => return Ok(()),
-            Ok(Said::Failed(why)) => return Err(SpawnError::unreachable(name, why)),
+            Ok(Said::Failed(why)) => return Err(why.into_spawn_error(name)),
             Ok(Said::Note(text)) => prompter.note(&text),
             Ok(Said::Ask { question, secret, answer }) => {
                 let said = prompter.ask(&question, secret);
@@ -149,7 +151,7 @@ fn work(
     mut orders: UnboundedReceiver<Order>,
     verdict: &Arc<Verdict>,
     asker: &Asker,
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("no runtime: {e}"))?;
     runtime.block_on(async {
@@ -161,7 +163,7 @@ fn work(
         let reach = async {
             let connection = connect::connect(target, asker.clone()).await?;
             let running = session::start(&connection, program).await?;
-            Ok::<_, String>((connection, running))
+            Ok::<_, Fault>((connection, running))
         };
         // There is nothing to order before the program runs; when the backend is dropped, it all
         // ends.

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::super::remote::Verdict;
 use super::super::{CommandSpec, StopSignal};
 use super::connect::Connection;
+use super::fault::Fault;
 
 /// After a signal that is to end the program: how long it has before its terminal is taken away.
 /// Some servers pass no signals on; without its terminal a program ends by itself.
@@ -58,7 +59,7 @@ pub(super) struct Running {
 }
 
 /// Starts the program.
-pub(super) async fn start(connection: &Connection, program: &Program) -> Result<Running, String> {
+pub(super) async fn start(connection: &Connection, program: &Program) -> Result<Running, Fault> {
     let channel = connection.handle.channel_open_session().await;
     let channel = channel.map_err(|e| format!("it opens no session: {e}"))?;
     let (mut reader, writer) = channel.split();
@@ -68,7 +69,7 @@ pub(super) async fn start(connection: &Connection, program: &Program) -> Result<
         let (x, y) = (u32::from(size.x_pixels), u32::from(size.y_pixels));
         writer.request_pty(true, term, cols, rows, x, y, modes).await.map_err(lost)?;
         if !granted(&mut reader).await? {
-            return Err("it gives no terminal: try --no-pty".into());
+            return Err(Fault::NoTerminal);
         }
     }
     // Servers take few variables this way; the others are set by the command itself.
@@ -76,7 +77,7 @@ pub(super) async fn start(connection: &Connection, program: &Program) -> Result<
     for (name, value) in &program.command.env {
         let Some(value) = value else { continue };
         let (Some(key), Some(text)) = (name.to_str(), value.to_str()) else {
-            return Err(format!("the variable {name:?} is no UTF-8, which the protocol needs"));
+            return Err(format!("the variable {name:?} is no UTF-8, which the protocol needs").into());
         };
         if key == "TERM" && program.terminal.is_some() {
             continue;
@@ -268,7 +269,8 @@ pub(super) async fn run(
     }
     let lost = || {
         let said = connection.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        format!("the connection was lost: {}", said.as_deref().unwrap_or("the far side closed it"))
+        let said = said.unwrap_or_else(|| "the far side closed it".into());
+        format!("the connection was lost: {said}")
     };
     // The first verdict stands; this one is for programs whose end was not reported.
     verdict.give(stopped.get().map_or_else(|| Err(lost()), |signal| Ok(Exit::Signal(signal))));
