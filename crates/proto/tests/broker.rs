@@ -64,6 +64,7 @@ fn recorded_traffic_reads_and_writes_the_same() {
             responses += 1;
         }
     }
+    assert_eq!(std::fs::read_dir(&folder).expect("goldens").count(), 2 * 10, "each golden was read");
     assert_eq!((hellos, injected), (10, 3), "goldens were found");
     assert!(requests >= 15 && responses >= 15, "{requests} requests, {responses} responses");
 }

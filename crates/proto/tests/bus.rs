@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tapdeck_proto::attach::{Asked, Join, Said};
 use tapdeck_proto::bus::{Line, Push, Reply, Request, RequestError};
+use tapdeck_proto::tty::{Control, Refusal};
 
 /// The transcripts of the bus, each with its lines: `> ` from the client, `< ` from the session.
 fn transcripts() -> Vec<(String, String)> {
@@ -78,4 +80,90 @@ fn what_clients_said_is_read_and_refused_alike() {
         }
     }
     assert!(seen.0 > 140 && seen.1 > 50, "{seen:?}");
+}
+
+/// serde reads a struct from a list of its fields, too; the protocol has objects only.
+#[test]
+fn a_list_is_no_object() {
+    for (verb, payload) in [
+        ("HELLO", r#"["human"]"#),
+        ("SNAP", "[true]"),
+        ("SUB", r#"["none"]"#),
+        ("ROWS", "[0, 5]"),
+        ("FIND", r#"["x"]"#),
+        ("KEY", r#"[["a"]]"#),
+        ("KEY", r#"{"mouse": ["press", "left", 1, 1]}"#),
+        ("PASTE", r#"["x"]"#),
+        ("TURNS", "[1]"),
+        ("TURN", "[1]"),
+        ("RESIZE", "[80, 24]"),
+        ("KILL", r#"["TERM"]"#),
+        ("REC", r#"[null, "/tmp/x.ahr"]"#),
+    ] {
+        let read = Request::parse(verb, payload);
+        assert!(matches!(read, Err(RequestError::Payload(_))), "{verb} {payload}: {read:?}");
+    }
+    assert!(Join::parse(br#"["raw", "attach"]"#).is_err());
+    assert!(Refusal::parse(br#"[1, "internal", "no"]"#).is_err());
+    assert!(Control::parse(br#"["take"]"#).is_err());
+}
+
+/// The attach wire, spoken at the same socket: each message without its length or its chunk.
+#[test]
+fn what_attached_clients_said_and_heard_is_read_and_written_alike() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/bus/attach.txt");
+    let text = std::fs::read_to_string(path).expect("a golden");
+    let lines: Vec<&str> = text.lines().collect();
+    let heard = |n: usize| lines.get(n).and_then(|line| line.strip_prefix("< ")).map(value);
+    let (mut joined, mut asked, mut told, mut refused) = (0, 0, 0, 0);
+    let mut begins = false;
+    for (n, line) in lines.iter().enumerate() {
+        if let Some(said) = line.strip_prefix("< ") {
+            let recorded = value(said);
+            let written = if recorded.get("type").is_some() {
+                let said: Said = serde_json::from_str(said).expect(line);
+                assert_ne!(said, Said::Unknown, "{line}");
+                told += 1;
+                serde_json::to_value(said)
+            } else {
+                serde_json::to_value(Refusal::parse(said.as_bytes()).expect(line))
+            };
+            assert_eq!(written.expect("JSON"), recorded, "{line}");
+        } else if let Some(request) = line.strip_prefix("> ").filter(|_| begins) {
+            begins = false;
+            match Join::parse(request.as_bytes()) {
+                Ok(join) => {
+                    let again = serde_json::to_vec(&join).expect("JSON");
+                    assert_eq!(Join::parse(&again), Ok(join), "{line}");
+                    joined += 1;
+                }
+                Err(e) => {
+                    let refusal = heard(n + 1).expect("a refusal");
+                    assert_eq!(refusal["message"], e.to_string(), "{line}");
+                    refused += 1;
+                }
+            }
+        } else if let Some(message) = line.strip_prefix("> ") {
+            let read = Control::parse(message.as_bytes()).map_err(|e| e.to_string());
+            match read.and_then(|m| Asked::from_message(&m).map_err(|e| e.to_string())) {
+                Ok(Some(wanted)) => {
+                    let again = serde_json::to_vec(&wanted).expect("JSON");
+                    let again = Control::parse(&again).expect("an object");
+                    assert_eq!(Asked::from_message(&again), Ok(Some(wanted)), "{line}");
+                    asked += 1;
+                }
+                Ok(None) => {
+                    let known = heard(n + 1).is_some_and(|reply| reply["about"].is_string());
+                    assert!(!known, "{line}: the session knew it");
+                }
+                Err(e) => {
+                    assert_eq!(heard(n + 1).expect("an error")["message"], e, "{line}");
+                    refused += 1;
+                }
+            }
+        } else {
+            begins = *line == "# connection";
+        }
+    }
+    assert_eq!((joined, asked, told, refused), (8, 12, 31, 10), "messages were found");
 }

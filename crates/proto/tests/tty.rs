@@ -71,6 +71,7 @@ fn recorded_traffic_reads_and_writes_the_same() {
             }
         }
     }
+    assert_eq!(std::fs::read_dir(&folder).expect("goldens").count(), 2 * 12, "each golden was read");
     assert_eq!((refusals, negotiations), (6, 9));
     assert!(from_server >= 12 && from_client >= 6, "{from_server} from servers, {from_client} from clients");
 }

@@ -53,6 +53,10 @@ const ATTACH: [(&str, Need); 4] = [
 /// What each request to a server needs.
 const SERVER: [(&str, Need); 2] = [("open a session", Need::Open), ("attach to a session", Need::Watch)];
 
+/// The keys of the ssh door.
+const SSH_KEY: &str = "key";
+const SSH_READ_ONLY: &str = "key with `restrict`, `no-pty` or `TAPDECK=read-only`";
+
 /// A credential at a door, and the authority that the door makes from it.
 struct Credential {
     door: &'static str,
@@ -76,8 +80,8 @@ fn credentials() -> Vec<Credential> {
         ("`serve`, network and page", "`observe`", observer),
         ("`web`", "link", Authority::owner()),
         ("`web --read-only`", "link", observer),
-        ("ssh door", "key", person),
-        ("ssh door", "key with `restrict`, `no-pty` or `TAPDECK=read-only`", observer),
+        ("ssh door", SSH_KEY, person),
+        ("ssh door", SSH_READ_ONLY, observer),
     ]
     .map(|(door, shown, authority)| Credential { door, shown, authority })
     .into()
@@ -284,11 +288,18 @@ fn control(stream: &mut UnixStream, inbox: &mut Vec<u8>) -> Value {
     }
 }
 
-#[test]
-fn the_attach_wire_keeps_to_the_table() {
-    let served = Served::start();
-    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
-    for (door, token, asked, authority) in session_cases().into_iter().filter(|case| case.2 != "bot") {
+/// A request to be attached: the door, the credential, and whether only to watch.
+struct Joins {
+    door: &'static str,
+    token: Option<&'static str>,
+    read_only: bool,
+}
+
+impl Served {
+    /// Tries all requests of the attach wire, with the stick and without, and compares each outcome
+    /// with the authority.
+    fn walk_attached(&self, keeper: &mut Client, joins: &Joins, authority: &Authority) {
+        let Joins { door, token, read_only } = joins;
         for (what, need) in ATTACH {
             for holds in [false, true] {
                 if holds && !authority.grants(Right::Drive) {
@@ -298,10 +309,9 @@ fn the_attach_wire_keeps_to_the_table() {
                 if holds {
                     assert!(keeper.ask("RELEASE").starts_with("OK"));
                 }
-                let request = json!({
-                    "backend": "attach", "token": token, "read_only": asked == "observer", "watch": !holds,
-                });
-                let (mut stream, mut inbox) = (served.connect(door), Vec::new());
+                let request =
+                    json!({"backend": "attach", "token": token, "read_only": read_only, "watch": !holds});
+                let (mut stream, mut inbox) = (self.connect(door), Vec::new());
                 stream.write_all(&wire::framed(&request)).expect("sent");
                 while control(&mut stream, &mut inbox)["type"] != "live" {}
                 let bytes = match what {
@@ -325,10 +335,20 @@ fn the_attach_wire_keeps_to_the_table() {
                 let expected = authority.check(need, holds, 0).is_err();
                 assert_eq!(
                     denied, expected,
-                    "{what} at {door} with {token:?} as {asked}, holds the stick: {holds}: {errors:?}"
+                    "{what} at {door} with {token:?}, read-only: {read_only}, holds the stick: {holds}: {errors:?}"
                 );
             }
         }
+    }
+}
+
+#[test]
+fn the_attach_wire_keeps_to_the_table() {
+    let served = Served::start();
+    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    for (door, token, asked, authority) in session_cases().into_iter().filter(|case| case.2 != "bot") {
+        let joins = Joins { door, token, read_only: asked == "observer" };
+        served.walk_attached(&mut keeper, &joins, &authority);
     }
 }
 
@@ -532,6 +552,18 @@ fn the_page_keeps_to_the_table() {
     for body in ["{}", "{\"token\":5}", "{\"token\":null}", "[]", "5", "null", "{\"token\":\"wrong\"}"] {
         assert_eq!(post("POST", "/login", "wrong", body).0, "403", "{body}");
     }
+    // A good token counts only in its field.
+    let (good, _) = &made[1];
+    assert_eq!(post("POST", "/login", "wrong", &json!({"token": good}).to_string()).0, "200");
+    for body in
+        [json!([good]), json!([[good]]), json!(good), json!({"Token": good}), json!([{"token": good}])]
+    {
+        assert_eq!(post("POST", "/login", "wrong", &body.to_string()).0, "403", "{body}");
+    }
+    for body in ["[]", "[\"true\"]", "5", "\"true\""] {
+        let (owner, _) = &made[3];
+        assert_eq!(post("POST", "/sessions", owner, body).0, "400", "{body}");
+    }
     for (token, authority) in made {
         let may = |need| authority.check(need, false, 0).is_ok();
         let watch = ask("GET", "/ws/list", &token).0;
@@ -550,5 +582,92 @@ fn the_page_keeps_to_the_table() {
         };
         let (status, login) = ask("GET", "/login", &token);
         assert!(status == "401" || login.contains(scope), "{authority:?}: {login}");
+    }
+}
+
+/// A client of the ssh door, which takes any host key.
+#[cfg(feature = "ssh")]
+struct AnyHost;
+
+#[cfg(feature = "ssh")]
+impl russh::client::Handler for AnyHost {
+    type Error = russh::Error;
+
+    async fn check_server_key(&mut self, _: &russh::keys::PublicKey) -> Result<bool, russh::Error> {
+        Ok(true)
+    }
+}
+
+/// Logs in at the ssh door with a key whose line in the list begins with these options, and asks
+/// for a session. Returns what the door grants; `None` when the key is rejected.
+#[cfg(feature = "ssh")]
+async fn granted_by_ssh(options: &str) -> Option<Authority> {
+    use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, key::safe_rng};
+    use std::sync::{Arc, Mutex};
+    use tapdeck_serve::ssh_door::{Request, SshDoor, host_key, listen};
+
+    let folder = private_folder();
+    let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).expect("a key");
+    let public = key.public_key().to_openssh().expect("a line");
+    let list = folder.path().join("authorized_keys");
+    std::fs::write(&list, format!("{options} {public}\n")).expect("written");
+    let asked: Arc<Mutex<Option<Request>>> = Arc::default();
+    let asks = asked.clone();
+    let door = SshDoor {
+        authorized_keys: list,
+        host_key: host_key(&folder.path().join("host_key")).expect("a key"),
+        dispatch: Box::new(move |request: &Request| {
+            *asks.lock().expect("no panic") = Some(request.clone());
+            Err(("nothing is shown here".to_owned(), 7))
+        }),
+        signals: InheritedSignals::of_login(),
+    };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listen(door, listener).expect("it listens");
+    let mut client = russh::client::connect(Arc::default(), address, AnyHost).await.expect("connected");
+    let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
+    if !client.authenticate_publickey("work", key).await.expect("an answer").success() {
+        return None;
+    }
+    let mut channel = client.channel_open_session().await.expect("a channel");
+    channel.exec(true, "attach").await.expect("sent");
+    while channel.wait().await.is_some() {}
+    let request = asked.lock().expect("no panic").take().expect("the door has asked for a command");
+    assert_eq!((request.user.as_str(), request.command.as_deref()), ("work", Some("attach")));
+    Some(request.grant.authority)
+}
+
+/// A client of the ssh door attaches at the session's own socket with the token of a person, and
+/// only to watch if its key does not let it drive.
+#[cfg(feature = "ssh")]
+#[test]
+fn the_ssh_door_keeps_to_the_table() {
+    let served = Served::start();
+    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    let shown = |name: &str| {
+        let all = credentials().into_iter();
+        let found = all.filter(|c| c.door == "ssh door").find(|c| c.shown == name);
+        Some(found.expect("a row of the table").authority)
+    };
+    let (person, observer) = (shown(SSH_KEY), shown(SSH_READ_ONLY));
+    for (options, authority) in [
+        ("", person),
+        ("no-port-forwarding,from=\"127.0.0.1\"", person),
+        ("environment=\"TAPDECK_SESSIONS=work\"", person),
+        ("restrict", observer),
+        ("restrict,pty", observer),
+        ("no-pty", observer),
+        ("environment=\"TAPDECK=read-only\"", observer),
+        ("command=\"true\"", None),
+        ("expiry-time=\"20300101\"", None),
+        ("from=\"10.0.0.1\"", None),
+        ("environment=\"TAPDECK=admin\"", None),
+    ] {
+        let granted = runtime().block_on(granted_by_ssh(options));
+        assert_eq!(granted, authority, "{options:?}");
+        let Some(granted) = granted else { continue };
+        let read_only = !granted.grants(Right::Drive);
+        served.walk_attached(&mut keeper, &Joins { door: "own", token: Some("secret"), read_only }, &granted);
+        assert!(granted.check(Need::Open, false, 0).is_err(), "the door opens no sessions");
     }
 }

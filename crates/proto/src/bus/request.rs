@@ -570,7 +570,9 @@ impl Mouse {
     fn read(value: &Value) -> Result<Self, String> {
         let wrong =
             "a mouse event has kind (press, release or move), button, col and row, and x, y and mods at will";
-        let event: Self = serde_json::from_value(value.clone()).map_err(|_| wrong)?;
+        // serde reads a struct from a list, too.
+        let object = Some(value).filter(|value| value.is_object()).ok_or(wrong)?;
+        let event = Self::deserialize(object).map_err(|_| wrong)?;
         let needs_button = event.kind != MouseKind::Move;
         let known = event.mods.chars().all(|c| matches!(c, 'S' | 'M' | 'C'));
         if needs_button && event.button.is_none() || !known {

@@ -26,6 +26,9 @@ pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body
     if !site.may_open(&pass) {
         return refuse(StatusCode::FORBIDDEN, "this link does not let you start programs");
     }
+    let Value::Object(body) = body else {
+        return refuse(StatusCode::BAD_REQUEST, "a JSON object with a command is wanted");
+    };
     let line = match body.get("command") {
         None | Some(Value::Null) => "",
         Some(Value::String(line)) if line.len() <= LINE && !line.contains(char::is_control) => line,
