@@ -21,7 +21,7 @@ use tapdeck_serve::wire::{self, ChunkKind};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What each request of the bus needs, with a payload to try it.
-const BUS: [(&str, &str, Need); 17] = [
+const BUS: [(&str, &str, Need); 19] = [
     ("SNAP", "", Need::Watch),
     ("INFO", "brief", Need::Watch),
     ("SUB", "{\"frames\":\"none\"}", Need::Watch),
@@ -30,6 +30,8 @@ const BUS: [(&str, &str, Need); 17] = [
     ("TURNS", "", Need::Watch),
     ("TURN", "{}", Need::Watch),
     ("EXPLAIN", "", Need::Watch),
+    ("ACK", "", Need::Watch),
+    ("BROKER", "", Need::Watch),
     ("KEY", "\"x\"", Need::Drive),
     ("LINE", "x", Need::Drive),
     ("CMD", "x", Need::Drive),
@@ -251,6 +253,12 @@ impl Client {
 
 #[test]
 fn the_bus_keeps_to_the_table() {
+    let mut listed: Vec<&str> = BUS.iter().map(|(verb, ..)| *verb).collect();
+    // The greeting makes the authority.
+    listed.push("HELLO");
+    let verbs = tapdeck_proto::bus::VERBS.iter().map(|doc| doc.verb);
+    let missing: Vec<&str> = verbs.filter(|verb| !listed.contains(verb)).collect();
+    assert!(missing.is_empty(), "not in the table: {missing:?}");
     let served = Served::start();
     let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
     for (door, token, asked, authority) in session_cases() {
