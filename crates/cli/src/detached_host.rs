@@ -107,6 +107,8 @@ pub(crate) fn prepare(launch: &mut Launch, doors: &DoorArgs) {
     // Fails for the leader of a process group, which its parent has put into a session already.
     let _ = setsid();
     launch.headless = true;
+    // A service that outlives its caller must not keep the caller's files open.
+    launch.command.descriptors.close();
     // On a terminal a client can type later. On pipes no client could ever end the input.
     launch.no_input = launch.no_pty && !doors.has_bus();
     launch.command.die_with_host = true;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_core::WinSize;
-use tapdeck_host::backend::CommandSpec;
+use tapdeck_host::backend::{CommandSpec, Descriptors};
 use tapdeck_host::{Ended, HeldSignals, Launch, LaunchError, Outcome};
 
 use crate::ending::say;
@@ -65,6 +65,7 @@ impl SessionArgs {
         };
         let mut spec = CommandSpec::new(argv);
         spec.cwd.clone_from(&self.cwd);
+        spec.descriptors = Descriptors::inherited();
         let mut launch = Launch::new(spec);
         launch.place = place;
         launch.no_pty = self.no_pty;

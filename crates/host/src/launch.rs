@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::driver::{Config, Driver, Outcome};
 use crate::glass::Glass;
 use crate::inbox::Handle;
+use crate::processes;
 use crate::recorder::{RecordOptions, Recorder, RecordingFile, Report};
 use crate::shared::SharedLog;
 use crate::sys::InheritedSignals;
@@ -298,6 +299,7 @@ impl Launch {
             termios: user.and_then(UserSide::termios),
             tty_settings: self.tty_settings.clone(),
             no_echo: user.is_some_and(|o| !o.is_interactive()),
+            stoppable: user.is_some_and(UserSide::is_stdio) && !processes::is_orphaned(),
         });
         Ok(self.place.start(&self.command, setup.as_ref(), signals, prompter)?)
     }

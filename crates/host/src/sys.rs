@@ -9,8 +9,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libc::{c_int, sigset_t};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
@@ -262,18 +262,37 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut
 /// `main`, so this must be noted earlier or the child could not be given what the user had.
 static SIGPIPE_IGNORED_AT_START: OnceLock<bool> = OnceLock::new();
 
-extern "C" fn note_sigpipe() {
+/// The descriptors above 2 that the caller of this process passed on: those that were open at the
+/// start, when this process had opened none yet. Empty once they are taken.
+static DESCRIPTORS_AT_START: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
+
+extern "C" fn note_start() {
     let ignored = disposition(libc::SIGPIPE).is_ok_and(|d| d == Disposition::Ignore);
     // The first call counts.
     let _ = SIGPIPE_IGNORED_AT_START.set(ignored);
+    let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    // SAFETY: asks for a flag. The descriptor of the listing itself does not stay open over an
+    // exec, and is left out by that.
+    let stays = |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } == 0;
+    let passed = open.filter(|fd| *fd > 2).filter(stays).collect();
+    *DESCRIPTORS_AT_START.lock().unwrap_or_else(PoisonError::into_inner) = passed;
 }
 
 // SAFETY: the loader calls each pointer in this section once, before `main`, with arguments that a
-// function without parameters ignores under the C calling convention. The function only reads a
-// disposition.
+// function without parameters ignores under the C calling convention. The function only reads what
+// the system keeps of this process.
 #[unsafe(link_section = ".init_array")]
 #[used]
-static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
+static NOTE_START: extern "C" fn() = note_start;
+
+/// Takes the descriptors above 2 that this process's caller passed on. The second call gets none.
+pub(crate) fn take_inherited_descriptors() -> Vec<OwnedFd> {
+    let taken = std::mem::take(&mut *DESCRIPTORS_AT_START.lock().unwrap_or_else(PoisonError::into_inner));
+    // SAFETY: they were open before this process opened anything, so nothing else owns them, and
+    // they are given out once.
+    taken.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect()
+}
 
 /// The signal state that the child is to have: what this process had when it started.
 #[derive(Clone, Copy)]
@@ -327,12 +346,18 @@ pub(crate) struct ChildSetup {
     pub terminal: Option<RawFd>,
     /// Whether the child is killed when the thread that starts it is gone.
     pub die_with_host: bool,
+    /// Where a [minder](run_minder) reports to, if the program is to have one.
+    pub minder: Option<RawFd>,
+    /// Descriptors above 2 that the program gets, under the same numbers.
+    pub descriptors: Vec<RawFd>,
 }
 
 /// Arranges for `setup` to happen in the child: a session of its own, the terminal as its
-/// controlling one, no descriptor above 2, signals as the user had them.
+/// controlling one, no descriptor above 2 but those that are passed on, signals as the user had
+/// them.
 pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
     let files = FILE_LIMIT_AT_START.get().copied().flatten();
+    let host = std::process::id().cast_signed();
     let between_fork_and_exec = move || {
         rustix::process::setsid()?;
         if let Some(master) = setup.terminal {
@@ -350,10 +375,26 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
             let terminal = unsafe { BorrowedFd::borrow_raw(0) };
             rustix::process::ioctl_tiocsctty(terminal)?;
         }
+        if let Some(reports) = setup.minder {
+            // A parent that ignores this signal could not wait for its child. The program's own
+            // disposition follows below.
+            set_disposition(libc::SIGCHLD, false)?;
+            // SAFETY: both processes go on with async-signal-safe system calls only.
+            match unsafe { libc::fork() } {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => lead_foreground_group()?,
+                program => run_minder(program, reports, host, setup.die_with_host),
+            }
+        }
         if setup.die_with_host {
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         }
         close_above_stderr_on_exec()?;
+        for fd in &setup.descriptors {
+            // SAFETY: changes a flag of a descriptor that the caller holds open until this child
+            // runs the program.
+            unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) };
+        }
         if let Some(limit) = files {
             rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
         }
@@ -372,6 +413,70 @@ pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
     // SAFETY: the closure allocates nothing, takes no lock and makes only async-signal-safe system
     // calls.
     unsafe { command.pre_exec(between_fork_and_exec) };
+}
+
+/// Puts this process into a group of its own, in the foreground of the terminal on standard input.
+fn lead_foreground_group() -> io::Result<()> {
+    rustix::process::setpgid(None, None)?;
+    // The system stops a process of the background that does this, unless it blocks that signal.
+    // The program's own mask is installed afterwards.
+    SignalSet::of([libc::SIGTTOU]).block()?;
+    // SAFETY: standard input is open; the caller wired the terminal to it.
+    let terminal = unsafe { BorrowedFd::borrow_raw(0) };
+    rustix::termios::tcsetpgrp(terminal, rustix::process::getpid())?;
+    Ok(())
+}
+
+/// Leads the session of `program` until that ends, and ends as it did. The system does not let a
+/// terminal stop a group of processes without a parent in its session. The minder is that parent,
+/// as a shell would be, so that Ctrl-Z stops the program.
+///
+/// Reports to the descriptor the program's number (4 bytes), then a byte for each time that the
+/// program stops, with SIGCHLD to `host`.
+fn run_minder(program: libc::pid_t, reports: RawFd, host: libc::pid_t, die_with_host: bool) -> ! {
+    // SAFETY: async-signal-safe system calls on memory of this frame. Nothing else of the process
+    // that this is a copy of is used, so that closing every other descriptor does no harm.
+    unsafe {
+        if die_with_host {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        }
+        // Signals to the session are for the program. The minder waits for its own.
+        let mut all = MaybeUninit::<sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+        libc::chdir(c"/".as_ptr());
+        libc::dup2(reports, 0);
+        libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
+        libc::write(0, (&raw const program).cast(), size_of_val(&program));
+        loop {
+            let mut status = 0;
+            match libc::waitpid(program, &raw mut status, libc::WUNTRACED | libc::WNOHANG) {
+                -1 => libc::_exit(1),
+                0 => {
+                    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+                    let signal = libc::sigwaitinfo(all.as_ptr(), info.as_mut_ptr());
+                    // The terminal is gone, which the system tells its leader alone. When the leader
+                    // ends, the system hangs up on the program.
+                    if signal == libc::SIGHUP && info.assume_init().si_code == libc::SI_KERNEL {
+                        libc::_exit(128 + libc::SIGHUP);
+                    }
+                }
+                _ if libc::WIFSTOPPED(status) => {
+                    libc::write(0, c"s".as_ptr().cast(), 1);
+                    if libc::getppid() == host {
+                        libc::kill(host, libc::SIGCHLD);
+                    }
+                }
+                _ if libc::WIFSIGNALED(status) => {
+                    // The program has left its core already.
+                    libc::prctl(libc::PR_SET_DUMPABLE, 0);
+                    die_by(libc::WTERMSIG(status));
+                    libc::_exit(128 + libc::WTERMSIG(status));
+                }
+                _ => libc::_exit(libc::WEXITSTATUS(status)),
+            }
+        }
+    }
 }
 
 /// The limit of open files that this process began with, once it has raised its own.

@@ -174,25 +174,6 @@ fn pipes_keep_output_and_errors_apart() {
     assert_eq!(String::from_utf8_lossy(&out.stderr), "err\n");
 }
 
-/// Descriptors of the process that started us, above 1023 too, would keep files and sockets alive
-/// in the program.
-#[test]
-fn the_program_has_three_descriptors_and_no_more() {
-    let home = Home::new();
-    let script = format!(
-        "ulimit -n 4096; exec 5</dev/null 9</dev/null; exec 1200</dev/null; exec {} run --no-pty -- ls /proc/self/fd",
-        crate::support::TAPDECK
-    );
-    let out = home.command("bash").args(["-c", &script]).output().expect("bash runs");
-    // `ls` itself opens the folder, which gets the next free number.
-    assert_eq!(
-        String::from_utf8_lossy(&out.stdout),
-        "0\n1\n2\n3\n",
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-}
-
 #[test]
 fn the_signals_that_the_user_ignores_stay_ignored_and_no_others() {
     let home = Home::new();

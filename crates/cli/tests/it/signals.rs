@@ -129,7 +129,8 @@ fn suspended_and_continued_together() {
     seat.send(format!("{} run -- sh -c '{inner}'\r", crate::support::TAPDECK));
     seat.wait("the first tick", |s| s.screen().lines().any(|l| l.starts_with("tick ")));
     let pid: i32 = text_after(&seat, "pid ");
-    let wrapper = parent_of(pid);
+    // Between the two is the program's minder.
+    let wrapper = parent_of(parent_of(pid));
     signal(wrapper.cast_unsigned(), Signal::TSTP);
     seat.wait_text("Stopped");
     eventually("the wrapper to stop", || state_of(wrapper) == Some('T'));
@@ -146,6 +147,122 @@ fn suspended_and_continued_together() {
     seat.send("exit\r");
     seat.end();
     assert!(!lives(pid));
+}
+
+/// Ctrl-Z in a program that is started directly, one that reads lines and one that has the screen
+/// to itself and stops its own group.
+#[test]
+fn ctrl_z_stops_the_program_and_its_wrapper_together() {
+    let home = Home::new();
+    let rec = "rec -q z.ahr";
+    for (command, program) in [("run", "cat"), (rec, "cat"), ("run", "vim"), ("run", "sh -c \"cat; :\"")] {
+        let vim = program == "vim";
+        if vim && !tapdeck_needs::has("vim") {
+            continue;
+        }
+        let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+        seat.wait_text("$");
+        let program = if vim { "vim -u NONE -N -n" } else { program };
+        seat.send(format!("{} {command} -- {program}\r", crate::support::TAPDECK));
+        if vim {
+            seat.wait("vim", |s| s.term.modes().alternate());
+        } else {
+            seat.send("abc\r");
+            seat.wait("the echo and the line", |s| s.screen().matches("\nabc").count() == 2);
+        }
+        for round in 1..=2 {
+            seat.send("\x1a");
+            seat.wait("the shell", |s| s.screen().matches("Stopped").count() == round);
+            assert!(!seat.term.modes().alternate(), "{}", seat.screen());
+            seat.send(format!("echo {round} is here\r"));
+            seat.wait("the shell's answer", |s| s.screen().lines().any(|l| l == format!("{round} is here")));
+            seat.send("fg; echo code $?\r");
+            if vim {
+                seat.wait("vim again", |s| s.term.modes().alternate());
+            } else {
+                seat.send(format!("line {round}\r"));
+                let line = format!("\nline {round}");
+                seat.wait("the program again", |s| s.screen().matches(&line).count() >= 2);
+            }
+        }
+        seat.send(if vim { ":cquit 7\r" } else { "\x04" });
+        let code = if vim { "code 7" } else { "code 0" };
+        seat.wait("its code", |s| s.screen().lines().any(|l| l == code));
+        seat.send("exit\r");
+        seat.end();
+    }
+}
+
+/// The wrapper is killed: the terminal is gone for its minder, and the program is hung up on.
+#[test]
+fn a_program_with_a_minder_is_hung_up_on_when_the_wrapper_is_killed() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$");
+    let inner = "echo pid $$; cat";
+    seat.send(format!("{} run -- sh -c '{inner}'\r", crate::support::TAPDECK));
+    seat.wait("the line", |s| s.screen().contains("\npid ") && s.raw.ends_with(b"\n"));
+    let pid: i32 = text_after(&seat, "pid ");
+    let minder = parent_of(pid);
+    signal(parent_of(minder).cast_unsigned(), Signal::KILL);
+    eventually("both to be gone", || !lives(pid) && !lives(minder));
+    seat.send("exit\r");
+    seat.end();
+}
+
+/// A program that is killed by a signal ends its wrapper in the same way, with a minder between
+/// them.
+#[test]
+fn the_end_of_a_program_with_a_minder_is_its_own() {
+    let home = Home::new();
+    let mut seat = Seat::new(home.command("bash").arg("--norc").arg("-i").to_owned_command());
+    seat.wait_text("$");
+    for (end, code) in [("kill -KILL $$", 137), ("kill -SEGV $$", 139), ("trap \"\" HUP; exit 9", 9)] {
+        seat.send(format!("{} run -- sh -c '{end}'; echo code $?\r", crate::support::TAPDECK));
+        seat.wait("its code", |s| s.screen().lines().any(|l| l == format!("code {code}")));
+    }
+    seat.send(format!("{} run -- nosuchprogram; echo code $?\r", crate::support::TAPDECK));
+    seat.wait("its code", |s| s.screen().lines().any(|l| l == "code 127"));
+    seat.send("exit\r");
+    seat.end();
+}
+
+/// What the caller opened above standard error reaches the program under the same number, and is
+/// closed with it. What Tapdeck opened does not.
+#[test]
+fn descriptors_of_the_caller_reach_the_program() {
+    let home = Home::new();
+    let script = "ls -1 /proc/self/fd; echo to three >&3; cat <&9";
+    std::fs::write(home.path("nine"), "from nine\n").expect("a file");
+    let shown = |wrapper: &str| {
+        let line = format!("{wrapper} sh -c '{script}' 3>three 9<nine; :");
+        let done = home.command("sh").args(["-c", &line]).output().expect("a shell");
+        assert_eq!(std::fs::read_to_string(home.path("three")).expect("a file"), "to three\n");
+        String::from_utf8_lossy(&done.stdout).replace('\r', "")
+    };
+    // The test's own caller may have passed some on, too.
+    let bare = shown("");
+    assert!(bare.contains("\n3\n") && bare.ends_with("\n9\nfrom nine\n"), "{bare}");
+    for args in ["run --", "rec -q d.ahr --", "run --no-pty --", "run --name named --"] {
+        assert_eq!(shown(&format!("{} {args}", crate::support::TAPDECK)), bare, "{args}");
+    }
+    // A pipe ends when the program closes it, though the wrapper lives on.
+    let line = format!(
+        "{} run -- sh -c 'echo ready >&3; exec 3>&-; read line <done' 3>&1 >/dev/null | (cat; echo x >done)",
+        crate::support::TAPDECK
+    );
+    let line = format!("mkfifo done; {line}");
+    let done = home.command("sh").args(["-c", &line]).output().expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "ready\n", "{done:?}");
+    // A detached session keeps nothing of its caller's open.
+    let line =
+        format!("{} run -d --name away -- sh -c 'ls /proc/self/fd; read x' 3>&1", crate::support::TAPDECK);
+    let done = home.command("sh").args(["-c", &line]).output().expect("a shell");
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(home.run(["wait", "away", "--text", "3"]).status.code(), Some(0));
+    let screen = home.run(["peek", "away"]).stdout;
+    assert!(!String::from_utf8_lossy(&screen).lines().any(|l| l.trim() == "4"), "{screen:?}");
+    assert_eq!(home.run(["kill", "away"]).status.code(), Some(0));
 }
 
 /// The program stops itself: without us, the shell would get the terminal; so it must with us.
@@ -242,7 +359,7 @@ fn the_picture_comes_back_with_the_foreground() {
     let shown = |s: &Seat| s.term.modes().alternate() && s.screen() == "PICTURE";
     seat.wait("its picture", |s| shown(s));
     let pid: i32 = std::fs::read_to_string(home.path("pid")).expect("it ran").trim().parse().expect("a pid");
-    signal(parent_of(pid).cast_unsigned(), Signal::TSTP);
+    signal(parent_of(parent_of(pid)).cast_unsigned(), Signal::TSTP);
     seat.wait_text("Stopped");
     seat.send("bg\recho mine\r");
     seat.wait("the shell's answer", |s| s.screen().lines().any(|l| l == "mine"));

@@ -13,7 +13,7 @@ use rustix::termios::{
 };
 use tapdeck_core::{Exit, Stamp, Stream, WinSize};
 
-use super::spawn::Leader;
+use super::spawn::{Controlling, Leader};
 use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, StopSignal, Watch};
 use crate::sys::InheritedSignals;
 
@@ -38,6 +38,9 @@ pub struct TerminalSetup {
     pub tty_settings: Vec<(String, u8)>,
     /// Whether to echo input. Off where no user types, or piped input would be shown twice.
     pub no_echo: bool,
+    /// Whether Ctrl-Z can stop the program, as it can a shell's job. For a session that is stopped
+    /// and continued along with the program: otherwise nothing would set that going again.
+    pub stoppable: bool,
 }
 
 /// A program on a pseudo-terminal.
@@ -62,7 +65,8 @@ impl LocalPty {
         let (master, slave) = open_pair(setup).map_err(SpawnError::Terminal)?;
         let stdio = || slave.try_clone().map(Stdio::from).map_err(SpawnError::Terminal);
         let stdio = [stdio()?, stdio()?, stdio()?];
-        let leader = Leader::spawn(spec, signals, Some(master.as_fd()), stdio)?;
+        let terminal = Controlling { master: master.as_fd(), stoppable: setup.stoppable };
+        let leader = Leader::spawn(spec, signals, Some(terminal), stdio)?;
         Ok(Self { leader, master, closed_until_ns: None, end_sent_raw: false })
     }
 

@@ -2,18 +2,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tapdeck_core::Exit;
 
 use super::StopSignal;
 use crate::process_table::by_session;
-use crate::sys::{ChildSetup, InheritedSignals, LastWill, kill, prepare_child};
+use crate::processes::Process;
+use crate::sys::{ChildSetup, InheritedSignals, LastWill, kill, prepare_child, take_inherited_descriptors};
 
 /// What to run. The environment is this process's own, byte for byte, unless changed here.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub struct CommandSpec {
     /// Take everything along that the program has started in its session as well, if this process
     /// is killed: a small process of its own waits for that.
     pub jobs_die_too: bool,
+    /// Open files that the program gets on top of its standard ones.
+    pub descriptors: Descriptors,
 }
 
 impl CommandSpec {
@@ -40,11 +45,36 @@ impl CommandSpec {
             env: Vec::new(),
             die_with_host: false,
             jobs_die_too: false,
+            descriptors: Descriptors::default(),
         }
     }
 
     fn program(&self) -> &OsStr {
         self.argv.first().map_or(OsStr::new(""), OsString::as_os_str)
+    }
+}
+
+/// Open files that a program gets under the numbers that they have here. The first program that is
+/// started with them gets them; this process then holds them no longer, so that a reader at the
+/// other end sees the program close them.
+#[derive(Debug, Clone, Default)]
+pub struct Descriptors(Arc<Mutex<Vec<OwnedFd>>>);
+
+impl Descriptors {
+    /// Those above 2 that the caller of this process passed on, such as the pipe of make's job
+    /// server. The second call gets none.
+    pub fn inherited() -> Self {
+        Self(Arc::new(Mutex::new(take_inherited_descriptors())))
+    }
+
+    /// Hands them over; there are none afterwards.
+    fn take(&self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Closes them.
+    pub fn close(&self) {
+        drop(self.take());
     }
 }
 
@@ -153,11 +183,22 @@ impl SpawnError {
     }
 }
 
-/// A running child, leader of a session of its own. Dropping it kills the session, so that no way
+/// The terminal that controls a program's session.
+pub(super) struct Controlling<'a> {
+    pub master: BorrowedFd<'a>,
+    /// Whether it can stop the program: see [`super::TerminalSetup::stoppable`].
+    pub stoppable: bool,
+}
+
+/// A running program in a session of its own. Dropping it kills the session, so that no way
 /// out of this process, a panic included, leaves anything behind.
 pub(super) struct Leader {
+    /// The session's leader: the program, or its minder.
     child: Child,
-    pid: Pid,
+    session: Pid,
+    /// The program; leads a group of its own.
+    program: Pid,
+    minder: Option<Minder>,
     pidfd: OwnedFd,
     exit: Option<Exit>,
     /// What is left to be done for the program's session; nothing once it has ended, as its number
@@ -172,7 +213,7 @@ impl Leader {
     pub(super) fn spawn(
         spec: &CommandSpec,
         signals: InheritedSignals,
-        terminal: Option<BorrowedFd<'_>>,
+        terminal: Option<Controlling<'_>>,
         stdio: [Stdio; 3],
     ) -> Result<Self, SpawnError> {
         if spec.argv.is_empty() {
@@ -191,26 +232,38 @@ impl Leader {
                 None => command.env_remove(key),
             };
         }
+        let system = |why| SpawnError::System { program: spec.program().to_string_lossy().into(), why };
+        let stoppable = terminal.as_ref().is_some_and(|t| t.stoppable);
+        let minder = stoppable.then(|| pipe_with(PipeFlags::CLOEXEC)).transpose();
+        let minder = minder.map_err(|e| system(e.into()))?;
+        let descriptors = spec.descriptors.take();
         prepare_child(
             &mut command,
             ChildSetup {
                 signals,
-                terminal: terminal.map(|fd| fd.as_raw_fd()),
+                terminal: terminal.as_ref().map(|t| t.master.as_raw_fd()),
                 die_with_host: spec.die_with_host,
+                minder: minder.as_ref().map(|(_, reports)| reports.as_raw_fd()),
+                descriptors: descriptors.iter().map(AsRawFd::as_raw_fd).collect(),
             },
         );
         let mut child = command.spawn().map_err(|e| explain(spec, e))?;
-        let system = |why| SpawnError::System { program: spec.program().to_string_lossy().into(), why };
+        // The program alone holds them now.
+        drop(descriptors);
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let opened = pid.ok_or_else(|| io::Error::other("no process number")).and_then(|pid| {
-            let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-            Ok((pid, pidfd))
+        let opened = pid.ok_or_else(|| io::Error::other("no process number")).and_then(|session| {
+            let pidfd = pidfd_open(session, PidfdFlags::empty())?;
+            let (program, minder) = match minder {
+                Some((reports, _)) => Minder::meet(reports).map(|(pid, minder)| (pid, Some(minder)))?,
+                None => (session, None),
+            };
+            Ok((session, program, minder, pidfd))
         });
         match opened {
-            Ok((pid, pidfd)) => {
+            Ok((session, program, minder, pidfd)) => {
                 // Without it the program still goes with its host, though its jobs may not.
-                let will = spec.jobs_die_too.then(|| LastWill::hang_up(number(pid)).ok()).flatten();
-                Ok(Self { child, pid, pidfd, exit: None, will, frozen: Vec::new() })
+                let will = spec.jobs_die_too.then(|| LastWill::hang_up(number(session)).ok()).flatten();
+                Ok(Self { child, session, program, minder, pidfd, exit: None, will, frozen: Vec::new() })
             }
             Err(why) => {
                 // A child that is gone needs neither.
@@ -222,10 +275,10 @@ impl Leader {
     }
 
     pub(super) fn pid(&self) -> Pid {
-        self.pid
+        self.program
     }
 
-    /// Readable once the leader has ended.
+    /// Readable once the program has ended.
     pub(super) fn exit_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -241,7 +294,7 @@ impl Leader {
         Ok(self.exit)
     }
 
-    /// Sends a signal to a process group, or to the leader's where that one is gone.
+    /// Sends a signal to a process group, or to the program's where that one is gone.
     pub(super) fn signal_group(&self, group: Option<Pid>, signal: i32) -> io::Result<()> {
         if let Some(group) = group
             && kill(-number(group), signal).is_ok()
@@ -251,7 +304,7 @@ impl Leader {
         if self.exit.is_some() {
             return Ok(());
         }
-        kill(-number(self.pid), signal).or_else(|_| kill(number(self.pid), signal))
+        kill(-number(self.program), signal).or_else(|_| kill(number(self.program), signal))
     }
 
     /// Stops the whole session.
@@ -274,12 +327,13 @@ impl Leader {
         }
     }
 
-    /// Freezes or continues the whole session. The leader is the first to stop and the last to go
-    /// on: a shell must not see its job stop, or it would take the terminal for itself.
+    /// Freezes or continues the whole session. The program is the first to stop and the last to go
+    /// on: a shell must not see its job stop, or it would take the terminal for itself. Its minder
+    /// likewise must not see the program stop, or would report it.
     pub(super) fn freeze(&mut self, frozen: bool) {
         if frozen {
-            let mut members = living(self.pid, &['T', 't']);
-            members.sort_by_key(|pid| *pid != self.pid);
+            let mut members = living(self.session, &['T', 't']);
+            members.sort_by_key(|pid| (*pid != self.session, *pid != self.program));
             signal_all(&members, &[libc::SIGSTOP]);
             self.frozen = members;
         } else {
@@ -289,16 +343,24 @@ impl Leader {
         }
     }
 
-    /// Whether the leader is stopped, said once for each stop.
+    /// Whether the program is stopped, said once for each stop.
     pub(super) fn stopped(&self) -> bool {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        self.exit.is_none() && waitid(WaitId::Pid(self.pid), options).is_ok_and(|status| status.is_some())
+        if self.exit.is_some() {
+            return false;
+        }
+        match &self.minder {
+            Some(minder) => minder.reported_stop() && is_stopped(self.program),
+            None => {
+                let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+                waitid(WaitId::Pid(self.session), options).is_ok_and(|status| status.is_some())
+            }
+        }
     }
 
-    /// Whether a process of this group, or the leader's, is waiting in a read from its terminal.
+    /// Whether a process of this group, or the program's, is waiting in a read from its terminal.
     pub(super) fn reads_terminal(&self, group: Option<Pid>) -> bool {
-        let group = number(group.unwrap_or(self.pid));
+        let group = number(group.unwrap_or(self.program));
         self.members().into_iter().any(|pid| {
             let pid = number(pid);
             rustix::process::getpgid(Pid::from_raw(pid)).is_ok_and(|g| number(g) == group)
@@ -306,13 +368,13 @@ impl Leader {
         })
     }
 
-    /// Living processes of the session beside the leader.
+    /// Living processes of the session beside the program.
     pub(super) fn survivors(&self) -> usize {
-        self.members().iter().filter(|pid| **pid != self.pid).count()
+        self.members().iter().filter(|pid| **pid != self.session && **pid != self.program).count()
     }
 
     fn members(&self) -> Vec<Pid> {
-        living(self.pid, &[])
+        living(self.session, &[])
     }
 }
 
@@ -325,6 +387,38 @@ impl Drop for Leader {
             let _ = self.child.wait();
         }
     }
+}
+
+/// The process between this one and the program, which reports when the program stops.
+struct Minder {
+    reports: OwnedFd,
+}
+
+impl Minder {
+    /// Takes the program's number, the first thing that a minder reports.
+    fn meet(reports: OwnedFd) -> io::Result<(Pid, Self)> {
+        let mut number = [0; size_of::<i32>()];
+        let mut reports = fs::File::from(reports);
+        reports.read_exact(&mut number)?;
+        let pid = Pid::from_raw(i32::from_ne_bytes(number));
+        let pid = pid.ok_or_else(|| io::Error::other("no process number"))?;
+        rustix::io::ioctl_fionbio(&reports, true)?;
+        Ok((pid, Self { reports: reports.into() }))
+    }
+
+    /// Whether the program has stopped since this was last asked.
+    fn reported_stop(&self) -> bool {
+        let mut reports = [0; 64];
+        let mut any = false;
+        while rustix::io::read(&self.reports, &mut reports).is_ok_and(|n| n > 0) {
+            any = true;
+        }
+        any
+    }
+}
+
+fn is_stopped(pid: Pid) -> bool {
+    Process::find(number(pid).cast_unsigned()).is_some_and(|process| process.state == 'T')
 }
 
 fn number(pid: Pid) -> i32 {
@@ -395,7 +489,6 @@ fn explain(spec: &CommandSpec, why: io::Error) -> SpawnError {
 
 /// The interpreter that a script asks for, if the script is there and the interpreter is not.
 fn missing_interpreter(spec: &CommandSpec) -> Option<String> {
-    use std::io::Read;
     use std::os::unix::ffi::OsStrExt;
     let program = spec.program();
     if !program.as_bytes().contains(&b'/') {

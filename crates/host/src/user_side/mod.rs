@@ -91,6 +91,11 @@ impl UserSide {
         }
     }
 
+    /// Whether it is standard input and output of this process.
+    pub(crate) fn is_stdio(&self) -> bool {
+        self.stdio().is_some()
+    }
+
     /// Settings for the program's terminal, taken from the user's. In the background those are
     /// another program's for the moment (a shell's line editor's), and of no use.
     pub fn termios(&self) -> Option<Termios> {
