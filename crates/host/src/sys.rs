@@ -455,8 +455,8 @@ fn run_minder(program: libc::pid_t, reports: RawFd, host: libc::pid_t, die_with_
                 0 => {
                     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
                     let signal = libc::sigwaitinfo(all.as_ptr(), info.as_mut_ptr());
-                    // The terminal is gone, which the system tells its leader alone. When the leader
-                    // ends, the system hangs up on the program.
+                    // The terminal is gone, which the system tells its leader alone. When the
+                    // leader ends, the system hangs up on the program.
                     if signal == libc::SIGHUP && info.assume_init().si_code == libc::SI_KERNEL {
                         libc::_exit(128 + libc::SIGHUP);
                     }

@@ -1,12 +1,17 @@
 //! `tapdeck peek`: what is on a session's screen, without attaching.
 
+use std::time::Duration;
+
 use clap::Args;
 use tapdeck_proto::bus::{Screen, Snap};
-use tapdeck_serve::client::Bus;
+use tapdeck_serve::client::{ANSWER, Bus};
 
 use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
-use crate::sessions::{Which, ask, connect, find};
+use crate::sessions::{Which, connect, find};
+
+/// How long to wait for a frame full of rows that scrolled away, on a slow machine under load.
+const SCROLLBACK: Duration = Duration::from_secs(60);
 
 /// Print a session's screen.
 #[derive(Args)]
@@ -66,10 +71,11 @@ pub(crate) fn run(args: &PeekArgs) -> Result {
 /// Takes a snapshot with all rows. A session sends the newest rows that fit in a frame, so older
 /// rows take further requests.
 fn whole(bus: &mut Bus, asked: Snap) -> Result<Screen> {
-    let mut screen = ask(bus, &asked)?;
+    let patience = if asked.scrollback { SCROLLBACK } else { ANSWER };
+    let mut screen = bus.request(&asked, patience)?;
     while screen.omitted > 0 {
         let Some(before) = screen.from else { break };
-        let older = ask(bus, &Snap { before: Some(before), ..asked })?;
+        let older = bus.request(&Snap { before: Some(before), ..asked }, patience)?;
         // Rows that have been dropped in between are gone.
         (screen.omitted, screen.from) = (older.omitted, older.from.filter(|from| *from < before));
         for (rows, older) in [(&mut screen.lines, older.lines), (&mut screen.ansi, older.ansi)] {
