@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tapdeck_core::WallTime;
+
 /// A count of bytes: `512 bytes`, `1.4 MB`.
 pub fn bytes(n: u64) -> String {
     let scaled = n as f64;
@@ -34,8 +36,8 @@ pub fn clock(d: Duration) -> String {
 }
 
 /// A moment as `2026-03-04 05:06:07 UTC`.
-pub fn moment(wall_ns: u64) -> String {
-    let compact = tapdeck_host::calendar(wall_ns);
+pub fn moment(at: WallTime) -> String {
+    let compact = tapdeck_host::calendar(at);
     let (date, time) = compact.split_once('-').unwrap_or((&compact, ""));
     let part = |s: &str, at: std::ops::Range<usize>| s.get(at).unwrap_or_default().to_owned();
     format!(

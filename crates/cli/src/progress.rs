@@ -35,7 +35,7 @@ impl Progress {
             return;
         }
         self.calls = 0;
-        let now = self.clock.now().mono_ns;
+        let now = self.clock.now().mono.as_nanos();
         if now < self.due_ns {
             return;
         }

@@ -4,6 +4,7 @@
 //! is the only rule that compares it with a request; handlers call it and test no role themselves.
 
 use crate::stick::Role;
+use crate::time::WallTime;
 
 /// A right that a credential grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +93,7 @@ pub enum Denied {
 pub struct Authority {
     role: Role,
     rights: u8,
-    until_ns: Option<u64>,
+    until: Option<WallTime>,
 }
 
 impl Authority {
@@ -104,7 +105,7 @@ impl Authority {
             Role::Bot => Right::Watch.bit() | Right::Drive.bit(),
             Role::Human => Right::Watch.bit() | Right::Drive.bit() | Right::Administer.bit(),
         };
-        Self { role, rights, until_ns: None }
+        Self { role, rights, until: None }
     }
 
     /// Returns the authority of the user that runs the server: a person who may also start
@@ -115,7 +116,7 @@ impl Authority {
 
     /// Returns an authority without any right, to be extended by [`Authority::and`].
     pub const fn none() -> Self {
-        Self { role: Role::Observer, rights: 0, until_ns: None }
+        Self { role: Role::Observer, rights: 0, until: None }
     }
 
     /// Adds a right.
@@ -126,8 +127,8 @@ impl Authority {
 
     /// Sets when the authority expires, in nanoseconds since 1970.
     #[must_use]
-    pub const fn until(self, until_ns: Option<u64>) -> Self {
-        Self { until_ns, ..self }
+    pub const fn until(self, until: Option<WallTime>) -> Self {
+        Self { until, ..self }
     }
 
     /// Lowers the authority to the role that a client asks for. A client never gets more than its
@@ -145,8 +146,8 @@ impl Authority {
     }
 
     /// Returns when the authority expires, in nanoseconds since 1970.
-    pub fn until_ns(&self) -> Option<u64> {
-        self.until_ns
+    pub fn expires(&self) -> Option<WallTime> {
+        self.until
     }
 
     /// Returns whether the credential grants this right.
@@ -154,13 +155,13 @@ impl Authority {
         self.rights & right.bit() != 0
     }
 
-    /// Checks whether a request is allowed at `now_ns` (nanoseconds since 1970) for a client that
+    /// Checks whether a request is allowed at `now` for a client that
     /// holds the stick or does not.
     ///
     /// # Errors
     /// When the authority has expired, lacks the right, or needs the stick.
-    pub fn check(&self, need: Need, holds: bool, now_ns: u64) -> Result<(), Denied> {
-        if self.until_ns.is_some_and(|until| now_ns >= until) {
+    pub fn check(&self, need: Need, holds: bool, now: WallTime) -> Result<(), Denied> {
+        if self.until.is_some_and(|until| now >= until) {
             return Err(Denied::Expired);
         }
         let right = match need {
@@ -194,7 +195,7 @@ mod tests {
         for (authority, without, with) in table {
             for (holds, expected) in [(false, without), (true, with)] {
                 let letters = Need::ALL.iter().zip("wdhcao".chars());
-                let met = |need| authority.check(need, holds, 5).is_ok();
+                let met = |need| authority.check(need, holds, WallTime::from_nanos(5)).is_ok();
                 let got: String = letters.map(|(need, c)| if met(*need) { c } else { '.' }).collect();
                 assert_eq!(got, expected, "{authority:?}, holds the stick: {holds}");
             }
@@ -203,10 +204,10 @@ mod tests {
 
     #[test]
     fn an_authority_expires_and_is_never_raised() {
-        let until = Authority::owner().until(Some(10));
-        assert_eq!(until.check(Need::Watch, true, 9), Ok(()));
+        let until = Authority::owner().until(Some(WallTime::from_nanos(10)));
+        assert_eq!(until.check(Need::Watch, true, WallTime::from_nanos(9)), Ok(()));
         for need in Need::ALL {
-            assert_eq!(until.check(need, true, 10), Err(Denied::Expired), "{need:?}");
+            assert_eq!(until.check(need, true, WallTime::from_nanos(10)), Err(Denied::Expired), "{need:?}");
         }
         let roles = [Role::Observer, Role::Bot, Role::Human];
         for granted in roles {

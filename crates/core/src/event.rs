@@ -8,23 +8,6 @@ use tapdeck_term::Size;
 use crate::stick::Change;
 use crate::turns::{Judgement, Place, Turn};
 
-/// A moment. The owner of the clock reads it once a loop turn and passes it on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Stamp {
-    /// Nanoseconds since the session started, on a clock that never goes back.
-    pub mono_ns: u64,
-    /// Nanoseconds since 1970. Derived from the wall clock at the session's start plus `mono_ns`,
-    /// so that a step of the wall clock cannot reorder a recording.
-    pub wall_ns: u64,
-}
-
-impl Stamp {
-    /// The stamp `ns` nanoseconds later.
-    pub fn plus_ns(self, ns: u64) -> Self {
-        Self { mono_ns: self.mono_ns.saturating_add(ns), wall_ns: self.wall_ns.saturating_add(ns) }
-    }
-}
-
 /// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means
 /// unknown and is passed on as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -5,13 +5,15 @@
 //! former holder that is still in the queue is dropped: no key reaches the program after its sender
 //! lost the stick. The gate returns the bytes that the program took, for the log.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::{Author, Stamp};
+use crate::event::Author;
 use crate::stick::{Change, Fence, PartyId, Role, Stick, StickError};
+use crate::time::Stamp;
 
 /// Bytes that were delivered to the program, and their author.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +66,9 @@ pub struct Gate {
 
 impl Gate {
     /// Creates a gate whose queue takes bytes until `limit` are waiting.
-    pub fn new(lease_ns: u64, limit: usize) -> Self {
+    pub fn new(lease: Duration, limit: usize) -> Self {
         Self {
-            stick: Stick::new(lease_ns),
+            stick: Stick::new(lease),
             queue: VecDeque::new(),
             waiting: 0,
             limit,
@@ -246,9 +248,10 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::{Time, WallTime};
 
     fn at(ns: u64) -> Stamp {
-        Stamp { mono_ns: ns, wall_ns: ns }
+        Stamp { mono: Time::from_nanos(ns), wall: WallTime::from_nanos(ns) }
     }
 
     fn drain(gate: &mut Gate, step: usize) -> Vec<(Author, Vec<u8>)> {
@@ -262,7 +265,7 @@ mod tests {
 
     #[test]
     fn short_writes_deliver_every_byte_in_order() {
-        let mut gate = Gate::new(1_000, 1 << 20);
+        let mut gate = Gate::new(Duration::from_nanos(1_000), 1 << 20);
         let h = gate.join("me", Role::Human);
         gate.take(h, at(0)).expect("free");
         gate.offer(h, None, Bytes::from_static(b"hello "), at(0)).expect("drives");
@@ -277,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_hand_over_drops_the_undelivered_input_of_the_former_holder() {
-        let mut gate = Gate::new(1_000, 1 << 20);
+        let mut gate = Gate::new(Duration::from_nanos(1_000), 1 << 20);
         let (b, h) = (gate.join("bot", Role::Bot), gate.join("me", Role::Human));
         gate.take(b, at(0)).expect("free");
         gate.offer(b, None, Bytes::from_static(b"rm -rf /"), at(0)).expect("drives");
@@ -292,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_read_cannot_fill_the_memory() {
-        let mut gate = Gate::new(1_000, 10);
+        let mut gate = Gate::new(Duration::from_nanos(1_000), 10);
         let h = gate.join("me", Role::Human);
         gate.take(h, at(0)).expect("free");
         gate.offer(h, None, Bytes::from_static(b"0123456789"), at(0)).expect("room");
@@ -304,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_ran_out_drops_the_bots_input() {
-        let mut gate = Gate::new(100, 1 << 10);
+        let mut gate = Gate::new(Duration::from_nanos(100), 1 << 10);
         let b = gate.join("bot", Role::Bot);
         gate.take(b, at(0)).expect("free");
         gate.offer(b, None, Bytes::from_static(b"late"), at(0)).expect("drives");
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn typing_claims_a_free_stick_and_no_other() {
-        let mut gate = Gate::new(100, 1 << 10);
+        let mut gate = Gate::new(Duration::from_nanos(100), 1 << 10);
         let (bot, human) = (gate.join("bot", Role::Bot), gate.join("me", Role::Human));
         let watcher = gate.join("eye", Role::Observer);
         let text = || Bytes::from_static(b"x");

@@ -8,11 +8,11 @@
 //! as a test; [`scrub`] masks secrets.
 //!
 //! ```
-//! use tapdeck_core::{Event, Log, LogLimits, ReaderKind, Stamp, Stream};
+//! use tapdeck_core::{Event, Log, LogLimits, ReaderKind, Stamp, Stream, Time, WallTime};
 //!
 //! let mut log = Log::new(LogLimits::default());
 //! let reader = log.reader_from_start(ReaderKind::Lossless);
-//! let now = Stamp { mono_ns: 5, wall_ns: 5 };
+//! let now = Stamp { mono: Time::from_millis(5), wall: WallTime::from_secs(5) };
 //! log.append(Event::Output { stream: Stream::Out, bytes: "hello".into() }, now);
 //! let mut entries = Vec::new();
 //! assert_eq!(log.read(reader, usize::MAX, &mut entries), None, "nothing was lost");
@@ -29,12 +29,14 @@ mod gate;
 mod log;
 pub mod scrub;
 mod stick;
+mod time;
 pub mod turns;
 
 pub use authority::{Authority, Denied, Need, Right};
 pub use decode::{TextDecoder, UnknownEncoding};
 pub use error::ParseError;
-pub use event::{Author, Event, Exit, Stamp, Stream, WinSize};
+pub use event::{Author, Event, Exit, Stream, WinSize};
 pub use gate::{Delivered, Gate, Refused};
 pub use log::{Entry, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq};
 pub use stick::{Change, Fence, Party, PartyId, Role, Stick, StickError, Why};
+pub use time::{Stamp, Time, WallTime};

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Event, Stamp, WinSize};
+use crate::event::{Event, WinSize};
+use crate::time::Stamp;
 
 /// What an entry costs beyond its payload; part of the bound, or a flood of one-byte events would
 /// escape it.
@@ -251,13 +252,14 @@ mod tests {
 
     use super::*;
     use crate::event::Stream;
+    use crate::time::{Time, WallTime};
 
     fn out(n: usize) -> Event {
         Event::Output { stream: Stream::Out, bytes: Bytes::from(vec![b'x'; n]) }
     }
 
     fn at(ns: u64) -> Stamp {
-        Stamp { mono_ns: ns, wall_ns: ns }
+        Stamp { mono: Time::from_nanos(ns), wall: WallTime::from_nanos(ns) }
     }
 
     #[test]
@@ -269,7 +271,7 @@ mod tests {
         let r = log.reader_from_start(ReaderKind::Lossy);
         let mut got = Vec::new();
         assert_eq!(log.read(r, usize::MAX, &mut got), None);
-        let places: Vec<_> = got.iter().map(|e| (e.seq.0, e.offset, e.at.mono_ns)).collect();
+        let places: Vec<_> = got.iter().map(|e| (e.seq.0, e.offset, e.at.mono.as_nanos())).collect();
         assert_eq!(places, [(0, 0, 1), (1, 5, 2), (2, 5, 3)]);
         assert_eq!((log.offset(), log.end()), (12, Seq(3)));
     }

@@ -5,11 +5,12 @@
 //! under a lease that its own writing renews. Every change of hands raises the fencing number, so
 //! that a write prepared under an older hold can be refused. A refusal names the holder.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::authority::{Authority, Right};
-use crate::event::Stamp;
+use crate::time::{Stamp, Time};
 
 /// How a party counts at the stick, from the least to the most. A credential or the operator grants
 /// it; what a client says of itself can only lower it.
@@ -109,7 +110,7 @@ pub enum StickError {
 struct Hold {
     party: PartyId,
     /// When a bot's lease ends.
-    until_ns: Option<u64>,
+    until: Option<Time>,
 }
 
 /// The stick of one session.
@@ -119,13 +120,13 @@ pub struct Stick {
     next_id: u64,
     hold: Option<Hold>,
     fence: Fence,
-    lease_ns: u64,
+    lease: Duration,
 }
 
 impl Stick {
-    /// Creates a free stick. A bot's lease lasts `lease_ns` from its last write.
-    pub fn new(lease_ns: u64) -> Self {
-        Self { parties: BTreeMap::new(), next_id: 0, hold: None, fence: Fence(0), lease_ns }
+    /// Creates a free stick. A bot's lease lasts `lease` from its last write.
+    pub fn new(lease: Duration) -> Self {
+        Self { parties: BTreeMap::new(), next_id: 0, hold: None, fence: Fence(0), lease }
     }
 
     /// Adds a party. A name that is taken gets a number behind it.
@@ -223,13 +224,13 @@ impl Stick {
     }
 
     /// Returns when the current lease ends, for the loop that keeps the timer.
-    pub fn lease_ends_ns(&self) -> Option<u64> {
-        self.hold.as_ref().and_then(|h| h.until_ns)
+    pub fn lease_end(&self) -> Option<Time> {
+        self.hold.as_ref().and_then(|h| h.until)
     }
 
     /// Ends a lease that has run out.
     pub fn expire(&mut self, now: Stamp) -> Option<Change> {
-        let over = self.lease_ends_ns().is_some_and(|until| now.mono_ns >= until);
+        let over = self.lease_end().is_some_and(|until| now.mono >= until);
         over.then(|| self.hand_over(None, Why::Expired))
     }
 
@@ -261,15 +262,15 @@ impl Stick {
             |stick: &Self, id: Option<PartyId>| id.and_then(|i| stick.party(i)).map(|p| p.name.clone());
         let from = name(self, self.holder());
         self.fence = Fence(self.fence.0 + 1);
-        self.hold = to.map(|party| Hold { party, until_ns: None });
+        self.hold = to.map(|party| Hold { party, until: None });
         Change { from, to: name(self, to), why, fence: self.fence }
     }
 
     fn renew(&mut self, now: Stamp) {
         let Some(party) = self.holder() else { return };
         let bot = self.role(party) == Some(Role::Bot);
-        let until_ns = bot.then(|| now.mono_ns.saturating_add(self.lease_ns));
-        self.hold = Some(Hold { party, until_ns });
+        let until = bot.then(|| now.mono + self.lease);
+        self.hold = Some(Hold { party, until });
     }
 }
 
@@ -278,9 +279,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::time::WallTime;
 
     fn at(ns: u64) -> Stamp {
-        Stamp { mono_ns: ns, wall_ns: ns }
+        Stamp { mono: Time::from_nanos(ns), wall: WallTime::from_nanos(ns) }
     }
 
     fn name_of_holder(s: &Stick) -> Option<String> {
@@ -295,7 +297,7 @@ mod tests {
 
     #[test]
     fn first_claim_drives_and_later_claims_wait() {
-        let mut s = Stick::new(100);
+        let mut s = Stick::new(Duration::from_nanos(100));
         let (a, b) = (s.join("a", Role::Bot), s.join("b", Role::Human));
         assert!(s.claim(a, at(0)).is_ok_and(|c| c.is_some()));
         assert_eq!(s.claim(b, at(0)), Err(StickError::Held { holder: "a".into() }));
@@ -305,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_human_takes_from_anyone_and_a_bot_never_from_a_human() {
-        let mut s = Stick::new(100);
+        let mut s = Stick::new(Duration::from_nanos(100));
         let (h, h2) = (s.join("h", Role::Human), s.join("h2", Role::Human));
         let (b, b2) = (s.join("b", Role::Bot), s.join("b2", Role::Bot));
         assert!(s.take(b, at(0)).is_ok());
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_lease_ends_unless_renewed_by_writing_and_humans_have_none() {
-        let mut s = Stick::new(100);
+        let mut s = Stick::new(Duration::from_nanos(100));
         let (b, h) = (s.join("b", Role::Bot), s.join("h", Role::Human));
         s.take(b, at(0)).expect("free");
         assert_eq!(s.admit(b, None, at(90)), Ok(()));
@@ -327,12 +329,12 @@ mod tests {
         assert_eq!((change.why, change.to), (Why::Expired, None));
         assert_eq!(s.admit(b, None, at(191)), Err(StickError::NotHeld));
         s.take(h, at(200)).expect("free");
-        assert_eq!(s.lease_ends_ns(), None);
+        assert_eq!(s.lease_end(), None);
     }
 
     #[test]
     fn a_write_prepared_under_an_older_hold_is_refused() {
-        let mut s = Stick::new(100);
+        let mut s = Stick::new(Duration::from_nanos(100));
         let (b, h) = (s.join("b", Role::Bot), s.join("h", Role::Human));
         s.take(b, at(0)).expect("free");
         let fence = s.fence();
@@ -345,7 +347,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_leaving_releases() {
-        let mut s = Stick::new(100);
+        let mut s = Stick::new(Duration::from_nanos(100));
         let (a, b) = (s.join("x", Role::Bot), s.join("x", Role::Bot));
         let name = |s: &Stick, id| s.party(id).map(|p| p.name.to_string());
         assert_eq!((name(&s, a), name(&s, b)), (Some("x".into()), Some("x-2".into())));
@@ -361,7 +363,7 @@ mod tests {
         /// takes always drives, and a bot never drives right after taking from a human.
         #[test]
         fn rules_hold_for_any_history(ops in prop::collection::vec((0usize..4, 0usize..5), 1..200)) {
-            let mut s = Stick::new(50);
+            let mut s = Stick::new(Duration::from_nanos(50));
             let ids = [s.join("h", Role::Human), s.join("i", Role::Human), s.join("b", Role::Bot), s.join("c", Role::Bot)];
             let is_human = |s: &Stick, id| s.party(id).is_some_and(|p| p.role == Role::Human);
             let mut now = 0;

@@ -4,15 +4,17 @@
 //! time of a stamp is the wall clock at the start plus that count, so a step of the wall clock
 //! cannot reorder anything.
 
+use std::time::Duration;
+
 use rustix::time::{ClockId, clock_gettime};
-use tapdeck_core::Stamp;
+use tapdeck_core::{Stamp, WallTime};
 
 /// A session's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    elapsed: fn() -> u64,
+    read: fn() -> u64,
     start_ns: u64,
-    wall_start_ns: u64,
+    wall_start: WallTime,
 }
 
 impl Clock {
@@ -23,19 +25,24 @@ impl Clock {
 
     /// A clock that starts now by other sources: one that counts nanoseconds and never goes back,
     /// and the wall clock, which is asked this once. For tests of what a jump of either does.
-    pub fn start_with(elapsed: fn() -> u64, wall: fn() -> u64) -> Self {
-        Self { elapsed, start_ns: elapsed(), wall_start_ns: wall() }
+    pub fn start_with(read: fn() -> u64, wall: fn() -> u64) -> Self {
+        Self { read, start_ns: read(), wall_start: WallTime::from_nanos(wall()) }
     }
 
     /// The present moment.
     pub fn now(&self) -> Stamp {
-        let mono_ns = (self.elapsed)().saturating_sub(self.start_ns);
-        Stamp { mono_ns, wall_ns: self.wall_start_ns.saturating_add(mono_ns) }
+        let elapsed = self.elapsed();
+        Stamp { mono: elapsed.into(), wall: self.wall_start + elapsed }
     }
 
-    /// Wall time of the start, in nanoseconds since 1970.
-    pub fn wall_start_ns(&self) -> u64 {
-        self.wall_start_ns
+    /// Returns how long it has run.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos((self.read)().saturating_sub(self.start_ns))
+    }
+
+    /// Returns when it was started.
+    pub fn wall_start(&self) -> WallTime {
+        self.wall_start
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bytes::Bytes;
 use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
-use tapdeck_core::{Author, Entry, Event, ReaderId, ReaderKind, Seq, Stamp, WinSize};
+use tapdeck_core::{Author, Entry, Event, ReaderId, ReaderKind, Seq, Stamp, Time, WinSize};
 use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text};
 
 use crate::inbox::Handle;
@@ -90,8 +90,7 @@ impl Picture {
 
     fn take(&mut self, entry: Entry) {
         // The detector judges the screen at its own times, and has to see it as it was then.
-        let due =
-            self.detector.as_ref().and_then(Detector::deadline_ns).is_some_and(|at| at <= entry.at.mono_ns);
+        let due = self.detector.as_ref().and_then(Detector::deadline).is_some_and(|at| at <= entry.at.mono);
         // What follows half a sequence belongs to that.
         let whole = !self.text.is_empty() || self.term.is_idle();
         let text = whole && matches!(&entry.event, Event::Output { bytes, .. } if is_plain_text(bytes));
@@ -176,8 +175,9 @@ impl Picture {
     fn publish(&self) {
         self.known.offset.store(self.offset, Ordering::Release);
         self.known.generation.store(self.term.generation().0, Ordering::Release);
-        let look = self.detector.as_ref().and_then(|d| if d.has_news() { Some(0) } else { d.deadline_ns() });
-        self.known.look_ns.store(look.unwrap_or(NEVER), Ordering::Release);
+        let look =
+            self.detector.as_ref().and_then(|d| if d.has_news() { Some(Time::ZERO) } else { d.deadline() });
+        self.known.look_ns.store(look.map_or(NEVER, Time::as_nanos), Ordering::Release);
     }
 
     fn note(&mut self, changes: Changes) {
@@ -346,8 +346,9 @@ impl Glass {
     }
 
     /// When to call [`Picture::tick`] and take what was found, as far as the model has come.
-    pub fn look_ns(&self) -> Option<u64> {
-        Some(self.known.look_ns.load(Ordering::Acquire)).filter(|at| *at != NEVER)
+    pub fn look_at(&self) -> Option<Time> {
+        let at = self.known.look_ns.load(Ordering::Acquire);
+        (at != NEVER).then(|| Time::from_nanos(at))
     }
 
     /// The generation that the model has reached; see [`tapdeck_term::Term::generation`].

@@ -15,8 +15,9 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tapdeck_core::{Authority, Right, Role};
+use tapdeck_core::{Authority, Right, Role, WallTime};
 use tapdeck_host::registry::{new_token, private_folder};
+use tapdeck_tape::nanos;
 
 use crate::live::same;
 
@@ -74,11 +75,12 @@ pub struct Token {
     /// The digest of the secret, in hexadecimal.
     #[serde(rename = "sha256")]
     digest: String,
-    /// When it was made, in nanoseconds since 1970.
-    pub created_ns: u64,
+    /// When it was made.
+    #[serde(rename = "created_ns", with = "nanos")]
+    pub created: WallTime,
     /// When it expires.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub expires_ns: Option<u64>,
+    #[serde(rename = "expires_ns", with = "nanos::option")]
+    pub expires: Option<WallTime>,
 }
 
 impl Token {
@@ -91,12 +93,12 @@ impl Token {
             (false, false) => Authority::none(),
         };
         let all = if has(Scope::Open) { at_sessions.and(Right::Open) } else { at_sessions };
-        all.until(self.expires_ns)
+        all.until(self.expires)
     }
 
     /// Returns whether the token has expired.
-    pub fn has_expired(&self, now_ns: u64) -> bool {
-        self.expires_ns.is_some_and(|at| now_ns >= at)
+    pub fn has_expired(&self, now: WallTime) -> bool {
+        self.expires.is_some_and(|at| now >= at)
     }
 }
 
@@ -161,7 +163,7 @@ impl Tokens {
     }
 
     /// Returns the token with this secret, unless it has expired.
-    pub fn find(&self, secret: &str, now_ns: u64) -> Option<Token> {
+    pub fn find(&self, secret: &str, now: WallTime) -> Option<Token> {
         let digest = digest(secret);
         let mut found = None;
         // All are compared, so that the time does not tell which one matched.
@@ -170,12 +172,12 @@ impl Tokens {
                 found = Some(token);
             }
         }
-        found.filter(|token| !token.has_expired(now_ns))
+        found.filter(|token| !token.has_expired(now))
     }
 
     /// Returns whether a token is still in the file, unchanged and not expired.
-    pub fn is_good(&self, token: &Token, now_ns: u64) -> bool {
-        !token.has_expired(now_ns) && self.all().is_ok_and(|all| all.contains(token))
+    pub fn is_good(&self, token: &Token, now: WallTime) -> bool {
+        !token.has_expired(now) && self.all().is_ok_and(|all| all.contains(token))
     }
 
     /// Adds a token. Returns its secret, which is stored nowhere.
@@ -183,8 +185,8 @@ impl Tokens {
         &self,
         name: Option<&str>,
         scopes: Vec<Scope>,
-        created_ns: u64,
-        expires_ns: Option<u64>,
+        created: WallTime,
+        expires: Option<WallTime>,
     ) -> io::Result<(Token, String)> {
         let secret = format!("{}{}", new_token()?, new_token()?);
         let token = self.change(|all| {
@@ -200,7 +202,7 @@ impl Tokens {
                     format!("token-{}", numbers.find(free).unwrap_or_default())
                 }
             };
-            let token = Token { name, scopes, digest: digest(&secret), created_ns, expires_ns };
+            let token = Token { name, scopes, digest: digest(&secret), created, expires };
             all.push(token.clone());
             Ok(token)
         })?;
@@ -273,24 +275,29 @@ mod tests {
         let temp = tempfile::tempdir().expect("temp");
         let tokens = Tokens::at(temp.path().join("serve").join("tokens.json"));
         assert_eq!(tokens.all().expect("none yet"), []);
-        let (made, secret) = tokens.add(Some("ci"), vec![Scope::Open], 5, Some(10)).expect("made");
-        let (_, other) = tokens.add(None, vec![Scope::Observe], 5, None).expect("made");
-        assert!(tokens.add(Some("ci"), vec![], 5, None).is_err(), "the name is taken");
+        let (made, secret) = tokens
+            .add(Some("ci"), vec![Scope::Open], WallTime::from_nanos(5), Some(WallTime::from_nanos(10)))
+            .expect("made");
+        let (_, other) = tokens.add(None, vec![Scope::Observe], WallTime::from_nanos(5), None).expect("made");
+        assert!(tokens.add(Some("ci"), vec![], WallTime::from_nanos(5), None).is_err(), "the name is taken");
         let elsewhere = Tokens::at(tokens.path().to_owned());
-        assert_eq!(elsewhere.find(&secret, 9), Some(made.clone()));
-        assert_eq!(elsewhere.find(&secret, 10), None, "expired");
-        assert!(elsewhere.find(&other, u64::MAX).expect("for ever").authority().grants(Right::Watch));
+        assert_eq!(elsewhere.find(&secret, WallTime::from_nanos(9)), Some(made.clone()));
+        assert_eq!(elsewhere.find(&secret, WallTime::from_nanos(10)), None, "expired");
+        assert!(elsewhere.find(&other, WallTime::MAX).expect("for ever").authority().grants(Right::Watch));
         for wrong in ["", "x", &secret[1..], made.digest.as_str()] {
-            assert_eq!(elsewhere.find(wrong, 5), None, "{wrong}");
+            assert_eq!(elsewhere.find(wrong, WallTime::from_nanos(5)), None, "{wrong}");
         }
         assert!(tokens.remove("ci").expect("gone") && !tokens.remove("ci").expect("gone already"));
-        assert!(!elsewhere.is_good(&made, 5) && elsewhere.find(&secret, 5).is_none());
+        assert!(
+            !elsewhere.is_good(&made, WallTime::from_nanos(5))
+                && elsewhere.find(&secret, WallTime::from_nanos(5)).is_none()
+        );
         let text = fs::read_to_string(tokens.path()).expect("text");
         assert!(!text.contains(&other), "the secret is nowhere");
         assert_eq!(fs::metadata(tokens.path()).expect("there").mode() & 0o777, 0o600);
         fs::write(tokens.path(), "{\"version\": 2}").expect("written");
         assert!(
-            elsewhere.all().is_err() && elsewhere.find(&other, 5).is_none(),
+            elsewhere.all().is_err() && elsewhere.find(&other, WallTime::from_nanos(5)).is_none(),
             "an unreadable file lets no client in"
         );
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tapdeck_core::{Authority, Event, LogLimits, Need, Right, Role, WinSize};
+use tapdeck_core::{Authority, Event, LogLimits, Need, Right, Role, WallTime, WinSize};
 use tapdeck_host::backend::{CommandSpec, LocalPty, TerminalSetup};
 use tapdeck_host::{Clock, Config, Driver, Handle, InheritedSignals, Session, SharedLog};
 use tapdeck_serve::door::Door;
@@ -273,7 +273,7 @@ fn the_bus_keeps_to_the_table() {
                     assert!(keeper.ask("RELEASE").starts_with("OK"));
                     assert!(client.ask("TAKE").starts_with("OK"));
                 }
-                let expected = authority.check(need, holds, 0).is_err();
+                let expected = authority.check(need, holds, WallTime::ZERO).is_err();
                 let case = format!("{verb} at {door} with {token:?} as {asked}, holds the stick: {holds}");
                 assert_eq!(client.is_denied(verb, payload), expected, "{case}");
             }
@@ -340,7 +340,7 @@ impl Served {
                     errors.extend(error.map(str::to_owned));
                 }
                 let denied = errors.iter().any(|e| e == "read-only" || e.starts_with("only who drives"));
-                let expected = authority.check(need, holds, 0).is_err();
+                let expected = authority.check(need, holds, WallTime::ZERO).is_err();
                 assert_eq!(
                     denied, expected,
                     "{what} at {door} with {token:?}, read-only: {read_only}, holds the stick: {holds}: {errors:?}"
@@ -383,7 +383,7 @@ fn tokens(path: std::path::PathBuf) -> (tapdeck_serve::tokens::Tokens, Vec<(Stri
         if has(Scope::Open) {
             authority = authority.and(Right::Open);
         }
-        let (_, secret) = tokens.add(None, scopes.to_vec(), 0, None).expect("a token");
+        let (_, secret) = tokens.add(None, scopes.to_vec(), WallTime::ZERO, None).expect("a token");
         (secret, authority)
     });
     (tokens, made.into())
@@ -444,7 +444,7 @@ fn a_server_keeps_to_the_table() {
                 served.await.expect("no panic");
                 String::from_utf8_lossy(&answer).into_owned()
             });
-            let expected = authority.check(need, false, 0).is_err();
+            let expected = authority.check(need, false, WallTime::ZERO).is_err();
             assert_eq!(answer.contains("\"forbidden\""), expected, "{what}: {authority:?}: {answer}");
         }
     }
@@ -493,7 +493,7 @@ fn an_authority_that_expires_ends_the_attachment() {
     let session = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
     let lasts = Duration::from_millis(300);
     let check = move |_: &str| {
-        let until = Clock::start().wall_start_ns() + u64::try_from(lasts.as_nanos()).ok()?;
+        let until = Clock::start().wall_start() + lasts;
         Some(Authority::of(Role::Human).until(Some(until)))
     };
     let tokens = Tokens::at(folder.path().join("tokens.json"));
@@ -530,7 +530,7 @@ fn the_page_keeps_to_the_table() {
         hosts: vec!["localhost:1".into()],
         names: Vec::new(),
         secure: false,
-        check: Box::new(move |secret| Some(tokens.find(secret, 0)?.authority())),
+        check: Box::new(move |secret| Some(tokens.find(secret, WallTime::ZERO)?.authority())),
         recordings: None,
         start: Some(Box::new(|_| Err("nothing starts here".into()))),
         players: Vec::new(),
@@ -573,7 +573,7 @@ fn the_page_keeps_to_the_table() {
         assert_eq!(post("POST", "/sessions", owner, body).0, "400", "{body}");
     }
     for (token, authority) in made {
-        let may = |need| authority.check(need, false, 0).is_ok();
+        let may = |need| authority.check(need, false, WallTime::ZERO).is_ok();
         let watch = ask("GET", "/ws/list", &token).0;
         assert_eq!(watch, if may(Need::Watch) { "204" } else { "401" }, "{authority:?}");
         // What the page starts it also drives.

@@ -152,7 +152,7 @@ impl Remote {
         let (mut changed_ns, mut exit) = (0, None);
         let mut screen = self.screen()?;
         loop {
-            let now = clock.now().mono_ns;
+            let now = clock.now().mono.as_nanos();
             let quiet = Duration::from_nanos(now.saturating_sub(changed_ns));
             let state = if cond.asks_state() { self.state()? } else { None };
             if cond.holds(&Seen { term: screen.term(), state, quiet }) {
@@ -173,7 +173,7 @@ impl Remote {
             }
             let new = self.screen()?;
             if new != screen {
-                changed_ns = clock.now().mono_ns;
+                changed_ns = clock.now().mono.as_nanos();
                 screen = new;
             }
         }

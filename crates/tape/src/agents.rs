@@ -4,6 +4,8 @@
 //!
 //! Only the table `[turns]` is read here; what else is in such a file belongs to others.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use tapdeck_core::ParseError;
 use tapdeck_core::turns::{AgentState, PromptText, RuleError, RuleText, Rules, StateText};
@@ -153,7 +155,7 @@ impl AgentFile {
                 cursor: s.cursor,
                 progress: s.progress,
                 last_rows: s.last_rows,
-                quiet_ms: s.quiet_ms,
+                quiet: s.quiet_ms.map(Duration::from_millis),
             });
         }
         let prompts = turns.prompt.into_iter().map(|p| PromptText {
@@ -170,10 +172,10 @@ impl AgentFile {
                 name: name.into(),
                 prompts: prompts.collect(),
                 states,
-                settle_ms: turns.settle_ms,
+                settle: turns.settle_ms.map(Duration::from_millis),
                 by_state: turns.by_state,
-                answer_within_ms: turns.answer_within_ms,
-                quiet_ms: turns.quiet_ms,
+                answer_within: turns.answer_within_ms.map(Duration::from_millis),
+                quiet: turns.quiet_ms.map(Duration::from_millis),
                 frame: turns.frame,
                 border: turns.border,
                 chrome: turns.chrome,

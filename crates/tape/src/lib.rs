@@ -51,6 +51,7 @@ pub mod index;
 mod instruction;
 mod lines;
 pub mod meta;
+pub mod nanos;
 pub mod raw;
 mod replay;
 pub mod scenario;

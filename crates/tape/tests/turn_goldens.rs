@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
-use tapdeck_core::{Exit, Stamp};
+use tapdeck_core::{Exit, Stamp, Time, WallTime};
 use tapdeck_tape::agents::Agents;
 use tapdeck_term::{Settings, Size, Term};
 
-const MS: u64 = 1_000_000;
 const SPLITS: u64 = 1000;
 const THREADS: u64 = 4;
 
@@ -68,6 +67,10 @@ fn of_cassette(folder: &std::path::Path) -> Value {
     events.chain([json!([ended["t_ms"], "x", ""])]).collect()
 }
 
+fn stamp(ms: u64) -> Stamp {
+    Stamp { mono: Time::from_millis(ms), wall: WallTime::from_millis(ms) }
+}
+
 fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
     let side = |key: &str, usual| golden[key].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(usual);
     let mut term = Term::new(Size::new(side("cols", 80), side("rows", 24)), Settings::default());
@@ -77,7 +80,7 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
     for event in golden["events"].as_array().expect("events") {
         let ms = event[0].as_u64().expect("a time");
         last = last.max(ms);
-        let at = Stamp { mono_ns: ms * MS, wall_ns: ms * MS };
+        let at = stamp(ms);
         detector.advance(&term, at);
         let text = event[2].as_str().unwrap_or("");
         match event[1].as_str().expect("a kind") {
@@ -107,7 +110,7 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
             other => panic!("no kind {other:?}"),
         }
     }
-    detector.advance(&term, Stamp { mono_ns: (last + 60_000) * MS, wall_ns: (last + 60_000) * MS });
+    detector.advance(&term, stamp(last + 60_000));
     let (mut turns, mut states, mut ready) = (Vec::new(), Vec::new(), 0);
     let mut started = 0;
     while let Some(notice) = detector.poll() {

@@ -335,7 +335,7 @@ fn open_files() -> (Verdict, String) {
 #[cfg(feature = "net")]
 fn tokens() -> (Verdict, String) {
     let tokens = tapdeck_serve::tokens::Tokens::at(tapdeck_serve::tokens::Tokens::default_path());
-    let now = tapdeck_host::Clock::start().wall_start_ns();
+    let now = tapdeck_host::Clock::start().wall_start();
     match tokens.all() {
         Ok(all) if all.is_empty() => {
             (Verdict::Absent, "none: serve takes those of this machine alone".into())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, WallTime};
 use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::cassette::Cassette;
@@ -110,7 +110,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     line("format", Some(format));
     line("title", header.title);
     line("command", header.command);
-    line("started", header.started_ns.map(human::moment));
+    line("started", header.started_ns.map(|ns| human::moment(WallTime::from_nanos(ns))));
     line("lasted", Some(human::duration(Duration::from_nanos(duration_ns))));
     line("ended", ending);
     line("terminal", header.size.map(|size| size.to_string()));
@@ -163,7 +163,7 @@ fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
     }
     // A recording converted from one without a start time begins at 0.
     if let Some(first) = s.first_ts.filter(|first| *first > 0) {
-        line("started", human::moment(first));
+        line("started", human::moment(WallTime::from_nanos(first)));
     }
     line("lasted", human::duration(Duration::from_nanos(s.duration_ns())));
     line(

@@ -308,7 +308,7 @@ impl<'a> Screening<'a> {
     }
 
     fn turn(&mut self, keyboard: &mut Keyboard) -> Result<ControlFlow<Ending>, Stopped> {
-        let now = self.clock.now().mono_ns;
+        let now = self.clock.now().mono.as_nanos();
         let has_next = self.player.peek()?.is_some();
         let mut limit = None;
         if !self.paused && has_next {
@@ -357,7 +357,7 @@ impl<'a> Screening<'a> {
     }
 
     fn show_what_is_due(&mut self) -> Result<(), Stopped> {
-        while !self.paused && self.due_ns <= self.clock.now().mono_ns {
+        while !self.paused && self.due_ns <= self.clock.now().mono.as_nanos() {
             if self.player.peek()?.is_none() {
                 break;
             }
@@ -398,7 +398,7 @@ impl<'a> Screening<'a> {
             let gap = self.pace.gap_ns(next.saturating_sub(at));
             // Counted from the time at which the last event was due, so that small delays do not
             // add up.
-            let now = self.clock.now().mono_ns;
+            let now = self.clock.now().mono.as_nanos();
             let from = if self.due_ns + 1_000_000_000 > now { self.due_ns.min(now) } else { now };
             self.due_ns = from + gap;
         }
@@ -449,9 +449,9 @@ impl<'a> Screening<'a> {
                 self.jump_to_moments(TICK)?;
             }
         }
-        self.due_ns = self.clock.now().mono_ns;
+        self.due_ns = self.clock.now().mono.as_nanos();
         self.schedule()?;
-        self.announce_until_ns = self.clock.now().mono_ns + 1_500_000_000;
+        self.announce_until_ns = self.clock.now().mono.as_nanos() + 1_500_000_000;
         Ok(ControlFlow::Continue(()))
     }
 
@@ -466,7 +466,7 @@ impl<'a> Screening<'a> {
         while !self.owed.is_empty() && self.player.moments(Some(within)).is_some() {
             if let Some(forth) = self.owed.pop_front() {
                 self.jump_to_moment(forth)?;
-                self.due_ns = self.clock.now().mono_ns;
+                self.due_ns = self.clock.now().mono.as_nanos();
                 self.schedule()?;
             }
         }
@@ -526,7 +526,7 @@ impl<'a> Screening<'a> {
         let Some(screen) = keyboard.screen_size().filter(|_| keyboard.is_there()) else { return };
         let term = self.player.term();
         let free = screen.rows > term.size().rows;
-        let announced = self.paused || self.clock.now().mono_ns < self.announce_until_ns;
+        let announced = self.paused || self.clock.now().mono.as_nanos() < self.announce_until_ns;
         if screen.rows == 0 || !(free || announced) {
             self.uncover();
             return;

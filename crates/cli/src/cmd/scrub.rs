@@ -219,7 +219,7 @@ fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report> {
     let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
     let unreadable = |e: tapdeck_tape::Error| Failure::from(source.read_error(e));
     let original = Cassette::open(source.path()).map_err(|e| unreadable(e.into()))?;
-    let id = new_uuid(Clock::start().wall_start_ns());
+    let id = new_uuid(Clock::start().wall_start());
     let id = id.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
     let scrubbed = cassette::scrub(&original, rules, Some(id));
     let (files, report) = scrubbed.map_err(|e| Failure::check(format!("{}: {e}", args.name())))?;

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &TestArgs) -> Result {
     if updates.iter().any(|u| u.written) {
         judge_again(&mut reports, !quiet);
     }
-    let took_ns = clock.now().mono_ns;
+    let took_ns = clock.now().mono.as_nanos();
     if let Some(path) = &args.junit {
         write_junit(path, &reports, took_ns)
             .map_err(|e| Failure::io(format!("the report {} cannot be written: {e}", path.display())))?;

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
     if args.condition.exit {
         print_json(&exit);
     } else if args.json {
-        let waited_ms = clock.now().mono_ns / 1_000_000;
+        let waited_ms = clock.now().mono.as_nanos() / 1_000_000;
         print_json(&json!({"waited_ms": waited_ms, "exit": exit}));
     }
     Ok(Ending::Done)
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
 
 /// Waits for the condition. Returns the exit of a program that ended, or none.
 fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
-    let now = || Duration::from_nanos(clock.now().mono_ns);
+    let now = || clock.elapsed();
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "wait", "observer")?;
     let info = ask(&mut bus, &InfoWanted::Full)?;

@@ -128,7 +128,7 @@ impl SessionLink {
     /// Reads the list of snapshots when it has grown.
     fn look_for_snapshots(&mut self, news: &mut Vec<News>) {
         let Some(snapshots) = &mut self.snapshots else { return };
-        let now = self.clock.now().mono_ns;
+        let now = self.clock.now().mono.as_nanos();
         if snapshots.looked_ns.is_some_and(|at| now < at + LOOK_NS) {
             return;
         }

@@ -8,7 +8,7 @@ use tapdeck_term::Term;
 use super::detector::{At, Detector, Marked, Phase, Run};
 use super::page;
 use super::{Evidence, Notice, Place};
-use crate::event::Stamp;
+use crate::time::Stamp;
 
 /// A command that was over, and the next one begun, before the screen was judged.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use super::detector::{ABOVE, At, Detector, Phase, Run};
 use super::input::Typing;
 use super::page::{self, Written};
 use super::{Evidence, Notice, Place, Turn};
-use crate::event::Stamp;
+use crate::time::Stamp;
 
 impl Detector {
     pub(super) fn complete(&mut self, term: &Term, now: Stamp, from: u64, at: At) {

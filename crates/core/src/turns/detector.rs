@@ -1,5 +1,6 @@
 //! The detector: phases of a conversation, driven by the log and by time.
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -10,14 +11,16 @@ use super::input::{Typed, Typing};
 use super::page::{self, Look};
 use super::rules::Rules;
 use super::{AgentState, Evidence, Judgement, Notice, Place};
-use crate::event::{Exit, Stamp};
+use crate::event::Exit;
+use crate::time::{Stamp, Time};
 
-const MS: u64 = 1_000_000;
 /// While output flows, the screen is judged this often.
-const FLOWING_NS: u64 = 100 * MS;
+const FLOWING: Duration = Duration::from_millis(100);
 /// After this long a prompt is believed to be one although the last had a line editor behind it and
 /// this has none: a plain shell may have been started from another.
-pub(super) const EDITOR_NS: u64 = 1500 * MS;
+pub(super) const EDITOR_WAIT: Duration = Duration::from_millis(1500);
+/// The smallest step of time.
+const NANOSECOND: Duration = Duration::from_nanos(1);
 /// Line ends that are remembered, and rows above a prompt that may belong to it.
 const LINE_ENDS: usize = 16;
 pub(super) const ABOVE: u64 = 4;
@@ -124,7 +127,7 @@ pub struct Detector {
     pub(super) judgement: Judgement,
     pub(super) offset: u64,
     pub(super) last: Stamp,
-    pub(super) judged_ns: u64,
+    pub(super) judged: Time,
     /// Something was written that no look at the screen has seen.
     pub(super) unseen: bool,
     /// The output up to which the screen was judged because Enter was pressed: a large
@@ -165,7 +168,7 @@ impl Detector {
             judgement: Judgement::unknown(Stamp::default()),
             offset: 0,
             last: Stamp::default(),
-            judged_ns: 0,
+            judged: Time::ZERO,
             unseen: false,
             looked_at: None,
             line_ends: VecDeque::new(),
@@ -330,28 +333,28 @@ impl Detector {
     }
 
     /// When to call [`Detector::advance`] if nothing happens before.
-    pub fn deadline_ns(&self) -> Option<u64> {
+    pub fn deadline(&self) -> Option<Time> {
         if self.ended {
             return None;
         }
-        let last = self.last.mono_ns;
-        let mut next: Option<u64> = None;
-        let mut at = |ns: u64| {
-            if ns > self.judged_ns && ns > last {
-                next = Some(next.map_or(ns, |n| n.min(ns)));
+        let last = self.last.mono;
+        let mut next: Option<Time> = None;
+        let mut at = |time: Time| {
+            if time > self.judged && time > last {
+                next = Some(next.map_or(time, |n| n.min(time)));
             }
         };
-        let settled = last + self.rules.settle_ns.max(1);
+        let settled = last + self.rules.settle.max(NANOSECOND);
         at(settled);
         // On a busy machine what was written can arrive long after its time; the screen was looked
         // at meanwhile.
-        if self.unseen && settled <= self.judged_ns {
-            at(self.judged_ns + 1);
+        if self.unseen && settled <= self.judged {
+            at(self.judged + NANOSECOND);
         }
-        if last >= self.judged_ns {
-            at((self.judged_ns + FLOWING_NS).max(last + 1));
+        if last >= self.judged {
+            at((self.judged + FLOWING).max(last + NANOSECOND));
         }
-        for quiet in self.rules.states.iter().filter_map(|s| s.quiet_ns).chain(self.rules.quiet_ns) {
+        for quiet in self.rules.states.iter().filter_map(|s| s.quiet).chain(self.rules.quiet) {
             at(last + quiet);
         }
         let editor_comes = match &self.phase {
@@ -360,14 +363,14 @@ impl Detector {
             Phase::Running(run) => run.at.editor,
         };
         if editor_comes {
-            at(last + EDITOR_NS);
+            at(last + EDITOR_WAIT);
         }
-        if let (Phase::Running(run), Some(within)) = (&self.phase, self.rules.answer_within_ns) {
-            at(run.entered.mono_ns + within);
+        if let (Phase::Running(run), Some(within)) = (&self.phase, self.rules.answer_within) {
+            at(run.entered.mono + within);
         }
         if self.rules.by_state && !matches!(self.phase, Phase::Ready(_)) {
             let since = self.at_rest.unwrap_or(self.judgement.since);
-            at(since.mono_ns + self.rules.settle_ns);
+            at(since.mono + self.rules.settle);
         }
         next
     }
@@ -378,8 +381,8 @@ impl Detector {
         // Quiet rules make a handful of moments; a bound keeps a wrong rule from holding the
         // session up.
         for _ in 0..64 {
-            match self.deadline_ns() {
-                Some(at) if at <= now.mono_ns => {
+            match self.deadline() {
+                Some(at) if at <= now.mono => {
                     let stamp = self.stamp(at, now);
                     self.judge(term, stamp, false);
                 }
@@ -388,8 +391,8 @@ impl Detector {
         }
     }
 
-    fn stamp(&self, mono_ns: u64, now: Stamp) -> Stamp {
-        Stamp { mono_ns, wall_ns: now.wall_ns.saturating_sub(now.mono_ns.saturating_sub(mono_ns)) }
+    fn stamp(&self, mono: Time, now: Stamp) -> Stamp {
+        Stamp { mono, wall: now.wall - now.mono.since(mono) }
     }
 
     /// The program wrote; the model has seen it already and gave these signals.
@@ -458,7 +461,7 @@ impl Detector {
                 Typed::Enter => {
                     // A submitted line proves that the prompt was there, however briefly.
                     let unseen = self.looked_at != Some(self.offset);
-                    if !self.is_ready() && unseen && self.last.mono_ns < at.mono_ns && !self.rules.by_state {
+                    if !self.is_ready() && unseen && self.last.mono < at.mono && !self.rules.by_state {
                         self.looked_at = Some(self.offset);
                         self.judge(term, at, true);
                     }

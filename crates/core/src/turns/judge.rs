@@ -1,5 +1,6 @@
 //! Judging a screen by an agent's rules.
 
+use core::time::Duration;
 use std::cell::OnceCell;
 
 use regex::Regex;
@@ -38,11 +39,11 @@ pub(super) struct Screen<'t> {
     cursor_row: u16,
     title: String,
     progress: Progress,
-    quiet_ns: u64,
+    quiet: Duration,
 }
 
 impl<'t> Screen<'t> {
-    pub(super) fn new(term: &'t Term, progress: Progress, quiet_ns: u64) -> Self {
+    pub(super) fn new(term: &'t Term, progress: Progress, quiet: Duration) -> Self {
         Self {
             term,
             rows: OnceCell::new(),
@@ -50,7 +51,7 @@ impl<'t> Screen<'t> {
             cursor_row: term.cursor().row,
             title: term.title().to_owned(),
             progress,
-            quiet_ns,
+            quiet,
         }
     }
 
@@ -77,7 +78,7 @@ impl<'t> Screen<'t> {
     fn holds<'r>(&self, rule: &'r StateRule, rules: &Rules) -> Option<Held<'r>> {
         let mut rows = Vec::new();
         let mut evidence = Evidence::Quiet;
-        if rule.quiet_ns.is_some_and(|q| self.quiet_ns < q) {
+        if rule.quiet.is_some_and(|q| self.quiet < q) {
             return None;
         }
         if let Some(wanted) = rule.progress {

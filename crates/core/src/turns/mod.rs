@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::Stamp;
+use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
 pub use page::{ending, squeezed};

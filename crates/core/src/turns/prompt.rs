@@ -1,12 +1,14 @@
 //! Turns by their prompts: where one stands, whether it is one at all, and where the echo of what
 //! was asked ends.
 
+use core::time::Duration;
+
 use tapdeck_term::{Mark, Term};
 
-use super::detector::{ABOVE, At, Detector, EDITOR_NS, Phase, Run};
+use super::detector::{ABOVE, At, Detector, EDITOR_WAIT, Phase, Run};
 use super::page;
 use super::{Evidence, Notice, Place};
-use crate::event::Stamp;
+use crate::time::Stamp;
 
 impl Detector {
     /// The prompt that stands in front of the cursor, if one does.
@@ -105,8 +107,8 @@ impl Detector {
         known.map(|_| at(Evidence::Prompt, None, 0, None))
     }
 
-    pub(super) fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64) {
-        let prompt = self.prompt_at(term, settled, quiet >= EDITOR_NS);
+    pub(super) fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: Duration) {
+        let prompt = self.prompt_at(term, settled, quiet >= EDITOR_WAIT);
         match &mut self.phase {
             Phase::Start => {
                 if let Some(at) = prompt {
@@ -138,7 +140,14 @@ impl Detector {
         }
     }
 
-    fn running_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: u64, prompt: Option<At>) {
+    fn running_by_prompt(
+        &mut self,
+        term: &Term,
+        now: Stamp,
+        settled: bool,
+        quiet: Duration,
+        prompt: Option<At>,
+    ) {
         let Phase::Running(run) = &self.phase else { return };
         let Some(from) = self.content_from(run) else { return };
         let here = page::absolute(term, term.cursor().row);
@@ -151,7 +160,7 @@ impl Detector {
         if let Some(at) = prompt {
             return self.complete(term, now, from, at);
         }
-        if self.rules.quiet_ns.is_some_and(|q| quiet >= q) {
+        if self.rules.quiet.is_some_and(|q| quiet >= q) {
             let col = term.cursor().col;
             let at = At {
                 text: String::new(),

@@ -1,5 +1,7 @@
 //! Rules: what prompts look like, and what a screen says about its program. Data, made ready once.
 
+use core::time::Duration;
+
 use regex::Regex;
 
 use super::AgentState;
@@ -9,7 +11,8 @@ const MAX_PATTERN: usize = 2000;
 const MAX_PATTERNS: usize = 500;
 /// Rows from the bottom that a screen rule looks at, unless it says.
 const LAST_ROWS: u16 = 12;
-const MS: u64 = 1_000_000;
+/// How long a screen rests before it is judged, unless the rules say.
+const SETTLE: Duration = Duration::from_millis(40);
 
 /// A rule that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,14 +52,14 @@ pub struct RuleText {
     /// States, in the order in which they are tried.
     pub states: Vec<StateText>,
     /// How long a prompt must stand.
-    pub settle_ms: Option<u64>,
+    pub settle: Option<Duration>,
     /// Turns begin and end with the state rather than with a prompt.
     pub by_state: bool,
     /// After this long without a sign of work, what was submitted counts as done; only for turns by
     /// state.
-    pub answer_within_ms: Option<u64>,
+    pub answer_within: Option<Duration>,
     /// After so much quiet a turn is over, prompt or not.
-    pub quiet_ms: Option<u64>,
+    pub quiet: Option<Duration>,
     /// The row of the program's own prompt: the answer stands above it.
     pub frame: Option<String>,
     /// Rows right above that one which belong to it.
@@ -111,7 +114,7 @@ pub struct StateText {
     /// Rows from the bottom that count.
     pub last_rows: Option<u16>,
     /// Nothing was written for this long.
-    pub quiet_ms: Option<u64>,
+    pub quiet: Option<Duration>,
 }
 
 /// A prompt.
@@ -138,7 +141,7 @@ pub struct StateRule {
     pub(super) cursor: Option<Regex>,
     pub(super) progress: Option<ProgressState>,
     pub(super) last_rows: u16,
-    pub(super) quiet_ns: Option<u64>,
+    pub(super) quiet: Option<Duration>,
 }
 
 /// What a progress report of the program tells, as a rule names it.
@@ -157,10 +160,10 @@ pub struct Rules {
     pub name: String,
     pub(super) prompts: Vec<Prompt>,
     pub(super) states: Vec<StateRule>,
-    pub(super) settle_ns: u64,
+    pub(super) settle: Duration,
     pub(super) by_state: bool,
-    pub(super) answer_within_ns: Option<u64>,
-    pub(super) quiet_ns: Option<u64>,
+    pub(super) answer_within: Option<Duration>,
+    pub(super) quiet: Option<Duration>,
     pub(super) frame: Option<Regex>,
     pub(super) border: Option<Regex>,
     pub(super) chrome: Vec<Regex>,
@@ -209,10 +212,10 @@ impl Rules {
             name: text.name.clone(),
             prompts,
             states,
-            settle_ns: text.settle_ms.map_or_else(|| base.map_or(40 * MS, |b| b.settle_ns), |ms| ms * MS),
+            settle: text.settle.or(base.map(|b| b.settle)).unwrap_or(SETTLE),
             by_state: text.by_state,
-            answer_within_ns: text.answer_within_ms.map(|ms| ms * MS),
-            quiet_ns: text.quiet_ms.map(|ms| ms * MS),
+            answer_within: text.answer_within,
+            quiet: text.quiet,
             frame,
             interrupted,
             placeholder,
@@ -261,7 +264,7 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         && s.screen.is_empty()
         && s.cursor.is_none()
         && s.progress.is_none()
-        && s.quiet_ms.is_none()
+        && s.quiet.is_none()
     {
         return Err(RuleError::Empty(rule));
     }
@@ -286,7 +289,7 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         cursor: one(&s.cursor)?,
         progress,
         last_rows: s.last_rows.unwrap_or(LAST_ROWS),
-        quiet_ns: s.quiet_ms.map(|ms| ms * MS),
+        quiet: s.quiet,
     })
 }
 

@@ -9,7 +9,7 @@ use super::detector::{At, Detector, Phase, Run};
 use super::judge::Screen;
 use super::page::{self, squeezed};
 use super::{AgentState, Evidence, Judgement, Notice, Place};
-use crate::event::Stamp;
+use crate::time::Stamp;
 
 /// How much of a question is looked for, and how many rows above the program's frame it is looked
 /// for in.
@@ -22,10 +22,10 @@ const ECHO_ROWS: u64 = 500;
 impl Detector {
     /// Looks at the screen. `sure` when a decision is made from what stands there.
     pub(super) fn judge(&mut self, term: &Term, now: Stamp, sure: bool) {
-        self.judged_ns = now.mono_ns;
+        self.judged = now.mono;
         self.unseen = false;
-        let quiet = now.mono_ns.saturating_sub(self.last.mono_ns);
-        let settled = sure || quiet >= self.rules.settle_ns;
+        let quiet = now.mono.since(self.last.mono);
+        let settled = sure || quiet >= self.rules.settle;
         let screen = Screen::new(term, self.progress, quiet);
         if self.rules.by_state {
             self.judge_state(&screen, term, now);
@@ -51,8 +51,8 @@ impl Detector {
         if rules.by_state && says_idle && !waiting && matches!(self.phase, Phase::Running(_)) {
             // A pause between two steps looks like the end. What it was doing, it goes on doing
             // until the turn is over, so that a client that waits for the answer finds it there.
-            let since = self.at_rest.get_or_insert(now).mono_ns;
-            if now.mono_ns.saturating_sub(since) < rules.settle_ns {
+            let since = self.at_rest.get_or_insert(now).mono;
+            if now.mono.since(since) < rules.settle {
                 return;
             }
         }
@@ -116,7 +116,7 @@ impl Detector {
 
     fn turn_by_state(&mut self, term: &Term, now: Stamp) {
         let state = self.judgement.state;
-        let stood = now.mono_ns.saturating_sub(self.judgement.since.mono_ns) >= self.rules.settle_ns;
+        let stood = now.mono.since(self.judgement.since.mono) >= self.rules.settle;
         match &self.phase {
             Phase::Start if state == AgentState::Idle && stood => {
                 self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
@@ -182,8 +182,8 @@ impl Detector {
 
     /// Whether a program that gives no sign of work has had its time.
     pub(super) fn is_late(&self, run: &Run, now: Stamp) -> bool {
-        let within = self.rules.answer_within_ns;
-        within.is_some_and(|w| now.mono_ns >= run.entered.mono_ns + w)
+        let within = self.rules.answer_within;
+        within.is_some_and(|w| now.mono >= run.entered.mono + w)
     }
 
     pub(super) fn nowhere(&self, term: &Term) -> At {

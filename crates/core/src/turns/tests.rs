@@ -1,18 +1,18 @@
 //! What the goldens do not say: limits, quiet rules, and that a detector holds what it promises
 //! whatever it is fed.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use tapdeck_term::{Settings, Size, Term};
 
 use super::*;
-use crate::event::{Exit, Stamp};
-
-const MS: u64 = 1_000_000;
+use crate::event::Exit;
+use crate::time::{Stamp, Time, WallTime};
 
 fn at(ms: u64) -> Stamp {
-    Stamp { mono_ns: ms * MS, wall_ns: ms * MS }
+    Stamp { mono: Time::from_millis(ms), wall: WallTime::from_millis(ms) }
 }
 
 fn rules(text: &RuleText) -> Arc<Rules> {
@@ -162,7 +162,7 @@ fn blank_lines_are_output() {
 fn an_answer_may_look_like_a_question() {
     let text = RuleText {
         by_state: true,
-        answer_within_ms: Some(3000),
+        answer_within: Some(Duration::from_secs(3)),
         frame: Some("^❯(?: |$)".into()),
         echo: Some(r"^[>❯] \S".into()),
         states: vec![
@@ -370,8 +370,8 @@ fn what_stands_in_the_input_field_has_not_been_taken_however_long_ago_it_was_sub
     let text = RuleText {
         name: "agent".into(),
         by_state: true,
-        settle_ms: Some(300),
-        answer_within_ms: Some(3000),
+        settle: Some(Duration::from_millis(300)),
+        answer_within: Some(Duration::from_secs(3)),
         frame: Some("^› ?".into()),
         echo: Some("^› ".into()),
         states: vec![
@@ -412,8 +412,8 @@ fn what_stands_in_the_input_field_has_not_been_taken_however_long_ago_it_was_sub
 
 #[test]
 fn time_alone_ends_nothing_unless_a_rule_says_so() {
-    for (quiet_ms, wanted) in [(None, 0), (Some(5000), 1)] {
-        let mut bench = Bench::new(&RuleText { quiet_ms, ..prompt(r"^\$ $") }, Limits::default());
+    for (quiet, wanted) in [(None, 0), (Some(Duration::from_secs(5)), 1)] {
+        let mut bench = Bench::new(&RuleText { quiet, ..prompt(r"^\$ $") }, Limits::default());
         bench.out(0, b"$ ");
         bench.type_in(100, b"cat\r");
         bench.out(110, b"cat\r\nhello\r\n");

@@ -141,7 +141,7 @@ impl Backend for LocalPty {
             // No process has the terminal open. That can change while the program lives, and cannot
             // be waited for.
             Err(rustix::io::Errno::IO) => {
-                self.closed_until_ns = Some(now.mono_ns.saturating_add(REOPEN_CHECK_NS));
+                self.closed_until_ns = Some(now.mono.as_nanos().saturating_add(REOPEN_CHECK_NS));
                 Ok(Got::Closed)
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {

@@ -49,7 +49,7 @@ impl Drain {
 
     /// Something came.
     pub(super) fn passed(&mut self, now: Stamp) {
-        self.last_ns = now.mono_ns;
+        self.last_ns = now.mono.as_nanos();
     }
 
     /// Nothing came: whether to wait no longer. A process that outlives the program may hold its
@@ -58,9 +58,9 @@ impl Drain {
         if !self.begun {
             return false;
         }
-        let since = *self.since_ns.get_or_insert(now.mono_ns);
-        let quiet = now.mono_ns.saturating_sub(self.last_ns.max(since));
-        quiet >= QUIET_NS || now.mono_ns >= since.saturating_add(LIMIT_NS)
+        let since = *self.since_ns.get_or_insert(now.mono.as_nanos());
+        let quiet = now.mono.as_nanos().saturating_sub(self.last_ns.max(since));
+        quiet >= QUIET_NS || now.mono.as_nanos() >= since.saturating_add(LIMIT_NS)
     }
 }
 
@@ -137,11 +137,13 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_core::Time;
+
     use super::*;
 
     #[test]
     fn output_that_does_not_end_is_not_waited_for_for_ever() {
-        let at = |ms: u64| Stamp { mono_ns: ms * MS, wall_ns: 0 };
+        let at = |ms: u64| Stamp { mono: Time::from_millis(ms), ..Stamp::default() };
         let mut drain = Drain::default();
         assert!(!drain.over(at(100_000)), "the program runs");
         drain.begin();

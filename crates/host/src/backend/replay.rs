@@ -150,7 +150,7 @@ impl Backend for Replay {
             self.fill()?;
             match self.next.take() {
                 None => return Ok(Got::Closed),
-                Some((due, event)) if due > now.mono_ns => {
+                Some((due, event)) if due > now.mono.as_nanos() => {
                     self.next = Some((due, event));
                     return Ok(Got::Nothing);
                 }

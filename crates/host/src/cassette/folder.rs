@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde_json::Value;
+use tapdeck_core::WallTime;
 use tapdeck_tape::cassette::{Files, Refusal, VERSION, is_cassette, names};
 
 use crate::recorder::calendar;
@@ -176,11 +177,11 @@ impl CassetteFolder {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn fail(mut self, diagnostics: &Path, now_ns: u64, reason: &Value) -> Result<PathBuf, CommitError> {
+    pub fn fail(mut self, diagnostics: &Path, now: WallTime, reason: &Value) -> Result<PathBuf, CommitError> {
         let at = CommitError::io;
         fs::create_dir_all(diagnostics).map_err(at(diagnostics))?;
         let name = self.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let stem = format!("{}-{name}-{}", calendar(now_ns), std::process::id());
+        let stem = format!("{}-{name}-{}", calendar(now), std::process::id());
         let mut bytes = serde_json::to_vec_pretty(reason).unwrap_or_default();
         bytes.push(b'\n');
         self.append("failure.json", &bytes)?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
-use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, WinSize};
+use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, WallTime, WinSize};
 
 use crate::backend::{CommandSpec, Pipes, SpawnError};
 use crate::clock::Clock;
@@ -230,10 +230,10 @@ fn is_sha(text: &str) -> bool {
 ///
 /// # Errors
 /// When the system gives no random bytes.
-pub fn new_uuid(wall_ns: u64) -> io::Result<String> {
+pub fn new_uuid(now: WallTime) -> io::Result<String> {
     let mut b = [0_u8; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut b)?;
-    b[..6].copy_from_slice(&(wall_ns / 1_000_000).to_be_bytes()[2..]);
+    b[..6].copy_from_slice(&now.as_millis().to_be_bytes()[2..]);
     b[6] = b[6] & 0x0f | 0x70;
     b[8] = b[8] & 0x3f | 0x80;
     let hex: String = b.iter().map(|b| format!("{b:02x}")).collect();
@@ -241,8 +241,8 @@ pub fn new_uuid(wall_ns: u64) -> io::Result<String> {
 }
 
 /// A moment as `2026-03-04T05:06:07Z`.
-pub fn rfc3339(wall_ns: u64) -> String {
-    let c = calendar(wall_ns);
+pub fn rfc3339(at: WallTime) -> String {
+    let c = calendar(at);
     let part = |at: std::ops::Range<usize>| c.get(at).unwrap_or_default();
     format!("{}-{}-{}T{}:{}:{}Z", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13), part(13..15))
 }
@@ -253,8 +253,9 @@ mod tests {
 
     #[test]
     fn moments_and_ids() {
-        assert_eq!(rfc3339(1_709_251_199_000_000_000), "2024-02-29T23:59:59Z");
-        let id = new_uuid(1_709_251_199_000_000_000).expect("an id");
+        let now = WallTime::from_secs(1_709_251_199);
+        assert_eq!(rfc3339(now), "2024-02-29T23:59:59Z");
+        let id = new_uuid(now).expect("an id");
         assert!(tapdeck_tape::cassette::is_uuid(&id) && id.as_bytes()[14] == b'7', "{id}");
     }
 

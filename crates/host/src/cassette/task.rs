@@ -10,7 +10,7 @@ use std::vec::Drain;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
-use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, WinSize};
+use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, WallTime, WinSize};
 use tapdeck_tape::cassette::{
     Cassette, Closing, Files, Input, Manifest, Model, Recording, names, signal_name,
 };
@@ -93,7 +93,7 @@ impl CassetteRecorder {
 
 impl Work {
     fn push(&mut self, entry: Entry) {
-        let at = entry.at.mono_ns;
+        let at = entry.at.mono.as_nanos();
         self.end_ns = self.end_ns.max(at);
         let rec = &mut self.recording;
         match entry.event {
@@ -182,7 +182,7 @@ impl Tap for Work {
 
     fn closed(&mut self, now: Stamp) {
         if self.exit.is_none() {
-            self.end_ns = self.end_ns.max(now.mono_ns);
+            self.end_ns = self.end_ns.max(now.mono.as_nanos());
         }
     }
 }
@@ -258,7 +258,7 @@ impl Recorded {
     pub fn reject(
         self,
         diagnostics: &Path,
-        now_ns: u64,
+        now: WallTime,
         reason: &Value,
         closing: Closing,
     ) -> Result<PathBuf, CommitError> {
@@ -277,7 +277,7 @@ impl Recorded {
                 }
             }
         }
-        folder.fail(diagnostics, now_ns, reason)
+        folder.fail(diagnostics, now, reason)
     }
 }
 

@@ -79,8 +79,8 @@ impl<B: Backend> Driver<B> {
 
     /// No more input will come, behind what has come so far.
     pub(super) fn end_typed(&mut self, now: Stamp) {
-        self.last_traffic_ns = now.mono_ns;
-        self.input_end = InputEnd::Offer { at_ns: now.mono_ns, again_ns: *END_RETRY_NS.start() };
+        self.last_traffic_ns = now.mono.as_nanos();
+        self.input_end = InputEnd::Offer { at_ns: now.mono.as_nanos(), again_ns: *END_RETRY_NS.start() };
     }
 
     /// Writes what waits at the gate, as far as the program takes it.
@@ -90,7 +90,7 @@ impl<B: Backend> Driver<B> {
             match self.backend.write(bytes) {
                 Ok(0) => break,
                 Ok(n) => {
-                    self.last_traffic_ns = now.mono_ns;
+                    self.last_traffic_ns = now.mono.as_nanos();
                     if let Some(delivered) = self.gate.wrote(n) {
                         let hidden = hidden && matches!(delivered.by, Author::Party(_));
                         self.log
@@ -111,7 +111,7 @@ impl<B: Backend> Driver<B> {
     pub(super) fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
         let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
         if self.gate.waiting() == 0 {
-            let quiet = Duration::from_nanos(now.mono_ns.saturating_sub(self.last_traffic_ns));
+            let quiet = Duration::from_nanos(now.mono.as_nanos().saturating_sub(self.last_traffic_ns));
             match self.backend.end_input(self.gate.line_open(), quiet) {
                 Ok(EndOfInput::Told) => {
                     self.input_end = InputEnd::Told;
@@ -128,7 +128,7 @@ impl<B: Backend> Driver<B> {
                 Err(_) => {}
             }
         }
-        self.input_end = InputEnd::Offer { at_ns: now.mono_ns + next_ns, again_ns: next_ns };
+        self.input_end = InputEnd::Offer { at_ns: now.mono.as_nanos() + next_ns, again_ns: next_ns };
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ impl<B: Backend> Driver<B> {
         if processes::is_orphaned() {
             return Ok(());
         }
-        let began = self.clock.now().mono_ns;
+        let began = self.clock.now().mono.as_nanos();
         self.last_output_ns = began;
         let quiet_or_late = |driver: &Self, now: u64| {
             now >= driver.last_output_ns + SUSPEND_QUIET_NS || now >= began + SUSPEND_LIMIT_NS
@@ -85,7 +85,9 @@ impl<B: Backend> Driver<B> {
         loop {
             let now = self.clock.now();
             self.pump_output(now)?;
-            if quiet_or_late(self, now.mono_ns) || self.user.as_ref().is_some_and(UserSide::is_blocked) {
+            if quiet_or_late(self, now.mono.as_nanos())
+                || self.user.as_ref().is_some_and(UserSide::is_blocked)
+            {
                 break;
             }
             let watch = self.backend.watch();
@@ -162,8 +164,8 @@ impl<B: Backend> Driver<B> {
         {
             self.exit = Some(exit);
             // The quiet time counts from here.
-            self.last_output_ns = now.mono_ns;
-            let at_ns = now.mono_ns + DRAIN_LIMIT_NS;
+            self.last_output_ns = now.mono.as_nanos();
+            let at_ns = now.mono.as_nanos() + DRAIN_LIMIT_NS;
             self.stopping = Some(Stopping { next: StopSignal::Kill, at_ns, limit: false });
         }
         Ok(())
@@ -172,7 +174,7 @@ impl<B: Backend> Driver<B> {
     /// The exit, once everything that the program wrote has been passed on.
     pub(super) fn finished(&mut self, now: Stamp) -> io::Result<Option<Exit>> {
         let Some(exit) = self.exit else { return Ok(None) };
-        let late = self.stopping.is_some_and(|s| now.mono_ns >= s.at_ns);
+        let late = self.stopping.is_some_and(|s| now.mono.as_nanos() >= s.at_ns);
         if let Some(user) = &mut self.user
             && user.is_blocked()
         {
@@ -189,7 +191,7 @@ impl<B: Backend> Driver<B> {
         if !self.closed {
             self.pump_output(now)?;
         }
-        let quiet = now.mono_ns >= self.last_output_ns + DRAIN_QUIET_NS;
+        let quiet = now.mono.as_nanos() >= self.last_output_ns + DRAIN_QUIET_NS;
         Ok((self.closed || quiet || late).then_some(exit))
     }
 

@@ -170,8 +170,7 @@ impl<B: Backend> Driver<B> {
     /// A session around a backend, as yet without a user's terminal. The log must begin with the
     /// size.
     pub fn new(backend: B, clock: Clock, config: Config, log: SharedLog) -> io::Result<Self> {
-        let lease_ns = u64::try_from(config.lease.as_nanos()).unwrap_or(u64::MAX);
-        let mut gate = Gate::new(lease_ns, INPUT_LIMIT);
+        let mut gate = Gate::new(config.lease, INPUT_LIMIT);
         let local = gate.join("local", Role::Human);
         let glass = Glass::new(&log, config.size, backend.bare_lines());
         Ok(Self {
@@ -266,7 +265,7 @@ impl<B: Backend> Driver<B> {
         }
         let started = self.clock.now();
         if let Some(timeout) = self.config.timeout {
-            let at_ns = started.mono_ns.saturating_add(nanos(timeout));
+            let at_ns = started.mono.as_nanos().saturating_add(nanos(timeout));
             self.stopping = Some(Stopping { next: StopSignal::Terminate, at_ns, limit: true });
         }
         loop {
@@ -328,9 +327,9 @@ impl<B: Backend> Driver<B> {
             return false;
         }
         if got != self.recorder_at.0 {
-            self.recorder_at = (got, now.mono_ns);
+            self.recorder_at = (got, now.mono.as_nanos());
         }
-        now.mono_ns < self.recorder_at.1 + RECORDER_STUCK_NS
+        now.mono.as_nanos() < self.recorder_at.1 + RECORDER_STUCK_NS
     }
 
     /// The program's output: to the user first, then to the log.
@@ -380,8 +379,8 @@ impl<B: Backend> Driver<B> {
                 } else {
                     self.modes.skim(&bytes);
                 }
-                self.last_output_ns = now.mono_ns;
-                self.last_traffic_ns = now.mono_ns;
+                self.last_output_ns = now.mono.as_nanos();
+                self.last_traffic_ns = now.mono.as_nanos();
                 self.log.append(Event::Output { stream, bytes }, now);
                 self.glass.keep_close();
                 // The question is in the log before its answer.
@@ -489,20 +488,20 @@ impl<B: Backend> Driver<B> {
 
     /// Begins to stop the program now, harder each time.
     fn begin_stop(&mut self, now: Stamp, how: StopSignal) {
-        self.stopping = Some(Stopping { next: how, at_ns: now.mono_ns, limit: false });
+        self.stopping = Some(Stopping { next: how, at_ns: now.mono.as_nanos(), limit: false });
     }
 
     /// Plans a harder stop, unless one is planned already.
     fn escalate(&mut self, now: Stamp, next: StopSignal, after: Duration) {
         if self.stopping.is_none_or(|s| s.limit) {
-            let at_ns = now.mono_ns.saturating_add(nanos(after));
+            let at_ns = now.mono.as_nanos().saturating_add(nanos(after));
             self.stopping = Some(Stopping { next, at_ns, limit: false });
         }
     }
 
     fn serve_deadlines(&mut self, now: Stamp) -> io::Result<()> {
         if let Some(Stopping { next, at_ns, limit }) = self.stopping
-            && now.mono_ns >= at_ns
+            && now.mono.as_nanos() >= at_ns
             && self.exit.is_none()
         {
             if limit {
@@ -516,7 +515,7 @@ impl<B: Backend> Driver<B> {
                 // Again and again: a process that could not be killed then may be now.
                 StopSignal::Kill => (StopSignal::Kill, Duration::from_millis(100)),
             };
-            let at_ns = now.mono_ns.saturating_add(nanos(after));
+            let at_ns = now.mono.as_nanos().saturating_add(nanos(after));
             self.stopping = Some(Stopping { next: then, at_ns, limit: false });
             // Where nothing tells of the end, it may have come by this, and nothing else would wake
             // us.
@@ -527,7 +526,7 @@ impl<B: Backend> Driver<B> {
         self.gate.expire(now);
         self.log_changes(now);
         if let InputEnd::Offer { at_ns, again_ns } = self.input_end
-            && now.mono_ns >= at_ns
+            && now.mono.as_nanos() >= at_ns
             && self.exit.is_none()
         {
             self.offer_end(now, again_ns)?;

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::Stamp;
+use tapdeck_core::{Stamp, Time};
 
 use super::life::DRAIN_QUIET_NS;
 use super::{Driver, InputEnd, MS};
@@ -46,7 +46,7 @@ impl<B: Backend> Driver<B> {
         let watch = self.backend.watch();
         let mut deadline = self.next_deadline(now);
         if behind {
-            deadline = earlier(deadline, Some(now.mono_ns + RECORDER_CHECK_NS));
+            deadline = earlier(deadline, Some(now.mono.as_nanos() + RECORDER_CHECK_NS));
         }
         if !user_blocked {
             deadline = earlier(deadline, watch.read_at_ns);
@@ -78,7 +78,7 @@ impl<B: Backend> Driver<B> {
         let room = self.gate.has_room() && self.exit.is_none();
         let typed = user.is_some_and(|o| o.has_typed(room));
         if typed {
-            deadline = Some(now.mono_ns);
+            deadline = Some(now.mono.as_nanos());
         }
         let stdin = user.filter(|_| room).and_then(UserSide::stdin_fd).map(|fd| add(fd, PollFlags::IN));
         let stdout = user.and_then(UserSide::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
@@ -93,12 +93,12 @@ impl<B: Backend> Driver<B> {
         });
 
         let stalled = far.is_some() && !room && self.exit.is_none();
-        let probe_ns = now.mono_ns + PROBE_NS;
+        let probe_ns = now.mono.as_nanos() + PROBE_NS;
         if stalled {
             deadline = earlier(deadline, Some(probe_ns));
         }
         let timeout = deadline.map(|at| {
-            let left = Duration::from_nanos(at.saturating_sub(now.mono_ns));
+            let left = Duration::from_nanos(at.saturating_sub(now.mono.as_nanos()));
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
         });
         match poll(&mut fds, timeout.as_ref()) {
@@ -121,18 +121,18 @@ impl<B: Backend> Driver<B> {
             typed: is_ready(stdin) || typed || far.contains(PollFlags::IN) || (hung_up && room),
             unblocked: is_ready(stdout) || far.contains(PollFlags::OUT),
             lost: hung_up && !room,
-            probe: stalled && self.clock.now().mono_ns >= probe_ns,
+            probe: stalled && self.clock.now().mono.as_nanos() >= probe_ns,
         })
     }
 
     fn next_deadline(&self, now: Stamp) -> Option<u64> {
         let mut at = self.stopping.map(|s| s.at_ns);
-        at = earlier(at, self.gate.stick().lease_ends_ns());
+        at = earlier(at, self.gate.stick().lease_end().map(Time::as_nanos));
         if let InputEnd::Offer { at_ns, .. } = self.input_end {
             at = earlier(at, Some(at_ns));
         }
         if self.user.as_ref().is_some_and(UserSide::waits_for_foreground) {
-            at = earlier(at, Some(now.mono_ns + FOREGROUND_CHECK_NS));
+            at = earlier(at, Some(now.mono.as_nanos() + FOREGROUND_CHECK_NS));
         }
         if self.exit.is_some() {
             at = earlier(at, Some(self.last_output_ns + DRAIN_QUIET_NS));

@@ -12,7 +12,7 @@ use std::vec::Drain;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tapdeck_core::scrub::Rules;
-use tapdeck_core::{Entry, Event, Exit, Lag, Role, Stamp, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, Role, Stamp, WallTime, WinSize};
 use tapdeck_tape::cassette::{Cassette, EventKind, Model};
 use tapdeck_term::Size;
 use tapdeck_term::keys::encode;
@@ -68,7 +68,7 @@ pub struct Probed {
     /// What was read.
     pub facts: Facts,
     /// When, in nanoseconds since 1970.
-    pub captured_ns: u64,
+    pub captured: WallTime,
     /// The environment that the program had.
     pub environment: Environment,
     /// The command line.
@@ -105,7 +105,7 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
         status: Status::Error,
         detail: String::new(),
         facts: Facts::default(),
-        captured_ns: clock.wall_start_ns(),
+        captured: clock.wall_start(),
         environment,
         argv,
         recorded: None,
@@ -267,7 +267,7 @@ impl Watcher {
                 machine.exited(&shown.model);
                 break;
             }
-            match machine.look(self.clock.now().mono_ns / 1_000_000, &shown.model) {
+            match machine.look(self.clock.now().mono.as_nanos() / 1_000_000, &shown.model) {
                 Some(Action::Send(bytes)) => send(bytes),
                 Some(Action::Finish) => break,
                 None => {}

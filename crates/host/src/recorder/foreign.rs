@@ -111,7 +111,7 @@ impl ForeignTap {
 
     /// Writes what has been held back long enough, or all of it.
     fn release(&mut self, now: Stamp, all: bool) {
-        let ready = self.held.as_mut().map(|held| held.release(now.wall_ns, all));
+        let ready = self.held.as_mut().map(|held| held.release(now.wall.as_nanos(), all));
         ready.into_iter().flatten().for_each(|entry| self.push(entry));
     }
 
@@ -134,7 +134,7 @@ impl ForeignTap {
             Event::Exit(exit) => Kind::Exit(exit),
             _ => return,
         };
-        self.event(entry.at.mono_ns, kind);
+        self.event(entry.at.mono.as_nanos(), kind);
     }
 
     fn event(&mut self, at_ns: u64, kind: Kind) {
@@ -234,12 +234,12 @@ impl Tap for ForeignTap {
         self.lost += lost;
         self.output_bytes += lost;
         self.trouble.get_or_insert_with(|| "the disk was too slow".into());
-        self.event(now.mono_ns, Kind::Lost(lost));
+        self.event(now.mono.as_nanos(), Kind::Lost(lost));
     }
 
     fn next_wake(&self, now: Stamp) -> Wake {
-        let write = self.since_ns.map(|since| (since + BLOCK_AGE_NS).saturating_sub(now.mono_ns));
-        let held = self.held.as_ref().and_then(Held::due_ns).map(|at| at.saturating_sub(now.wall_ns));
+        let write = self.since_ns.map(|since| (since + BLOCK_AGE_NS).saturating_sub(now.mono.as_nanos()));
+        let held = self.held.as_ref().and_then(Held::due_ns).map(|at| at.saturating_sub(now.wall.as_nanos()));
         match write.into_iter().chain(held).min() {
             Some(left) => Wake { weight: CHUNK, after: Some(Duration::from_nanos(left)) },
             None => Wake::default(),
@@ -248,7 +248,7 @@ impl Tap for ForeignTap {
 
     fn due(&mut self, now: Stamp) {
         self.release(now, false);
-        if self.since_ns.is_some_and(|since| now.mono_ns >= since + BLOCK_AGE_NS) {
+        if self.since_ns.is_some_and(|since| now.mono.as_nanos() >= since + BLOCK_AGE_NS) {
             self.write_parts();
         }
     }
@@ -272,7 +272,7 @@ impl Tap for ForeignTap {
             self.trouble = self.file.tampering().map(Into::into);
         }
         self.losses = self.writer.losses().clone();
-        self.duration = Duration::from_nanos(now.mono_ns);
+        self.duration = Duration::from_nanos(now.mono.as_nanos());
     }
 }
 
@@ -296,7 +296,7 @@ impl RecorderTap for ForeignTap {
 fn header(options: &RecordOptions, clock: Clock, size: WinSize) -> Header {
     let mut header = Header {
         size: Some(size.size()),
-        started_ns: Some(clock.wall_start_ns()),
+        started_ns: Some(clock.wall_start().as_nanos()),
         command: Some(command_line(&options.argv)),
         title: options.title.clone(),
         term: std::env::var("TERM").ok(),

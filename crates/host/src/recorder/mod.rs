@@ -199,8 +199,8 @@ impl Recorder {
     ) -> io::Result<(Self, u64)> {
         let (reader, from, at, size) = log.late_reader();
         // With its beginning still in the log, the session's first event gives the size.
-        let late =
-            (size != WinSize::default()).then(|| (from, at.unwrap_or_else(|| clock.now()).wall_ns, size));
+        let late = (size != WinSize::default())
+            .then(|| (from, at.unwrap_or_else(|| clock.now()).wall.as_nanos(), size));
         Ok((Self::begin(file, log, reader, clock, options, size, late)?, from))
     }
 
@@ -286,7 +286,7 @@ fn report(tap: Result<Box<dyn RecorderTap>, TapPanicked>, path: PathBuf) -> Repo
 fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     let mut meta = Meta::new();
     meta.set_argv(options.argv.iter().map(|a| a.as_bytes()));
-    meta.started_at_ns = clock.wall_start_ns();
+    meta.started_at_ns = clock.wall_start().as_nanos();
     meta.cwd = options.cwd.as_ref().map(|p| p.to_string_lossy().into_owned());
     let size = size.or_default();
     (meta.cols, meta.rows) = (size.cols, size.rows);

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use tapdeck_core::WallTime;
+
 use crate::clock::Clock;
 use crate::sys;
 
@@ -34,13 +36,13 @@ pub fn default_path(clock: Clock, program: &Path) -> Option<PathBuf> {
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     let program: String =
         program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
-    let when = calendar(clock.wall_start_ns());
+    let when = calendar(clock.wall_start());
     Some(folder.join(format!("{when}-{program}-{}.ahr", std::process::id())))
 }
 
 /// A moment as `20260304-050607`, in UTC.
-pub fn calendar(wall_ns: u64) -> String {
-    let secs = wall_ns / 1_000_000_000;
+pub fn calendar(at: WallTime) -> String {
+    let secs = at.as_secs();
     let (days, rest) = (secs / 86_400, secs % 86_400);
     // Days to a date in the Gregorian calendar, counted in 400-year eras that begin on 1 March.
     let z = days + 719_468;
@@ -86,7 +88,7 @@ mod tests {
             (2_147_483_648, "20380119-031408"),
             (4_102_444_800, "21000101-000000"),
         ] {
-            assert_eq!(calendar(secs * 1_000_000_000), date);
+            assert_eq!(calendar(WallTime::from_secs(secs)), date);
         }
     }
 }

@@ -77,14 +77,14 @@ impl Held {
             _ => {}
         }
         if self.queue.is_empty() {
-            self.due_ns = entry.at.wall_ns + HOLD_NS;
+            self.due_ns = entry.at.wall.as_nanos() + HOLD_NS;
         }
         self.queue.push_back(entry);
     }
 
     /// What may be written now, masked; with `all`, everything.
     pub(super) fn release(&mut self, now_ns: u64, all: bool) -> Vec<Entry> {
-        let Some(first) = self.queue.front().map(|e| e.at.wall_ns) else { return Vec::new() };
+        let Some(first) = self.queue.front().map(|e| e.at.wall.as_nanos()) else { return Vec::new() };
         // A caller waits for a snapshot to be on disk, and from a session that has ended nothing
         // more comes.
         let urgent = |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Exit(_));
@@ -98,11 +98,11 @@ impl Held {
             return Vec::new();
         }
         let mut out = Vec::new();
-        while self.queue.front().is_some_and(|e| all || now_ns >= e.at.wall_ns + HOLD_NS) {
+        while self.queue.front().is_some_and(|e| all || now_ns >= e.at.wall.as_nanos() + HOLD_NS) {
             out.extend(self.queue.pop_front().map(|e| self.masked(e)));
         }
         if let Some(next) = self.queue.front() {
-            self.due_ns = next.at.wall_ns + HOLD_NS;
+            self.due_ns = next.at.wall.as_nanos() + HOLD_NS;
         }
         self.scrubber.forget_before(self.output, self.input);
         out

@@ -100,7 +100,7 @@ impl Broker {
     pub fn run(&mut self) {
         while !self.stop.load(Ordering::Acquire) {
             let (readable, accept) = self.wait();
-            let now = self.clock.now().mono_ns;
+            let now = self.clock.now().mono.as_nanos();
             self.bell.quieten();
             let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
             for (peer, response) in done {
@@ -117,7 +117,7 @@ impl Broker {
     }
 
     fn wait(&self) -> (Vec<u64>, bool) {
-        let now = self.clock.now().mono_ns;
+        let now = self.clock.now().mono.as_nanos();
         let late = self.peers.values().filter(|p| p.role.is_none()).map(|p| p.came_ns + HELLO_NS).min();
         let timeout = late.map(|at| {
             let left = at.saturating_sub(now).max(MS);
@@ -207,7 +207,7 @@ impl Broker {
         let Some(role) = role else { return self.hello(number, message) };
         let Some(id) = message.id() else { return self.answer(number, 0, Err(ErrorCode::Malformed)) };
         let mut effects = Vec::new();
-        let now_ms = self.clock.now().wall_ns / MS;
+        let now_ms = self.clock.now().wall.as_nanos() / MS;
         let answer = message
             .request(role)
             .and_then(|request| self.ledger.serve(number, request, now_ms, &mut effects));

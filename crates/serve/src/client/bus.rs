@@ -154,7 +154,7 @@ impl Bus {
         let clock = Clock::start();
         self.put(&line, Some(within))?;
         loop {
-            let spent = Duration::from_nanos(clock.now().mono_ns);
+            let spent = clock.elapsed();
             let left = within.checked_sub(spent).ok_or(ClientError::Late(within))?;
             let frame = match self.receive(Some(left), id.as_deref()) {
                 Ok(frame) => frame.ok_or(ClientError::Late(within))?,
@@ -219,7 +219,7 @@ impl Bus {
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let left = limit.checked_sub(Duration::from_nanos(clock.now().mono_ns));
+                    let left = limit.checked_sub(clock.elapsed());
                     let left = timespec(left.ok_or(ClientError::Late(limit))?);
                     let mut fds = [PollFd::new(&self.conn, PollFlags::OUT | PollFlags::IN)];
                     let _ = poll(&mut fds, Some(&left));
@@ -276,7 +276,7 @@ impl Bus {
                 None => {}
             }
             // With no time left it is still looked at once: what has come has come.
-            let left = within.map(|w| w.saturating_sub(Duration::from_nanos(clock.now().mono_ns)));
+            let left = within.map(|w| w.saturating_sub(clock.elapsed()));
             let left = left.map(timespec);
             let mut fds = [PollFd::new(&self.conn, PollFlags::IN)];
             match poll(&mut fds, left.as_ref()) {

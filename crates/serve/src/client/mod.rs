@@ -105,7 +105,7 @@ fn handshake(
         flags.set(PollFlags::OUT, !queue.is_empty() || conn.has_unsent());
         let mut fds = [PollFd::new(&*conn, flags)];
         // A connection that is kept up from here wakes us for reasons of its own, too.
-        let left = at_most.saturating_sub(Duration::from_nanos(clock.now().mono_ns));
+        let left = at_most.saturating_sub(clock.elapsed());
         let limit =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
         if !conn.has_more() && poll(&mut fds, Some(&limit)).map_err(io::Error::from)? == 0 {

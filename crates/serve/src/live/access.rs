@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use tapdeck_core::Time;
 use tapdeck_core::turns::Turn;
 use tapdeck_host::{Glass, Handle, Look};
 
@@ -43,8 +44,8 @@ impl Access {
     }
 
     /// Returns when the detector wants to look next.
-    pub(super) fn look_ns(&self) -> Option<u64> {
-        self.glass.look_ns()
+    pub(super) fn look_at(&self) -> Option<Time> {
+        self.glass.look_at()
     }
 
     /// Returns the offset in the output up to which the model has read.

@@ -110,7 +110,7 @@ impl LiveSession {
             _ => false,
         };
         let holds = matters && client.party.is_some_and(|party| self.access.driver().holds(party));
-        client.authority.check(need, holds, self.clock.now().wall_ns).is_ok()
+        client.authority.check(need, holds, self.clock.now().wall).is_ok()
     }
 
     /// Returns the party as which a client drives, if it may.

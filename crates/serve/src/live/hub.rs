@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, Seq};
+use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, Seq, Time};
 use tapdeck_host::{Bell, Session};
 use tapdeck_proto::bus;
 
@@ -113,7 +113,7 @@ impl Hub {
         let (mut farewell_ns, mut linger_ns) = (None, None);
         self.session.join_broker();
         loop {
-            let now = self.session.clock.now().mono_ns;
+            let now = self.session.clock.now().mono.as_nanos();
             let stopping = self.stop.load(Ordering::Acquire);
             if stopping && self.session.exit.is_none() {
                 self.notice_loss(now);
@@ -134,7 +134,7 @@ impl Hub {
             }
             let resting = !stopping && now < self.rest_until_ns;
             let ready = self.wait(now, farewell_ns.or(until), resting);
-            let now = self.session.clock.now().mono_ns;
+            let now = self.session.clock.now().mono.as_nanos();
             if ready.bell {
                 self.bell.quieten();
             }
@@ -161,7 +161,7 @@ impl Hub {
             self.send_frames(now);
             self.finish_captures(now);
             self.flush(now);
-            let then = self.session.clock.now().mono_ns;
+            let then = self.session.clock.now().mono.as_nanos();
             if then > now + SHORT_TURN_NS && self.clients.values().any(Client::follows) {
                 self.rest_until_ns = then + REST * (then - now);
             }
@@ -216,7 +216,7 @@ impl Hub {
                 sooner(self.pumped_ns + GLANCE_NS);
             }
         }
-        if let Some(at) = self.session.access.look_ns().filter(|_| !resting) {
+        if let Some(at) = self.session.access.look_at().map(Time::as_nanos).filter(|_| !resting) {
             sooner(at);
         }
         // A rest is short, and nothing that is due is late for it.
@@ -390,7 +390,9 @@ impl Hub {
             // Followers get it piece by piece, so that queues fill no more than they must.
             if follows {
                 self.flush(now);
-                if self.session.exit.is_none() && self.session.clock.now().mono_ns > now + LONG_TURN_NS {
+                if self.session.exit.is_none()
+                    && self.session.clock.now().mono.as_nanos() > now + LONG_TURN_NS
+                {
                     break;
                 }
             }

@@ -107,7 +107,7 @@ impl LiveSession {
 
     /// Tells a client how the program ended, in its own form.
     pub(super) fn say_over(&mut self, client: &mut Client, exit: Exit) {
-        let now = self.clock.now().mono_ns;
+        let now = self.clock.now().mono.as_nanos();
         self.told_ns.get_or_insert(now);
         self.looked |= !matches!(&client.kind, Kind::Bus(BusState { sub: Some(sub), .. }) if !sub.looks);
         match &mut client.kind {

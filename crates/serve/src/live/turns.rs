@@ -91,7 +91,7 @@ impl Turns {
 fn brief(session: &str, turn: &Turn) -> bus::Turn {
     bus::Turn {
         turn_id: format!("{session}:{}", turn.number),
-        timestamp: turn.end.at.wall_ns / 1_000_000,
+        timestamp: turn.end.at.wall.as_nanos() / 1_000_000,
         byte_length: turn.raw.len(),
         interrupted: turn.interrupted,
         truncated: turn.truncated,
@@ -106,8 +106,8 @@ fn whole(session: &str, turn: &Turn, raw: bool) -> bus::Turn {
         input: turn.input.clone(),
         start_byte: turn.start.byte,
         end_byte: turn.end.byte,
-        start_ns: turn.start.at.wall_ns,
-        end_ns: turn.end.at.wall_ns,
+        start_ns: turn.start.at.wall.as_nanos(),
+        end_ns: turn.end.at.wall.as_nanos(),
         evidence: turn.evidence.name().to_owned(),
         raw: raw.then(|| base64::encode(&turn.raw)),
     };
@@ -122,7 +122,7 @@ pub(super) fn judged(judgement: &Judgement) -> bus::Judged {
         evidence: judgement.evidence.name().to_owned(),
         rule: judgement.rule.clone(),
         rows: judgement.rows.iter().map(row).collect(),
-        since_ns: judgement.since.wall_ns,
+        since_ns: judgement.since.wall.as_nanos(),
     }
 }
 
@@ -143,7 +143,7 @@ impl Hub {
     pub(super) fn turns_are_due(&self, now: u64) -> bool {
         let asked = !self.clients.is_empty() || self.session.exit.is_some();
         asked
-            || self.session.access.look_ns().is_some_and(|at| now >= at)
+            || self.session.access.look_at().is_some_and(|at| now >= at.as_nanos())
             || self.next_glance_ns().is_some_and(|at| now >= at)
     }
 
@@ -204,12 +204,12 @@ impl LiveSession {
     /// Lets the detector look, and returns what it found.
     fn take_notices(&mut self) -> Vec<Notice> {
         let now = self.clock.now();
-        self.turns.followed_ns = now.mono_ns;
+        self.turns.followed_ns = now.mono.as_nanos();
         let mut look = self.access.look();
         look.tick(now);
         let leader = self.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|_| self.exit.is_none());
         if let (Some(follow), Some(leader)) = (&mut self.turns.follow, leader) {
-            match follow(leader, now.mono_ns) {
+            match follow(leader, now.mono.as_nanos()) {
                 Some(NestedProgram::Started(rules)) => look.set_nested(Some(rules), now),
                 Some(NestedProgram::Ended) => look.set_nested(None, now),
                 None => {}
@@ -253,7 +253,7 @@ impl LiveSession {
 
     /// Answers `EXPLAIN`.
     pub(super) fn explain(&mut self) -> Result<bus::Explained, bus::Denied> {
-        let now = self.clock.now().mono_ns;
+        let now = self.clock.now().mono.as_nanos();
         let look = self.access.look();
         let Some(detector) = look.detector() else {
             return Err(bus::Denied::because("this session does not look for turns and states"));
@@ -265,7 +265,7 @@ impl LiveSession {
             ready: detector.is_ready(),
             turns: detector.turns(),
             title: look.term().title().to_owned(),
-            since_ms: now.saturating_sub(detector.judgement().since.mono_ns) / 1_000_000,
+            since_ms: now.saturating_sub(detector.judgement().since.mono.as_nanos()) / 1_000_000,
         })
     }
 }

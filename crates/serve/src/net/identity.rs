@@ -9,12 +9,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{CertificateParams, DnType, KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
+use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, calendar, registry};
 
 use crate::tokens::hex;
@@ -22,7 +24,7 @@ use crate::tokens::hex;
 /// The protocols, for listeners that offer several on one port.
 pub(super) const ALPN: &[u8] = b"alknet/tty";
 
-const DAY_NS: u64 = 86_400_000_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// A key and a certificate.
 pub struct Identity {
@@ -101,11 +103,11 @@ impl Identity {
         alpn: &[&[u8]],
     ) -> io::Result<(rustls::ServerConfig, Option<String>)> {
         let Some(pair) = &self.own else { return Ok((self.server_config(alpn)?, None)) };
-        let now = Clock::start().wall_start_ns();
+        let now = Clock::start().wall_start();
         let mut params = params()?;
-        let (year, month, day) = date(now.saturating_sub(DAY_NS))?;
+        let (year, month, day) = date(now - DAY)?;
         params.not_before = rcgen::date_time_ymd(year, month, day);
-        let (year, month, day) = date(now + 12 * DAY_NS)?;
+        let (year, month, day) = date(now + 12 * DAY)?;
         params.not_after = rcgen::date_time_ymd(year, month, day);
         let certificate = params.self_signed(pair).map_err(io::Error::other)?;
         let hash = hex(&Sha256::digest(certificate.der()));
@@ -125,8 +127,8 @@ fn params() -> io::Result<CertificateParams> {
 }
 
 /// Returns the year, month and day of a time.
-fn date(wall_ns: u64) -> io::Result<(i32, u8, u8)> {
-    let text = calendar(wall_ns);
+fn date(at: WallTime) -> io::Result<(i32, u8, u8)> {
+    let text = calendar(at);
     let part = |range| text.get(range).and_then(|t: &str| t.parse::<u16>().ok());
     let found = part(0..4).zip(part(4..6)).zip(part(6..8));
     let ((year, month), day) = found.ok_or_else(|| io::Error::other("the clock is wrong"))?;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tapdeck_core::{Authority, Need};
+use tapdeck_core::{Authority, Need, WallTime};
 use tapdeck_host::registry::Listing;
 use tapdeck_host::{Clock, Handle, UserSide};
 use tokio::sync::{Semaphore, watch};
@@ -241,15 +241,15 @@ impl Server {
         &self.tokens
     }
 
-    fn now_ns(&self) -> u64 {
-        self.clock.now().wall_ns
+    fn now(&self) -> WallTime {
+        self.clock.now().wall
     }
 
     /// Checks that the client may have what it asks for. Whether that exists is checked later, so
     /// that a refusal does not reveal it.
     fn authorise(&self, peer: Peer, negotiation: &Negotiation) -> Result<Pass, Refusal> {
         let forbidden = |why: String| Refusal::new(RefusalCode::Forbidden, why);
-        let now_ns = self.now_ns();
+        let now = self.now();
         let pass = match (peer, &negotiation.token) {
             (Peer::Owner, _) => Pass::owner(),
             (Peer::Stranger, None) => return Err(forbidden("a token is needed".into())),
@@ -259,7 +259,7 @@ impl Server {
                 Pass { authority, token: None }
             }
             (Peer::Stranger, Some(secret)) => {
-                let token = self.tokens.find(secret, now_ns);
+                let token = self.tokens.find(secret, now);
                 let token = token.ok_or_else(|| forbidden("the token is wrong, or no longer good".into()))?;
                 Pass { authority: token.authority(), token: Some(token) }
             }
@@ -268,7 +268,7 @@ impl Server {
             "attach" => (Need::Watch, "tty:attach or observe"),
             _ => (Need::Open, "tty:open"),
         };
-        match pass.authority.check(need, false, now_ns) {
+        match pass.authority.check(need, false, now) {
             Ok(()) => Ok(pass),
             Err(_) => Err(forbidden(format!("the token does not allow it: {scopes} is needed"))),
         }
@@ -294,14 +294,14 @@ impl Server {
     /// Waits until the client's authority has expired or its token was revoked.
     async fn revoked(&self, pass: &Pass) {
         let mut changes = self.changes.subscribe();
-        let until = pass.authority.until_ns();
+        let until = pass.authority.expires();
         loop {
-            let now_ns = self.now_ns();
-            let is_revoked = |token: &Token| !self.tokens.is_good(token, now_ns);
-            if until.is_some_and(|at| now_ns >= at) || pass.token.as_ref().is_some_and(is_revoked) {
+            let now = self.now();
+            let is_revoked = |token: &Token| !self.tokens.is_good(token, now);
+            if until.is_some_and(|at| now >= at) || pass.token.as_ref().is_some_and(is_revoked) {
                 return;
             }
-            let left = until.map_or(Duration::MAX, |at| Duration::from_nanos(at - now_ns));
+            let left = until.map_or(Duration::MAX, |at| at.since(now));
             // A timer cannot wait much longer than a year.
             let left = left.min(Duration::from_secs(365 * 86_400));
             // Whether the time is over or the tokens have changed, the loop looks again.
@@ -500,7 +500,7 @@ impl Running {
     /// # Errors
     /// When the tokens cannot be read.
     pub fn has_token(&self) -> io::Result<bool> {
-        let now = self.server.now_ns();
+        let now = self.server.now();
         if self.server.authenticate.is_some() {
             return Ok(true);
         }

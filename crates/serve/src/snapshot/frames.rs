@@ -138,7 +138,7 @@ impl Timer {
 
     /// What is left of it, if anything.
     fn left(self) -> Option<Duration> {
-        let spent = Duration::from_nanos(self.clock.now().mono_ns);
+        let spent = self.clock.elapsed();
         self.length.checked_sub(spent).filter(|left| !left.is_zero())
     }
 }

@@ -182,7 +182,7 @@ impl Inner {
         if clients.len() < self.limits.clients {
             return true;
         }
-        let now_ns = self.clock.now().mono_ns;
+        let now_ns = self.clock.now().mono.as_nanos();
         let quietest = clients.iter_mut().filter(|c| c.quiet_since_ns.is_some());
         let Some(quietest) = quietest.min_by_key(|c| c.quiet_since_ns) else { return false };
         let quiet_ns = now_ns.saturating_sub(quietest.quiet_since_ns.unwrap_or(now_ns));
@@ -195,7 +195,7 @@ impl Inner {
     }
 
     fn admit(self: &Arc<Self>, conn: Conn, number: u64) -> io::Result<()> {
-        let quiet_since_ns = Some(self.clock.now().mono_ns);
+        let quiet_since_ns = Some(self.clock.now().mono.as_nanos());
         let client = Client { number, conn: conn.try_clone()?, quiet_since_ns };
         self.clients().push(client);
         let place = Place { inner: self.clone(), number };
@@ -250,7 +250,7 @@ impl Place {
     }
 
     fn note(&self, busy: bool) {
-        let now_ns = self.inner.clock.now().mono_ns;
+        let now_ns = self.inner.clock.now().mono.as_nanos();
         let mut clients = self.inner.clients();
         if let Some(client) = clients.iter_mut().find(|c| c.number == self.number) {
             client.quiet_since_ns = (!busy).then_some(now_ns);

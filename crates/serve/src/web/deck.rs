@@ -133,7 +133,7 @@ impl Deck {
     }
 
     fn now(&self) -> u64 {
-        self.clock.now().mono_ns
+        self.clock.now().mono.as_nanos()
     }
 
     /// Counts time from here.
@@ -387,7 +387,7 @@ mod tests {
             while now != (Some(*place), Some(*cols)) {
                 let Ok(line) = heard.try_recv() else {
                     assert!(
-                        clock.now().mono_ns < PATIENCE_NS,
+                        clock.now().mono.as_nanos() < PATIENCE_NS,
                         "{what} leads to {now:?}, not {place} and {cols}"
                     );
                     std::thread::park_timeout(Duration::from_millis(2));

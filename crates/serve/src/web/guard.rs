@@ -52,8 +52,8 @@ impl Site {
     /// Returns what a token grants on the page: nothing, unless it lets its bearer watch.
     fn authority(&self, token: &str) -> Option<Authority> {
         let authority = (self.0.options.check)(token)?;
-        let now_ns = self.0.clock.now().wall_ns;
-        authority.check(Need::Watch, false, now_ns).is_ok().then_some(authority)
+        let now = self.0.clock.now().wall;
+        authority.check(Need::Watch, false, now).is_ok().then_some(authority)
     }
 
     /// Returns whether a pass still grants the same.
@@ -63,8 +63,8 @@ impl Site {
 
     /// Returns whether a pass lets its bearer start programs. What the page starts it also drives.
     pub(super) fn may_open(&self, pass: &Pass) -> bool {
-        let now_ns = self.0.clock.now().wall_ns;
-        [Need::Open, Need::Drive].iter().all(|need| pass.authority.check(*need, false, now_ns).is_ok())
+        let now = self.0.clock.now().wall;
+        [Need::Open, Need::Drive].iter().all(|need| pass.authority.check(*need, false, now).is_ok())
     }
 
     fn cookie<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {

@@ -58,7 +58,7 @@ impl Site {
     /// The list as JSON, at most one look old.
     async fn list(&self) -> Arc<str> {
         let mut listed = self.0.listed.lock().await;
-        let now = self.0.clock.now().mono_ns;
+        let now = self.0.clock.now().mono.as_nanos();
         match &listed.0 {
             Some((at, list)) if now < at + LOOK.as_nanos() as u64 / 2 => Arc::clone(list),
             _ => {
@@ -66,7 +66,7 @@ impl Site {
                 let list =
                     tokio::task::spawn_blocking(move || look(root.as_deref())).await.unwrap_or_default();
                 let list: Arc<str> = list.into();
-                listed.0 = Some((self.0.clock.now().mono_ns, Arc::clone(&list)));
+                listed.0 = Some((self.0.clock.now().mono.as_nanos(), Arc::clone(&list)));
                 list
             }
         }

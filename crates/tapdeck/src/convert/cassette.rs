@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tapdeck_core::WallTime;
 use tapdeck_host::Clock;
 use tapdeck_host::cassette::{CassetteFolder, git_sha, new_uuid, rfc3339};
 use tapdeck_tape::cassette::{
@@ -28,7 +29,7 @@ impl Packing {
         overwrite: bool,
     ) -> Result<Self, ConvertError> {
         let io = |source| ConvertError::Write { path: to.to_owned(), source };
-        let closing = converted(reader.header(), Clock::start().wall_start_ns()).map_err(io)?;
+        let closing = converted(reader.header(), Clock::start().wall_start()).map_err(io)?;
         let mut folder = CassetteFolder::create(to, overwrite)?;
         // The finest resolution of a cassette keeps as much of the recording's times as possible.
         let mut recording = Recording::new(reader.header().size.unwrap_or_default(), 1);
@@ -77,13 +78,13 @@ pub(super) fn repack(from: &Path, to: &Path, overwrite: bool) -> Result<u64, Con
 ///
 /// # Errors
 /// When the system has no random numbers.
-pub fn begin_manifest(wall_ns: u64, cwd: &Path) -> std::io::Result<Closing> {
-    let now = rfc3339(wall_ns);
+pub fn begin_manifest(now: WallTime, cwd: &Path) -> std::io::Result<Closing> {
+    let captured = rfc3339(now);
     let manifest = Manifest {
         version: VERSION,
-        id: new_uuid(wall_ns)?,
+        id: new_uuid(now)?,
         content_digest: ContentDigest::default(),
-        harness: Harness { captured_at: now.clone(), ..Harness::default() },
+        harness: Harness { captured_at: captured.clone(), ..Harness::default() },
         command: Command { workdir_policy: "inherited".into(), ..Command::default() },
         terminal: Terminal {
             initial_rows: 24,
@@ -97,7 +98,7 @@ pub fn begin_manifest(wall_ns: u64, cwd: &Path) -> std::io::Result<Closing> {
             contract_version: None,
             os: std::env::consts::OS.into(),
             arch: std::env::consts::ARCH.into(),
-            recorded_at: now,
+            recorded_at: captured,
             recorder_version: concat!("tapdeck ", env!("CARGO_PKG_VERSION")).into(),
         },
         required_features: Vec::new(),
@@ -114,11 +115,11 @@ pub fn begin_manifest(wall_ns: u64, cwd: &Path) -> std::io::Result<Closing> {
 }
 
 /// The manifest of a recording that becomes a cassette.
-fn converted(header: &Header, wall_ns: u64) -> std::io::Result<Closing> {
-    let mut closing = begin_manifest(wall_ns, Path::new("."))?;
+fn converted(header: &Header, now: WallTime) -> std::io::Result<Closing> {
+    let mut closing = begin_manifest(now, Path::new("."))?;
     closing.manifest.provenance.git_sha = None;
     if let Some(started) = header.started_ns {
-        let when = rfc3339(started);
+        let when = rfc3339(WallTime::from_nanos(started));
         closing.manifest.harness.captured_at.clone_from(&when);
         closing.manifest.provenance.recorded_at = when;
     }

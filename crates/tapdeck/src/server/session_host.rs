@@ -159,7 +159,7 @@ impl SessionHost {
         let program = program.file_name().unwrap_or_default().to_string_lossy();
         let program: String =
             program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
-        let when = calendar(Clock::start().wall_start_ns());
+        let when = calendar(Clock::start().wall_start());
         let path = folder.join(format!("{when}-{program}-{id}.ahr"));
         let file = RecordingFile::open(&path, IfExists::Refuse).map_err(cannot_record)?;
         let options = RecordOptions {

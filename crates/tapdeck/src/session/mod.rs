@@ -197,12 +197,12 @@ impl Session {
         let cond = cond.into().checked()?;
         let inner = &*self.0;
         let news = News::new(&inner.log);
-        let since = inner.clock.now().mono_ns;
+        let since = inner.clock.now().mono.as_nanos();
         let (mut changed_ns, mut generation) = (since, None);
         loop {
             // Asked first: what was written before the end must still be looked at.
             let over = inner.log.is_closed();
-            let now = inner.clock.now().mono_ns;
+            let now = inner.clock.now().mono.as_nanos();
             let look = inner.glass.look(&inner.handle);
             if generation.replace(inner.glass.generation()) != Some(inner.glass.generation()) {
                 changed_ns = now;
@@ -400,13 +400,13 @@ impl Party {
         }
         let inner = &*self.session.0;
         let news = News::new(&inner.log);
-        let since = inner.clock.now().mono_ns;
+        let since = inner.clock.now().mono.as_nanos();
         loop {
             let refused = match inner.handle.input(self.id, None, bytes.clone())? {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
-            let waited = Duration::from_nanos(inner.clock.now().mono_ns.saturating_sub(since));
+            let waited = Duration::from_nanos(inner.clock.now().mono.as_nanos().saturating_sub(since));
             match refused {
                 Refused::Stick(StickError::NotHeld | StickError::Held { .. }) => {
                     inner.handle.claim(self.id)??;

@@ -106,7 +106,7 @@ impl RemoteUpdates {
     fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
         let clock = tapdeck_host::Clock::start();
         while !self.closed {
-            let waited = Duration::from_nanos(clock.now().mono_ns);
+            let waited = clock.elapsed();
             let left = limit.map(|limit| limit.saturating_sub(waited));
             let update = match self.bus.next(left) {
                 Ok(Some(frame)) => self.remote.update(&frame),
@@ -139,7 +139,7 @@ impl Local {
 
     fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
         let clock = self.session.0.clock;
-        let since = clock.now().mono_ns;
+        let since = clock.now().mono.as_nanos();
         loop {
             if let Some(update) = self.ready.pop_front() {
                 return Some(update);
@@ -147,7 +147,7 @@ impl Local {
             if self.closed {
                 return None;
             }
-            let waited = Duration::from_nanos(clock.now().mono_ns.saturating_sub(since));
+            let waited = Duration::from_nanos(clock.now().mono.as_nanos().saturating_sub(since));
             let left = limit.map(|limit| limit.saturating_sub(waited));
             let woken = self.session.0.log.wait(self.reader, 1, left);
             if !self.read() && woken == Woken::Closed {

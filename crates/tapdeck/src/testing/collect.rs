@@ -69,19 +69,19 @@ impl Collector {
             Event::Signal(number) => vec![What::Signal(signal_name(*number))],
             Event::Exit(exit) => {
                 self.exit = Some(*exit);
-                self.ended_ns = Some(entry.at.mono_ns);
+                self.ended_ns = Some(entry.at.mono.as_nanos());
                 Vec::new()
             }
             _ => Vec::new(),
         };
         // What was put in place later than this entry's time was seen before it all the same.
         for (at, _) in self.moments.iter_mut().rev() {
-            if *at <= entry.at.mono_ns {
+            if *at <= entry.at.mono.as_nanos() {
                 break;
             }
-            *at = entry.at.mono_ns;
+            *at = entry.at.mono.as_nanos();
         }
-        self.moments.extend(found.iter().map(|what| (entry.at.mono_ns, what.clone())));
+        self.moments.extend(found.iter().map(|what| (entry.at.mono.as_nanos(), what.clone())));
         found
     }
 
@@ -114,7 +114,7 @@ impl Collector {
 impl Tap for Collector {
     fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
         for entry in entries {
-            let at_ns = entry.at.mono_ns;
+            let at_ns = entry.at.mono.as_nanos();
             for what in self.place(&entry) {
                 let shown = self.screen.advance(Pos::before(at_ns / 1_000_000), &what);
                 if shown.is_some_and(|c| !c.rows.is_empty()) {

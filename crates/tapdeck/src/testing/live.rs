@@ -374,8 +374,8 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
 
 /// Everything about the cassette but what happened.
 fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
-    let now_ns = Clock::start().wall_start_ns();
-    let now = rfc3339(now_ns);
+    let began = Clock::start().wall_start();
+    let now = rfc3339(began);
     let env = policy(loaded);
     let given = |name: &str| env.set.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
     let mut allowed: Vec<String> = env.allow.clone();
@@ -395,7 +395,7 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
     let size = loaded.scenario.size;
     let manifest = Manifest {
         version: VERSION,
-        id: new_uuid(now_ns)?,
+        id: new_uuid(began)?,
         content_digest: ContentDigest::default(),
         harness: Harness {
             name: argv.first().cloned().unwrap_or_else(|| "play".to_owned()),

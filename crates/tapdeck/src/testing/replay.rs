@@ -129,7 +129,7 @@ fn pace(cassette: &Cassette, mode: ReplayMode, ran: &mut Ran) {
     struct Wall(Clock);
     impl ReplayClock for Wall {
         fn now_ns(&mut self) -> u64 {
-            self.0.now().mono_ns
+            self.0.now().mono.as_nanos()
         }
         fn wait_until_ns(&mut self, at_ns: u64) {
             loop {
@@ -151,7 +151,7 @@ fn pace(cassette: &Cassette, mode: ReplayMode, ran: &mut Ran) {
     let (mut last, mut fault) = (0, None);
     let mut schedule = Schedule::new(&cassette.events, mode);
     let _ = schedule.play(&mut Wall(clock), |event| {
-        let now_ms = clock.now().mono_ns / 1_000_000;
+        let now_ms = clock.now().mono.as_nanos() / 1_000_000;
         let due_ms = (event.t_ms as f64 * factor) as u64;
         if event.seq <= last {
             fault = Some(format!("event {} came after event {last}", event.seq));

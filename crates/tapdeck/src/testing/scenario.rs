@@ -263,7 +263,7 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
         nanoseconds: 0,
         changes: Vec::new(),
     });
-    report.nanoseconds = clock.now().mono_ns;
+    report.nanoseconds = clock.now().mono.as_nanos();
     report
 }
 

@@ -337,7 +337,7 @@ impl Session {
     /// Gives this moment a name, to which checks can refer.
     pub fn snapshot(&mut self, name: &str) {
         self.pump(None);
-        self.seen.insert(self.clock.now().mono_ns, What::Mark(name.into()));
+        self.seen.insert(self.clock.now().mono.as_nanos(), What::Mark(name.into()));
     }
 
     /// Waits until a text is on the screen.
@@ -416,14 +416,14 @@ impl Session {
     pub(crate) fn stable_within(&mut self, quiet: Duration, limit: Duration) -> TestResult {
         let deadline = self.deadline(limit);
         let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
-        let began = self.clock.now().mono_ns;
+        let began = self.clock.now().mono.as_nanos();
         loop {
             let since = self.seen.changed_ns.max(began);
             let due = since.saturating_add(quiet_ns);
-            if self.clock.now().mono_ns >= due || self.seen.exit.is_some() {
+            if self.clock.now().mono.as_nanos() >= due || self.seen.exit.is_some() {
                 return Ok(());
             }
-            if due > deadline && self.clock.now().mono_ns >= deadline {
+            if due > deadline && self.clock.now().mono.as_nanos() >= deadline {
                 let frame = self.seen.screen.frame();
                 let shot = picture::screen("the screen", &frame, &[]);
                 return Err(TestError::with(format!("the screen never stayed the same for {quiet:?}"), shot));
@@ -489,7 +489,8 @@ impl Session {
             _ => tapdeck_core::check::Cause::Program,
         };
         let leaked = self.leftovers.as_ref().and_then(|left| left.clear(&self.clock));
-        let timeline = self.seen.finish(self.clock.now().mono_ns, outcome.exit, cause, outcome.eof, leaked);
+        let timeline =
+            self.seen.finish(self.clock.now().mono.as_nanos(), outcome.exit, cause, outcome.eof, leaked);
         Ok(Finished { exit: outcome.exit, timeline })
     }
 
@@ -498,7 +499,7 @@ impl Session {
     }
 
     fn deadline(&self, limit: Duration) -> u64 {
-        self.clock.now().mono_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+        self.clock.now().mono.as_nanos().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Takes what is there, or waits for something until the deadline. Whether there is any point
@@ -512,7 +513,7 @@ impl Session {
             return true;
         }
         let Some(deadline) = deadline else { return false };
-        self.sleep(deadline) && (self.take() || self.clock.now().mono_ns < deadline)
+        self.sleep(deadline) && (self.take() || self.clock.now().mono.as_nanos() < deadline)
     }
 
     /// As [`Self::pump_until`], but one entry at a time.
@@ -520,12 +521,12 @@ impl Session {
         if self.take_one() {
             return true;
         }
-        self.sleep(deadline) && (self.take_one() || self.clock.now().mono_ns < deadline)
+        self.sleep(deadline) && (self.take_one() || self.clock.now().mono.as_nanos() < deadline)
     }
 
     /// Waits for an entry; `false` when there will be none before the deadline.
     fn sleep(&self, deadline: u64) -> bool {
-        let left = deadline.saturating_sub(self.clock.now().mono_ns);
+        let left = deadline.saturating_sub(self.clock.now().mono.as_nanos());
         if left == 0 || self.seen.exit.is_some() {
             return false;
         }

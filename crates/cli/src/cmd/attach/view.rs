@@ -114,7 +114,7 @@ impl View {
         }
         loop {
             self.flush();
-            let now = self.clock.now().mono_ns;
+            let now = self.clock.now().mono.as_nanos();
             let mut deadline = self.notice_due();
             if self.cropping && self.needs_paint() {
                 let at = self.painted_ns + PAINT_NS;
@@ -144,7 +144,7 @@ impl View {
             if let Some(over) = self.receive()? {
                 return Ok(over);
             }
-            let now = self.clock.now().mono_ns;
+            let now = self.clock.now().mono.as_nanos();
             if self.notice_due().is_some_and(|at| now >= at) {
                 self.turn_notice(now);
             }
@@ -184,7 +184,7 @@ impl View {
 
     fn output(&mut self, bytes: &[u8]) {
         self.uncover();
-        self.output_ns = self.clock.now().mono_ns;
+        self.output_ns = self.clock.now().mono.as_nanos();
         self.term.feed(bytes);
         if self.restoring || self.cropping {
             // A picture needs a terminal that remembers both its screens, which not every one
@@ -371,7 +371,7 @@ impl View {
     }
 
     fn paint(&mut self) {
-        self.painted_ns = self.clock.now().mono_ns;
+        self.painted_ns = self.clock.now().mono.as_nanos();
         let own = self.own.or_default();
         let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| line_of(&n.text, own.cols));
         self.crop.paint(&self.term, own.cols, own.rows, notice.as_deref().map(str::as_bytes), &mut self.out);

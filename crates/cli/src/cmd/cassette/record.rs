@@ -11,8 +11,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tapdeck::convert::begin_manifest;
-use tapdeck_core::Exit;
 use tapdeck_core::scrub::Rules;
+use tapdeck_core::{Exit, WallTime};
 use tapdeck_host::cassette::{
     AccountLock, CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, Recorded, check_command,
     diagnostics_folder, find_program, rfc3339, scrub_rules,
@@ -158,10 +158,10 @@ fn record(args: &RecordArgs) -> Result {
         let path = args.events.as_deref().unwrap_or(Path::new("")).display();
         Failure::io(format!("cannot read service events from {path}: {e}"))
     })?;
-    let mut started_ns = 0;
+    let mut started = WallTime::ZERO;
     let finished = launch.run_recorded(
         |log, clock, size| {
-            started_ns = clock.wall_start_ns();
+            started = clock.wall_start();
             CassetteRecorder::start(
                 folder,
                 log.clone(),
@@ -184,9 +184,9 @@ fn record(args: &RecordArgs) -> Result {
     };
     args.session.comment_on(&outcome);
     let m = &mut closing.manifest;
-    m.harness.captured_at = rfc3339(started_ns);
-    m.provenance.recorded_at = rfc3339(started_ns);
-    m.optional.insert("started_at_ns".into(), started_ns.into());
+    m.harness.captured_at = rfc3339(started);
+    m.provenance.recorded_at = rfc3339(started);
+    m.optional.insert("started_at_ns".into(), started.as_nanos().into());
     if let Some(why) = args.verdict(&recorded, &outcome) {
         return args.fail(recorded, clock, &why, Some(&outcome), closing);
     }
@@ -238,7 +238,7 @@ impl RecordArgs {
 
     fn lock(&self, clock: Clock) -> Result<Option<AccountLock>> {
         let Some(account) = &self.account else { return Ok(None) };
-        let now = rfc3339(clock.wall_start_ns());
+        let now = rfc3339(clock.wall_start());
         let lock = AccountLock::take(&state_folder().join("locks"), account, &now);
         lock.map(Some).map_err(|e| Failure::check(format!("{e}: nothing was recorded")))
     }
@@ -260,7 +260,7 @@ impl RecordArgs {
             }
             None => None,
         };
-        let begun = begin_manifest(clock.wall_start_ns(), cwd.unwrap_or(Path::new(".")));
+        let begun = begin_manifest(clock.wall_start(), cwd.unwrap_or(Path::new(".")));
         let mut closing = begun.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
         let m = &mut closing.manifest;
         let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -337,9 +337,9 @@ impl RecordArgs {
             "reason": why,
             "target": self.target.to_string_lossy(),
             "exit": exit,
-            "recorded_at": rfc3339(clock.wall_start_ns()),
+            "recorded_at": rfc3339(clock.wall_start()),
         });
-        let kept = recorded.reject(&folder, clock.wall_start_ns(), &reason, closing);
+        let kept = recorded.reject(&folder, clock.wall_start(), &reason, closing);
         let place = kept.map_err(|e| {
             let message = format!("no cassette: {why}; and its traces could not be kept: {e}");
             Failure::from(e).with_message(message)

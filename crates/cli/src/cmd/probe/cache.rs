@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tapdeck_core::WallTime;
 use tapdeck_host::cassette::rfc3339;
 use tapdeck_host::probe::{Agent, Facts, Probe};
 use tapdeck_host::state_folder;
@@ -54,10 +55,9 @@ impl CachedAnswer {
 }
 
 /// Whether an answer of that time has not expired.
-pub(super) fn is_fresh(captured_at: &str, window: Duration, now_ns: u64) -> bool {
-    let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+pub(super) fn is_fresh(captured_at: &str, window: Duration, now: WallTime) -> bool {
     // Times have one format, so texts compare as times.
-    let (oldest, newest) = (rfc3339(now_ns.saturating_sub(ns(window))), rfc3339(now_ns + ns(SLACK)));
+    let (oldest, newest) = (rfc3339(now - window), rfc3339(now + SLACK));
     captured_at.len() == oldest.len() && *oldest <= *captured_at && *captured_at <= *newest
 }
 
@@ -96,13 +96,15 @@ mod tests {
 
     #[test]
     fn answers_grow_old() {
-        let now = 1_709_251_199_000_000_000;
+        let now = WallTime::from_secs(1_709_251_199);
         let quarter = Duration::from_secs(15 * 60);
-        let at = |minutes: u64| rfc3339(now - minutes * 60_000_000_000);
+        let at = |minutes: u64| rfc3339(now - Duration::from_secs(60 * minutes));
         assert!(is_fresh(&at(0), quarter, now) && is_fresh(&at(15), quarter, now));
         assert!(!is_fresh(&at(16), quarter, now));
-        assert!(is_fresh(&rfc3339(now + 30_000_000_000), quarter, now));
-        for odd in [&rfc3339(now + 300_000_000_000), "", "2024-02-29", "yesterday", "9999-99-99T99:99:99Z"] {
+        assert!(is_fresh(&rfc3339(now + Duration::from_secs(30)), quarter, now));
+        for odd in
+            [&rfc3339(now + Duration::from_secs(300)), "", "2024-02-29", "yesterday", "9999-99-99T99:99:99Z"]
+        {
             assert!(!is_fresh(odd, quarter, now), "{odd}");
         }
     }

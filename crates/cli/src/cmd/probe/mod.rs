@@ -135,7 +135,7 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
         rules: args.rules()?,
     };
     let mut probed = probe(&agent, &flow, options);
-    let at = rfc3339(probed.captured_ns);
+    let at = rfc3339(probed.captured);
     let kept = args.keep(&agent, &flow, &mut probed)?;
     let Probed { status, detail, facts, .. } = &probed;
     let answer = Answer { status: *status, detail, facts, at: &at };
@@ -190,7 +190,7 @@ impl ProbeArgs {
         let Some(recorded) = probed.recorded.take() else { return Ok(None) };
         let io = |e: &dyn std::fmt::Display| Failure::io(e.to_string());
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
-        let mut closing = begin_manifest(probed.captured_ns, cwd).map_err(|e| io(&e))?;
+        let mut closing = begin_manifest(probed.captured, cwd).map_err(|e| io(&e))?;
         let m = &mut closing.manifest;
         m.harness.name.clone_from(&agent.name);
         m.harness.capability = Some(flow.name.as_str().into());
@@ -215,7 +215,7 @@ impl ProbeArgs {
             None => Exit::default(),
         };
         closing.outcome.metadata.insert("ended".into(), "probe".into());
-        let at = rfc3339(probed.captured_ns);
+        let at = rfc3339(probed.captured);
         match self.what.is_quota() {
             true => closing.quota = Some(quota(agent, flow, probed.status, &probed.facts, &at)),
             false => closing.discovery = Some(discovery(flow, &probed.facts, &at)),
@@ -227,9 +227,8 @@ impl ProbeArgs {
         // A failed probe is no evidence.
         let reason =
             json!({"reason": probed.detail, "status": probed.status.to_string(), "probe": flow.name});
-        let place = recorded
-            .reject(&diagnostics_folder(), probed.captured_ns, &reason, closing)
-            .map_err(|e| io(&e))?;
+        let place =
+            recorded.reject(&diagnostics_folder(), probed.captured, &reason, closing).map_err(|e| io(&e))?;
         Ok(Some(format!("no cassette was made; the traces are in {}", place.display())))
     }
 
@@ -288,7 +287,7 @@ struct Question<'a> {
 impl Question<'_> {
     fn is_fresh(&self, at: &str) -> bool {
         let window = self.max_age.unwrap_or(Duration::from_secs(60 * self.flow.fresh_minutes));
-        cache::is_fresh(at, window, Clock::start().wall_start_ns())
+        cache::is_fresh(at, window, Clock::start().wall_start())
     }
 
     fn kept(&self, what: Subject, answer: &Answer<'_>) -> cache::CachedAnswer {

@@ -74,7 +74,7 @@ fn follow(bus: &mut Bus, keyboard: &mut Keyboard, text: &str, path: &Path, quiet
     // The host writes the last block and its digest, and then the digest into the sidecar.
     let clock = Clock::start();
     while meta(path).is_none_or(|m| m.sha256.is_none()) {
-        if Duration::from_nanos(clock.now().mono_ns) > FINISH {
+        if clock.elapsed() > FINISH {
             return Err(Failure::io(format!("{text} has not been finished: see tapdeck verify")));
         }
         if let Pressed::Signal(signal) = keyboard.wait(Some(Duration::from_millis(20)))? {

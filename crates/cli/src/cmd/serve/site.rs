@@ -21,7 +21,7 @@ pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: 
         hosts,
         names: names.to_vec(),
         secure: *transport == Transport::Wss,
-        check: Box::new(move |secret| Some(tokens.tokens().find(secret, clock.now().wall_ns)?.authority())),
+        check: Box::new(move |secret| Some(tokens.tokens().find(secret, clock.now().wall)?.authority())),
         recordings: Some(state_folder().join("recordings")),
         start: None,
         players: players.to_vec(),

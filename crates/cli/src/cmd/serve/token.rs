@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tapdeck_core::WallTime;
 use tapdeck_host::Clock;
 use tapdeck_host::cassette::rfc3339;
 use tapdeck_serve::tokens::{Scope, Token, Tokens};
@@ -68,14 +69,14 @@ pub(super) fn run(args: &TokenArgs) -> Result {
         std::io::ErrorKind::AlreadyExists => Failure::usage(e.to_string()),
         _ => Failure::io(format!("cannot use the list of tokens: {e}")),
     };
-    let now = Clock::start().wall_start_ns();
+    let now = Clock::start().wall_start();
     match &args.command {
         TokenCommand::Add { scope, name, expires } => {
             let scopes = Scope::ALL.into_iter().filter(|known| scope.contains(known)).collect();
             if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
                 return Err(Failure::usage("a token's name must not be empty or have control characters"));
             }
-            let ends = expires.map(|e| now.saturating_add(u64::try_from(e.as_nanos()).unwrap_or(u64::MAX)));
+            let ends = expires.map(|e| now + e);
             let (_, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;
             print(format_args!("{secret}\n"));
         }
@@ -87,7 +88,7 @@ pub(super) fn run(args: &TokenArgs) -> Result {
         TokenCommand::Ls { json: false } => {
             for token in tokens.all().map_err(failed)? {
                 let scopes: Vec<String> = token.scopes.iter().map(Scope::to_string).collect();
-                let until = match token.expires_ns {
+                let until = match token.expires {
                     None => "for ever".to_owned(),
                     Some(_) if token.has_expired(now) => "expired".to_owned(),
                     Some(at) => format!("until {}", rfc3339(at)),
@@ -104,12 +105,12 @@ pub(super) fn run(args: &TokenArgs) -> Result {
     Ok(Ending::Done)
 }
 
-fn described(token: &Token, now: u64) -> Value {
+fn described(token: &Token, now: WallTime) -> Value {
     json!({
         "name": token.name,
         "scopes": token.scopes.iter().map(Scope::to_string).collect::<Vec<_>>(),
-        "created_ns": token.created_ns,
-        "expires_ns": token.expires_ns,
+        "created_ns": token.created.as_nanos(),
+        "expires_ns": token.expires.map(WallTime::as_nanos),
         "expired": token.has_expired(now),
     })
 }

@@ -17,7 +17,7 @@ pub fn run(dash: &mut Dash, mouse: bool) -> Result<Option<i32>, ViewError> {
     let mut screen = Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?;
     let mut drawn_ns = None;
     loop {
-        let now = clock.now().mono_ns;
+        let now = clock.now().mono.as_nanos();
         dash.tick(now);
         let may_draw_ns = drawn_ns.map_or(now, |last: u64| last + FRAME_NS);
         if dash.is_dirty() && may_draw_ns <= now {
@@ -36,7 +36,7 @@ pub fn run(dash: &mut Dash, mouse: bool) -> Result<Option<i32>, ViewError> {
             ScreenEvent::Input(events) => events,
         };
         for event in events {
-            match dash.on_event(&event, clock.now().mono_ns) {
+            match dash.on_event(&event, clock.now().mono.as_nanos()) {
                 Effect::Nothing => continue,
                 Effect::Quit => return Ok(None),
                 Effect::Suspend => screen.suspend()?,

@@ -64,7 +64,7 @@ pub fn run(
             drawn_ns = None;
             continue;
         };
-        let now = clock.now().mono_ns;
+        let now = clock.now().mono.as_nanos();
         app.tick(now)?;
         if app.has_left() {
             return Ok(None);
@@ -88,7 +88,7 @@ pub fn run(
         };
         for event in events {
             let stamp = clock.now();
-            match app.on_event(&event, stamp.mono_ns, stamp.wall_ns)? {
+            match app.on_event(&event, stamp.mono.as_nanos(), stamp.wall.as_nanos())? {
                 Effect::Nothing => {}
                 Effect::Quit => return Ok(None),
                 Effect::Suspend => {

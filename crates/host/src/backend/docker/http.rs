@@ -321,7 +321,7 @@ fn fill(socket: &mut Socket, inbox: &mut Vec<u8>, patience: &mut Patience<'_>) -
         if let Some(signal) = patience.cancelled.as_mut().and_then(|f| f()) {
             return Err(HttpError::CalledOff(signal));
         }
-        let gone = Duration::from_nanos(clock.now().mono_ns);
+        let gone = clock.elapsed();
         let mut wait = patience.cancelled.is_some().then_some(LOOK);
         if let Some(limit) = patience.limit {
             let left = limit.checked_sub(gone).ok_or(HttpError::Late(limit))?;

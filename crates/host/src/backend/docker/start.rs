@@ -300,7 +300,7 @@ fn read_herald(tube: &mut Tube, prompter: &mut dyn Prompter) -> EngineResult<Opt
                 if let Some(signal) = prompter.cancelled() {
                     return Err(refused(&format!("called off by signal {signal}")));
                 }
-                if Duration::from_nanos(clock.now().mono_ns) > HERALD_LIMIT {
+                if clock.elapsed() > HERALD_LIMIT {
                     return Err(refused("the container does not start the program"));
                 }
                 let Some(stream) = &tube.stream else { break };

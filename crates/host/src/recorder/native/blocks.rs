@@ -55,7 +55,7 @@ impl NativeTap {
         if self.builder.is_empty() && !last {
             return;
         }
-        let now = self.clock.now().wall_ns;
+        let now = self.clock.now().wall.as_nanos();
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,

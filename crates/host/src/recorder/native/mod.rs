@@ -144,7 +144,7 @@ impl NativeTap {
     }
 
     fn take(&mut self, entry: Entry) {
-        let ts = entry.at.wall_ns;
+        let ts = entry.at.wall.as_nanos();
         match entry.event {
             Event::Output { stream, bytes } => {
                 if stream != self.stream {
@@ -270,7 +270,7 @@ impl Tap for NativeTap {
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         if let Some(held) = &mut self.held {
             entries.for_each(|entry| held.push(entry));
-            self.release(now.wall_ns, false);
+            self.release(now.wall.as_nanos(), false);
         } else {
             self.take_all(entries);
         }
@@ -288,7 +288,7 @@ impl Tap for NativeTap {
         self.output_bytes += lost;
         self.trouble.get_or_insert_with(|| "the disk was too slow".into());
         for piece in Mark::pieces(lost) {
-            self.push(Record::mark(now.wall_ns, Mark::OutputLag(piece)));
+            self.push(Record::mark(now.wall.as_nanos(), Mark::OutputLag(piece)));
         }
     }
 
@@ -297,24 +297,24 @@ impl Tap for NativeTap {
         let block = self.builder.first_ts().map(|first| first + BLOCK_AGE_NS);
         let Some(due) = held.into_iter().chain(block).min() else { return Wake::default() };
         let weight = BLOCK_LIMIT.saturating_sub(self.builder.len());
-        Wake { weight, after: Some(Duration::from_nanos(due.saturating_sub(now.wall_ns))) }
+        Wake { weight, after: Some(Duration::from_nanos(due.saturating_sub(now.wall.as_nanos()))) }
     }
 
     fn due(&mut self, now: Stamp) {
-        self.release(now.wall_ns, false);
-        if self.builder.first_ts().is_some_and(|first| now.wall_ns >= first + BLOCK_AGE_NS) {
+        self.release(now.wall.as_nanos(), false);
+        if self.builder.first_ts().is_some_and(|first| now.wall.as_nanos() >= first + BLOCK_AGE_NS) {
             self.write_block(false);
         }
     }
 
     fn flush(&mut self, now: Stamp) {
-        self.release(now.wall_ns, true);
+        self.release(now.wall.as_nanos(), true);
         self.write_block(false);
         self.sync();
     }
 
     fn closed(&mut self, now: Stamp) {
-        self.release(now.wall_ns, true);
+        self.release(now.wall.as_nanos(), true);
         self.closing = true;
         if matches!(self.disk, Disk::Full(_)) {
             // There may be room for the end, and then for what was lost.
@@ -332,7 +332,7 @@ impl Tap for NativeTap {
         self.meta.sha256 = Some(self.file.digest());
         self.write_meta();
         self.index_trouble = self.index.finish();
-        self.duration = Duration::from_nanos(self.clock.now().mono_ns);
+        self.duration = self.clock.elapsed();
     }
 }
 
