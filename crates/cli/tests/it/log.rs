@@ -1,7 +1,10 @@
 //! The log: off by default, never on a program's terminal, and never with a token in it.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -89,4 +92,68 @@ fn a_servers_log_is_json_when_asked_for() {
     assert_eq!(refused[0]["level"], "WARN");
     assert_eq!(refused[0]["error"], "forbidden");
     assert_eq!(refused[0]["span"]["door"], "tls");
+}
+
+/// Opens a WebSocket at the page's tty wire. Returns its stream, once the server has agreed.
+fn web_socket(port: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("connected");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
+    let head = format!(
+        "GET /ws/tty HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Authorization: Bearer shown-by-programs\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let (mut answer, mut byte) = (Vec::new(), [0]);
+    while !answer.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("an answer");
+        answer.push(byte[0]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
+    stream
+}
+
+/// A WebSocket is served by a task of its own, which once lost the door and the peer.
+#[test]
+fn the_pages_tty_wire_logs_its_door_and_its_peer() {
+    for format in ["text", "json"] {
+        let home = Home::new();
+        let log = home.path("log");
+        let options = ["--listen", "ws://127.0.0.1:0", "--log-format", format];
+        let server = Server::start_with(&home, &options, |command| {
+            command.env("TAPDECK_LOG", "info").stderr(std::fs::File::create(&log).expect("made"));
+        });
+        let port = server.addresses[1].rsplit(':').next().expect("a port").to_owned();
+        let mut peers = Vec::new();
+        for token in ["5ec2e7", &server.token] {
+            let mut socket = web_socket(&port);
+            peers.push(socket.local_addr().expect("an address").to_string());
+            let negotiation = format!(r#"{{"backend":"local","cmd":["true"],"tty":null,"token":"{token}"}}"#);
+            let length = u32::try_from(negotiation.len()).expect("short").to_be_bytes();
+            let payload = [&length[..], negotiation.as_bytes()].concat();
+            let size = u16::try_from(payload.len()).expect("short").to_be_bytes();
+            // A binary message with a mask of zeros, which changes nothing.
+            let frame = [&[0x82, 0x80 | 126], &size[..], &[0; 4], &payload].concat();
+            socket.write_all(&frame).expect("sent");
+            let mut answer = Vec::new();
+            socket.read_to_end(&mut answer).expect("an answer and the end");
+        }
+        let read = || std::fs::read_to_string(&log).expect("text");
+        eventually("both clients are in the log", || read().contains("admitted"));
+        let log = read();
+        for (word, peer) in ["refused", "admitted"].into_iter().zip(&peers) {
+            let line = log.lines().find(|line| line.contains(word)).expect(&log);
+            assert!(line.contains("page") && line.contains(peer.as_str()), "{peer}: {line}");
+            if format == "json" {
+                let event: Value = serde_json::from_str(line).expect(line);
+                assert_eq!(
+                    (&event["span"]["door"], &event["span"]["peer"]),
+                    (&"page".into(), &peer.as_str().into())
+                );
+            }
+        }
+        for secret in ["5ec2e7", server.token.as_str(), "shown-by-programs"] {
+            assert!(!log.contains(secret), "{log}");
+        }
+    }
 }

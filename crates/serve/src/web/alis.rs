@@ -51,9 +51,7 @@ pub(super) async fn upgrade_to(
 }
 
 fn begin(site: Site, pass: Pass, listing: Listing, headers: &HeaderMap, ws: Asked) -> Response {
-    meet(ws, headers, |ws| {
-        ws.protocols([PROTOCOL]).on_upgrade(move |socket| serve(site, pass, listing, socket))
-    })
+    meet(ws, headers, |ws| ws.protocols([PROTOCOL]), move |socket| serve(site, pass, listing, socket))
 }
 
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {

@@ -126,9 +126,19 @@ pub(super) async fn check(State(site): State<Site>, request: Request, next: Next
         None => next.run(request).await,
     };
     let status = response.status();
-    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        // Neither the path nor the method has a token in it; tokens come in a header or a body.
-        tracing::warn!(door = "page", status = status.as_u16(), %method, path, "refused");
+    // Neither the path nor the method has a token in it; tokens come in a header or a body.
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            tracing::warn!(door = "page", status = status.as_u16(), %method, path, "refused");
+        }
+        // The tty wire admits or refuses its client when that has negotiated.
+        StatusCode::SWITCHING_PROTOCOLS if path != "/ws/tty" => {
+            tracing::info!(door = "page", path, "admitted");
+        }
+        status if status.is_server_error() => {
+            tracing::error!(door = "page", status = status.as_u16(), %method, path, "failed");
+        }
+        _ => {}
     }
     let socket = if site.0.options.secure { "wss" } else { "ws" };
     let own_socket = if site.is_ours(&host) { format!(" {socket}://{host}") } else { String::new() };

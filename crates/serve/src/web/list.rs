@@ -26,7 +26,7 @@ pub(super) struct Listed(Option<(u64, Arc<str>)>);
 
 pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
-    meet(ws, &headers, |ws| ws.on_upgrade(move |socket| serve(site, pass, socket)))
+    meet(ws, &headers, |ws| ws, move |socket| serve(site, pass, socket))
 }
 
 async fn serve(site: Site, pass: Pass, mut socket: WebSocket) {

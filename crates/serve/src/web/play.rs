@@ -25,7 +25,7 @@ pub(super) async fn upgrade(
     let root = site.0.options.recordings.clone();
     let found = tokio::task::spawn_blocking(move || root.and_then(|root| recordings::find(&root, &name)));
     let Ok(Some(path)) = found.await else { return refuse(StatusCode::NOT_FOUND, "no such recording") };
-    meet(ws, &headers, |ws| ws.on_upgrade(move |socket| serve(site, pass, path, socket)))
+    meet(ws, &headers, |ws| ws, move |socket| serve(site, pass, path, socket))
 }
 
 async fn serve(site: Site, pass: Pass, path: PathBuf, mut socket: WebSocket) {

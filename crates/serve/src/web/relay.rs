@@ -19,6 +19,7 @@ use tapdeck_proto::bus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
+use tracing::Instrument;
 
 use super::Site;
 use super::guard::{Pass, no_credential, refuse};
@@ -53,14 +54,22 @@ const VERBS: [&str; 14] = [
 /// was refused, so a page asks by a plain request first.
 pub(super) type Asked = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
-/// Goes on with a WebSocket, with limits of our own, if one was asked for.
-pub(super) fn meet(
+/// Serves a WebSocket, with limits of our own, if one was asked for.
+pub(super) fn meet<F>(
     ws: Asked,
     headers: &HeaderMap,
-    go_on: impl FnOnce(WebSocketUpgrade) -> Response,
-) -> Response {
+    set_up: impl FnOnce(WebSocketUpgrade) -> WebSocketUpgrade,
+    serve: impl FnOnce(WebSocket) -> F + Send + 'static,
+) -> Response
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     match ws {
-        Ok(ws) => go_on(bounded(ws)),
+        Ok(ws) => {
+            // A WebSocket is served by a task of its own, whose log must name the connection, too.
+            let span = tracing::Span::current();
+            set_up(bounded(ws)).on_upgrade(move |socket| serve(socket).instrument(span))
+        }
         Err(_) if !headers.contains_key(header::UPGRADE) => StatusCode::NO_CONTENT.into_response(),
         Err(rejection) => rejection.into_response(),
     }
@@ -74,10 +83,8 @@ pub(super) async fn upgrade(
 ) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
-    meet(ws, &headers, |ws| {
-        let ws = ws.max_message_size(PASTE).max_frame_size(PASTE);
-        ws.on_upgrade(move |socket| serve(site, pass, listing, socket))
-    })
+    let room = |ws: WebSocketUpgrade| ws.max_message_size(PASTE).max_frame_size(PASTE);
+    meet(ws, &headers, room, move |socket| serve(site, pass, listing, socket))
 }
 
 /// A WebSocket with limits of our own.

@@ -16,13 +16,16 @@ pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: As
     let Some(server) = site.0.options.tty.clone() else {
         return refuse(StatusCode::NOT_FOUND, "no sessions are opened here");
     };
-    meet(ws, &headers, |ws| {
-        ws.on_upgrade(async move |socket| {
+    meet(
+        ws,
+        &headers,
+        |ws| ws,
+        move |socket| {
             let (sink, source) = socket.split();
             let writer = messages::Writer::new(sink, Message::Binary);
-            serve_stream(server, messages::Reader::new(source), writer, Peer::Stranger).await;
-        })
-    })
+            serve_stream(server, messages::Reader::new(source), writer, Peer::Stranger)
+        },
+    )
 }
 
 impl From<Message> for messages::Message {
