@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a process of its own that ends")]
-    fn a_process_that_nobody_has_noticed_the_end_of_is_gone() {
+    fn a_zombie_is_gone() {
         let mut child = std::process::Command::new("true").spawn().expect("it starts");
         while Process::find(child.id()).is_some_and(|p| !p.is_dead()) {
             std::thread::yield_now();

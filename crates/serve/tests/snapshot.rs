@@ -123,7 +123,7 @@ fn a_length_that_cannot_be_ends_the_connection_with_a_reason() {
 }
 
 #[test]
-fn a_request_cut_at_any_byte_harms_nobody() {
+fn a_request_cut_at_any_byte_harms_no_client() {
     let place = Place::new();
     let _server = place.serve(Limits::default());
     let whole = snapshot(1, "label").to_frame().expect("fits");
@@ -141,7 +141,7 @@ fn a_request_cut_at_any_byte_harms_nobody() {
 
 /// A byte now and then must not buy more time than silence does.
 #[test]
-fn slow_clients_lose_their_place_and_nobody_waits_for_them() {
+fn slow_clients_lose_their_place_and_hold_up_no_other() {
     let place = Place::new();
     let limits = Limits { frame: Duration::from_millis(300), ..Limits::default() };
     let _server = place.serve(limits);
@@ -224,7 +224,7 @@ fn a_request_in_hand_is_answered_before_the_end_and_the_socket_goes() {
 }
 
 #[test]
-fn sockets_are_private_and_nobody_elses_is_touched() {
+fn sockets_are_private_and_those_of_others_untouched() {
     let place = Place::new();
     let path = place.socket();
     let folder = path.parent().expect("a folder").to_owned();

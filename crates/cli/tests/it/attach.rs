@@ -47,7 +47,7 @@ fn the_last_screen_of_a_session_stays_whatever_the_sizes() {
 
 /// The terminal of a `run` kept the size of a client that had driven from elsewhere.
 #[test]
-fn the_size_follows_whoever_typed_last() {
+fn the_size_follows_the_client_that_typed_last() {
     let home = Home::new();
     let mut seat = Seat::new(home.tapdeck(["run", "--name", "loc", "--", "sh"]));
     seat.wait_text("$");

@@ -158,7 +158,7 @@ fn bad_peers_do_no_harm() {
 
 /// A clipboard tool that does not end delays only the client that asked for it.
 #[test]
-fn a_slow_sink_holds_up_nobody() {
+fn a_slow_sink_holds_up_no_client() {
     let home = Home::new();
     let (tool, gate) = (home.path("xclip"), home.path("gate"));
     std::fs::write(&tool, "#!/bin/sh\nread x < \"$HOME/gate\"\ncat > \"$HOME/copied\"\n").expect("written");

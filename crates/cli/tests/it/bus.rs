@@ -305,7 +305,7 @@ fn bad_clients_do_no_harm() {
 /// Most clients watch, some never read, some read a little: the program writes on, clients that can
 /// follow have the right screen at the end, and the others are told what they missed.
 #[test]
-fn slow_subscribers_are_told_and_slow_nobody() {
+fn slow_subscribers_are_told_and_slow_no_other() {
     let home = Home::new();
     let session = Detached::start(&home, &[], &["sh", "-c", "read go; seq 1 2000000; echo THE END; read x"]);
     let mut healthy: Vec<Bus> = (0..6).map(|i| session.bus("observer", &format!("h{i}"))).collect();

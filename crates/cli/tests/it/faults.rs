@@ -135,7 +135,7 @@ fn refused_in_another_format(name: &str, limit: u32) {
 /// A file that was emptied behind the recorder's back got a hole in place of what was lost, without
 /// a message.
 #[test]
-fn a_recording_that_somebody_cuts_says_so() {
+fn a_recording_that_another_process_cuts_says_so() {
     let home = Home::new();
     let script =
         "echo before; while ! [ -s cut.ahr ]; do sleep 0.05; done; sleep 0.3; : > cut.ahr; echo after";

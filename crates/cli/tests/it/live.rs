@@ -140,7 +140,7 @@ fn what_cannot_start_is_said_as_a_shell_would() {
 }
 
 #[test]
-fn a_program_that_ends_unseen_leaves_its_last_screen_until_somebody_looks() {
+fn a_program_that_ends_unseen_leaves_its_last_screen_until_a_look() {
     let home = Home::new();
     let session = Detached::start(&home, &[], &["sh", "-c", "echo the end; exit 7"]);
     eventually("it to end", || session.listing()["state"] == "exited");
@@ -174,7 +174,7 @@ fn a_program_that_ends_unseen_leaves_its_last_screen_until_somebody_looks() {
 /// A host that only waits to be looked at ends when it is told to, and so does one whose program
 /// has not ended.
 #[test]
-fn a_host_that_is_told_to_end_waits_for_nobody() {
+fn a_host_that_is_told_to_end_waits_for_no_client() {
     let home = Home::new();
     for script in ["exit 3", "exec sleep 1000"] {
         let session = Detached::start(&home, &[], &["sh", "-c", script]);

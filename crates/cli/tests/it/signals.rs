@@ -303,7 +303,7 @@ fn a_stopped_program_stays_so_where_there_is_no_shell() {
 }
 
 #[test]
-fn told_to_end_it_ends_though_nobody_reads_its_output() {
+fn told_to_end_it_ends_though_its_output_is_not_read() {
     let home = Home::new();
     let mut seat = seat(&home, "echo ready; exec yes");
     seat.wait("the first line", |s| s.raw.windows(5).any(|w| w == b"ready"));

@@ -58,7 +58,7 @@ impl Drop for Door {
 }
 
 #[test]
-fn whoever_has_a_key_attaches_by_name() {
+fn a_client_with_a_key_attaches_by_name() {
     if !has("ssh") || !has("ssh-keygen") {
         return;
     }

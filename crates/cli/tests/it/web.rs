@@ -339,7 +339,7 @@ fn two_tabs_share_a_session_and_one_comes_back_after_a_cut() {
 }
 
 #[test]
-fn a_link_for_watching_lets_nobody_type() {
+fn a_link_for_watching_does_not_let_type() {
     let home = Home::new();
     let Some(browser) = Browser::start(&home) else { return };
     let session = Session::start(&home, "shell", &SHELL);

@@ -332,7 +332,7 @@ fn the_input_of_a_detached_job_on_pipes_is_at_its_end() {
 }
 
 #[test]
-fn whoever_joins_a_session_at_a_server_ends_as_its_program_ends() {
+fn a_client_that_joins_a_session_at_a_server_ends_as_its_program_ends() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let address = &server.addresses[0];

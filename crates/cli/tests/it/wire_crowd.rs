@@ -244,7 +244,7 @@ async fn half_open(count: usize) -> Vec<Vec<u8>> {
 /// Those who come and say nothing, or nothing that makes sense, at every address; others come and
 /// go as if they were not there.
 #[test]
-fn who_says_nothing_keeps_nobody_out() {
+fn silent_clients_keep_no_other_out() {
     let home = Home::new();
     let options =
         ["--listen", "quic://127.0.0.1:0", "--listen", "tls://127.0.0.1:0", "--max-connections", "8"];

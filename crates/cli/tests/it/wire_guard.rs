@@ -61,7 +61,7 @@ fn refusal(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_harms_nobody() {
+fn what_makes_no_sense_is_refused_and_harms_no_client() {
     let home = Home::new();
     let server = Server::start(&home, &["--hello-time", "300ms", "--max-sessions", "2"]);
     let mut good = Raw::new(&server);
@@ -239,7 +239,7 @@ fn a_token_lets_its_bearer_do_what_it_says_until_it_is_taken_back() {
 
 /// A user who names a key relies on it.
 #[test]
-fn a_key_is_not_named_where_nobody_shows_one() {
+fn a_key_is_not_named_where_no_server_shows_one() {
     let home = Home::new();
     for address in ["unix:nowhere", "ws://127.0.0.1:1"] {
         for option in ["--fingerprint", "--ca"] {
@@ -427,7 +427,7 @@ fn a_reader_that_rests_holds_up_its_own_program_alone() {
 /// Every look at an idle session was followed by another one 25 ms later, for ever, in each of a
 /// thousand sessions.
 #[test]
-fn idle_sessions_wake_nobody() {
+fn idle_sessions_cause_no_wake_ups() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     let mut raw = Raw::new(&server);

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_is_noticed_even_while_nothing_is_read() {
+    fn a_client_that_goes_is_noticed_even_while_nothing_is_read() {
         for (stays, left) in [(false, false), (true, true)] {
             let (mut inside, queues) = pair(UserProfile { stays, ..OWNER });
             inside.write(Stream::Out, &Bytes::from(vec![0; OUTPUT_LIMIT]));
