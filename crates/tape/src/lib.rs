@@ -52,6 +52,7 @@ mod instruction;
 mod lines;
 pub mod meta;
 pub mod nanos;
+mod push_fmt;
 pub mod raw;
 mod replay;
 pub mod scenario;

@@ -1,8 +1,6 @@
 //! Pictures of text: a screen with what matters marked, two texts side by side, the events around
 //! a moment.
 
-use std::fmt::Write;
-
 use tapdeck_core::check::{Failure, Frame, Pos, Row, Spot, Timeline, What, quote, seconds};
 
 /// Moments shown before and after the one that a report is about.
@@ -13,22 +11,21 @@ pub(crate) fn screen(label: &str, frame: &Frame, spots: &[Spot]) -> String {
     let mut out = String::new();
     let (size, cursor) = (frame.size, frame.cursor);
     let hidden = if cursor.visible { "" } else { ", hidden" };
-    let _ = writeln!(
-        out,
-        "  {label} ({}x{}, cursor at {},{}{hidden}{})",
+    out.push_str(&format!(
+        "  {label} ({}x{}, cursor at {},{}{hidden}{})\n",
         size.cols,
         size.rows,
         cursor.row + 1,
         cursor.col + 1,
         if frame.modes.alternate() { ", alternate screen" } else { "" }
-    );
+    ));
     let last_text = frame.rows.iter().rposition(|r| !r.text().is_empty());
     let last_spot = spots.iter().map(|s| usize::from(s.row)).max();
     let Some(last) = last_text.max(last_spot) else {
         return out + "     (blank)\n";
     };
     for (y, row) in frame.rows.iter().enumerate().take(last + 1) {
-        let _ = writeln!(out, "  {:3} │{}", y + 1, visible(row.text()));
+        out.push_str(&format!("  {:3} │{}\n", y + 1, visible(row.text())));
         let mut carets = String::new();
         for spot in spots.iter().filter(|s| usize::from(s.row) == y) {
             let col = usize::from(spot.col);
@@ -38,12 +35,12 @@ pub(crate) fn screen(label: &str, frame: &Frame, spots: &[Spot]) -> String {
             carets.extend(std::iter::repeat_n('^', (col + width).saturating_sub(len.max(col))));
         }
         if !carets.is_empty() {
-            let _ = writeln!(out, "      │{carets}");
+            out.push_str(&format!("      │{carets}\n"));
         }
     }
     let blank = frame.rows.len().saturating_sub(last + 1);
     if blank > 0 {
-        let _ = writeln!(out, "      │… {blank} blank row{}", if blank == 1 { "" } else { "s" });
+        out.push_str(&format!("      │… {blank} blank row{}\n", if blank == 1 { "" } else { "s" }));
     }
     out
 }
@@ -67,11 +64,11 @@ pub(crate) fn difference(expected: &str, shown: &str) -> String {
         }
         let (w, h) = (row(&want, i), row(&have, i));
         if !differs[i] {
-            let _ = writeln!(out, "  {:3}   {}", i + 1, visible(&h));
+            out.push_str(&format!("  {:3}   {}\n", i + 1, visible(&h)));
             continue;
         }
-        let _ = writeln!(out, "  {:3} - {}", i + 1, visible(&w));
-        let _ = writeln!(out, "      + {}", visible(&h));
+        out.push_str(&format!("  {:3} - {}\n", i + 1, visible(&w)));
+        out.push_str(&format!("      + {}\n", visible(&h)));
         let same = w.chars().zip(h.chars()).take_while(|(a, b)| a == b);
         let at: usize = same.map(|(a, _)| a.len_utf8()).sum();
         let tail = |s: &str| s[at..].chars().rev().collect::<Vec<_>>();
@@ -80,7 +77,7 @@ pub(crate) fn difference(expected: &str, shown: &str) -> String {
         let shown = Row::from_text(&h);
         let (from, to) = (shown.column(at), shown.column(end.max(at)));
         let carets = "^".repeat(usize::from(to.saturating_sub(from)).max(1));
-        let _ = writeln!(out, "        {}{carets}", " ".repeat(usize::from(from)));
+        out.push_str(&format!("        {}{carets}\n", " ".repeat(usize::from(from))));
     }
     out
 }
@@ -92,18 +89,18 @@ pub(crate) fn around(timeline: &Timeline, at: Pos) -> String {
     let (from, to) = (next.saturating_sub(AROUND), (next + AROUND).min(moments.len()));
     let mut out = format!("  what happened around {}\n", seconds(at.t_ms));
     if from > 0 {
-        let _ = writeln!(out, "      ⋮ {from} before");
+        out.push_str(&format!("      ⋮ {from} before\n"));
     }
     for (i, moment) in moments.iter().enumerate().take(to).skip(from) {
         let mark = if i + 1 == next { "▶" } else { " " };
-        let _ = writeln!(out, "    {mark} {:>8}  {}", seconds(moment.at.t_ms), event(&moment.what));
+        out.push_str(&format!("    {mark} {:>8}  {}\n", seconds(moment.at.t_ms), event(&moment.what)));
     }
     match moments.len() - to {
         0 => {
-            let _ = writeln!(out, "      {:>8}  the end", seconds(timeline.end.at.t_ms));
+            out.push_str(&format!("      {:>8}  the end\n", seconds(timeline.end.at.t_ms)));
         }
         n => {
-            let _ = writeln!(out, "      ⋮ {n} after");
+            out.push_str(&format!("      ⋮ {n} after\n"));
         }
     }
     out

@@ -4,7 +4,6 @@
 //! becomes text nodes. A content policy forbids everything but the page's own script.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::Write;
 
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use super::branch::final_lines;
 use super::pieces::pieces;
 use super::{Out, markup, script_json};
 use crate::event::{EventReader, Item, Kind};
+use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
 use crate::{Result, base64};
 
@@ -138,11 +138,10 @@ impl Frames {
         self.since = diff.generation;
         let mut fresh = Vec::new();
         let text = &mut self.text;
-        // Writing to a string cannot fail.
-        let _ =
-            write!(text, "{}{{\"t\":{},\"r\":[", if self.count > 0 { "," } else { "" }, time_ns / 1_000_000);
+        let comma = if self.count > 0 { "," } else { "" };
+        text.push_fmt(format_args!("{comma}{{\"t\":{},\"r\":[", time_ns / 1_000_000));
         for (n, row) in diff.rows.iter().enumerate() {
-            let _ = write!(text, "{}[{},[", if n > 0 { "," } else { "" }, row.row);
+            text.push_fmt(format_args!("{}[{},[", if n > 0 { "," } else { "" }, row.row));
             let mut comma = "";
             for run in &row.runs {
                 let next = self.styles.len();
@@ -151,12 +150,12 @@ impl Frames {
                     next
                 });
                 for piece in pieces(run) {
-                    let _ = write!(text, "{comma}[{},{id},", piece.col);
+                    text.push_fmt(format_args!("{comma}[{},{id},", piece.col));
                     comma = ",";
                     let chars = cell_text(piece.text, text);
                     // The width is only told where the page cannot count on the text for it.
                     if piece.pinned || usize::from(piece.width) != chars {
-                        let _ = write!(text, ",{}", piece.width);
+                        text.push_fmt(format_args!(",{}", piece.width));
                     }
                     text.push(']');
                 }
@@ -170,22 +169,22 @@ impl Frames {
                     fresh.push(style(term, &Style::default()));
                     next
                 });
-                let _ = write!(text, "{comma}[{col},{id},\"{:1$}\"]", "", usize::from(width));
+                text.push_fmt(format_args!("{comma}[{col},{id},\"{:1$}\"]", "", usize::from(width)));
             }
             match line.map_or(0, row_flags) {
                 0 => text.push_str("]]"),
                 flags => {
-                    let _ = write!(text, "],{flags}]");
+                    text.push_fmt(format_args!("],{flags}]"));
                 }
             }
         }
         let cursor = diff.cursor;
-        let _ = write!(text, "],\"c\":[{},{},{}]", cursor.row, cursor.col, u8::from(cursor.visible));
+        text.push_fmt(format_args!("],\"c\":[{},{},{}]", cursor.row, cursor.col, u8::from(cursor.visible)));
         if !fresh.is_empty() {
-            let _ = write!(text, ",\"d\":{}", script_json(&fresh));
+            text.push_fmt(format_args!(",\"d\":{}", script_json(&fresh)));
         }
         if self.size != Some(size) {
-            let _ = write!(text, ",\"s\":[{},{}]", size.cols, size.rows);
+            text.push_fmt(format_args!(",\"s\":[{},{}]", size.cols, size.rows));
             self.size = Some(size);
         }
         text.push('}');

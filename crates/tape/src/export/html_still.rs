@@ -1,7 +1,6 @@
 //! One screen as HTML: a `<pre>` whose colours and attributes are inline styles, so that it can
 //! stand in any page. Text is escaped, and nothing in it can act.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use tapdeck_term::{Attrs, Palette, Style, Term};
@@ -10,6 +9,7 @@ use super::html::leads_to_the_web;
 use super::svg::decoration;
 use super::{Out, cell_char, markup};
 use crate::Result;
+use crate::push_fmt::PushFmt;
 
 /// Writes the screen of a terminal as a `<pre>` element with inline styles.
 ///
@@ -36,8 +36,7 @@ pub fn html_still(term: &Term, out: impl Write) -> Result<()> {
                 text.push_str("\">");
             }
             if !css.is_empty() {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "<span style=\"{css}\">");
+                text.push_fmt(format_args!("<span style=\"{css}\">"));
             }
             let shown: String = run.text.chars().filter_map(cell_char).collect();
             markup(&shown, &mut text);

@@ -1,7 +1,6 @@
 //! A screen as SVG: still, or animated by the picture's own clock (SMIL), without a script. Text
 //! stays text, each run pinned to its cells, so any font of fixed width will do.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use tapdeck_term::{Attrs, Generation, Palette, Run, Style, Term, Underline};
@@ -10,6 +9,7 @@ use super::pieces::{Piece, pieces};
 use super::{Out, cell_char, markup};
 use crate::Result;
 use crate::event::{EventReader, Item};
+use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
 
 /// How to draw.
@@ -83,10 +83,9 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
         let (x, width) = (f32::from(run.col) * w, f32::from(run.width) * w);
         if inverse || paper != palette.dynamic(1) {
             let fill = paper;
-            let _ = writeln!(
-                out,
-                "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{h:.1}\" fill=\"{fill}\"/>"
-            );
+            out.push_fmt(format_args!(
+                "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{h:.1}\" fill=\"{fill}\"/>\n"
+            ));
         }
         if attrs.contains(Attrs::CONCEAL) || run.text.trim().is_empty() && underline == Underline::None {
             continue;
@@ -104,7 +103,7 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
         }
         let lines = decoration(&run.style);
         if !lines.is_empty() {
-            let _ = write!(look, " text-decoration=\"{lines}\"");
+            look.push_fmt(format_args!(" text-decoration=\"{lines}\""));
         }
         for piece in pieces(run) {
             // Blanks between pinned pieces show nothing, unless something is drawn through them.
@@ -117,11 +116,10 @@ fn row(y: usize, runs: &[Run], palette: &Palette, options: &SvgOptions, out: &mu
 
 fn text(piece: &Piece<'_>, base: f32, cell: f32, look: &str, out: &mut String) {
     let (x, width) = (f32::from(piece.col) * cell, f32::from(piece.width) * cell);
-    let _ = write!(
-        out,
+    out.push_fmt(format_args!(
         "<text x=\"{x:.1}\" y=\"{base:.1}\" textLength=\"{width:.1}\" lengthAdjust=\"spacingAndGlyphs\" \
          xml:space=\"preserve\"{look}"
-    );
+    ));
     if !piece.text.is_ascii() {
         // Cells go from left to right, whatever is in them.
         out.push_str(" direction=\"ltr\" unicode-bidi=\"bidi-override\"");

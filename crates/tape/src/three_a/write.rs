@@ -2,11 +2,10 @@
 //! of every frame and comes first, so frames are kept until the end, within bounds. Colours are the
 //! sixteen that need no definition.
 
-use std::fmt::Write as _;
-
 use tapdeck_term::{Attrs, Colour, Style, Term};
 
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
+use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
 
 /// Changes within this time are one frame.
@@ -107,11 +106,11 @@ impl EventWriter for ThreeAWriter {
         }
         let mut head = String::from("@3a\n");
         if !self.title.trim().is_empty() {
-            let _ = writeln!(head, "title {}", self.title.trim());
+            head.push_fmt(format_args!("title {}\n", self.title.trim()));
         }
-        let _ = write!(head, "loop no\ncolors yes\ndelay {DEFAULT_MS}");
+        head.push_fmt(format_args!("loop no\ncolors yes\ndelay {DEFAULT_MS}"));
         for (i, ms) in self.delays.iter().enumerate().filter(|(_, ms)| **ms != DEFAULT_MS) {
-            let _ = write!(head, " {i}:{}", (*ms).min(1_000_000_000));
+            head.push_fmt(format_args!(" {i}:{}", (*ms).min(1_000_000_000)));
         }
         head.push_str("\n\n@body\n");
         out.main.extend_from_slice(head.as_bytes());

@@ -1,11 +1,10 @@
 //! Writing a typescript with its timing file, in the form that `scriptreplay` reads.
 
-use std::io::Write as _;
-
 use tapdeck_core::Exit;
 use tapdeck_term::Size;
 
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
+use crate::push_fmt::PushFmt;
 
 /// The form of the timing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +47,16 @@ impl EventWriter for TypescriptWriter {
         // data.
         let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
         let when = format_time(header.started_ns.unwrap_or(0));
-        let _ = write!(out.main, "Script started on {when}");
+        out.main.push_fmt(format_args!("Script started on {when}"));
         if let Some(command) = &header.command {
-            let _ = write!(out.main, " [COMMAND=\"{}\"]", clean(command));
+            out.main.push_fmt(format_args!(" [COMMAND=\"{}\"]", clean(command)));
         }
         out.main.push(b'\n');
         if self.form == Timing::Classic {
             return;
         }
         let mut field = |name: &str, value: &str| {
-            let _ = writeln!(out.timing, "H 0.000000 {name} {}", clean(value));
+            out.timing.push_fmt(format_args!("H 0.000000 {name} {}\n", clean(value)));
         };
         field("START_TIME", &when);
         if let Some(term) = &header.term {
@@ -87,17 +86,17 @@ impl EventWriter for TypescriptWriter {
             Kind::Output(bytes) => {
                 let delay = self.delay(event.time_ns);
                 let letter = if classic { "" } else { "O " };
-                let _ = writeln!(out.timing, "{letter}{delay} {}", bytes.len());
+                out.timing.push_fmt(format_args!("{letter}{delay} {}\n", bytes.len()));
                 out.main.extend_from_slice(bytes);
             }
             Kind::Input(bytes) if !classic => {
                 let delay = self.delay(event.time_ns);
-                let _ = writeln!(out.timing, "I {delay} {}", bytes.len());
+                out.timing.push_fmt(format_args!("I {delay} {}\n", bytes.len()));
                 out.main.extend_from_slice(bytes);
             }
             Kind::Resize(Size { cols, rows }) if !classic => {
                 let delay = self.delay(event.time_ns);
-                let _ = writeln!(out.timing, "S {delay} SIGWINCH ROWS={rows} COLS={cols}");
+                out.timing.push_fmt(format_args!("S {delay} SIGWINCH ROWS={rows} COLS={cols}\n"));
             }
             Kind::Exit(Exit::Code(code)) => self.exit = Some(*code),
             Kind::Exit(Exit::Signal(number)) => {
@@ -109,9 +108,9 @@ impl EventWriter for TypescriptWriter {
     }
 
     fn finish(&mut self, out: &mut Parts) {
-        let _ = write!(out.main, "\nScript done");
+        out.main.push_fmt(format_args!("\nScript done"));
         if let Some(code) = self.exit {
-            let _ = write!(out.main, " [COMMAND_EXIT_CODE=\"{code}\"]");
+            out.main.push_fmt(format_args!(" [COMMAND_EXIT_CODE=\"{code}\"]"));
         }
         out.main.push(b'\n');
         // No output after a while is nothing that `scriptreplay` would take, but a field may come
@@ -122,9 +121,13 @@ impl EventWriter for TypescriptWriter {
             Timing::Advanced => {
                 let us = self.last_us;
                 let before = if self.exit.is_some() { "0.000000" } else { &delay };
-                let _ = writeln!(out.timing, "H {before} DURATION {}.{:06}", us / 1_000_000, us % 1_000_000);
+                out.timing.push_fmt(format_args!(
+                    "H {before} DURATION {}.{:06}\n",
+                    us / 1_000_000,
+                    us % 1_000_000
+                ));
                 if let Some(code) = self.exit {
-                    let _ = writeln!(out.timing, "H {delay} EXIT_CODE {code}");
+                    out.timing.push_fmt(format_args!("H {delay} EXIT_CODE {code}\n"));
                 }
             }
             Timing::Classic if pause => self.losses.add(Loss::Pause, 0),

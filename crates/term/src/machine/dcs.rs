@@ -117,6 +117,7 @@ fn unhex(digits: &[u8]) -> Option<String> {
 
 fn hex(out: &mut String, text: &str) {
     for b in text.bytes() {
+        // A string takes everything.
         let _ = write!(out, "{b:02X}");
     }
 }
