@@ -2,6 +2,11 @@
 //! thread of its own, written within a quarter of a second, whole to the last write. But these
 //! formats cannot say that something is missing from their middle. When the disk refuses, the
 //! recording ends there and the loss is reported.
+//!
+//! Unlike the native recording, this one does not make the program wait for a slow disk. Its memory
+//! is bounded all the same: the log holds back at most [`LogLimits::cap`](tapdeck_core::LogLimits)
+//! (32 MiB), and this tap writes what it has encoded after each piece that it reads. What the disk
+//! does not take in time is lost, counted, and reported at the end.
 
 use std::ffi::OsString;
 use std::io;
