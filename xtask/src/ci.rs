@@ -1,6 +1,7 @@
 //! Everything that must hold before a change lands. Prints at the end how long each step took, and
 //! by name what was skipped: a step or a test that could not run here is not green.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,7 +49,8 @@ impl Run {
         }
     }
 
-    /// The steps, cheapest first.
+    /// The steps, cheapest first. All that compile the workspace use all features, so that no
+    /// dependency is compiled twice because of other features; the feature matrix is the exception.
     fn everything(&mut self) -> Result<()> {
         self.step("programs", |_| {
             tools::install_programs();
@@ -59,7 +61,8 @@ impl Run {
         self.step("generated pages", |_| docs::run(true))?;
         self.step("minimum Rust", Self::minimum_rust)?;
         self.step("lint", |run| {
-            run.cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+            let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--quiet"];
+            run.cargo(&[&args[..], &["--", "-D", "warnings"]].concat())
         })?;
         self.step("page scripts", Self::page_scripts)?;
         self.step("dependencies", Self::dependencies)?;
@@ -67,12 +70,16 @@ impl Run {
         self.step("fuzz targets", Self::fuzz_targets)?;
         self.step("documentation", |run| {
             let mut command = run.command("cargo");
-            command.args(["doc", "--workspace", "--no-deps", "--quiet"]);
+            command.args(["doc", "--workspace", "--all-features", "--no-deps", "--quiet"]);
             succeed(command.env("RUSTDOCFLAGS", "-D warnings"))
         })?;
-        self.step("build", |run| run.cargo(&["build", "--workspace", "--all-targets", "--quiet"]))?;
+        self.step("build", |run| {
+            run.cargo(&["build", "--workspace", "--all-targets", "--all-features", "--quiet"])
+        })?;
         self.step("test", Self::tests)?;
-        self.step("doc tests", |run| run.cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
+        self.step("doc tests", |run| {
+            run.cargo(&["test", "--doc", "--workspace", "--all-features", "--quiet"])
+        })?;
         self.step("examples", Self::examples)?;
         self.step("outside crates", Self::outside_crates)?;
         self.step("coding agents", Self::agents)
@@ -183,11 +190,13 @@ impl Run {
                 continue;
             };
             let alone = features.keys().map(String::as_str).filter(|feature| *feature != "default");
-            let sets: Vec<&str> = std::iter::once("").chain(alone).collect();
+            let mut sets: Vec<&str> = std::iter::once("").chain(alone.clone()).collect();
             if sets.len() == 1 {
                 continue;
             }
             println!("   {name}: {}", sets[1..].join(" "));
+            // A feature that brings all others is the set with all of them.
+            sets.retain(|set| set.is_empty() || enabled(features, set).len() < alone.clone().count());
             let lint = |features: &[&str]| {
                 let args = [&["clippy", "--quiet", "--package", name], features, &["--", "-D", "warnings"]];
                 self.cargo(&args.concat())
@@ -213,16 +222,15 @@ impl Run {
     /// side by side.
     fn tests(&mut self) -> Result<()> {
         if tools::has("cargo-nextest") {
-            let args = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "slow"];
-            return self.cargo(&args);
+            let args = ["nextest", "run", "--workspace", "--all-features", "--no-fail-fast"];
+            return self.cargo(&[&args[..], &["--status-level", "slow"]].concat());
         }
-        self.cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast", "--quiet"])
+        self.cargo(&["test", "--workspace", "--all-targets", "--all-features", "--no-fail-fast", "--quiet"])
     }
 
-    /// Runs the library's examples, each in an empty folder with an empty home.
+    /// Runs the library's examples, each in an empty folder with an empty home. They were built
+    /// with the workspace: building them alone would compile the dependencies again.
     fn examples(&mut self) -> Result<()> {
-        // The workspace builds only those whose features it happens to use.
-        self.cargo(&["build", "--package", "tapdeck", "--examples", "--all-features", "--quiet"])?;
         let library = self.packages().find(|package| package["name"] == "tapdeck");
         let targets = library.and_then(|library| library["targets"].as_array()).into_iter().flatten();
         let examples = targets.filter(|target| target["kind"][0] == "example");
@@ -295,6 +303,17 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// The features of a crate that one of them enables, with itself.
+fn enabled<'a>(features: &'a serde_json::Map<String, Value>, feature: &'a str) -> BTreeSet<&'a str> {
+    let (mut found, mut rest) = (BTreeSet::new(), vec![feature]);
+    while let Some(feature) = rest.pop() {
+        let Some(brings) = features.get(feature).filter(|_| found.insert(feature)) else { continue };
+        rest.extend(brings.as_array().into_iter().flatten().filter_map(Value::as_str));
+    }
+    found.retain(|feature| features.contains_key(*feature));
+    found
 }
 
 /// The entries of a folder whose names end so, sorted.
