@@ -198,6 +198,20 @@ pub(crate) fn remember_terminal(terminal: BorrowedFd<'_>, undress: &[u8]) {
     FAULT.armed.store(true, Ordering::Release);
 }
 
+/// Changes the bytes that a fault writes to a terminal that is remembered.
+pub(crate) fn change_undress(undress: &[u8]) {
+    if !FAULT.armed.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    // SAFETY: the place was filled in before it was armed, and is unused while it is not.
+    unsafe {
+        let (_, _, bytes, len) = (*FAULT.terminal.get()).assume_init_mut();
+        *len = undress.len().min(bytes.len());
+        bytes[..*len].copy_from_slice(&undress[..*len]);
+    }
+    FAULT.armed.store(true, Ordering::Release);
+}
+
 /// The terminal has been given back.
 pub(crate) fn forget_terminal() {
     FAULT.armed.store(false, Ordering::Release);

@@ -88,6 +88,7 @@ struct Keyframe {
     offset: u64,
     /// The model itself, so that every row still knows its last write.
     term: Term,
+    skipped: bool,
 }
 
 /// A place in a recording.
@@ -97,6 +98,10 @@ pub struct Player {
     settings: Settings,
     term: Term,
     first_size: Size,
+    size_known: bool,
+    /// The model came here by the index, so that it lacks the rows before.
+    skipped: bool,
+    jumps: u64,
     idle_limit_ns: Option<u64>,
     length_ns: u64,
     next: Option<Got>,
@@ -124,6 +129,7 @@ impl Player {
     pub fn of(source: Source, mut settings: Settings) -> Result<Self, PlayError> {
         let container = source.container();
         let mut first_size = Size { cols: 80, rows: 24 };
+        let mut size_known = false;
         let mut idle_limit_ns = None;
         let feed = if container.format == Format::Ahr && !container.zst {
             settings.newline_mode |= source.meta().is_some_and(|meta| meta.pipes);
@@ -132,7 +138,7 @@ impl Player {
             let other = Other::open(&source)?;
             let header = other.reader().header();
             if let Some(size) = header.size {
-                first_size = size;
+                (first_size, size_known) = (size, true);
             }
             idle_limit_ns = header.idle_limit_ns;
             settings.newline_mode |= header.pipes;
@@ -144,6 +150,9 @@ impl Player {
             term: Term::new(first_size, settings.clone()),
             settings,
             first_size,
+            size_known,
+            skipped: false,
+            jumps: 0,
             idle_limit_ns,
             length_ns: 0,
             next: None,
@@ -161,8 +170,30 @@ impl Player {
         // start.
         if matches!(player.peek()?, Some((0, Played::Resize(_)))) {
             player.advance()?;
+            player.size_known = true;
         }
         Ok(player)
+    }
+
+    /// Plays a recording that does not tell the size of its terminal on one of this size. Call it
+    /// before anything is played.
+    pub fn assume_size(&mut self, size: Size) {
+        if !self.size_known {
+            self.first_size = size;
+            self.term.resize(size);
+        }
+    }
+
+    /// How often the model was replaced by another, because the place was left for a keyframe or the
+    /// start. Generations of the model before mean nothing to the one after.
+    pub fn jumps(&self) -> u64 {
+        self.jumps
+    }
+
+    /// Whether the model has seen every row up to this place, so that the count of its rows is that
+    /// of the recording. It has not where the index brought it here.
+    pub fn has_every_row(&self) -> bool {
+        !self.skipped
     }
 
     /// A native recording tells its length at its end, and may have an index.
@@ -435,7 +466,7 @@ impl Player {
                     (keyframe.block_offset, keyframe.time_ns, Some(keyframe.last_ts));
                 self.go_to(Spot::Block { offset, time_ns, last_ts })?;
                 self.show(keyframe.size, &picture, keyframe.byte_off);
-                (self.at_ns, self.event_ns) = (time_ns, time_ns);
+                (self.at_ns, self.event_ns, self.skipped) = (time_ns, time_ns, true);
                 return Ok(());
             }
         }
@@ -444,6 +475,7 @@ impl Player {
                 self.go_to(self.keyframes[i].spot)?;
                 let k = &self.keyframes[i];
                 self.term = k.term.clone();
+                self.skipped = k.skipped;
                 (self.at_ns, self.event_ns, self.offset) = (k.at_ns, k.at_ns, k.offset);
                 Ok(())
             }
@@ -456,7 +488,8 @@ impl Player {
         self.next = None;
         self.feed.go_to(spot)?;
         self.term = Term::new(self.first_size, self.settings.clone());
-        (self.at_ns, self.event_ns, self.offset) = (0, 0, 0);
+        (self.at_ns, self.event_ns, self.offset, self.skipped) = (0, 0, 0, false);
+        self.jumps += 1;
         Ok(())
     }
 
@@ -488,6 +521,7 @@ impl Player {
             at_ns: self.event_ns,
             offset: self.offset,
             term: self.term.clone(),
+            skipped: self.skipped,
         });
     }
 }

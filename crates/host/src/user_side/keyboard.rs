@@ -77,6 +77,14 @@ impl Keyboard {
         Ok(this)
     }
 
+    /// Changes what is written when the terminal is taken again after a suspension, and when it is
+    /// given back. Writes nothing now.
+    pub fn dress(&mut self, on: &[u8], off: &[u8]) {
+        if let Some(tty) = &mut self.tty {
+            tty.redress(on, off);
+        }
+    }
+
     /// No keyboard: signals alone, with the terminal left as it is.
     pub fn signals_only() -> io::Result<Self> {
         Ok(Self { tty: None, own: None, signals: Signals::install()? })

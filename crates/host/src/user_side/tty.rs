@@ -46,6 +46,18 @@ impl Tty {
         self
     }
 
+    /// Changes the bytes of [`Tty::dressed`], and writes none of them now.
+    pub(crate) fn redress(&mut self, on: &[u8], off: &[u8]) {
+        self.dress = (on.to_owned(), off.to_owned());
+        if self.taken {
+            let mut restore = RESTORE.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, _, undress)) = restore.as_mut() {
+                off.clone_into(undress);
+            }
+            sys::change_undress(off);
+        }
+    }
+
     /// The settings as they were found.
     pub(crate) fn original(&self) -> &Termios {
         &self.original
