@@ -2,6 +2,8 @@
 //! benchmarks. Programs of others use the crate `tapdeck`.
 
 pub mod human;
+pub mod keymap;
 pub mod render;
+pub mod tape;
 #[cfg(feature = "tui")]
 pub mod ui;

@@ -1,6 +1,7 @@
-//! A recording in the viewer: its place, whether it plays, and how it goes to another place.
+//! A recording that is shown: its place, whether it plays, and how it goes to another place.
 //! It goes a long way in steps, so that keys are handled on the way.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -22,11 +23,20 @@ const SCROLLBACK_BYTES: usize = 64 << 20;
 const TICK_NS: u64 = 250_000_000;
 const SPEEDS: [f64; 11] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0];
 
+/// What a user is told when there is no marker to jump to.
+pub const NO_MARKER: &str = "there is no marker in that direction";
+/// The most jumps that wait for moments: more come from a key that is held down.
+const MAX_OWED: usize = 16;
+/// While it plays, a moment passed less than this ago is skipped on the way back: otherwise no key
+/// could get before it.
+const JUST_PASSED: u64 = 1_000_000_000;
+
 /// A recording with a place in it.
 pub struct Tape {
     player: Player,
     pace: Pace,
     playing: bool,
+    over: bool,
     /// When the next event is due, and since when the present place is shown.
     due_ns: u64,
     since_ns: u64,
@@ -34,6 +44,13 @@ pub struct Tape {
     way: Option<Goal>,
     moments: Vec<Moment>,
     all_moments: bool,
+    /// The moments are wanted: the whole recording is read for them.
+    wants_moments: bool,
+    /// Jumps to moments that wait until the moments are known, in the order of the keys: forth or
+    /// back.
+    owed: VecDeque<bool>,
+    /// The label of the moment jumped to last, or that there was none, until it is told.
+    hopped: Option<Option<Moment>>,
     instructions: Vec<Instruction>,
     shown_ns: u64,
 }
@@ -44,7 +61,6 @@ impl Tape {
     /// # Errors
     /// When it cannot be opened or played.
     pub fn open(source: Source, scrollback: usize) -> Result<Self, PlayError> {
-        let path = source.path().to_owned();
         let settings = Settings {
             scrollback,
             scrollback_bytes: SCROLLBACK_BYTES,
@@ -53,29 +69,52 @@ impl Tape {
         };
         let mut player = Player::of(source, settings)?;
         player.sparing_index(INDEX_SAVES);
+        Ok(Self::of(player))
+    }
+
+    /// A recording that a player has opened, at its start.
+    pub fn of(player: Player) -> Self {
+        let path = player.source().path().to_owned();
         let idle_limit_ns = player.idle_limit_ns();
         let instructions = File::open(sidecar(&path, "instructions.jsonl"))
             .ok()
             .and_then(|file| instructions_of(BufReader::new(file)).ok())
             .unwrap_or_default();
-        Ok(Self {
+        Self {
             player,
             pace: Pace { speed: 1.0, idle_limit_ns },
             playing: false,
+            over: false,
             due_ns: 0,
             since_ns: 0,
             way: None,
             moments: Vec::new(),
             all_moments: false,
+            wants_moments: false,
+            owed: VecDeque::new(),
+            hopped: None,
             instructions,
             shown_ns: 0,
-        })
+        }
+    }
+
+    /// Sets how fast it plays, and how long its pauses are at most, where that is not left to the
+    /// recording.
+    pub fn set_pace(&mut self, speed: f64, idle_limit_ns: Option<u64>) {
+        self.pace.speed = speed;
+        self.pace.idle_limit_ns = idle_limit_ns.or(self.pace.idle_limit_ns);
+    }
+
+    /// The player underneath.
+    pub fn player(&mut self) -> &mut Player {
+        &mut self.player
     }
 
     /// Begins to look through the whole recording for its length and its moments. Signals must have
     /// been set up.
     pub fn look_ahead(&mut self) {
         self.player.look_ahead();
+        self.wants_moments = true;
         self.learn();
     }
 
@@ -156,7 +195,7 @@ impl Tape {
     }
 
     fn learn(&mut self) -> bool {
-        self.learn_within(Duration::ZERO)
+        self.wants_moments && self.learn_within(Duration::ZERO)
     }
 
     /// Waits up to `limit` for the moments. Returns whether they became known.
@@ -174,6 +213,8 @@ impl Tape {
 
     /// Waits until the moments are known.
     pub fn wait_for_moments(&mut self) {
+        self.wants_moments = true;
+        // The next call has them.
         let _ = self.player.moments(None);
         self.learn();
     }
@@ -183,7 +224,23 @@ impl Tape {
     /// # Errors
     /// When the recording cannot be read on.
     pub fn tick(&mut self, now: u64) -> Result<bool, PlayError> {
+        self.tick_with(now, |_, _| {})
+    }
+
+    /// Plays the events that are due, and hands over each of them with the terminal after it. Those
+    /// that are passed on the way to another place are not handed over.
+    ///
+    /// # Errors
+    /// When the recording cannot be read on.
+    pub fn tick_with(&mut self, now: u64, mut played: impl FnMut(&Played, &Term)) -> Result<bool, PlayError> {
         let mut changed = self.learn();
+        if self.way.is_none()
+            && self.all_moments
+            && let Some(forth) = self.owed.pop_front()
+        {
+            self.hop_now(forth, now)?;
+            changed = true;
+        }
         if let Some(goal) = self.way {
             changed = true;
             if self.player.approach(goal, STEP)? {
@@ -197,10 +254,11 @@ impl Tape {
         }
         let stop = self.player.offset().saturating_add(STEP);
         while self.due_ns <= now && self.player.offset() < stop {
-            if self.player.advance()?.is_none() {
-                self.playing = false;
+            let Some(event) = self.player.advance()? else {
+                (self.playing, self.over) = (false, true);
                 return Ok(true);
-            }
+            };
+            played(&event, self.player.term());
             changed = true;
             self.schedule(now)?;
         }
@@ -216,7 +274,10 @@ impl Tape {
         if self.way.is_some() {
             return Some(now);
         }
-        let learning = (!self.all_moments).then_some(now + TICK_NS);
+        if self.all_moments && !self.owed.is_empty() {
+            return Some(now);
+        }
+        let learning = (self.wants_moments && !self.all_moments).then_some(now + TICK_NS);
         let playing = self.playing.then(|| self.due_ns.min(self.shown_ns + TICK_NS));
         [learning, playing].into_iter().flatten().min()
     }
@@ -236,7 +297,7 @@ impl Tape {
     }
 
     fn reschedule(&mut self, now: u64) -> Result<(), PlayError> {
-        self.due_ns = now;
+        (self.due_ns, self.over) = (now, false);
         self.schedule(now)
     }
 
@@ -257,10 +318,74 @@ impl Tape {
         self.reschedule(now)
     }
 
+    /// Plays from here.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn play(&mut self, now: u64) -> Result<(), PlayError> {
+        self.playing = true;
+        self.reschedule(now)
+    }
+
+    /// Whether it has played to its end, and has not been moved or paused since.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
     /// Stops at the present place, even on the way to another.
     pub fn pause(&mut self) {
-        self.playing = false;
-        self.way = None;
+        (self.playing, self.over, self.way) = (false, false, None);
+        self.owed.clear();
+    }
+
+    /// Plays from the start.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn restart(&mut self, now: u64) -> Result<(), PlayError> {
+        self.player.rewind()?;
+        (self.playing, self.way) = (true, None);
+        self.reschedule(now)
+    }
+
+    /// Goes to the next marker or snapshot in time, or to the one before. If they are not known
+    /// yet, [`Tape::tick`] does it as soon as they are. [`Tape::take_hop`] tells where it went.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn hop(&mut self, forth: bool, now: u64) -> Result<(), PlayError> {
+        if self.owed.len() < MAX_OWED {
+            self.owed.push_back(forth);
+        }
+        self.wants_moments = true;
+        self.learn();
+        while self.all_moments && self.way.is_none() {
+            let Some(forth) = self.owed.pop_front() else { break };
+            self.hop_now(forth, now)?;
+        }
+        Ok(())
+    }
+
+    /// The moment that [`Tape::hop`] went to, if it did and this was not told yet; none within when
+    /// there was no moment to go to.
+    pub fn take_hop(&mut self) -> Option<Option<Moment>> {
+        self.hopped.take()
+    }
+
+    fn hop_now(&mut self, forth: bool, now: u64) -> Result<(), PlayError> {
+        let (at, offset) = (self.at_ns(now), self.player.offset());
+        let moment = if forth {
+            self.moments.iter().find(|m| (m.anchor, m.time_ns) > (offset, at))
+        } else {
+            let since = if self.playing { JUST_PASSED } else { 0 };
+            let mut before = self.moments.iter().rev();
+            before.find(|m| (m.anchor, m.time_ns) < (offset, at) && m.time_ns.saturating_add(since) <= at)
+        };
+        self.hopped = Some(moment.cloned());
+        if let Some(goal) = moment.map(Goal::from) {
+            self.begin(goal, now)?;
+        }
+        Ok(())
     }
 
     /// Goes to a place.
@@ -268,10 +393,19 @@ impl Tape {
     /// # Errors
     /// When the recording cannot be read.
     pub fn go(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
+        // A jump elsewhere gives up waiting for moments.
+        self.owed.clear();
+        self.begin(goal, now)
+    }
+
+    fn begin(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
         self.player.begin_seek(goal)?;
-        self.way = Some(goal);
+        (self.way, self.over) = (Some(goal), false);
         // A short way is done at once.
-        self.tick(now)?;
+        if self.player.approach(goal, STEP)? {
+            self.way = None;
+            self.reschedule(now)?;
+        }
         Ok(())
     }
 

@@ -5,7 +5,41 @@ pub(crate) mod detach_keys;
 
 use std::io::{self, Write};
 
-use tapdeck_term::Line;
+use tapdeck_term::{Line, Term};
+
+/// The number of the screen's first row, counted from the first row that the terminal ever had.
+pub(crate) fn top_row(term: &Term) -> u64 {
+    term.evicted() + term.scrollback_len() as u64
+}
+
+/// Appends the lines from this row on for a terminal in raw mode, without the empty part of the
+/// screen. A line that goes on in the next row is one line, so that the terminal wraps it as wide
+/// as it is.
+pub(crate) fn write_lines_from(term: &Term, row: u64, colours: bool, out: &mut Vec<u8>) {
+    let skip = usize::try_from(row.saturating_sub(term.evicted())).unwrap_or(usize::MAX);
+    let mut blank = 0usize;
+    let mut goes_on = false;
+    for line in term.lines().skip(skip) {
+        if line.is_blank() {
+            (blank, goes_on) = (blank + 1, false);
+            continue;
+        }
+        let ends = std::mem::take(&mut blank);
+        (0..ends).for_each(|_| out.extend_from_slice(b"\r\n"));
+        line.write_ansi(out, colours);
+        goes_on = line.wrapped();
+        if goes_on {
+            // In a wrapped line, blanks at the end of a row stand between words.
+            let between = line.written_blanks().map_or(0, |(_, n)| usize::from(n));
+            out.extend(std::iter::repeat_n(b' ', between));
+        } else {
+            blank = 1;
+        }
+    }
+    if blank > 0 || goes_on {
+        out.extend_from_slice(b"\r\n");
+    }
+}
 
 /// Writes rows with their styles, each followed by `end`, without the blank rows at the end, which
 /// are the empty part of a screen.

@@ -28,6 +28,7 @@ mod page;
 mod places;
 mod plain;
 mod play;
+mod play_sizes;
 mod probe;
 mod rec;
 mod repair;

@@ -328,7 +328,7 @@ fn keys_work_in_every_format() {
             assert_eq!(home.run(["convert", "-q", "m.cast", "-o", name]).status.code(), Some(0));
         }
         let mut seat = Seat::with_size(home.tapdeck(["play", "--speed", "0.01", name]), 80, 30);
-        seat.wait_text("0:0");
+        seat.wait("it to begin", |s| s.raw.windows(2).any(|w| w == b"\x1b["));
         seat.send(" ");
         seat.wait_text("❚❚");
         if name != "m.ttyrec" {

@@ -21,18 +21,18 @@ const COLS: u16 = 110;
 const ROWS: u16 = 32;
 
 /// A tmux server of a test's own, gone with it.
-struct Tmux<'a>(&'a Home);
+pub struct Tmux<'a>(&'a Home);
 
 impl<'a> Tmux<'a> {
     /// Starts it, with a window that keeps it alive.
-    fn start(home: &'a Home) -> Self {
+    pub fn start(home: &'a Home) -> Self {
         let tmux = Self(home);
         let options = ["set", "-g", "history-limit", "20000", ";", "set", "-g", "status", "off"];
         tmux.run(&[&["new-session", "-d", "cat", ";"][..], &options].concat());
         tmux
     }
 
-    fn run(&self, args: &[&str]) -> String {
+    pub fn run(&self, args: &[&str]) -> String {
         let mut command: Command = self.0.command("tmux");
         let out = command.arg("-S").arg(self.0.path("tmux.sock")).args(["-f", "/dev/null"]).args(args);
         let out = out.env_remove("TMUX").output().expect("tmux runs");

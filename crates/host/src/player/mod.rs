@@ -184,8 +184,8 @@ impl Player {
         }
     }
 
-    /// How often the model was replaced by another, because the place was left for a keyframe or the
-    /// start. Generations of the model before mean nothing to the one after.
+    /// How often the model was replaced by another, because the place was left for a keyframe or
+    /// the start. Generations of the model before mean nothing to the one after.
     pub fn jumps(&self) -> u64 {
         self.jumps
     }

@@ -16,7 +16,7 @@ use super::{AttachEnd, Keys};
 use crate::ending::output_failed;
 use crate::failure::{Failure, Result};
 use crate::human;
-use crate::screen::crop::Crop;
+use crate::screen::crop::{Crop, Overlay, Room};
 use crate::screen::detach_keys::{DetachKeys, Typed};
 use crate::screen::write_used_rows;
 
@@ -356,6 +356,7 @@ impl View {
 
     fn stop_painting(&mut self) {
         self.out.extend_from_slice(&std::mem::take(&mut self.input_modes).1);
+        self.crop.leave(&mut self.out);
         self.out.extend_from_slice(b"\x1b[?1049l\x1b[?25h");
         if let Some(notice) = &mut self.notice {
             notice.shown = false;
@@ -373,8 +374,12 @@ impl View {
     fn paint(&mut self) {
         self.painted_ns = self.clock.now().mono.as_nanos();
         let own = self.own.or_default();
-        let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| line_of(&n.text, own.cols));
-        self.crop.paint(&self.term, own.cols, own.rows, notice.as_deref().map(str::as_bytes), &mut self.out);
+        let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| Overlay {
+            rows: own.rows - 1..own.rows,
+            bytes: format!("\x1b[{};1H{}", own.rows, line_of(&n.text, own.cols)).into(),
+        });
+        let room = Room { cols: own.cols, rows: own.rows, free: own.rows, pan: None };
+        self.crop.paint(&self.term, room, &notice.unwrap_or_default(), &mut self.out);
         // The terminal encodes keys as the program wants them.
         let modes = self.term.input_modes();
         if modes != self.input_modes {

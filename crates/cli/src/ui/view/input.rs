@@ -3,19 +3,16 @@
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 use tapdeck_host::{Goal, PlayError};
-use tapdeck_tape::Moment;
 
 use super::commands::{Act, Chord, Found};
 use super::filter::Visible;
 use super::instruct::{BoxAction, branch_command};
 use super::prompt::{Edited, Purpose};
 use super::rows::{self, Row};
-use super::{App, Count, Effect, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, timeline};
+use super::{App, Count, Effect, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, Tape, timeline};
 use crate::human;
+use crate::tape::NO_MARKER;
 
-/// While it plays, a moment passed less than this ago is skipped on the way back: otherwise no key
-/// could get before it.
-const JUST_PASSED: u64 = 1_000_000_000;
 const WHEEL: i64 = 3;
 const WHEEL_COLUMNS: i64 = 8;
 /// The largest count.
@@ -268,24 +265,21 @@ impl App {
     pub(super) fn go_to_moment(&mut self, forth: bool) -> Result<(), PlayError> {
         let now = self.now;
         let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
-        let (at, offset) = (tape.at_ns(now), tape.offset());
-        let since = if tape.plays() { JUST_PASSED } else { 0 };
-        let mut before = tape.moments().iter().rev();
-        let moment: Option<Moment> = if forth {
-            tape.moments().iter().find(|m| (m.anchor, m.time_ns) > (offset, at)).cloned()
-        } else {
-            before
-                .find(|m| (m.anchor, m.time_ns) < (offset, at) && m.time_ns.saturating_add(since) <= at)
-                .cloned()
-        };
-        let Some(moment) = moment else {
-            self.notify(if forth { "no marker behind this" } else { "no marker before this" }, Mood::Calm);
-            return Ok(());
-        };
-        tape.go(Goal::from(&moment), now)?;
-        (self.focus, self.place.follow) = (None, true);
-        self.notify(super::instruct::name_of(&moment), Mood::Calm);
+        tape.hop(forth, now)?;
+        self.tell_hop();
         Ok(())
+    }
+
+    /// Shows where a jump to a marker went, as soon as it is known.
+    pub(super) fn tell_hop(&mut self) {
+        match self.tape().and_then(Tape::take_hop) {
+            Some(Some(moment)) => {
+                (self.focus, self.place.follow) = (None, true);
+                self.notify(super::instruct::name_of(&moment), Mood::Calm);
+            }
+            Some(None) => self.notify(NO_MARKER, Mood::Calm),
+            None => {}
+        }
     }
 
     fn on_letter(&mut self, letter: Letter, key: KeyEvent) {

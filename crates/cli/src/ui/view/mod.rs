@@ -18,7 +18,6 @@ mod prompting;
 pub mod rows;
 pub mod run;
 pub mod search;
-mod tape;
 mod timeline;
 
 use std::collections::HashMap;
@@ -31,7 +30,7 @@ use tapdeck_host::{Goal, PlayError, append_lines, sidecar};
 use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
 use tapdeck_term::Term;
 
-pub use tape::Tape;
+pub use crate::tape::Tape;
 
 use super::live::Live;
 use super::theme::{Mood, Theme};
@@ -365,6 +364,7 @@ impl App {
             (self.dirty, self.changed_ns) = (true, now);
             self.look_for_until();
         }
+        self.tell_hop();
         self.dirty |= self.filter.step(self.origin.term(), search::STEP);
         self.go_to_tenth()?;
         self.watch_holder();

@@ -1,0 +1,609 @@
+//! A recording on the user's terminal.
+//!
+//! Bytes pass as they are where they mean the same there: on a terminal of the recording's size, of
+//! which nothing else is shown. In all other cases the picture is painted from the model, at the
+//! recording's own size, on the alternate screen; it stays so until the end. Then the lines that
+//! the recording left go to the terminal's own screen and scrollback.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use tapdeck_cli::keymap::{Action, Keymap};
+use tapdeck_cli::tape::{NO_MARKER, Tape};
+use tapdeck_host::{Clock, Goal, Keyboard, Played, Player, Pressed};
+use tapdeck_tape::AddReturns;
+use tapdeck_term::keys::{Key, KeyPress, Mods};
+use tapdeck_term::{FilterOptions, ReplayFilter, Size};
+
+use super::keys::Decoder;
+use super::search::{self, Search, Step};
+use super::status::{self, Status};
+use super::{PlayArgs, Stopped, ended, go_to, moment_name};
+use crate::ending::Ending;
+use crate::human;
+use crate::screen::crop::{Crop, Overlay, Room};
+use crate::screen::{top_row, write_lines_from};
+
+const SECOND: i64 = 1_000_000_000;
+/// The least time between two paintings.
+const FRAME_NS: u64 = 1_000_000_000 / 60;
+/// How long a frame that the program does not end is held back.
+const HALF_DRAWN_NS: u64 = 150_000_000;
+/// How long the status line stays after a key where it covers a row.
+const ANNOUNCE_NS: u64 = 1_500_000_000;
+/// How long a notice stays.
+const NOTICE_NS: u64 = 3_000_000_000;
+/// After so long without more, a lone Escape is the key.
+const ESCAPE_WAIT: Duration = Duration::from_millis(30);
+/// With --loop, the least time between two starts.
+const LEAST_TURN_NS: u64 = 250_000_000;
+
+/// What a painted picture needs, and what undoes it.
+const ON: &[u8] = b"\x1b[?1049h\x1b[?25l";
+const OFF: &[u8] = b"\x1b[?2026l\x1b[m\x1b[?25h\x1b[?1049l";
+/// What undoes most of what a recording may have set, should this process die.
+const OFF_PASSING: &[u8] = b"\x1b[?2026l\x1b[m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\
+    \x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[4l\x1b7\x1b[?6l\x1b[?69l\x1b[r\x1b8\x1b[?25h\x1b[?1047l";
+
+/// How the recording is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Standard output is no terminal and gets the program's bytes.
+    Exact,
+    /// Bytes pass to a terminal of the same size, but for those that could act on it.
+    Passing,
+    /// Painted from the model.
+    Painted,
+}
+
+/// What keys do.
+enum Mode {
+    Watch,
+    /// The keys are shown, from this line on.
+    Help(usize),
+    /// A pattern is being typed.
+    Prompt(String),
+}
+
+/// A recording being shown.
+pub(super) struct Screening<'a> {
+    args: &'a PlayArgs,
+    tape: Tape,
+    keyboard: Keyboard,
+    clock: Clock,
+    way: Way,
+    filter: ReplayFilter,
+    /// Adds carriage returns to the output of a program that ran on pipes.
+    returns: Option<AddReturns>,
+    out: Vec<u8>,
+    crop: Crop,
+    /// The first row and column in sight, once the user has chosen them.
+    pan: Option<(u16, u16)>,
+    keymap: Keymap,
+    decoder: Decoder,
+    mode: Mode,
+    notice: Option<(String, u64)>,
+    /// Until when the status line is shown even if it covers a row.
+    announce_until_ns: Option<u64>,
+    /// The picture differs from what was painted.
+    stale: bool,
+    painted_ns: Option<u64>,
+    /// The jumps that the player had made then.
+    jumps: u64,
+    /// Rows that passed, and so are in the terminal's scrollback.
+    passed: Option<u64>,
+    search: Option<Search>,
+    pattern: String,
+    /// When the last round began.
+    begun_ns: u64,
+}
+
+impl<'a> Screening<'a> {
+    pub(super) fn new(args: &'a PlayArgs, mut player: Player) -> Result<Self, Stopped> {
+        let keyboard = Keyboard::take_of_terminal()?;
+        if let Some(size) = size_of(&keyboard) {
+            player.assume_size(size);
+        }
+        if keyboard.is_there() {
+            player.look_ahead();
+        }
+        if let Some(place) = &args.at {
+            go_to(&mut player, place)?;
+        }
+        let returns = (player.is_of_pipes() && size_of(&keyboard).is_some()).then(AddReturns::default);
+        let mut tape = Tape::of(player);
+        let asked = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        tape.set_pace(args.speed, asked);
+        Ok(Self {
+            args,
+            tape,
+            keyboard,
+            clock: Clock::start(),
+            way: Way::Exact,
+            filter: filter_of(args),
+            returns,
+            out: Vec::new(),
+            crop: Crop::centred(!args.no_colors),
+            pan: None,
+            keymap: Keymap::default(),
+            decoder: Decoder::default(),
+            mode: Mode::Watch,
+            notice: None,
+            announce_until_ns: None,
+            stale: false,
+            painted_ns: None,
+            jumps: 0,
+            passed: None,
+            search: None,
+            pattern: String::new(),
+            begun_ns: 0,
+        })
+    }
+
+    pub(super) fn run(mut self) -> Result<Ending, Stopped> {
+        self.open();
+        let result = self.watch();
+        let closed = self.close();
+        let ending = result?;
+        if ending != Ending::Done {
+            // A terminal that has gone cannot be left in disorder.
+            return Ok(ending);
+        }
+        closed?;
+        let Self { mut tape, keyboard, .. } = self;
+        drop(keyboard);
+        Ok(ended(tape.player()))
+    }
+
+    /// Chooses how to show the recording, and makes room for it.
+    fn open(&mut self) {
+        let Some(screen) = size_of(&self.keyboard) else { return };
+        if screen != self.tape.term().size() {
+            self.paint_from_now_on();
+            return;
+        }
+        self.way = Way::Passing;
+        self.keyboard.dress(b"", OFF_PASSING);
+        // What the user has on the screen goes up into the scrollback, whole.
+        self.out.extend(std::iter::repeat_n(b'\n', usize::from(screen.rows)));
+        self.out.extend_from_slice(b"\x1b[H\x1b[2J");
+        if self.args.at.is_some() {
+            // The picture is complete, so the filter must not hold any of it back.
+            filter_of(self.args).filter(&self.tape.term().dump_to_terminal(), &mut self.out);
+        }
+    }
+
+    /// Shows the recording until it ends or the user leaves.
+    fn watch(&mut self) -> Result<Ending, Stopped> {
+        let now = self.clock.now().mono.as_nanos();
+        self.begun_ns = now;
+        self.tape.play(now)?;
+        loop {
+            if let ControlFlow::Break(ending) = self.turn()? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    fn turn(&mut self) -> Result<ControlFlow<Ending>, Stopped> {
+        let now = self.clock.now().mono.as_nanos();
+        if let ControlFlow::Break(ending) = self.advance(now)? {
+            return Ok(ControlFlow::Break(ending));
+        }
+        if self.notice.as_ref().is_some_and(|(_, until)| *until <= now) {
+            (self.notice, self.stale) = (None, true);
+        }
+        if self.announce_until_ns.is_some_and(|until| until <= now) {
+            // The row that the line covered comes back.
+            (self.announce_until_ns, self.stale) = (None, true);
+        }
+        let may_paint_ns = self.painted_ns.map_or(now, |last| {
+            last + if self.tape.term().modes().synchronised() { HALF_DRAWN_NS } else { FRAME_NS }
+        });
+        if self.way == Way::Painted && self.stale && may_paint_ns <= now {
+            self.paint(now);
+        }
+        self.flush()?;
+        let mut due = vec![self.tape.due_ns(now)];
+        if self.tape.is_over() {
+            due.push(Some(self.begun_ns + LEAST_TURN_NS));
+        }
+        if self.way == Way::Painted {
+            due.push(self.stale.then_some(may_paint_ns));
+            due.push(self.notice.as_ref().map(|(_, until)| *until));
+            due.push(self.announce_until_ns);
+            due.push(self.search.as_ref().map(|_| now));
+        }
+        let due = due.into_iter().flatten().min();
+        let mut limit = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        if self.decoder.is_waiting() {
+            limit = Some(limit.map_or(ESCAPE_WAIT, |l| l.min(ESCAPE_WAIT)));
+        }
+        let keys = match self.keyboard.wait(limit)? {
+            Pressed::Signal(signal) => return Ok(ControlFlow::Break(Ending::by_signal(signal))),
+            Pressed::Keys(bytes) => self.decoder.push(&bytes),
+            Pressed::Repaint => {
+                self.repaint();
+                Vec::new()
+            }
+            Pressed::Nothing if self.decoder.is_waiting() => self.decoder.flush(),
+            Pressed::Nothing => Vec::new(),
+        };
+        for key in keys {
+            if let ControlFlow::Break(ending) = self.press(key)? {
+                return Ok(ControlFlow::Break(ending));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Plays what is due, and goes on with a search.
+    fn advance(&mut self, now: u64) -> Result<ControlFlow<Ending>, Stopped> {
+        if let Some(search) = &mut self.search {
+            let step = search.step(self.tape.player())?;
+            self.searched(step, now)?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let (way, no_colors) = (self.way, self.args.no_colors);
+        let size = self.tape.term().size();
+        let (out, filter, returns) = (&mut self.out, &mut self.filter, &mut self.returns);
+        let mut top = top_row(self.tape.term());
+        let mut same = true;
+        self.stale |= self.tape.tick_with(now, |event, term| {
+            let Played::Output(bytes) = event else {
+                same &= term.size() == size;
+                return;
+            };
+            if way == Way::Painted || (way == Way::Passing && !same) {
+                return;
+            }
+            top = top_row(term);
+            let straight = returns.as_mut().map(|returns| returns.add(bytes));
+            let bytes = straight.as_deref().unwrap_or(bytes);
+            // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
+            if way == Way::Passing || no_colors {
+                filter.filter(bytes, out);
+            } else {
+                out.extend_from_slice(bytes);
+            }
+        })?;
+        if way == Way::Passing && !same {
+            self.paint_from_now_on();
+            self.passed = self.passed.map(|now| now.min(top));
+        }
+        self.tell_hop(now);
+        if !self.tape.is_over() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if !self.args.r#loop {
+            return Ok(ControlFlow::Break(Ending::Done));
+        }
+        // A recording without duration would keep the machine busy.
+        if now >= self.begun_ns + LEAST_TURN_NS {
+            self.begun_ns = now;
+            self.tape.restart(now)?;
+            self.stale = true;
+            if self.way == Way::Passing {
+                self.filter.finish(&mut self.out);
+                self.filter = filter_of(self.args);
+                // The recording may have left the other screen on at its end.
+                self.out.extend_from_slice(b"\x1b[?1049l");
+                filter_of(self.args).filter(&self.tape.term().dump_screen(), &mut self.out);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Leaves the passing of bytes for the painting of pictures.
+    fn paint_from_now_on(&mut self) {
+        match self.way {
+            Way::Painted => return,
+            Way::Exact if size_of(&self.keyboard).is_none() => return,
+            Way::Exact => {}
+            Way::Passing => {
+                self.filter.finish(&mut self.out);
+                self.out.extend_from_slice(&self.tape.term().undo_modes());
+                self.passed = Some(top_row(self.tape.term()));
+            }
+        }
+        self.way = Way::Painted;
+        self.keyboard.dress(ON, OFF);
+        self.out.extend_from_slice(ON);
+        self.repaint();
+    }
+
+    /// Has everything painted anew.
+    fn repaint(&mut self) {
+        self.paint_from_now_on();
+        self.crop.forget();
+        (self.stale, self.painted_ns) = (true, None);
+    }
+
+    fn paint(&mut self, now: u64) {
+        let screen = size_of(&self.keyboard).unwrap_or(Size::new(80, 24));
+        let size = self.tape.term().size();
+        let cut = size.cols > screen.cols || size.rows > screen.rows;
+        let there = self.keyboard.is_there();
+        // The line has a row of its own, or covers one for a while.
+        let own_row = screen.rows > 1 && (cut || (there && size.rows < screen.rows));
+        let busy = self.notice.is_some() || !matches!(self.mode, Mode::Watch) || self.search.is_some();
+        let announced = !self.tape.plays() || self.announce_until_ns.is_some() || busy;
+        let room = Room {
+            cols: screen.cols,
+            rows: screen.rows,
+            free: screen.rows - u16::from(own_row),
+            pan: self.pan,
+        };
+        let shown = self.crop.layout_of(self.tape.term(), room).shown;
+        let mut over = Overlay::default();
+        if own_row || (there && announced && screen.rows > 1) {
+            let text = match &self.mode {
+                Mode::Prompt(text) => Some(format!("/{text}▏")),
+                _ if self.search.is_some() => Some(format!("searching for {} …", self.pattern)),
+                _ => self.notice.as_ref().map(|(text, _)| text.clone()),
+            };
+            let line = Status {
+                at_ns: self.tape.at_ns(now),
+                end_ns: self.tape.duration_ns(),
+                paused: !self.tape.plays(),
+                speed: self.tape.speed(),
+                notice: text.as_deref(),
+                cut: cut.then_some((shown, size)),
+            }
+            .line(screen.cols);
+            over.rows = screen.rows - 1..screen.rows;
+            over.bytes = format!("\x1b[{};1H\x1b[0;7m{line}\x1b[m", screen.rows).into_bytes();
+        }
+        if let Mode::Help(top) = &mut self.mode {
+            let (bytes, rows, first) = status::help(&self.keymap, screen.cols, room.free, *top);
+            *top = first;
+            over.bytes.extend_from_slice(&bytes);
+            over.rows = if over.rows.is_empty() { rows } else { rows.start..over.rows.end };
+        }
+        let jumps = self.tape.player().jumps();
+        if std::mem::replace(&mut self.jumps, jumps) != jumps {
+            self.crop.forget();
+        }
+        self.crop.paint(self.tape.term(), room, &over, &mut self.out);
+        (self.stale, self.painted_ns) = (false, Some(now));
+    }
+
+    fn press(&mut self, key: KeyPress) -> Result<ControlFlow<Ending>, Stopped> {
+        let suspend = KeyPress::new(Key::Char('z'), Mods::CTRL);
+        let action = self.keymap.action_of(key);
+        if key == suspend {
+            if self.way == Way::Passing {
+                self.paint_from_now_on();
+            }
+            self.flush()?;
+            self.keyboard.suspend()?;
+            self.repaint();
+            return Ok(ControlFlow::Continue(()));
+        }
+        match &mut self.mode {
+            Mode::Help(top) => {
+                match (action, key.key) {
+                    (Some(Action::PanDown), _) => *top = top.saturating_add(1),
+                    (Some(Action::PanUp), _) => *top = top.saturating_sub(1),
+                    (Some(Action::Pause), _) | (_, Key::PageDown) => *top = top.saturating_add(8),
+                    (_, Key::PageUp) => *top = top.saturating_sub(8),
+                    _ => self.mode = Mode::Watch,
+                }
+                self.stale = true;
+            }
+            Mode::Prompt(_) => self.edit(key)?,
+            Mode::Watch => match action {
+                Some(Action::Quit) => return Ok(ControlFlow::Break(Ending::Done)),
+                Some(action) => self.obey(action)?,
+                None if key.key == Key::Escape => self.stop_search()?,
+                None if key == KeyPress::new(Key::Char('d'), Mods::CTRL) => {
+                    return Ok(ControlFlow::Break(Ending::Done));
+                }
+                None => {}
+            },
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Does what a key asks for, in a painted picture, so that the status line can say so.
+    fn obey(&mut self, action: Action) -> Result<(), Stopped> {
+        self.paint_from_now_on();
+        self.stop_search()?;
+        let now = self.clock.now().mono.as_nanos();
+        (self.stale, self.notice) = (true, None);
+        self.announce_until_ns = Some(now + ANNOUNCE_NS);
+        let tape = &mut self.tape;
+        match action {
+            Action::Pause => tape.toggle(now)?,
+            Action::StepOn => tape.step_forth()?,
+            Action::StepBack => tape.step_back()?,
+            Action::SkipOn => tape.skip(5 * SECOND, now)?,
+            Action::SkipBack => tape.skip(-5 * SECOND, now)?,
+            Action::LongSkipOn => tape.skip(60 * SECOND, now)?,
+            Action::LongSkipBack => tape.skip(-60 * SECOND, now)?,
+            Action::MarkerOn => tape.hop(true, now)?,
+            Action::MarkerBack => tape.hop(false, now)?,
+            Action::Tenth(n) => tape.go_to_share(f64::from(n) / 10.0, now)?,
+            Action::Start => tape.go(Goal::Time(0), now)?,
+            Action::End => {
+                tape.pause();
+                tape.go(Goal::Byte(u64::MAX), now)?;
+            }
+            Action::Faster => tape.change_speed(true, now),
+            Action::Slower => tape.change_speed(false, now),
+            Action::Search => self.mode = Mode::Prompt(String::new()),
+            Action::Next => self.search()?,
+            Action::PanUp | Action::PanDown | Action::PanLeft | Action::PanRight | Action::Follow => {
+                self.pan(action, now);
+            }
+            Action::Help => self.mode = Mode::Help(0),
+            Action::Quit => {}
+        }
+        self.tell_hop(now);
+        Ok(())
+    }
+
+    /// Moves the part in sight by half of what is in sight.
+    fn pan(&mut self, action: Action, now: u64) {
+        let (layout, size) = (self.crop.layout(), self.tape.term().size());
+        if !layout.hides(size) {
+            return self.notify("all of it is in sight", now);
+        }
+        // Several keys may come before the next painting.
+        let (row, col) = self.pan.unwrap_or(layout.corner);
+        let (down, right) = ((layout.shown.0 / 2).max(1), (layout.shown.1 / 2).max(1));
+        let (last_row, last_col) = (size.rows - layout.shown.0, size.cols - layout.shown.1);
+        self.pan = match action {
+            Action::PanUp => Some((row.saturating_sub(down), col)),
+            Action::PanDown => Some(((row + down).min(last_row), col)),
+            Action::PanLeft => Some((row, col.saturating_sub(right))),
+            Action::PanRight => Some((row, (col + right).min(last_col))),
+            _ => None,
+        };
+        let text = match self.pan {
+            Some((row, col)) => format!("from row {}, column {}; F follows the cursor", row + 1, col + 1),
+            None => "follows the cursor".to_owned(),
+        };
+        self.notify(&text, now);
+    }
+
+    fn notify(&mut self, text: &str, now: u64) {
+        self.notice = Some((human::printable(text), now + NOTICE_NS));
+        self.stale = true;
+    }
+
+    /// Shows where a jump to a marker went, as soon as it is known.
+    fn tell_hop(&mut self, now: u64) {
+        match self.tape.take_hop() {
+            Some(Some(moment)) => self.notify(&moment_name(&moment), now),
+            Some(None) => self.notify(NO_MARKER, now),
+            None => {}
+        }
+    }
+
+    /// Takes a key of the pattern.
+    fn edit(&mut self, key: KeyPress) -> Result<(), Stopped> {
+        let Mode::Prompt(text) = &mut self.mode else { return Ok(()) };
+        self.stale = true;
+        match key.key {
+            Key::Char('c') if key.mods == Mods::CTRL => self.mode = Mode::Watch,
+            Key::Char('u') if key.mods == Mods::CTRL => text.clear(),
+            Key::Char(c) if key.mods == Mods::NONE => text.push(c),
+            Key::Escape => self.mode = Mode::Watch,
+            Key::Backspace if text.pop().is_none() => self.mode = Mode::Watch,
+            Key::Enter => {
+                if !text.is_empty() {
+                    self.pattern = std::mem::take(text);
+                }
+                self.mode = Mode::Watch;
+                self.search()?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Begins to search for the pattern from here on.
+    fn search(&mut self) -> Result<(), Stopped> {
+        let now = self.clock.now().mono.as_nanos();
+        if self.pattern.is_empty() {
+            self.notify("nothing to search for: type / and a pattern", now);
+            return Ok(());
+        }
+        match search::pattern(&self.pattern) {
+            Ok(regex) => {
+                self.tape.pause();
+                self.search = Some(Search::new(regex, self.tape.player()));
+            }
+            Err(why) => self.notify(&format!("{}: {why}", self.pattern), now),
+        }
+        Ok(())
+    }
+
+    /// Takes note of what a search came to.
+    fn searched(&mut self, step: Step, now: u64) -> Result<(), Stopped> {
+        match step {
+            Step::Searching => {}
+            Step::Found => {
+                self.search = None;
+                self.notify(&format!("found {}; n finds the next", self.pattern), now);
+            }
+            Step::Nowhere => {
+                self.stop_search()?;
+                self.notify(&format!("not found after this place: {}", self.pattern), now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a search, back where it began.
+    fn stop_search(&mut self) -> Result<(), Stopped> {
+        if let Some(search) = self.search.take() {
+            self.tape.go(search.began(), self.clock.now().mono.as_nanos())?;
+            self.stale = true;
+        }
+        Ok(())
+    }
+
+    /// Gives the terminal back: with the lines that the recording left, sane modes, and the cursor
+    /// on a free line below.
+    fn close(&mut self) -> Result<(), Stopped> {
+        let Some(screen) = size_of(&self.keyboard) else { return self.flush() };
+        let term = self.tape.term();
+        self.keyboard.dress(b"", b"");
+        match self.way {
+            Way::Exact => {}
+            Way::Passing => {
+                self.filter.finish(&mut self.out);
+                self.out.extend_from_slice(&term.undo_modes());
+                if !term.modes().alternate() {
+                    let written = term.screen().rposition(|line| !line.is_blank());
+                    let used = written.map_or(0, |row| row + 1).min(usize::from(screen.rows));
+                    let end = if used > 0 { "\r\n" } else { "" };
+                    self.out.extend_from_slice(format!("\x1b[{};1H{end}", used.max(1)).as_bytes());
+                }
+            }
+            Way::Painted => {
+                self.crop.leave(&mut self.out);
+                self.out.extend_from_slice(OFF);
+                let mut main = term.clone();
+                // A program that still has the alternate screen leaves the lines that it covers.
+                main.feed(&term.undo_modes());
+                let top = top_row(&main);
+                let from = match self.passed {
+                    Some(passed) if self.tape.player().has_every_row() => passed.min(top),
+                    _ => 0,
+                };
+                if self.passed.is_some() {
+                    // The screen as it was when bytes last passed, row by row: terminals keep a
+                    // screen that is cleared at once in their scrollback.
+                    let rows = "\x1b[2K\x1b[B".repeat(usize::from(screen.rows));
+                    self.out.extend_from_slice(format!("\x1b[H{rows}\x1b[H").as_bytes());
+                }
+                write_lines_from(&main, from, self.crop.colours(), &mut self.out);
+            }
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), Stopped> {
+        if !self.out.is_empty() {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(&self.out)?;
+            stdout.flush()?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The size of the terminal that shows the output, if one does.
+fn size_of(keyboard: &Keyboard) -> Option<Size> {
+    let size = keyboard.screen_size()?.or_default();
+    Some(Size::new(size.cols, size.rows))
+}
+
+fn filter_of(args: &PlayArgs) -> ReplayFilter {
+    ReplayFilter::new(FilterOptions { strip_sgr: args.no_colors, strip_titles: true })
+}

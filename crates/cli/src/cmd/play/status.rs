@@ -1,0 +1,148 @@
+//! What `play` writes over the picture: the status line and the help.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use tapdeck_cli::keymap::Keymap;
+use tapdeck_term::{Size, text_width};
+
+use crate::human;
+
+/// What the status line shows.
+pub(super) struct Status<'a> {
+    pub(super) at_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) paused: bool,
+    pub(super) speed: f64,
+    /// A message in place of the bar.
+    pub(super) notice: Option<&'a str>,
+    /// The part in sight, as rows and columns, and the whole, if they differ.
+    pub(super) cut: Option<((u16, u16), Size)>,
+}
+
+impl Status<'_> {
+    /// The line, as wide as the terminal.
+    pub(super) fn line(&self, cols: u16) -> String {
+        let time = |ns: u64| human::clock(Duration::from_nanos(ns));
+        let sign = if self.paused { "❚❚" } else { "▶ " };
+        let speed = if (self.speed - 1.0).abs() < 1e-9 { String::new() } else { format!(" {}x", self.speed) };
+        let cols = usize::from(cols);
+        let mut left = format!(" {sign} {} / {}{speed} ", time(self.at_ns), time(self.end_ns));
+        let hints = self.hints();
+        let fits = |left: &str, hint: &str| text_width(left) + text_width(hint) <= cols;
+        if self.cut.is_some() && !hints.last().is_some_and(|hint| fits(&left, hint)) {
+            // That a part is missing matters more than the length.
+            left = format!(" {sign} {} ", time(self.at_ns));
+        }
+        let right = hints.into_iter().find(|hint| fits(&left, hint)).unwrap_or_default();
+        let room = cols.saturating_sub(text_width(&left) + text_width(&right));
+        let middle = match self.notice {
+            Some(notice) => {
+                let mut text = notice.to_owned();
+                while text_width(&text) + 1 > room && text.pop().is_some() {}
+                let blanks = room.saturating_sub(text_width(&text));
+                format!("{text}{}", " ".repeat(blanks))
+            }
+            None => {
+                let share = if self.end_ns == 0 { 1.0 } else { self.at_ns as f64 / self.end_ns as f64 };
+                let done = ((room as f64 * share) as usize).min(room);
+                format!("{}{}", "━".repeat(done), "╌".repeat(room - done))
+            }
+        };
+        let mut line = format!("{left}{middle}{right}");
+        while text_width(&line) > cols && line.pop().is_some() {}
+        line
+    }
+
+    /// What stands at the right, the longest first.
+    fn hints(&self) -> Vec<String> {
+        let Some(((rows, cols), Size { cols: all_cols, rows: all_rows })) = self.cut else {
+            return vec![" ? keys ".to_owned()];
+        };
+        let part = format!("{cols}×{rows} of {all_cols}×{all_rows}");
+        vec![
+            format!(" {part} · ↑ ↓ Alt-← Alt-→ move · ? keys "),
+            format!(" {part} · ? keys "),
+            format!(" {part} "),
+            format!(" of {all_cols}×{all_rows} "),
+            format!("of {all_cols}×{all_rows}"),
+        ]
+    }
+}
+
+/// The keys in a box over the picture, from line `top` on; returns the bytes, the rows that it
+/// covers, and the line that it begins with.
+pub(super) fn help(keymap: &Keymap, cols: u16, rows: u16, top: usize) -> (Vec<u8>, Range<u16>, usize) {
+    let lines = keymap.help(|_| true);
+    let keys = lines.iter().map(|(keys, _)| text_width(keys)).max().unwrap_or(0);
+    let text = lines.iter().map(|(_, text)| text_width(text)).max().unwrap_or(0);
+    let width = (keys + text + 6).min(usize::from(cols));
+    let inner = width.saturating_sub(2);
+    let shown = lines.len().min(usize::from(rows).saturating_sub(2));
+    let top = top.min(lines.len() - shown);
+    let first = (usize::from(rows) - (shown + 2).min(usize::from(rows))) / 2;
+    let left = (usize::from(cols) - width) / 2 + 1;
+    let mut title = match shown < lines.len() {
+        true => format!(" Keys {}–{} of {} · ↓ more ", top + 1, top + shown, lines.len()),
+        false => " Keys ".to_owned(),
+    };
+    while text_width(&title) > inner && title.pop().is_some() {}
+    let rule = |n: usize| "─".repeat(n);
+    let mut out = format!(
+        "\x1b[m\x1b[{};{left}H┌{title}{}┐",
+        first + 1,
+        rule(inner.saturating_sub(text_width(&title)))
+    );
+    for (i, (key, text)) in lines.iter().skip(top).take(shown).enumerate() {
+        let gap = " ".repeat(keys + 2 - text_width(key));
+        let mut line = format!(" {key}{gap}{text}");
+        while text_width(&line) > inner && line.pop().is_some() {}
+        let rest = " ".repeat(inner - text_width(&line));
+        out += &format!("\x1b[{};{left}H│{line}{rest}│", first + 2 + i);
+    }
+    out += &format!("\x1b[{};{left}H└{}┘", first + 2 + shown, rule(inner));
+    let end = (first + 2 + shown).min(usize::from(rows));
+    (out.into_bytes(), first as u16..end as u16, top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_line_is_as_wide_as_the_terminal() {
+        let whole = Status {
+            at_ns: 30_000_000_000,
+            end_ns: 60_000_000_000,
+            paused: true,
+            speed: 2.0,
+            notice: None,
+            cut: None,
+        };
+        for cols in [0, 1, 5, 40, 80, 300] {
+            let cut = Some(((11, 40), Size::new(80, 24)));
+            for status in
+                [Status { ..whole }, Status { cut, ..whole }, Status { notice: Some("not found"), ..whole }]
+            {
+                let line = status.line(cols);
+                assert_eq!(text_width(&line), usize::from(cols), "{line:?}");
+            }
+        }
+        let cut = Status { cut: Some(((11, 40), Size::new(80, 24))), ..whole };
+        assert!(cut.line(40).contains("of 80×24"), "{}", cut.line(40));
+        assert!(cut.line(100).contains("Alt-←"), "{}", cut.line(100));
+        let none = Status { end_ns: 0, at_ns: 0, paused: false, speed: 1.0, ..whole };
+        assert!(none.line(40).contains("0:00 / 0:00"));
+    }
+
+    #[test]
+    fn the_help_fits_small_terminals_and_scrolls() {
+        let keymap = Keymap::default();
+        for (cols, rows) in [(120, 50), (40, 12), (10, 4), (3, 2), (1, 1)] {
+            let (_, covered, _) = help(&keymap, cols, rows, 0);
+            assert!(covered.end <= rows, "{cols}x{rows}: {covered:?}");
+        }
+        let (end, _, top) = help(&keymap, 60, 12, usize::MAX);
+        assert!(top > 0 && String::from_utf8_lossy(&end).contains("quit"));
+    }
+}

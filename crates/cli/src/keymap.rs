@@ -1,0 +1,251 @@
+//! The keys of everything that plays a recording: `play`, `view` and the page. They are data, one
+//! table for all, so that help and behaviour cannot disagree.
+
+use tapdeck_term::keys::{Key, KeyPress, Mods};
+
+/// A command of a player.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Play or pause.
+    Pause,
+    /// To the next output.
+    StepOn,
+    /// To the output before.
+    StepBack,
+    /// Five seconds forward.
+    SkipOn,
+    /// Five seconds back.
+    SkipBack,
+    /// A minute forward.
+    LongSkipOn,
+    /// A minute back.
+    LongSkipBack,
+    /// To the next marker or snapshot.
+    MarkerOn,
+    /// To the marker or snapshot before.
+    MarkerBack,
+    /// To a tenth of the length.
+    Tenth(u8),
+    /// Play faster.
+    Faster,
+    /// Play slower.
+    Slower,
+    /// Search.
+    Search,
+    /// To the next match.
+    Next,
+    /// To the start.
+    Start,
+    /// To the end.
+    End,
+    /// Move the part in sight up.
+    PanUp,
+    /// Move the part in sight down.
+    PanDown,
+    /// Move the part in sight to the left.
+    PanLeft,
+    /// Move the part in sight to the right.
+    PanRight,
+    /// Let the part in sight follow the cursor.
+    Follow,
+    /// Show the keys.
+    Help,
+    /// Leave.
+    Quit,
+}
+
+impl Action {
+    /// The name of the action, for tables outside of this program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Pause => "pause",
+            Action::StepOn => "step-on",
+            Action::StepBack => "step-back",
+            Action::SkipOn => "skip-on",
+            Action::SkipBack => "skip-back",
+            Action::LongSkipOn => "long-skip-on",
+            Action::LongSkipBack => "long-skip-back",
+            Action::MarkerOn => "marker-on",
+            Action::MarkerBack => "marker-back",
+            Action::Tenth(n) => TENTHS[usize::from(n).min(TENTHS.len() - 1)],
+            Action::Faster => "faster",
+            Action::Slower => "slower",
+            Action::Search => "search",
+            Action::Next => "next",
+            Action::Start => "start",
+            Action::End => "end",
+            Action::PanUp => "pan-up",
+            Action::PanDown => "pan-down",
+            Action::PanLeft => "pan-left",
+            Action::PanRight => "pan-right",
+            Action::Follow => "follow",
+            Action::Help => "help",
+            Action::Quit => "quit",
+        }
+    }
+
+    /// Whether it moves the part in sight of a picture that does not fit the terminal.
+    pub fn pans(self) -> bool {
+        use Action::{Follow, PanDown, PanLeft, PanRight, PanUp};
+        matches!(self, PanUp | PanDown | PanLeft | PanRight | Follow)
+    }
+}
+
+const TENTHS: [&str; 10] = [
+    "tenth-0", "tenth-1", "tenth-2", "tenth-3", "tenth-4", "tenth-5", "tenth-6", "tenth-7", "tenth-8",
+    "tenth-9",
+];
+
+/// Keys by their names, separated by spaces; the action; its text in the help.
+const USUAL: &[(&str, Action, &str)] = &[
+    ("Space", Action::Pause, "play or pause"),
+    (".", Action::StepOn, "step forward to the next output"),
+    (",", Action::StepBack, "step back to the output before"),
+    ("Right", Action::SkipOn, "5 seconds forward"),
+    ("Left", Action::SkipBack, "5 seconds back"),
+    ("S-Right", Action::LongSkipOn, "1 minute forward"),
+    ("S-Left", Action::LongSkipBack, "1 minute back"),
+    ("]", Action::MarkerOn, "next marker or snapshot"),
+    ("[", Action::MarkerBack, "previous marker or snapshot"),
+    ("0", Action::Tenth(0), TENTH),
+    ("1", Action::Tenth(1), TENTH),
+    ("2", Action::Tenth(2), TENTH),
+    ("3", Action::Tenth(3), TENTH),
+    ("4", Action::Tenth(4), TENTH),
+    ("5", Action::Tenth(5), TENTH),
+    ("6", Action::Tenth(6), TENTH),
+    ("7", Action::Tenth(7), TENTH),
+    ("8", Action::Tenth(8), TENTH),
+    ("9", Action::Tenth(9), TENTH),
+    (">", Action::Faster, "faster"),
+    ("<", Action::Slower, "slower"),
+    ("/", Action::Search, "search"),
+    ("n", Action::Next, "next match"),
+    ("g Home", Action::Start, "to the start"),
+    ("G End", Action::End, "to the end"),
+    ("Up k", Action::PanUp, "move the view up"),
+    ("Down j", Action::PanDown, "move the view down"),
+    ("M-Left", Action::PanLeft, "move the view left"),
+    ("M-Right", Action::PanRight, "move the view right"),
+    ("F", Action::Follow, "let the view follow the cursor"),
+    ("?", Action::Help, "show or hide the keys"),
+    ("q Q C-c", Action::Quit, "quit"),
+];
+
+const TENTH: &str = "jump to that tenth";
+
+/// Keys that have one action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The keys, each of which does it.
+    pub keys: Vec<KeyPress>,
+    /// What they do.
+    pub action: Action,
+    /// The text in the help.
+    pub text: &'static str,
+}
+
+/// The keys of a player and what they do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keymap {
+    bindings: Vec<Binding>,
+}
+
+impl Default for Keymap {
+    fn default() -> Self {
+        let bindings = USUAL.iter().map(|(keys, action, text)| Binding {
+            keys: keys.split(' ').filter_map(|name| name.parse().ok()).map(plain).collect(),
+            action: *action,
+            text,
+        });
+        Self { bindings: bindings.collect() }
+    }
+}
+
+impl Keymap {
+    /// The bindings, in the order of the help.
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// The action of a key.
+    pub fn action_of(&self, key: KeyPress) -> Option<Action> {
+        let key = plain(key);
+        self.bindings.iter().find(|binding| binding.keys.contains(&key)).map(|binding| binding.action)
+    }
+
+    /// The lines of a help page for the actions that `has` accepts: keys, and what they do.
+    pub fn help(&self, has: impl Fn(Action) -> bool) -> Vec<(String, &'static str)> {
+        let mut lines: Vec<(String, &'static str)> = Vec::new();
+        for binding in self.bindings.iter().filter(|binding| has(binding.action)) {
+            let keys = binding.keys.iter().map(|key| spelled(*key)).collect::<Vec<_>>().join(" ");
+            match lines.last_mut() {
+                // The tenths are one line, from the first key to the last.
+                Some((all, text)) if *text == binding.text => {
+                    let first = all.split('-').next().unwrap_or_default().to_owned();
+                    *all = format!("{first}-{keys}");
+                }
+                _ => lines.push((keys, binding.text)),
+            }
+        }
+        lines
+    }
+}
+
+/// A key as it is compared: whether a character needs Shift depends on the keyboard.
+fn plain(key: KeyPress) -> KeyPress {
+    let mut mods = Mods::NONE;
+    for held in [Mods::CTRL, Mods::ALT, Mods::SHIFT] {
+        if key.mods.contains(held) && !(held == Mods::SHIFT && matches!(key.key, Key::Char(_))) {
+            mods = mods.with(held);
+        }
+    }
+    KeyPress::new(key.key, mods)
+}
+
+/// A key as a help page shows it.
+pub fn spelled(key: KeyPress) -> String {
+    let bare = match key.key {
+        Key::Left => "←".to_owned(),
+        Key::Right => "→".to_owned(),
+        Key::Up => "↑".to_owned(),
+        Key::Down => "↓".to_owned(),
+        Key::Char(' ') => "space".to_owned(),
+        _ => KeyPress::new(key.key, Mods::NONE).to_string(),
+    };
+    if let (Key::Char(c), true) = (key.key, key.mods == Mods::CTRL) {
+        return format!("^{}", c.to_uppercase());
+    }
+    let held = [(Mods::CTRL, "Ctrl-"), (Mods::ALT, "Alt-"), (Mods::SHIFT, "Shift-")];
+    let names: String = held.iter().filter(|(m, _)| key.mods.contains(*m)).map(|(_, name)| *name).collect();
+    names + &bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_name_and_one_action() {
+        let keymap = Keymap::default();
+        let mut seen = std::collections::HashSet::new();
+        for (binding, (keys, ..)) in keymap.bindings().iter().zip(USUAL) {
+            assert_eq!(binding.keys.len(), keys.split(' ').count(), "{keys}: a name is wrong");
+            for key in &binding.keys {
+                assert!(seen.insert(*key), "{key} twice");
+                assert_eq!(keymap.action_of(*key), Some(binding.action), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_help_has_a_line_for_each_action() {
+        let help = Keymap::default().help(|action| !action.pans());
+        for (keys, text) in
+            [("0-9", TENTH), ("Shift-→", "1 minute forward"), ("space", "play or pause"), ("q Q ^C", "quit")]
+        {
+            assert!(help.contains(&(keys.to_owned(), text)), "{keys}: {help:?}");
+        }
+        assert!(!help.iter().any(|(keys, _)| keys.contains('↑')));
+    }
+}
