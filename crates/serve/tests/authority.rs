@@ -676,6 +676,6 @@ fn the_ssh_door_keeps_to_the_table() {
         let Some(granted) = granted else { continue };
         let read_only = !granted.grants(Right::Drive);
         served.walk_attached(&mut keeper, &Joins { door: "own", token: Some("secret"), read_only }, &granted);
-        assert!(granted.check(Need::Open, false, 0).is_err(), "the door opens no sessions");
+        assert!(granted.check(Need::Open, false, WallTime::ZERO).is_err(), "the door opens no sessions");
     }
 }
