@@ -29,6 +29,12 @@ pub(crate) struct Failure {
     about: Map<String, Value>,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message.as_deref().unwrap_or_default())
+    }
+}
+
 /// What to do about frames that were derived by another emulator.
 pub(crate) const DERIVE_FRAMES: &str = "; `tapdeck cassette frames --write` derives them";
 

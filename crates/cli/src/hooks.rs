@@ -10,16 +10,13 @@ use tapdeck_serve::live::OnState;
 use crate::config::{Config, Hooks};
 use crate::ending::say;
 
-/// The hook for changes of state, if the user has configured one.
+/// The hook for changes of state, if the user has configured one. A program that is only run gets
+/// its session even with a wrong configuration: a login shell may depend on it.
 pub(crate) fn on_state() -> Option<OnState> {
-    let hooks = match Config::load() {
-        Ok(config) => config.hooks,
-        // A session runs even with a broken configuration.
-        Err(e) => {
-            say(format_args!("{e}; no hooks are run"));
-            return None;
-        }
-    };
+    let hooks = Config::load().map(|config| config.hooks).unwrap_or_else(|wrong| {
+        say(format_args!("{wrong}; no hooks are run"));
+        Hooks::default()
+    });
     if hooks.on_state.is_empty() && !hooks.bell && !hooks.notify {
         return None;
     }

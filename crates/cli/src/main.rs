@@ -12,6 +12,7 @@ mod health;
 mod hooks;
 mod input;
 mod log;
+mod nearest;
 mod parse;
 mod place;
 mod progress;

@@ -8,6 +8,8 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use tapdeck_core::WinSize;
 use tapdeck_term::MAX_SIDE;
 
+use crate::screen::detach_keys::DetachKeys;
+
 /// The name of a file, where standard output (`-`) cannot stand for one.
 pub(crate) fn file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
@@ -16,12 +18,38 @@ pub(crate) fn file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
+/// A path in which `~` in front stands for the user's home.
+pub(crate) fn home_path(text: &str) -> PathBuf {
+    match (text.strip_prefix('~'), tapdeck_host::home_folder()) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
+        _ => text.into(),
+    }
+}
+
 /// A size such as `120x40`.
 pub(crate) fn size(text: &str) -> Result<WinSize, String> {
     let wrong = || format!("expected COLSxROWS, such as 120x40, each up to {MAX_SIDE}");
     let (cols, rows) = text.split_once(['x', 'X']).ok_or_else(wrong)?;
     let number = |s: &str| s.parse::<u16>().ok().filter(|n| (1..=MAX_SIDE).contains(n)).ok_or_else(wrong);
     Ok(WinSize::cells(number(cols)?, number(rows)?))
+}
+
+/// Keys that leave an attached session, such as `C-\\ d`; `none` for none.
+pub(crate) fn detach_keys(text: &str) -> Result<Option<DetachKeys>, String> {
+    if text == "none" { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// A factor of speed such as `2` or `0.5x`.
+pub(crate) fn speed(text: &str) -> Result<f64, String> {
+    let factor: f64 =
+        text.trim_end_matches('x').parse().map_err(|_| "expected a number such as 2 or 0.5x")?;
+    if factor.is_finite() && (0.001..=1e6).contains(&factor) {
+        Ok(factor)
+    } else {
+        Err("the speed must be between 0.001 and 1000000".into())
+    }
 }
 
 /// A duration such as `10`, `1.5s`, `200ms`, `2m`, `1h` or `1:23:45`.

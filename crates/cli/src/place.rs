@@ -6,7 +6,7 @@ use clap::Args;
 use tapdeck_host::backend::{Container, Place};
 
 /// Where the program runs.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 pub(crate) struct PlaceArgs {
     /// Run it elsewhere: docker:IMAGE (a new container), docker:exec:CONTAINER or
     /// ssh:[USER@]HOST[:PORT]

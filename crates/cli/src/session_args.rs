@@ -15,7 +15,7 @@ use crate::parse;
 use crate::place::PlaceArgs;
 
 /// The program's environment.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct VariableArgs {
     /// Set a variable for the program: NAME=VALUE, or NAME for yours where it runs elsewhere
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
@@ -32,7 +32,7 @@ impl VariableArgs {
 }
 
 /// How the program is run.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct SessionArgs {
     /// Run in this folder
     #[arg(long, value_name = "FOLDER")]

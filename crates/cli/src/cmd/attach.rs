@@ -16,6 +16,7 @@ use tapdeck_serve::door::Address;
 use crate::config::Config;
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
+use crate::parse;
 use crate::screen::detach_keys::DetachKeys;
 use crate::sessions::{Which, find, not_within};
 use view::View;
@@ -53,13 +54,9 @@ pub(crate) type Keys = Option<DetachKeys>;
 pub(crate) fn keys_to_leave_with(asked: Option<&str>) -> Result<Keys> {
     let keys = match asked {
         Some(keys) => keys.to_owned(),
-        None => Config::load().map_err(Failure::usage)?.attach.detach_keys,
+        None => Config::load()?.attach.detach_keys,
     };
-    detach_keys(&keys).map_err(Failure::usage)
-}
-
-fn detach_keys(text: &str) -> Result<Keys, String> {
-    if text == "none" { Ok(None) } else { text.parse().map(Some) }
+    parse::detach_keys(&keys).map_err(Failure::usage)
 }
 
 pub(crate) fn run(args: &AttachArgs) -> Result {

@@ -7,7 +7,7 @@ use tapdeck_cli::ui::theme::Theme;
 
 use crate::config::Config;
 use crate::ending::Ending;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 /// Show all live sessions, side by side.
 #[derive(Args)]
@@ -25,7 +25,7 @@ pub(crate) struct DashArgs {
 }
 
 pub(crate) fn run(args: &DashArgs) -> Result {
-    let config = Config::load().map_err(Failure::usage)?;
+    let config = Config::load()?;
     // Tiles show the screen alone.
     let mut dash = Dash::new(Box::new(Sessions::new(0)), Theme::from_env());
     let signal = show(&mut dash, config.view.mouse && !args.no_mouse)?;

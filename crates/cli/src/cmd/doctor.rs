@@ -266,7 +266,7 @@ fn settings() -> (Verdict, String) {
                 None => (Verdict::Fine, "understood".into()),
             }
         }
-        Err(e) => (Verdict::Fails, e),
+        Err(e) => (Verdict::Fails, e.to_string()),
     }
 }
 

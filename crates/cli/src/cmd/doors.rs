@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::{detached_host, parse};
 
 /// How a session can be reached.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct DoorArgs {
     /// A name for the session
     #[arg(long, value_name = "NAME", value_parser = parse::session_name)]

@@ -62,7 +62,7 @@ impl From<DesktopError> for Failure {
 }
 
 pub(crate) fn run(args: &HotkeysArgs) -> Result {
-    let config = Config::load().map_err(Failure::usage)?.hotkeys;
+    let config = Config::load()?.hotkeys;
     let capture = key(args.capture.as_ref().unwrap_or(&config.capture))?;
     let paste = key(args.paste.as_ref().unwrap_or(&config.paste))?;
     if capture == paste {

@@ -12,6 +12,7 @@ mod bus;
 mod capture;
 mod cassette;
 mod completions;
+mod config;
 #[cfg(feature = "net")]
 mod connect;
 mod convert;
@@ -102,6 +103,7 @@ pub(crate) enum Command {
     Test(test::TestArgs),
     Scrub(scrub::ScrubCommand),
     Probe(probe::ProbeArgs),
+    Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -159,6 +161,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Test(args) => test::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Config(args) => config::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
@@ -194,6 +197,7 @@ impl Command {
             Command::Repair(args) => Report::json(args.json),
             Command::BranchPoints(args) => Report::json(args.reports_json()),
             Command::Cassette(args) => args.report(),
+            Command::Config(args) => Report::json(args.reports_json()),
             Command::Test(args) => Report::json(args.json),
             Command::Scrub(args) => args.report(),
             Command::Probe(args) => Report::json(args.json),

@@ -52,7 +52,7 @@ pub(crate) struct PlayArgs {
     #[command(flatten)]
     input: InputArgs,
     /// So many times as fast
-    #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse::speed)]
     speed: f64,
     /// Make pauses no longer than this
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
@@ -73,16 +73,6 @@ pub(crate) struct PlayArgs {
     /// Print what is known about the recording instead
     #[arg(long)]
     print_meta: bool,
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    let factor: f64 =
-        text.trim_end_matches('x').parse().map_err(|_| "expected a number such as 2 or 0.5x")?;
-    if factor.is_finite() && (0.001..=1e6).contains(&factor) {
-        Ok(factor)
-    } else {
-        Err("the speed must be between 0.001 and 1000000".into())
-    }
 }
 
 /// The final lines come with this much scrollback.

@@ -8,13 +8,14 @@ use clap::Args;
 use tapdeck::scrub::{Owner, Rules, packs};
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, RecordOptions, Recording,
-    RecordingFile, Report, can_record, default_path,
+    RecordingFile, Report, can_record, recording_name, recordings_folder,
 };
 use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
 use super::doors::{DoorArgs, OpenDoors};
+use crate::config::Config;
 use crate::ending::{self, Ending, Kind, say};
 use crate::failure::{Failure, Result};
 use crate::formats;
@@ -55,8 +56,11 @@ const NOT_LATE: [&str; 23] = [
     "on",
 ];
 
+/// The format that carries everything.
+const NATIVE: Container = Container { format: Format::Ahr, zst: false };
+
 /// Record a session, byte for byte.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(
     visible_alias = "record",
     after_help = "\
@@ -86,8 +90,11 @@ pub(crate) struct RecArgs {
     /// passwords
     #[arg(short = 'I', long)]
     input: bool,
+    /// Do not record what is typed, whatever the configuration says
+    #[arg(long, conflicts_with = "input")]
+    no_input: bool,
     /// With --input, record also what is not shown
-    #[arg(long, requires = "input")]
+    #[arg(long)]
     hidden_input: bool,
     /// Go on with an existing recording
     #[arg(long, conflicts_with = "overwrite")]
@@ -118,8 +125,11 @@ pub(crate) struct RecArgs {
     /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     scrub: Option<String>,
+    /// Mask nothing, whatever the configuration says
+    #[arg(long, conflicts_with = "scrub")]
+    no_scrub: bool,
     /// With --scrub, mask the value of this environment variable wherever it is seen
-    #[arg(long, value_name = "NAME", requires = "scrub")]
+    #[arg(long, value_name = "NAME")]
     secret_env: Vec<String>,
     /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
     #[arg(long, value_name = "FILE", value_parser = parse::file())]
@@ -150,13 +160,51 @@ pub(crate) struct RecArgs {
 }
 
 impl RecArgs {
+    /// The arguments with what the configuration says where they are silent.
+    fn configured(&self) -> Result<Self> {
+        let config = Config::load()?.rec;
+        let mut args = self.clone();
+        args.input |= config.input && !args.no_input;
+        if config.scrub && !args.no_scrub {
+            args.scrub.get_or_insert_default();
+        }
+        if !config.seal.is_empty() && !args.append && args.attach.is_none() && args.seal.is_none() {
+            match args.container(args.file.as_deref().unwrap_or(Path::new(&config.name))) {
+                NATIVE => args.seal = Some(parse::home_path(&config.seal)),
+                container => say(format_args!("{container} cannot be sealed: only an .ahr can")),
+            }
+        }
+        if args.hidden_input && !args.input {
+            return Err(Failure::usage("--hidden-input records more than --input does: say that, too"));
+        }
+        if !args.secret_env.is_empty() && args.scrub.is_none() {
+            return Err(Failure::usage("--secret-env says what to mask: say --scrub, too"));
+        }
+        Ok(args)
+    }
+
     /// The file of the recording.
     fn place(&self, program: &Path) -> Result<PathBuf> {
-        self.file.clone().or_else(|| default_path(Clock::start(), program)).ok_or_else(|| {
+        if let Some(file) = &self.file {
+            return Ok(file.clone());
+        }
+        let config = Config::load()?.rec;
+        let folder = match config.folder.as_str() {
+            "" => recordings_folder(),
+            folder => Some(parse::home_path(folder)),
+        };
+        let folder = folder.ok_or_else(|| {
             Failure::usage(
                 "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
             )
-        })
+        })?;
+        Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
+    }
+
+    /// The format to record in. A name without a known extension is a native recording's.
+    fn container(&self, path: &Path) -> Container {
+        let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
+        self.format.or(named).unwrap_or(NATIVE)
     }
 
     /// The options of the recording that follow from the arguments alone.
@@ -195,6 +243,7 @@ fn live_index(text: &str) -> Result<LiveIndex, String> {
 }
 
 pub(crate) fn run(args: &RecArgs) -> Result {
+    let args = &args.configured()?;
     if let Some(session) = &args.attach {
         return late::run(args, session);
     }
@@ -289,17 +338,14 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
             "a recording cannot go to standard output, which shows the session: name a file",
         ));
     }
-    let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
-    // A name without a known extension is a native recording.
-    let container = args.format.or(named);
-    let container = container.unwrap_or(Container { format: Format::Ahr, zst: false });
+    let container = args.container(&path);
     let name = container;
     if !can_record(container.format) {
         return Err(Failure::usage(format!(
             "{name} cannot be recorded: record an .ahr, and see tapdeck convert"
         )));
     }
-    if container.format != Format::Ahr || container.zst {
+    if container != NATIVE {
         if args.append || args.seal.is_some() {
             let what = if args.append { "continued" } else { "sealed" };
             return Err(Failure::usage(format!("{name} cannot be {what}: only an .ahr can")));

@@ -66,7 +66,7 @@ pub(crate) struct ViewArgs {
 }
 
 pub(crate) fn run(args: &ViewArgs) -> Result {
-    let config = Config::load().map_err(Failure::usage)?;
+    let config = Config::load()?;
     let mouse = config.view.mouse && !args.no_mouse;
     let file = args.what.as_deref().map(Path::new);
     // A name without a file of that name may be the name of a session.
@@ -121,7 +121,7 @@ fn watch(
 /// Ends as the program ended, if it has. `own` is the size of this terminal, unless one was asked
 /// for.
 pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
-    let config = Config::load().map_err(Failure::usage)?;
+    let config = Config::load()?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(ViewError::NoTerminal.into());
     }

@@ -48,7 +48,13 @@ fn the_doctor_tries_things_and_says_what_fails() {
     std::fs::write(&wrong, "[hooks]\nbel = true\n").expect("written");
     let long = home.path(&"long/".repeat(30));
     let cases = [
-        ("TAPDECK_CONFIG", wrong.display().to_string(), 3, "fails", "line 2"),
+        (
+            "TAPDECK_CONFIG",
+            wrong.display().to_string(),
+            3,
+            "fails",
+            "wrong.toml:2: [hooks] has no setting \"bel\"; did you mean \"bell\"?",
+        ),
         ("XDG_RUNTIME_DIR", long.display().to_string(), 1, "fails", "long/long"),
         ("XDG_STATE_HOME", "/proc/nowhere".to_owned(), 2, "fails", "/proc"),
         ("LC_ALL", "C".to_owned(), 6, "look", "UTF-8"),
@@ -63,5 +69,14 @@ fn the_doctor_tries_things_and_says_what_fails() {
     let out =
         home.tapdeck(["run", "--", "echo", "here"]).env("TAPDECK_CONFIG", &wrong).output().expect("it runs");
     assert!(String::from_utf8_lossy(&out.stdout).contains("here"), "{out:?}");
-    assert!(String::from_utf8_lossy(&out.stderr).contains("line 2"), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("wrong.toml:2: "), "{out:?}");
+    // A recording might lack what the user has asked for, so it does not begin.
+    let out = home
+        .tapdeck(["rec", "x.ahr", "--", "echo", "here"])
+        .env("TAPDECK_CONFIG", &wrong)
+        .output()
+        .expect("it runs");
+    assert_eq!(out.status.code(), Some(2), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("wrong.toml:2: "), "{out:?}");
+    assert!(!home.path("x.ahr").exists());
 }

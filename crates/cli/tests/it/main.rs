@@ -10,6 +10,7 @@ mod broker;
 mod browser;
 mod bus;
 mod cassette;
+mod config;
 mod convert;
 #[cfg(feature = "hotkeys")]
 mod desktop;

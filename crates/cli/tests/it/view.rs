@@ -232,7 +232,7 @@ fn what_cannot_be_viewed_says_so() {
     let out = command.env("TAPDECK_CONFIG", home.path("bad.toml")).output().expect("it runs");
     assert_eq!(out.status.code(), Some(2));
     let message = String::from_utf8_lossy(&out.stderr);
-    assert!(message.contains("bad.toml") && message.contains("line 2"), "{message}");
+    assert!(message.contains("bad.toml:2: "), "{message}");
     let mut seat =
         Seat::new(home.tapdeck(["view".as_ref(), path.as_os_str(), "--at".as_ref(), "@none".as_ref()]));
     assert_eq!(seat.end().code(), Some(3), "{}", seat.screen());

@@ -36,7 +36,7 @@ pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, for
 use foreign::ForeignTap;
 pub use foreign::can_record;
 pub use live::LiveIndex;
-pub use name::{calendar, default_path, home_folder, state_folder};
+pub use name::{calendar, home_folder, recording_name, recordings_folder, state_folder};
 use native::NativeTap;
 pub use salvage::Mended;
 use scrub::Held;

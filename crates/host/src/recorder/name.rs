@@ -29,15 +29,21 @@ fn known_state_folder() -> Option<PathBuf> {
     Some(state.or_else(|| Some(home_folder()?.join(".local/state")))?.join("tapdeck"))
 }
 
-/// Where recordings go that are given no name, and the name of this one; `None` for a user without
-/// a home.
-pub fn default_path(clock: Clock, program: &Path) -> Option<PathBuf> {
-    let folder = known_state_folder()?.join("recordings");
+/// Where recordings go that are given no name; `None` for a user without a home.
+pub fn recordings_folder() -> Option<PathBuf> {
+    Some(known_state_folder()?.join("recordings"))
+}
+
+/// The name of a recording that is given none, by this pattern: `{date}`, `{time}`, `{program}` and
+/// `{pid}` are filled in.
+pub fn recording_name(pattern: &str, clock: Clock, program: &Path) -> String {
     let program = program.file_name().unwrap_or_default().to_string_lossy();
     let program: String =
         program.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).take(40).collect();
     let when = calendar(clock.wall_start());
-    Some(folder.join(format!("{when}-{program}-{}.ahr", std::process::id())))
+    let (date, time) = when.split_once('-').unwrap_or((&when, ""));
+    let name = pattern.replace("{date}", date).replace("{time}", time);
+    name.replace("{pid}", &std::process::id().to_string()).replace("{program}", &program)
 }
 
 /// A moment as `20260304-050607`, in UTC.

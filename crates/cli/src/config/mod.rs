@@ -1,0 +1,211 @@
+//! The user's configuration: `$TAPDECK_CONFIG`, or `tapdeck/config.toml` under `$XDG_CONFIG_HOME`
+//! (`~/.config`). A file that is not there is an empty one. A file that is wrong is an error of
+//! every command that reads it, in the same words: the line, what is wrong, and what was probably
+//! meant.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use tapdeck::paths;
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::{Failure, Result};
+use crate::{nearest, parse};
+
+mod settings;
+pub(crate) use settings::{Config, Hooks, Key, TABLES, Table};
+
+/// The longest configuration, in bytes.
+const MAX: u64 = 1 << 20;
+
+impl Config {
+    /// Reads the configuration.
+    pub(crate) fn load() -> Result<Self> {
+        Ok(ConfigFile::read()?.config)
+    }
+}
+
+/// The configuration, with the file that it comes from.
+pub(crate) struct ConfigFile {
+    /// Where the file is, or would be; `None` for a user without a home.
+    pub(crate) path: Option<PathBuf>,
+    /// Whether there is a file.
+    pub(crate) exists: bool,
+    pub(crate) config: Config,
+    /// The line of each setting that the file has, by table and name.
+    lines: Lines,
+}
+
+type Lines = BTreeMap<(String, String), usize>;
+
+impl ConfigFile {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is wrong.
+    pub(crate) fn read() -> Result<Self> {
+        let path = paths::config_file();
+        let Some(text) = path.as_ref().map(read_text).transpose()?.flatten() else {
+            return Ok(Self { path, exists: false, config: Config::default(), lines: Lines::new() });
+        };
+        let (config, lines) = parse(&text).map_err(|wrong| {
+            let place = path.as_deref().unwrap_or(Path::new("")).display();
+            Failure::usage(format!("{place}:{}: {}", wrong.line, wrong.message))
+        })?;
+        Ok(Self { path, exists: true, config, lines })
+    }
+
+    /// The line where the file has this setting.
+    pub(crate) fn line(&self, key: Key) -> Option<usize> {
+        self.lines.get(&(key.table.to_owned(), key.name.to_owned())).copied()
+    }
+}
+
+/// The text of the file; `None` if it does not exist and need not.
+fn read_text(path: &PathBuf) -> Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        // A file that the user has named must exist.
+        Err(e) if e.kind() == ErrorKind::NotFound && paths::named_config_file().is_none() => return Ok(None),
+        Err(e) => return Err(Failure::file(path, &e)),
+    };
+    let mut text = String::new();
+    let read = file.take(MAX + 1).read_to_string(&mut text).map_err(|e| Failure::file(path, &e))?;
+    if read as u64 > MAX {
+        return Err(Failure::usage(format!("{}: the configuration is longer than 1 MiB", path.display())));
+    }
+    Ok(Some(text))
+}
+
+/// What is wrong in a configuration.
+#[derive(Debug, PartialEq, Eq)]
+struct Wrong {
+    line: usize,
+    message: String,
+}
+
+fn parse(text: &str) -> Result<(Config, Lines), Wrong> {
+    let line_at = |at: usize| text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
+    let wrong = |at, message| Wrong { line: line_at(at), message };
+    let of_toml = |e: toml::de::Error| wrong(e.span().map_or(0, |span| span.start), e.message().to_owned());
+    let tables = DeTable::parse(text).map_err(of_toml)?;
+    let mut lines = Lines::new();
+    for (name, value) in tables.get_ref() {
+        let at = name.span().start;
+        let name = name.get_ref().as_ref();
+        let Some(table) = TABLES.iter().find(|table| table.name == name) else {
+            return Err(wrong(at, unknown_table(name)));
+        };
+        let DeValue::Table(keys) = value.get_ref() else {
+            return Err(wrong(at, format!("{name:?} is a table: write [{name}], and its settings below")));
+        };
+        for key in keys.keys() {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            if !table.keys.iter().any(|key| key.name == name) {
+                return Err(wrong(at, unknown_key(table, name)));
+            }
+            lines.insert((table.name.to_owned(), name.to_owned()), line_at(at));
+        }
+    }
+    let config: Config = toml::from_str(text).map_err(of_toml)?;
+    for (table, name, check) in CHECKS {
+        check(&config).map_err(|why| Wrong {
+            line: lines.get(&((*table).to_owned(), (*name).to_owned())).copied().unwrap_or(1),
+            message: format!("{name}: {why}"),
+        })?;
+    }
+    Ok((config, lines))
+}
+
+/// A check of one setting: its table, its name, and what must hold.
+type Check = (&'static str, &'static str, fn(&Config) -> Result<(), String>);
+
+/// What types do not check.
+const CHECKS: &[Check] = &[
+    ("play", "speed", |config| parse::speed(&config.play.speed.to_string()).map(drop)),
+    ("attach", "detach_keys", |config| parse::detach_keys(&config.attach.detach_keys).map(drop)),
+    ("rec", "name", |config| match config.rec.name.contains('/') {
+        true => Err("it is a name, not a path: the folder is a setting of its own".into()),
+        false => Ok(()),
+    }),
+];
+
+fn unknown_table(name: &str) -> String {
+    let home = TABLES.iter().find(|table| table.keys.iter().any(|key| key.name == name));
+    match (nearest::name(name, TABLES.iter().map(|table| table.name)), home) {
+        (Some(meant), _) => format!("there is no table [{name}]; did you mean [{meant}]?"),
+        (None, Some(table)) => format!("{name:?} belongs in a table: write [{}] above it", table.name),
+        (None, None) => {
+            format!("there is no table [{name}]; `tapdeck config show` lists what can be set")
+        }
+    }
+}
+
+fn unknown_key(table: &Table, name: &str) -> String {
+    let home = TABLES.iter().find(|table| table.keys.iter().any(|key| key.name == name));
+    match (nearest::name(name, table.keys.iter().map(|key| key.name)), home) {
+        (_, Some(home)) => format!("[{}] has no setting {name:?}; [{}] has", table.name, home.name),
+        (Some(meant), None) => {
+            format!("[{}] has no setting {name:?}; did you mean {meant:?}?", table.name)
+        }
+        (None, None) => {
+            let names: Vec<_> = table.keys.iter().map(|key| key.name).collect();
+            format!("[{}] has no setting {name:?}; it has {}", table.name, names.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_as_usual_and_what_is_wrong_has_a_line() {
+        assert_eq!(parse("").map(|(config, _)| config), Ok(Config::default()));
+        let (config, lines) =
+            parse("[view]\nbranch_command = [\"git\", \"{snapshot}\"]\n").expect("it is right");
+        assert_eq!(config.view.branch_command, ["git", "{snapshot}"]);
+        assert!(config.view.mouse);
+        assert_eq!(lines.into_values().collect::<Vec<_>>(), [2]);
+        for (bad, line, what) in [
+            ("[view]\nmuose = true", 2, "[view] has no setting \"muose\"; did you mean \"mouse\"?"),
+            ("[view]\n\nmouse = 3", 3, "expected a boolean"),
+            ("[veiw]", 1, "there is no table [veiw]; did you mean [view]?"),
+            ("\nspeed = 2", 2, "\"speed\" belongs in a table: write [play] above it"),
+            ("[view]\nspeed = 2", 2, "[view] has no setting \"speed\"; [play] has"),
+            ("view = 3", 1, "\"view\" is a table"),
+            ("[colour]\nx = 3", 1, "there is no table [colour]; `tapdeck config show` lists"),
+            ("[play]\nspeed = 0", 2, "speed: the speed must be between"),
+            ("[play]\nidle_limit = \"2 weeks\"", 2, "expected a duration"),
+            ("[attach]\n\ndetach_keys = \"a b c\"", 3, "detach_keys: "),
+            ("[rec]\nname = \"a/b\"", 2, "the folder is a setting of its own"),
+            ("[", 1, ""),
+        ] {
+            let wrong = parse(bad).expect_err(bad);
+            assert!(wrong.line == line && wrong.message.contains(what), "{bad}: {wrong:?}");
+        }
+    }
+
+    /// Whatever the defaults are, the file that `init` writes says the same.
+    #[test]
+    fn every_default_can_be_written_and_read() {
+        for table in TABLES {
+            for key in table.keys {
+                let text = format!("[{}]\n{} = {}", table.name, key.name, Config::default().value(*key));
+                assert_eq!(parse(&text).map(|(config, _)| config), Ok(Config::default()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn limits_are_read_as_they_are_written() {
+        for text in ["\"2s\"", "\"500ms\"", "\"none\"", "1.5", "2"] {
+            let (config, _) = parse(&format!("[play]\nidle_limit = {text}")).expect(text);
+            let again = config.value(TABLES[1].keys[1]);
+            let (second, _) = parse(&format!("[play]\nidle_limit = {again}")).expect(text);
+            assert_eq!(config, second, "{text}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Every setting, declared once: its table, name, type, default and description. The structs that
+//! commands read, `tapdeck config` and the reference page of the manual all come from here.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::parse;
+
+/// One setting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    /// The table that it stands in.
+    pub(crate) table: &'static str,
+    /// Its name in the table.
+    pub(crate) name: &'static str,
+    /// What it does: the lines of a paragraph.
+    pub(crate) text: &'static [&'static str],
+}
+
+/// A table of settings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    /// What its settings are about: the lines of a paragraph.
+    pub(crate) text: &'static [&'static str],
+    pub(crate) keys: &'static [Key],
+}
+
+/// Declares the tables: for each a struct with a default, and its description.
+macro_rules! tables {
+    ($(
+        $(#[doc = $about:literal])+
+        [$table:ident] $type:ident {
+            $( $(#[doc = $text:literal])+ $key:ident: $of:ty = $default:expr, )+
+        }
+    )+) => {
+        /// Everything that can be configured.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub(crate) struct Config {
+            $( $(#[doc = $about])+ pub(crate) $table: $type, )+
+        }
+
+        $(
+            $(#[doc = $about])+
+            #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+            #[serde(default, deny_unknown_fields)]
+            pub(crate) struct $type {
+                $( $(#[doc = $text])+ pub(crate) $key: $of, )+
+            }
+
+            impl Default for $type {
+                fn default() -> Self {
+                    Self { $( $key: $default, )+ }
+                }
+            }
+        )+
+
+        /// The tables, in the order of the reference.
+        pub(crate) const TABLES: &[Table] = &[$(
+            Table {
+                name: stringify!($table),
+                text: &[$($about),+],
+                keys: &[$(
+                    Key { table: stringify!($table), name: stringify!($key), text: &[$($text),+] },
+                )+],
+            },
+        )+];
+    };
+}
+
+tables! {
+    /// What `tapdeck rec` does unless an option says otherwise.
+    [rec] Rec {
+        /// Record what is typed, too, as `--input` does. `--no-input` turns it off for one
+        /// recording.
+        input: bool = false,
+        /// The folder for recordings that are given no name. Empty means `recordings` in
+        /// Tapdeck's state folder. `~` stands for your home.
+        folder: String = String::new(),
+        /// The name of such a recording. `{date}`, `{time}`, `{program}` and `{pid}` are filled
+        /// in; the ending chooses the format.
+        name: String = "{date}-{time}-{program}-{pid}.ahr".into(),
+        /// Mask secrets before they are written, as `--scrub` does. `--no-scrub` turns it off for
+        /// one recording.
+        scrub: bool = false,
+        /// The file with the key that seals every recording, as `--seal` does. Empty means that
+        /// recordings are not sealed.
+        seal: String = String::new(),
+    }
+
+    /// How `tapdeck play` plays.
+    [play] Play {
+        /// How many times as fast.
+        speed: f64 = 1.0,
+        /// The longest pause, such as `"2s"`; `"none"` leaves pauses as they were, or as the
+        /// recording says.
+        idle_limit: Limit = Limit(None),
+    }
+
+    /// The viewer, `tapdeck view`.
+    [view] View {
+        /// The program and its arguments that branch a session. `{recording}`, `{snapshot}`,
+        /// `{label}`, `{anchor}` and `{text}` are filled in.
+        branch_command: Vec<String> = Vec::new(),
+        /// Whether the mouse is used.
+        mouse: bool = true,
+        /// How many rows are kept above the screen.
+        scrollback: usize = 200_000,
+    }
+
+    /// Attached terminals, `tapdeck attach`.
+    [attach] Attach {
+        /// The keys to leave with, one or two in tmux's names; `"none"` for none.
+        detach_keys: String = "C-\\ d".into(),
+    }
+
+    /// What happens when the state of a session's program changes.
+    [hooks] Hooks {
+        /// The program to run, with its arguments. `{session}`, `{name}`, `{state}` and `{rule}`
+        /// are filled in; the change is on its standard input as JSON.
+        on_state: Vec<String> = Vec::new(),
+        /// The states that it is run for; all when empty.
+        states: Vec<String> = Vec::new(),
+        /// Whether the bell of this terminal rings.
+        bell: bool = false,
+        /// Whether to show a desktop notification.
+        notify: bool = false,
+    }
+
+    /// Keys that work in every window, for `tapdeck hotkeys`.
+    [hotkeys] Hotkeys {
+        /// The key that captures an agent's last answer.
+        capture: String = "Ctrl+Alt+C".into(),
+        /// The key that pastes it into the window in front.
+        paste: String = "Ctrl+Alt+V".into(),
+        /// Whether to show a desktop notification for each action.
+        notify: bool = false,
+    }
+}
+
+impl Config {
+    /// The value of a setting, as JSON; values in this form are valid TOML, too.
+    pub(crate) fn value(&self, key: Key) -> Value {
+        let all = serde_json::to_value(self).unwrap_or_default();
+        all.get(key.table).and_then(|table| table.get(key.name)).cloned().unwrap_or_default()
+    }
+}
+
+/// A length of time that limits something, or no limit: `"2s"`, `1.5` (seconds) or `"none"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<Duration>);
+
+impl Serialize for Limit {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            None => serializer.serialize_str("none"),
+            Some(limit) if limit.subsec_millis() > 0 => {
+                serializer.collect_str(&format_args!("{}ms", limit.as_millis()))
+            }
+            Some(limit) => serializer.collect_str(&format_args!("{}s", limit.as_secs())),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a duration such as \"2s\" or \"500ms\", or \"none\"")]
+        enum Written {
+            Text(String),
+            Seconds(f64),
+            Whole(u32),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Text(text) if text == "none" => return Ok(Self(None)),
+            Written::Text(text) => text,
+            Written::Seconds(seconds) => seconds.to_string(),
+            Written::Whole(seconds) => seconds.to_string(),
+        };
+        parse::duration(&text).map(|limit| Self(Some(limit))).map_err(serde::de::Error::custom)
+    }
+}
