@@ -12,7 +12,7 @@ fn main() -> tapdeck::Result<()> {
     let session = Session::builder(["sh", "-c", script]).size(40, 6).name(&name).spawn()?;
 
     let remote = Remote::find(&name)?;
-    println!("{} runs {:?}", remote.listing().id, remote.listing().command);
+    println!("{} runs {:?}", remote.id(), remote.listing().map(|listing| &listing.command));
     let updates = remote.subscribe()?;
     remote.type_line("it")?;
     for update in updates {

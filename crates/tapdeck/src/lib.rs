@@ -40,8 +40,8 @@
 //! With the feature `live`, which is on by default, a session is listed and can be attached to by
 //! `tapdeck attach`; `Remote` finds and drives such sessions, and `turns` knows what a shell or an
 //! agent was asked and answered. With `testing`, the module `testing` drives programs in tests.
-//! With `net`, the module `server` serves sessions over the network. `docker` and `ssh` add places
-//! to run programs.
+//! With `net`, the module `server` serves sessions over the network, and `Remote::dial` joins a
+//! session there. `docker` and `ssh` add places to run programs.
 //!
 //! The repository's `crates/tapdeck/examples` has a program for each of these.
 
@@ -50,6 +50,8 @@
 mod cond;
 pub mod convert;
 mod error;
+#[cfg(feature = "net")]
+mod far;
 #[cfg(feature = "live")]
 pub mod live;
 mod out_file;

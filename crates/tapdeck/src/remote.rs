@@ -1,4 +1,5 @@
-//! A session of another process on this machine, reached through its bus.
+//! A session of another process: on this machine through its bus, behind a server through the
+//! attach wire.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +12,19 @@ use tapdeck_proto::bus::{
     self, Ask, Event, Explain, Frames, Key, Kill, Resize, Snap, Sub, Typing, WhichTurn,
 };
 use tapdeck_serve::client::{self, ANSWER, Bus, Hello};
+#[cfg(feature = "net")]
+use tapdeck_term::keys;
 
 use crate::cond::Seen;
+#[cfg(feature = "net")]
+use crate::far::Far;
 use crate::live::{Address, Listing};
 use crate::session::RemoteUpdates;
 use crate::{Cond, Error, Result, Screen, Updates};
 
-/// A session of another process: find it, watch it, drive it. It acts as a program, so a person who
-/// holds the stick keeps it. Clones are the same connection; any thread may use one.
+/// A session of another process: find it, watch it, drive it. It types only while no person holds
+/// the stick. Clones are the same connection; any thread may use one. Dropping the last one leaves
+/// the session, which goes on.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -33,15 +39,24 @@ use crate::{Cond, Error, Result, Screen, Updates};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Remote(Arc<Inner>);
+pub struct Remote(Way);
 
-struct Inner {
+/// How the session is reached.
+#[derive(Clone)]
+enum Way {
+    Bus(Arc<Near>),
+    #[cfg(feature = "net")]
+    Wire(Arc<Far>),
+}
+
+/// A session on this machine.
+pub(crate) struct Near {
     listing: Listing,
     bus: Mutex<Bus>,
 }
 
 /// The name under which it joins.
-const NAME: &str = "library";
+pub(crate) const NAME: &str = "library";
 
 /// Connects to a session without claiming its stick: typing claims it where it is free.
 fn join(listing: &Listing, role: &str) -> Result<Bus> {
@@ -58,7 +73,34 @@ impl Remote {
     pub fn find(which: &str) -> Result<Self> {
         let listing = client::find(Some(which))?;
         let bus = Mutex::new(join(&listing, "bot")?);
-        Ok(Self(Arc::new(Inner { listing, bus })))
+        Ok(Self(Way::Bus(Arc::new(Near { listing, bus }))))
+    }
+
+    /// Joins a session that a server knows, over the network: by the session's id, its name, or the
+    /// beginning of one. The screen comes from a model in this process, which the server keeps up
+    /// to date. Such a session tells no turns, so [`Remote::subscribe`] gives none; the stick is
+    /// claimed by typing, resizing and signals while it is free.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use tapdeck::{Credentials, Remote, row};
+    ///
+    /// # fn main() -> tapdeck::Result<()> {
+    /// let who = Credentials::token("the token").fingerprint("sha256:…");
+    /// let session = Remote::dial("tls://build.example:4433", &who, "build")?;
+    /// session.type_line("make test")?;
+    /// session.wait_for(row("^test result: ok"), Duration::from_secs(600))?;
+    /// println!("{}", session.screen()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the address makes no sense, the server cannot be reached or refuses, or knows no such
+    /// session.
+    #[cfg(feature = "net")]
+    pub fn dial(address: &str, credentials: &crate::Credentials, which: &str) -> Result<Self> {
+        Ok(Self(Way::Wire(Arc::new(Far::dial(address, credentials, which)?))))
     }
 
     /// Lists the live sessions of this user.
@@ -69,9 +111,22 @@ impl Remote {
         client::alive().map(|(_, found)| found).map_err(Error::io("cannot list the live sessions"))
     }
 
-    /// What the session says about itself.
-    pub fn listing(&self) -> &Listing {
-        &self.0.listing
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        match &self.0 {
+            Way::Bus(near) => &near.listing.id,
+            #[cfg(feature = "net")]
+            Way::Wire(far) => far.id(),
+        }
+    }
+
+    /// What the session said about itself when it was found; `None` behind a server.
+    pub fn listing(&self) -> Option<&Listing> {
+        match &self.0 {
+            Way::Bus(near) => Some(&near.listing),
+            #[cfg(feature = "net")]
+            Way::Wire(_) => None,
+        }
     }
 
     /// Types text; line ends are the Enter key.
@@ -79,7 +134,11 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn type_text(&self, text: &str) -> Result<()> {
-        self.give(Typing { text: Some(text.to_owned()), ..Typing::default() })
+        match &self.0 {
+            Way::Bus(near) => near.give(Typing { text: Some(text.to_owned()), ..Typing::default() }),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => far.give(|modes| keys::text(text, modes)),
+        }
     }
 
     /// Types text and presses Enter.
@@ -95,7 +154,15 @@ impl Remote {
     /// # Errors
     /// As [`Remote::type_text`]; also when there is no such key.
     pub fn press(&self, key: &str) -> Result<()> {
-        self.give(Typing { keys: Some(vec![key.to_owned()]), ..Typing::default() })
+        match &self.0 {
+            Way::Bus(near) => near.give(Typing { keys: Some(vec![key.to_owned()]), ..Typing::default() }),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => {
+                let press: keys::KeyPress =
+                    key.parse().map_err(|e: keys::KeyNameError| Error::Invalid(e.to_string()))?;
+                far.give(|modes| keys::encode(press, modes))
+            }
+        }
     }
 
     /// Pastes text, bracketed where the program asked for it.
@@ -103,7 +170,11 @@ impl Remote {
     /// # Errors
     /// As [`Remote::type_text`].
     pub fn paste(&self, text: &str) -> Result<()> {
-        self.give(Typing { paste: Some(text.to_owned()), ..Typing::default() })
+        match &self.0 {
+            Way::Bus(near) => near.give(Typing { paste: Some(text.to_owned()), ..Typing::default() }),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => far.give(|modes| keys::paste(text, modes)),
+        }
     }
 
     /// Sets the terminal's size.
@@ -111,7 +182,11 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn resize(&self, cols: u16, rows: u16) -> Result<()> {
-        self.ask(&Resize { cols, rows }).map(drop)
+        match &self.0 {
+            Way::Bus(near) => near.ask(&Resize { cols, rows }).map(drop),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => far.resize(cols, rows),
+        }
     }
 
     /// Sends a signal, such as `INT`, to the terminal's foreground process group.
@@ -119,7 +194,11 @@ impl Remote {
     /// # Errors
     /// When the session is over or refuses.
     pub fn signal(&self, name: &str) -> Result<()> {
-        self.ask(&Kill { signal: Some(name.to_owned()) }).map(drop)
+        match &self.0 {
+            Way::Bus(near) => near.ask(&Kill { signal: Some(name.to_owned()) }).map(drop),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => far.signal(name),
+        }
     }
 
     /// The screen as it is now.
@@ -127,8 +206,11 @@ impl Remote {
     /// # Errors
     /// When the session does not answer.
     pub fn screen(&self) -> Result<Screen> {
-        let frame = self.ask(&Snap { ansi: true, ..Snap::default() })?;
-        Ok(drawn(&frame, frame.ansi.as_deref().unwrap_or_default()))
+        match &self.0 {
+            Way::Bus(near) => near.screen(),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => Ok(far.screen()),
+        }
     }
 
     /// What the program is doing, where rules for its turns say so.
@@ -136,7 +218,11 @@ impl Remote {
     /// # Errors
     /// When the session does not answer.
     pub fn state(&self) -> Result<Option<AgentState>> {
-        Ok(state_of(self.ask(&Explain)?.judged.state))
+        match &self.0 {
+            Way::Bus(near) => Ok(state_of(near.ask(&Explain)?.judged.state)),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => Ok(far.state()),
+        }
     }
 
     /// Waits until the condition holds, and returns the screen of that moment.
@@ -149,7 +235,7 @@ impl Remote {
         // Before the first look, so that nothing is missed in between.
         let mut updates = self.subscribe()?;
         let clock = Clock::start();
-        let (mut changed_ns, mut exit) = (0, None);
+        let (mut changed_ns, mut exit): (_, Option<Exit>) = (0, None);
         let mut screen = self.screen()?;
         loop {
             let now = clock.now().mono.as_nanos();
@@ -168,8 +254,11 @@ impl Remote {
             }
             let pause = cond.pause().map_or(left, |pause| pause.saturating_sub(quiet));
             let update = updates.next_within(left.min(pause.max(Duration::from_millis(1))));
-            if let Some(crate::Update::Closed(ended)) = update {
-                exit = Some(ended.unwrap_or(Exit::Code(0)));
+            match update {
+                Some(crate::Update::Closed(Some(ended))) => exit = Some(ended),
+                // The connection is gone, and with it how the program goes on.
+                Some(crate::Update::Closed(None)) => return Err(Error::Over),
+                _ => {}
             }
             let new = self.screen()?;
             if new != screen {
@@ -179,26 +268,43 @@ impl Remote {
         }
     }
 
-    /// Asks the program to end.
+    /// Asks the program to end. Behind a server, its terminal hangs up (`HUP`).
     ///
     /// # Errors
     /// When the session is over or refuses.
     pub fn stop(&self) -> Result<()> {
-        self.ask(&Kill::default()).map(drop)
+        match &self.0 {
+            Way::Bus(near) => near.ask(&Kill::default()).map(drop),
+            #[cfg(feature = "net")]
+            Way::Wire(far) => far.signal("HUP"),
+        }
     }
 
-    /// What happens in the session from now on, as typed updates, over a connection of its own.
+    /// What happens in the session from now on, as typed updates.
     ///
     /// # Errors
     /// When the session does not answer.
     pub fn subscribe(&self) -> Result<Updates> {
-        let mut bus = join(&self.0.listing, "observer")?;
-        bus.request(&Sub { frames: Frames::Full, out: false, ..Sub::default() }, ANSWER)?;
-        Ok(Updates::remote(RemoteUpdates { remote: self.clone(), bus, closed: false }))
+        match &self.0 {
+            Way::Bus(near) => {
+                let mut bus = join(&near.listing, "observer")?;
+                bus.request(&Sub { frames: Frames::Full, out: false, ..Sub::default() }, ANSWER)?;
+                Ok(Updates::remote(RemoteUpdates { near: Arc::clone(near), bus, closed: false }))
+            }
+            #[cfg(feature = "net")]
+            Way::Wire(far) => Ok(Updates::far(far.subscribe())),
+        }
+    }
+}
+
+impl Near {
+    fn screen(&self) -> Result<Screen> {
+        let frame = self.ask(&Snap { ansi: true, ..Snap::default() })?;
+        Ok(drawn(&frame, frame.ansi.as_deref().unwrap_or_default()))
     }
 
     fn bus(&self) -> MutexGuard<'_, Bus> {
-        self.0.bus.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bus.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Types, and returns when the session has taken it.
@@ -252,12 +358,18 @@ fn drawn(frame: &bus::Screen, rows: &[String]) -> Screen {
 }
 
 /// Returns the state that the bus names; `None` for one that this version does not know.
-fn state_of(state: bus::AgentState) -> Option<AgentState> {
+pub(crate) fn state_of(state: bus::AgentState) -> Option<AgentState> {
     state.name().parse().ok()
+}
+
+impl fmt::Debug for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Near").field("id", &self.listing.id).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("id", &self.0.listing.id).finish_non_exhaustive()
+        f.debug_struct("Remote").field("id", &self.id()).finish_non_exhaustive()
     }
 }

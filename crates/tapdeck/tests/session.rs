@@ -122,7 +122,7 @@ fn a_session_is_found_watched_and_driven_from_outside() -> tapdeck::Result<()> {
     let script = "printf '\\033[1mname\\033[m? '; read n; echo \"hello $n\"; read x; exit 5";
     let session = Session::builder(["sh", "-c", script]).size(40, 6).name(&name).spawn()?;
     let remote = Remote::find(&name)?;
-    assert_eq!(remote.listing().id, session.id().expect("it is listed"));
+    assert_eq!(remote.id(), session.id().expect("it is listed"));
     let mut updates = remote.subscribe()?;
     remote.wait_for("name?", LIMIT)?;
     assert_eq!(remote.screen()?, session.screen());

@@ -433,6 +433,18 @@ impl Credentials {
         Self { token: Some(secret.into()), fingerprint: None }
     }
 
+    /// The token to show.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// Connects to the server at this address.
+    pub(crate) fn dial(&self, address: &str) -> Result<tapdeck_serve::client::Conn> {
+        use tapdeck_serve::net::{Trust, dial};
+        let trust = Trust { fingerprint: self.fingerprint.clone(), ..Trust::by_acquaintance() };
+        Ok(dial(&endpoint(address)?, &trust, self.secret(), || false)?.conn)
+    }
+
     /// Trusts only the server with this fingerprint. By default, a server is trusted that was met
     /// before, or is met for the first time.
     #[must_use]
@@ -440,6 +452,12 @@ impl Credentials {
         self.fingerprint = Some(fingerprint.into());
         self
     }
+}
+
+#[cfg(feature = "net")]
+fn endpoint(address: &str) -> Result<tapdeck_serve::net::Endpoint> {
+    use tapdeck_serve::net::EndpointError;
+    address.parse().map_err(|e: EndpointError| Error::Invalid(e.to_string()))
 }
 
 #[cfg(feature = "net")]
@@ -460,11 +478,9 @@ impl SessionBuilder {
     /// [`SessionBuilder::spawn`].
     pub fn at(self, address: &str, credentials: Credentials, backend: &str) -> Result<Self> {
         use tapdeck_serve::client::FarProgram;
-        use tapdeck_serve::net::{Endpoint, Trust, dial};
         use tapdeck_serve::wire::{Negotiation, Tty, wire_size};
-        let endpoint: Endpoint = address
-            .parse()
-            .map_err(|e: <Endpoint as std::str::FromStr>::Err| Error::Invalid(e.to_string()))?;
+        endpoint(address)?;
+        let address = address.to_owned();
         let text = |os: &OsString| os.to_string_lossy().into_owned();
         let command = &self.launch.command;
         let cwd = command.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
@@ -480,9 +496,8 @@ impl SessionBuilder {
         let terminal = !self.launch.no_pty;
         Ok(self.backend(move |size| {
             wanted.tty = terminal.then(|| Tty { size: Some(wire_size(size)), ..Tty::default() });
-            let trust = Trust { fingerprint: credentials.fingerprint, ..Trust::by_acquaintance() };
-            let dialled = dial(&endpoint, &trust, credentials.token.as_deref(), || false);
-            let opened = dialled.and_then(|dialled| FarProgram::open(dialled.conn, &wanted));
+            let conn = credentials.dial(&address).map_err(io::Error::other)?;
+            let opened = FarProgram::open(conn, &wanted);
             opened.map(|(program, _)| program).map_err(io::Error::other)
         }))
     }

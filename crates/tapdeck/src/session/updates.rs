@@ -58,6 +58,8 @@ enum Source {
     Local(Box<Local>),
     #[cfg(feature = "live")]
     Remote(Box<RemoteUpdates>),
+    #[cfg(feature = "net")]
+    Far(Box<crate::far::FarUpdates>),
 }
 
 impl Updates {
@@ -70,6 +72,11 @@ impl Updates {
         Self(Source::Remote(Box::new(updates)))
     }
 
+    #[cfg(feature = "net")]
+    pub(crate) fn far(updates: crate::far::FarUpdates) -> Self {
+        Self(Source::Far(Box::new(updates)))
+    }
+
     /// The next update, if one comes within this time.
     pub fn next_within(&mut self, limit: Duration) -> Option<Update> {
         self.advance(Some(limit))
@@ -80,6 +87,8 @@ impl Updates {
             Source::Local(local) => local.advance(limit),
             #[cfg(feature = "live")]
             Source::Remote(remote) => remote.advance(limit),
+            #[cfg(feature = "net")]
+            Source::Far(far) => far.advance(limit),
         }
     }
 }
@@ -96,7 +105,7 @@ impl Iterator for Updates {
 #[cfg(feature = "live")]
 #[derive(Debug)]
 pub(crate) struct RemoteUpdates {
-    pub(crate) remote: crate::Remote,
+    pub(crate) near: Arc<crate::remote::Near>,
     pub(crate) bus: tapdeck_serve::client::Bus,
     pub(crate) closed: bool,
 }
@@ -109,7 +118,7 @@ impl RemoteUpdates {
             let waited = clock.elapsed();
             let left = limit.map(|limit| limit.saturating_sub(waited));
             let update = match self.bus.next(left) {
-                Ok(Some(frame)) => self.remote.update(&frame),
+                Ok(Some(frame)) => self.near.update(&frame),
                 Ok(None) => return None,
                 Err(_) => Some(Update::Closed(None)),
             };
