@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_proto::attach::Said;
 use tapdeck_proto::bus::Event;
-use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
+use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming, Role};
 use tapdeck_serve::door::Address;
 
 use crate::{Options, Row, median, peers};
@@ -50,7 +50,7 @@ impl<'a> Session<'a> {
 
     fn bus(&self) -> Result<Bus> {
         let mut bus = Bus::connect(&Address::Unix(self.socket()))?;
-        bus.hello(&Hello { role: "bot", name: "bench", token: None }, LIMIT)?;
+        bus.hello(&Hello { role: Role::Bot, name: "bench", token: None }, LIMIT)?;
         Ok(bus)
     }
 }

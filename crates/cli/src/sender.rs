@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use tapdeck_proto::bus::{Key, Take, Typing};
+use tapdeck_proto::bus::{Key, Role, Take, Typing};
 
 use crate::failure::Result;
 use crate::sessions::{ask, connect, find};
@@ -31,7 +31,7 @@ impl SenderArgs {
     /// Sends `KEY` requests to a session, in order. Waits for a program that is slow to read.
     pub(crate) fn send_all(&self, session: &str, requests: impl Iterator<Item = Typing>) -> Result<()> {
         let listing = find(Some(session))?;
-        let mut bus = connect(&listing, "send", if self.bot { "bot" } else { "human" })?;
+        let mut bus = connect(&listing, "send", if self.bot { Role::Bot } else { Role::Human })?;
         if self.take {
             ask(&mut bus, &Take)?;
         }

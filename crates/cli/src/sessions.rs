@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapdeck_host::processes;
 use tapdeck_host::registry::Listing;
-use tapdeck_proto::bus::Ask;
+use tapdeck_proto::bus::{Ask, Role};
 pub(crate) use tapdeck_serve::client::ANSWER;
 use tapdeck_serve::client::{self, Bus};
 
@@ -54,7 +54,7 @@ pub(crate) fn not_within(listing: &Listing) -> Result<()> {
 }
 
 /// Connects to a session's bus, under this name and role.
-pub(crate) fn connect(listing: &Listing, name: &str, role: &str) -> Result<Bus> {
+pub(crate) fn connect(listing: &Listing, name: &str, role: Role) -> Result<Bus> {
     Ok(client::connect_to(listing, name, role)?)
 }
 

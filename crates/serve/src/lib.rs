@@ -5,10 +5,10 @@
 //!
 //! ```no_run
 //! use tapdeck_proto::bus::{Cmd, Snap};
-//! use tapdeck_serve::client::{ANSWER, connect_to, find};
+//! use tapdeck_serve::client::{ANSWER, Role, connect_to, find};
 //!
 //! let session = find(Some("work"))?;
-//! let mut bus = connect_to(&session, "example", "bot")?;
+//! let mut bus = connect_to(&session, "example", Role::Bot)?;
 //! let answer = bus.request(&Cmd("git status".into()), ANSWER)?;
 //! println!("{}", answer.text);
 //! let screen = bus.request(&Snap::default(), ANSWER)?;

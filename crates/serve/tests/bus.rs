@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tapdeck_serve::client::{Bus, ClientError, Hello};
+use tapdeck_serve::client::{Bus, ClientError, Hello, Role};
 use tapdeck_serve::door::Address;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ fn scripted(script: Script) -> Scripted {
 }
 
 fn hello(bus: &mut Bus) {
-    bus.hello(&Hello { role: "bot", name: "me", token: None }, PATIENCE).expect("welcome");
+    bus.hello(&Hello { role: Role::Bot, name: "me", token: None }, PATIENCE).expect("welcome");
 }
 
 /// A pushed frame was taken for the answer, and so was the refusal of something sent before.

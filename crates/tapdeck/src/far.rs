@@ -376,7 +376,7 @@ impl FarUpdates {
             if let Some(update) = self.next() {
                 return Some(update);
             }
-            let left = limit.map(|limit| limit.saturating_sub(Duration::from_nanos(clock.now().mono_ns)));
+            let left = limit.map(|limit| limit.saturating_sub(clock.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }

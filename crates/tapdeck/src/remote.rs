@@ -11,7 +11,7 @@ use tapdeck_host::Clock;
 use tapdeck_proto::bus::{
     self, Ask, Event, Explain, Frames, Key, Kill, Resize, Snap, Sub, Typing, WhichTurn,
 };
-use tapdeck_serve::client::{self, ANSWER, Bus, Hello};
+use tapdeck_serve::client::{self, ANSWER, Bus, Hello, Role};
 #[cfg(feature = "net")]
 use tapdeck_term::keys;
 
@@ -59,7 +59,7 @@ pub(crate) struct Near {
 pub(crate) const NAME: &str = "library";
 
 /// Connects to a session without claiming its stick: typing claims it where it is free.
-fn join(listing: &Listing, role: &str) -> Result<Bus> {
+fn join(listing: &Listing, role: Role) -> Result<Bus> {
     let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
     bus.hello_to_watch(&Hello { role, name: NAME, token: Some(&listing.human_token) }, ANSWER)?;
     Ok(bus)
@@ -72,7 +72,7 @@ impl Remote {
     /// When there is none, or it does not answer.
     pub fn find(which: &str) -> Result<Self> {
         let listing = client::find(Some(which))?;
-        let bus = Mutex::new(join(&listing, "bot")?);
+        let bus = Mutex::new(join(&listing, Role::Bot)?);
         Ok(Self(Way::Bus(Arc::new(Near { listing, bus }))))
     }
 
@@ -287,7 +287,7 @@ impl Remote {
     pub fn subscribe(&self) -> Result<Updates> {
         match &self.0 {
             Way::Bus(near) => {
-                let mut bus = join(&near.listing, "observer")?;
+                let mut bus = join(&near.listing, Role::Observer)?;
                 bus.request(&Sub { frames: Frames::Full, out: false, ..Sub::default() }, ANSWER)?;
                 Ok(Updates::remote(RemoteUpdates { near: Arc::clone(near), bus, closed: false }))
             }

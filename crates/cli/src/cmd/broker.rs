@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_host::{Keyboard, Pressed};
+use tapdeck_proto::bus::Role;
 use tapdeck_serve::broker::{Broker, Limits, Sink};
 
 use crate::ending::Ending;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &BrokerArgs) -> Result {
 fn tell_sessions() {
     for listing in alive().map(|(_, all)| all).unwrap_or_default() {
         // A session that does not answer is ending, or finds the broker with its next turn.
-        let _ = connect(&listing, "broker", "observer")
+        let _ = connect(&listing, "broker", Role::Observer)
             .and_then(|mut bus| ask(&mut bus, &tapdeck_proto::bus::Broker));
     }
 }

@@ -1,7 +1,7 @@
 //! `tapdeck bus`: prints what passes on a session's bus.
 
 use clap::Args;
-use tapdeck_proto::bus::{Event, Frames, Sub};
+use tapdeck_proto::bus::{Event, Frames, Role, Sub};
 use tapdeck_serve::client::ClientError;
 
 use crate::ending::{Ending, print_bytes};
@@ -24,7 +24,7 @@ pub(crate) struct BusArgs {
 
 pub(crate) fn run(args: &BusArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "bus", "observer")?;
+    let mut bus = connect(&listing, "bus", Role::Observer)?;
     let frames = match args.frames.as_str() {
         "delta" => Frames::Delta,
         "none" => Frames::None,

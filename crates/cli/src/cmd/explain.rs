@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use tapdeck_proto::bus::Explain;
+use tapdeck_proto::bus::{Explain, Role};
 
 use crate::ending::{Ending, print, print_json};
 use crate::failure::Result;
@@ -26,7 +26,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn run(args: &ExplainArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "explain", "observer")?;
+    let mut bus = connect(&listing, "explain", Role::Observer)?;
     let value = ask(&mut bus, &Explain)?;
     if args.json {
         print_json(&value);

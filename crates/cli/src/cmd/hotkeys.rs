@@ -7,6 +7,7 @@ use tapdeck_host::desktop::{Desktop, DesktopError};
 use tapdeck_host::processes::terminals_above;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::broker::Request;
+use tapdeck_proto::bus::Role;
 use tapdeck_serve::broker::BrokerClient;
 use tapdeck_term::keys::KeyPress;
 
@@ -148,7 +149,7 @@ fn is_shown(listing: &Listing, window: u32) -> bool {
         return true;
     }
     // A session that does not answer is not shown.
-    let info = connect(listing, "hotkeys", "observer")
+    let info = connect(listing, "hotkeys", Role::Observer)
         .and_then(|mut bus| ask(&mut bus, &tapdeck_proto::bus::InfoWanted::Brief));
     let clients = info.map(|info| info.status.clients).unwrap_or_default();
     let attached = clients.iter().filter(|c| c.attached);

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tapdeck_host::registry::Listing;
-use tapdeck_proto::bus::{Event, Frames, Kill, Sub};
+use tapdeck_proto::bus::{Event, Frames, Kill, Role, Sub};
 use tapdeck_serve::client::{ClientError, connect_to};
 
 use crate::ending::Ending;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &KillArgs) -> Result {
     }
     let listing = find(Some(&args.session))?;
     if args.signal.is_some() {
-        let mut bus = connect(&listing, "kill", "human")?;
+        let mut bus = connect(&listing, "kill", Role::Human)?;
         ask(&mut bus, &Kill { signal: args.signal.clone() })?;
         return Ok(Ending::Done);
     }
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &KillArgs) -> Result {
 
 /// Ends a session, and waits until it has ended.
 fn end(listing: &Listing) -> Result<(), ClientError> {
-    let mut bus = connect_to(listing, "kill", "human")?;
+    let mut bus = connect_to(listing, "kill", Role::Human)?;
     bus.request(&Sub { frames: Frames::None, out: false, looks: false, ..Sub::default() }, ANSWER)?;
     bus.request(&Kill::default(), ANSWER)?;
     loop {

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
-use tapdeck_proto::bus::Take;
+use tapdeck_proto::bus::{Role, Take};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &PasteArgs) -> Result {
         Some(text) => text.to_owned(),
     };
     let listing = find(Some(&args.session))?;
-    let role = if args.bot { "bot" } else { "human" };
+    let role = if args.bot { Role::Bot } else { Role::Human };
     let mut bus = connect(&listing, "paste", role)?;
     if args.take {
         ask(&mut bus, &Take)?;

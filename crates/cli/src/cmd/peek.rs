@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use tapdeck_proto::bus::{Screen, Snap};
+use tapdeck_proto::bus::{Role, Screen, Snap};
 use tapdeck_serve::client::{ANSWER, Bus};
 
 use crate::ending::{Ending, print, print_json};
@@ -43,7 +43,7 @@ pub(crate) struct PeekArgs {
 
 pub(crate) fn run(args: &PeekArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "peek", "observer")?;
+    let mut bus = connect(&listing, "peek", Role::Observer)?;
     let asked = Snap { ansi: args.ansi, scrollback: args.scrollback, since: args.since, before: None };
     let screen = whole(&mut bus, asked)?;
     if args.json {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tapdeck_proto::bus::WhichTurn;
+use tapdeck_proto::bus::{Role, WhichTurn};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         return Err(Failure::usage("a session cannot be relayed to itself"));
     }
     let asked = WhichTurn { number, raw: false };
-    let turn = ask(&mut connect(&from, "relay", "observer")?, &asked)?;
+    let turn = ask(&mut connect(&from, "relay", Role::Observer)?, &asked)?;
     let answer = turn.detail.map(|detail| detail.text.trim_end().to_owned()).unwrap_or_default();
     if answer.is_empty() {
         return Err(Failure::check("that turn has no text"));
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         Some(before) => format!("{before}\n{answer}"),
         None => answer,
     };
-    let mut bus = connect(&to, "relay", "human")?;
+    let mut bus = connect(&to, "relay", Role::Human)?;
     let delivery =
         Delivery { enter: !args.no_enter, raw: false, step_limit: Duration::from_secs(args.timeout) };
     let outcome = delivery.paste(&mut bus, &text)?;

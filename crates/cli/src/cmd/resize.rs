@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tapdeck_core::WinSize;
-use tapdeck_proto::bus::Resize;
+use tapdeck_proto::bus::{Resize, Role};
 
 use crate::ending::Ending;
 use crate::failure::Result;
@@ -23,7 +23,7 @@ pub(crate) struct ResizeArgs {
 
 pub(crate) fn run(args: &ResizeArgs) -> Result {
     let listing = find(Some(&args.session))?;
-    let mut bus = connect(&listing, "resize", "human")?;
+    let mut bus = connect(&listing, "resize", Role::Human)?;
     ask(&mut bus, &Resize { cols: args.size.cols, rows: args.size.rows })?;
     Ok(Ending::Done)
 }

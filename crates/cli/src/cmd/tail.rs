@@ -1,7 +1,7 @@
 //! `tapdeck tail`: prints what a session writes.
 
 use clap::Args;
-use tapdeck_proto::bus::{Event, Frames, InfoWanted, Push, Sub};
+use tapdeck_proto::bus::{Event, Frames, InfoWanted, Push, Role, Sub};
 
 use crate::ending::{Ending, print_bytes, say};
 use crate::failure::Result;
@@ -27,7 +27,7 @@ pub(crate) struct TailArgs {
 
 pub(crate) fn run(args: &TailArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "tail", "observer")?;
+    let mut bus = connect(&listing, "tail", Role::Observer)?;
     let end = ask(&mut bus, &InfoWanted::Brief)?.status.seq;
     let since = args.since.unwrap_or_else(|| end.saturating_sub(64 * 1024));
     bus.tell(&Sub { frames: Frames::None, since: Some(since), ..Sub::default() })?;

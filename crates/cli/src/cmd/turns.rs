@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tapdeck_core::base64;
 use tapdeck_host::Source;
-use tapdeck_proto::bus::{Turns, WhichTurn};
+use tapdeck_proto::bus::{Role, Turns, WhichTurn};
 use tapdeck_serve::client::ClientError;
 use tapdeck_tape::{Container, Format, Item, Kind};
 
@@ -106,7 +106,7 @@ fn list(args: &TurnsArgs) -> Result {
 
 fn live(session: Option<&str>) -> Result<Vec<Value>, Failure> {
     let listing = find(session)?;
-    let mut bus = connect(&listing, "turns", "observer")?;
+    let mut bus = connect(&listing, "turns", Role::Observer)?;
     let turns = ask(&mut bus, &Turns { whole: true, limit: None })?;
     Ok(turns.iter().filter_map(|turn| serde_json::to_value(turn).ok()).map(|turn| brief(&turn)).collect())
 }
@@ -165,7 +165,7 @@ fn show(args: &ShowArgs) -> Result {
         of_recording(path, number)?
     } else {
         let listing = find(Some(session))?;
-        let mut bus = connect(&listing, "turns", "observer")?;
+        let mut bus = connect(&listing, "turns", Role::Observer)?;
         match bus.request(&WhichTurn { number, raw: true }, ANSWER) {
             Ok(turn) => serde_json::to_value(turn).unwrap_or_default(),
             Err(ClientError::Denied(why)) => {

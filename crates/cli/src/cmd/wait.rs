@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::json;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
-use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Sub};
+use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Role, Sub};
 
 use crate::ending::{Ending, print_json};
 use crate::failure::{Failure, Result};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
 fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     let now = || clock.elapsed();
     let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "wait", "observer")?;
+    let mut bus = connect(&listing, "wait", Role::Observer)?;
     let info = ask(&mut bus, &InfoWanted::Full)?;
     let mut idle_since = now().saturating_sub(Duration::from_millis(info.status.idle_ms.min(3_600_000)));
     // The clock starts with this process, but idle time before that counts, too.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, sidecar};
 use tapdeck_proto::attach::{Asked, Said};
-use tapdeck_proto::bus::{AgentState, Kill};
+use tapdeck_proto::bus::{AgentState, Kill, Role};
 use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to, exit_of};
 use tapdeck_serve::door::Address;
 use tapdeck_tape::{Moment, snapshots_of};
@@ -206,7 +206,7 @@ impl Link for SessionLink {
 
 /// Has a session's program ended, as `tapdeck kill` would.
 fn end(listing: &Listing) -> Result<(), ClientError> {
-    let mut bus = connect_to(listing, "view", "human")?;
+    let mut bus = connect_to(listing, "view", Role::Human)?;
     bus.request(&Kill::default(), ANSWER).map(drop)
 }
 

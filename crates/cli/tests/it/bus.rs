@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
-use tapdeck_proto::bus::{Cmd, Frame, Push};
+use tapdeck_proto::bus::{Cmd, Frame, Push, Role};
 use tapdeck_serve::client::{Bus, Hello};
 
 use crate::live::{Detached, text};
@@ -259,12 +259,12 @@ fn bad_clients_do_no_harm() {
     let mut half = tcp();
     half.write_all(b"HELLO {\"tok").expect("sent");
     let mut eye = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    eye.hello(&Hello { role: "human", name: "eye", token: Some("eye") }, PATIENCE).expect("let in");
+    eye.hello(&Hello { role: Role::Human, name: "eye", token: Some("eye") }, PATIENCE).expect("let in");
     assert!(eye.ask("TAKE", "", PATIENCE).is_err(), "an observer's token grants no more");
     assert!(eye.send("LINE", "a\nKEY \"b\"").is_err(), "one frame is one line");
     // A client that dies holding the stick gives it back.
     let mut bot = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    bot.hello(&Hello { role: "human", name: "bot", token: Some("machine") }, PATIENCE).expect("let in");
+    bot.hello(&Hello { role: Role::Human, name: "bot", token: Some("machine") }, PATIENCE).expect("let in");
     assert_eq!(session.listing()["driver"], "bot");
     // What cannot be read is not taken for what was not said: a stale hold, a signal, a wish for no
     // output.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tapdeck_proto::attach::Said;
-use tapdeck_proto::bus::Snap;
+use tapdeck_proto::bus::{Role, Snap};
 use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{Settings, Size, Term};
@@ -50,7 +50,8 @@ impl<'a> Detached<'a> {
 
     pub fn bus(&self, role: &str, name: &str) -> Bus {
         let mut bus = Bus::connect(&Address::Unix(self.socket())).expect("it listens");
-        let token = (role == "human").then(|| self.token());
+        let role = Role::from_name(role).expect("a role");
+        let token = (role == Role::Human).then(|| self.token());
         bus.hello(&Hello { role, name, token: token.as_deref() }, PATIENCE).expect("it answers");
         bus
     }
@@ -448,7 +449,7 @@ fn a_foreground_session_is_live_too() {
         let listing: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
         let socket = listing[0]["socket"].as_str().expect("a path");
         let mut bus = Bus::connect(&Address::Unix(socket.into())).expect("it listens");
-        bus.hello(&Hello { role: "bot", name: "bot", token: None }, PATIENCE).expect("let in");
+        bus.hello(&Hello { role: Role::Bot, name: "bot", token: None }, PATIENCE).expect("let in");
         bus
     };
     bot.ask("TAKE", "", PATIENCE).expect("free");

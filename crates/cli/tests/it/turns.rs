@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use tapdeck_needs::has;
-use tapdeck_proto::bus::Cmd;
+use tapdeck_proto::bus::{Cmd, Role};
 use tapdeck_serve::client::{Bus, Hello};
 use tapdeck_serve::door::Address;
 
@@ -40,7 +40,7 @@ impl<'h> Session<'h> {
     fn bus(&self) -> Bus {
         let socket = self.home.path("run").join("tapdeck").join(format!("{}.sock", self.id));
         let mut bus = Bus::connect(&Address::Unix(socket)).expect("connected");
-        bus.hello(&Hello { role: "bot", name: "test", token: None }, PATIENCE).expect("welcome");
+        bus.hello(&Hello { role: Role::Bot, name: "test", token: None }, PATIENCE).expect("welcome");
         bus
     }
 

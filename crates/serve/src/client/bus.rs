@@ -42,8 +42,8 @@ impl Frame {
 /// Who a client is.
 #[derive(Debug, Clone, Default)]
 pub struct Hello<'a> {
-    /// `human`, `bot` or `observer`.
-    pub role: &'a str,
+    /// What it wants to be.
+    pub role: Role,
     /// A name for people.
     pub name: &'a str,
     /// What grants the role.
@@ -98,7 +98,7 @@ impl Bus {
         within: Duration,
     ) -> Result<Welcome, ClientError> {
         let asked = bus::Hello {
-            role: Role::from_name(hello.role).unwrap_or_default(),
+            role: hello.role,
             name: Some(hello.name.to_owned()),
             token: hello.token.map(str::to_owned),
             max_frame: Some(MAX_FRAME as u64),

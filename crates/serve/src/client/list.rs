@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tapdeck_host::registry::{self, Listing};
-use tapdeck_proto::bus::{About, InfoWanted, Status};
+use tapdeck_proto::bus::{About, InfoWanted, Role, Status};
 
 use super::{Bus, ClientError, Hello};
 use crate::door::{self, Address};
@@ -126,11 +126,11 @@ fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindErr
 const LISTED: Duration = Duration::from_secs(3);
 
 /// A connection to a session's bus as the session's owner, under this name and role.
-pub fn connect_to(listing: &Listing, name: &str, role: &str) -> Result<Bus, ClientError> {
+pub fn connect_to(listing: &Listing, name: &str, role: Role) -> Result<Bus, ClientError> {
     connect_within(listing, name, role, ANSWER)
 }
 
-fn connect_within(listing: &Listing, name: &str, role: &str, within: Duration) -> Result<Bus, ClientError> {
+fn connect_within(listing: &Listing, name: &str, role: Role, within: Duration) -> Result<Bus, ClientError> {
     let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
     bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, within)?;
     Ok(bus)
@@ -205,7 +205,7 @@ impl Described {
 /// Asks a session to describe itself. The client that asks goes by the name `asker`, and is not
 /// counted.
 pub fn describe(listing: &Listing, asker: &str) -> Described {
-    let info = connect_within(listing, asker, "observer", LISTED)
+    let info = connect_within(listing, asker, Role::Observer, LISTED)
         .and_then(|mut bus| bus.request(&InfoWanted::Brief, LISTED));
     let said = match info {
         Ok(info) => {

@@ -26,6 +26,7 @@ pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
 pub use list::{ANSWER, Described, FindError, Said, alive, connect_to, describe, describe_all, find};
 pub use program::FarProgram;
+pub use tapdeck_proto::bus::Role;
 
 /// How long a session may take to accept a client.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -123,7 +123,7 @@ struct Welcome {
 async fn join(listing: Listing, authority: Authority) -> Result<(Lines, Welcome), ClientError> {
     let joined = tokio::task::spawn_blocking(move || {
         let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-        let role = role_on_bus(authority.role()).name();
+        let role = role_on_bus(authority.role());
         let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
         let welcome = bus.hello_to_watch(&hello, ANSWER)?;
         let Listing { id, name: session, command, .. } = listing;

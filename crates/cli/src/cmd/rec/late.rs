@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapdeck::scrub::packs;
 use tapdeck_host::{Clock, Keyboard, Pressed};
-use tapdeck_proto::bus::{Event, Frames, Rec, Release, Sub};
+use tapdeck_proto::bus::{Event, Frames, Rec, Release, Role, Sub};
 use tapdeck_serve::client::Bus;
 
 use super::RecArgs;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
     }
     // From here on Ctrl-C ends the recording, not only this process.
     let mut keyboard = Keyboard::signals_only()?;
-    let mut bus = connect(&listing, "recorder", "human")?;
+    let mut bus = connect(&listing, "recorder", Role::Human)?;
     // A recorder does not hold the stick. One that does not hold it is refused, which is fine.
     let _ = bus.request(&Release, ANSWER);
     let started = ask(
