@@ -24,9 +24,9 @@ use view::View;
 /// Bring a live session to this terminal.
 #[derive(Args)]
 #[command(after_help = "\
-Leave with C-\\ d (Ctrl-backslash, then d). C-\\ t takes the stick from whoever drives, C-\\ r
-gives it up, C-\\ typed twice sends it. Ends with 0 when you leave and when the program ends. The
-session has the size of the terminal of whoever drives; all others see as much of it as fits.
+Leave with C-\\ d (Ctrl-backslash, then d). C-\\ t takes the stick from its holder, C-\\ r gives
+it up, C-\\ typed twice sends it, C-\\ ? lists these keys. Ends with 0 when you leave and when the
+program ends. The session has the size of its holder's terminal; all others see what fits.
 
 Examples:
   tapdeck attach build
@@ -70,8 +70,9 @@ pub(crate) fn run(args: &AttachArgs) -> Result {
         takeover: args.takeover,
         ..Attach::default()
     };
-    let reattach = format!("tapdeck attach {}", listing.id);
-    let from = Target { id: &listing.id, reattach: &reattach, is_remote: false };
+    let name = listing.name.as_deref().unwrap_or(&listing.id);
+    let reattach = format!("tapdeck attach {name}");
+    let from = Target { id: name, reattach: &reattach, is_remote: false };
     show(keys, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn show(
         let reach = if is_remote { String::new() } else { format!("; tapdeck type and send reach {id}") };
         say(format_args!("standard input is no terminal, so this only watches{reach}"));
     }
-    let mut view = View::new(keys, attachment, keyboard, &opened, wish.takeover)?;
+    let mut view = View::new(keys, attachment, keyboard, &opened, wish.takeover, id)?;
     let how = view.follow();
     view.leave(how.as_ref().ok());
     drop(view);

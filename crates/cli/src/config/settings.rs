@@ -115,6 +115,8 @@ tables! {
     [attach] Attach {
         /// The keys to leave with, one or two in tmux's names; `"none"` for none.
         detach_keys: String = "C-\\ d".into(),
+        /// Whether to say for two seconds how to leave.
+        hint: bool = true,
     }
 
     /// What happens when the state of a session's program changes.

@@ -16,6 +16,8 @@ pub(crate) enum Typed {
     Take,
     /// Give it up.
     Release,
+    /// Show what these keys are.
+    Help,
 }
 
 /// A sequence of one or two keys, with all their encodings.
@@ -69,6 +71,20 @@ impl DetachKeys {
         self.name.split(' ').next()
     }
 
+    /// How to leave, and how to learn more, in one line.
+    pub(crate) fn hint(&self) -> String {
+        match self.prefix() {
+            Some(prefix) => format!("{} leaves, {prefix} ? shows more", self.name),
+            None => format!("{} leaves", self.name),
+        }
+    }
+
+    /// Every key, in one line.
+    pub(crate) fn help(&self) -> String {
+        let Some((prefix, leave)) = self.name.split_once(' ') else { return self.hint() };
+        format!("{prefix} {leave} leaves · t takes the stick · r gives it up · {prefix} sends {prefix}")
+    }
+
     /// Splits typed bytes into those for the program and commands for the client.
     pub(crate) fn read(&mut self, mut typed: &[u8]) -> Vec<Typed> {
         let mut out = Vec::new();
@@ -116,6 +132,7 @@ impl DetachKeys {
         match typed[0] {
             b't' => return (1, Some(Typed::Take)),
             b'r' => return (1, Some(Typed::Release)),
+            b'?' => return (1, Some(Typed::Help)),
             _ => {}
         }
         // Typed twice it is the key itself. Any other key goes to the program, with the first.
@@ -149,6 +166,7 @@ mod tests {
         let cases: &[Case<'_>] = &[
             ("C-\\ d", &[b"ab\x1cd"], vec![through(b"ab"), Typed::Detach]),
             ("C-\\ d", &[b"ab\x1c", b"t"], vec![through(b"ab"), Typed::Take]),
+            ("C-\\ d", &[b"\x1c?x"], vec![Typed::Help, through(b"x")]),
             ("C-\\ d", &[b"\x1b[92;5ud"], vec![Typed::Detach]),
             ("C-\\ d", &[b"\x1c\x1cx"], vec![through(b"\x1cx")]),
             ("C-\\ d", &[b"\x1cq"], vec![through(b"\x1cq")]),

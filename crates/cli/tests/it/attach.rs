@@ -186,3 +186,29 @@ fn a_session_is_not_brought_to_itself() {
     seat.send("exit\r");
     seat.end();
 }
+
+/// A new user is told how to leave, by the session's name, and can ask for the rest.
+#[test]
+fn the_way_out_is_shown_on_entry_and_on_request() {
+    let home = Home::new();
+    let session = Detached::start(&home, &["--name", "work"], &["cat"]);
+    for (cols, rows_n) in [(80, 24), (100, 30)] {
+        let mut seat = Seat::with_size(home.tapdeck(["attach", "work"]), cols, rows_n);
+        seat.wait_text("work: C-\\ d leaves, C-\\ ? shows more");
+        seat.wait("the hint to go", |s| !s.screen().contains("leaves"));
+        seat.send("\x1c?");
+        seat.wait_text("C-\\ d leaves · t takes the stick · r gives it up · C-\\ sends C-\\");
+        seat.send("\x1cd");
+        assert!(seat.end().success());
+        assert!(seat.screen().contains("detached from work: tapdeck attach work comes back"));
+    }
+    let mut command = home.tapdeck(["attach", "work"]);
+    std::fs::write(home.path("quiet.toml"), "[attach]\nhint = false\n").expect("written");
+    command.env("TAPDECK_CONFIG", home.path("quiet.toml"));
+    session.ok(&["type", "--enter", "shown"]);
+    let mut seat = Seat::new(command);
+    seat.wait_text("shown");
+    seat.send("\x1cd");
+    assert!(seat.end().success());
+    assert!(!String::from_utf8_lossy(&seat.raw).contains("leaves"));
+}

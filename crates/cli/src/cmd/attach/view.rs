@@ -13,6 +13,7 @@ use tapdeck_serve::client::{Attachment, Incoming};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
 use super::{AttachEnd, Keys};
+use crate::config::Config;
 use crate::ending::output_failed;
 use crate::failure::{Failure, Result};
 use crate::human;
@@ -22,6 +23,8 @@ use crate::screen::write_used_rows;
 
 /// How long a notice stays.
 const NOTICE_NS: u64 = 2_000_000_000;
+/// How long the list of keys stays.
+const HELP_NS: u64 = 10_000_000_000;
 /// How long the stream must be quiet before a notice is written.
 const REST_NS: u64 = 20_000_000;
 /// The least time between two paintings of a session of another size.
@@ -30,6 +33,8 @@ const PAINT_NS: u64 = 16_000_000;
 /// A notice over the last row, for a few seconds.
 struct Notice {
     text: String,
+    /// How long it stays.
+    for_ns: u64,
     /// When it goes, from the time it was first shown.
     until: Option<u64>,
     /// It is on the screen.
@@ -37,6 +42,10 @@ struct Notice {
 }
 
 pub(super) struct View {
+    /// The session's name.
+    name: String,
+    /// Whether to say at the start how to leave.
+    hints: bool,
     detach_keys: Keys,
     own: WinSize,
     session: WinSize,
@@ -78,9 +87,12 @@ impl View {
         keyboard: Keyboard,
         opened: &Opened,
         takeover: bool,
+        name: &str,
     ) -> Result<Self, Failure> {
         let session = size_in(opened.cols, opened.rows);
         Ok(Self {
+            name: human::printable(name),
+            hints: Config::load()?.attach.hint,
             detach_keys,
             own: keyboard.screen_size().filter(|_| keyboard.is_there()).unwrap_or(session),
             term: model(session),
@@ -206,10 +218,15 @@ impl View {
             return;
         }
         self.choose(&[]);
-        if !std::mem::replace(&mut self.first, false) || self.cropping {
+        let first = std::mem::replace(&mut self.first, false);
+        if !first || self.cropping {
             self.repaint();
         } else {
             self.out.extend_from_slice(&self.term.dump_to_terminal());
+        }
+        if first && self.hints {
+            let how = self.detach_keys.as_ref().map_or("no key leaves".into(), DetachKeys::hint);
+            self.notify(&format!("{}: {how}", self.name));
         }
     }
 
@@ -308,6 +325,10 @@ impl View {
                     self.attachment.control(&Asked::Take)?;
                 }
                 Typed::Release => self.attachment.control(&Asked::Release)?,
+                Typed::Help => {
+                    let help = self.detach_keys.as_ref().map(DetachKeys::help);
+                    self.notify_for(HELP_NS, &help.unwrap_or_default());
+                }
             }
         }
         Ok(None)
@@ -401,9 +422,13 @@ impl View {
 
     /// Shows a notice as soon as that disturbs no output.
     fn notify(&mut self, text: &str) {
+        self.notify_for(NOTICE_NS, text);
+    }
+
+    fn notify_for(&mut self, for_ns: u64, text: &str) {
         if self.keyboard.is_there() && self.keyboard.screen_size().is_some() {
             self.uncover();
-            self.notice = Some(Notice { text: text.to_owned(), until: None, shown: false });
+            self.notice = Some(Notice { text: text.to_owned(), for_ns, until: None, shown: false });
         }
     }
 
@@ -422,7 +447,7 @@ impl View {
     /// Shows the notice, or removes it.
     fn turn_notice(&mut self, now: u64) {
         let Some(notice) = &mut self.notice else { return };
-        let until = *notice.until.get_or_insert(now + NOTICE_NS);
+        let until = *notice.until.get_or_insert(now + notice.for_ns);
         if now >= until {
             self.uncover();
             self.notice = None;
