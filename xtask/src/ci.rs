@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{docs, longer, succeed, tidy, tools};
+use crate::{docs, longer, pictures, succeed, tidy, tools};
 
 /// How many prompts each coding agent gets; `cargo xtask agents` gives more.
 const PROMPTS: &str = "10";
@@ -58,7 +58,6 @@ impl Run {
         })?;
         self.step("format", |run| run.cargo(&["fmt", "--all", "--check"]))?;
         self.step("tidy", |_| tidy::run())?;
-        self.step("generated pages", |_| docs::run(true))?;
         self.step("minimum Rust", Self::minimum_rust)?;
         self.step("lint", |run| {
             let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--quiet"];
@@ -76,6 +75,8 @@ impl Run {
         self.step("build", |run| {
             run.cargo(&["build", "--workspace", "--all-targets", "--all-features", "--quiet"])
         })?;
+        self.step("generated pages", |run| docs::generate(&run.root, docs::Stale::Fail))?;
+        self.step("pictures", |run| pictures::draw(&run.root, docs::Stale::Fail))?;
         self.step("test", Self::tests)?;
         self.step("doc tests", |run| {
             run.cargo(&["test", "--doc", "--workspace", "--all-features", "--quiet"])

@@ -5,6 +5,7 @@ mod ci;
 mod docs;
 mod fuzz;
 mod longer;
+mod pictures;
 mod release;
 mod tidy;
 mod tools;
@@ -15,7 +16,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "ci | tidy | docs [--check] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
+const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -24,8 +25,11 @@ fn main() -> Result<()> {
     match args[..] {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
-        ["docs"] => docs::run(false),
-        ["docs", "--check"] => docs::run(true),
+        ["docs"] => docs::run(docs::Stale::Write),
+        ["docs", "--check"] => docs::run(docs::Stale::Fail),
+        ["pictures"] => pictures::run(),
+        ["pictures", "--record"] => pictures::record(None),
+        ["pictures", "--record", name] => pictures::record(Some(name)),
         ["agents"] => longer::talk_to_agents("100"),
         ["agents", prompts] => longer::talk_to_agents(prompts),
         ["crowd"] => longer::gather_a_crowd("1000"),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 
+mod markdown;
+
 use crate::Cli;
 use crate::ending::{Ending, print_bytes};
 use crate::failure::{Failure, Result};
@@ -20,6 +22,9 @@ pub(crate) struct ManArgs {
     /// Write all pages into this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     dir: Option<PathBuf>,
+    /// Print the reference of all commands as Markdown
+    #[arg(long, conflicts_with_all = ["command", "dir"])]
+    markdown: bool,
     /// The command; the page of tapdeck itself when left out
     command: Vec<String>,
 }
@@ -30,6 +35,10 @@ pub(crate) fn run(args: &ManArgs) -> Result {
     if let Some(dir) = &args.dir {
         let written = std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(all, dir));
         written.map_err(|e| Failure::io(format!("cannot write {}: {e}", dir.display())))?;
+        return Ok(Ending::Done);
+    }
+    if args.markdown {
+        print_bytes(markdown::reference(&all).as_bytes());
         return Ok(Ending::Done);
     }
     let mut command = &all;

@@ -163,6 +163,32 @@ pub fn commands_or_script(text: &str) -> Vec<String> {
     }
 }
 
+/// The code spans of a page outside of blocks, with their lines.
+pub fn spans(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut fenced = false;
+    for (n, line) in text.lines().enumerate() {
+        fenced ^= line.trim_start().starts_with("```");
+        if !fenced {
+            let spans = line.split('`').skip(1).step_by(2);
+            found.extend(spans.map(|span| (n + 1, span.to_owned())));
+        }
+    }
+    found
+}
+
+/// The command of a span such as `tapdeck rec --append`, at most two words, and its long options.
+pub fn options(span: &str) -> Option<(String, Vec<String>)> {
+    let span = span.split(" -- ").next().unwrap_or_default();
+    let words: Vec<&str> = span.strip_prefix("tapdeck ").unwrap_or(span).split_whitespace().collect();
+    let is_name =
+        |word: &&&str| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') && !word.starts_with('-');
+    let command: Vec<&str> = words.iter().take_while(is_name).take(2).copied().collect();
+    let options = words.iter().filter(|word| word.len() > 2 && word.starts_with("--"));
+    let options = options.map(|word| word.split(['=', '[', ',']).next().unwrap_or(word).to_owned());
+    (!command.is_empty()).then(|| (command.join(" "), options.collect()))
+}
+
 /// Whether what was printed is what the page shows: `…` is any text, alone on a line any lines.
 pub fn matches(wanted: &str, printed: &str) -> bool {
     let wanted: Vec<&str> = wanted.trim_end().lines().map(str::trim_end).collect();
