@@ -1,6 +1,11 @@
 //! The terminal views of the `tapdeck` command, as a library for the command itself and for its
 //! benchmarks. Programs of others use the crate `tapdeck`.
 
+#![allow(
+    missing_debug_implementations,
+    reason = "the views hold terminals and threads, and only the command uses them"
+)]
+
 pub mod human;
 pub mod keymap;
 pub mod render;

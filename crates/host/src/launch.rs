@@ -22,6 +22,7 @@ const RING: usize = 8 << 20;
 
 /// A session to start in the foreground of this process.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Launch {
     /// What to run.
     pub command: CommandSpec,

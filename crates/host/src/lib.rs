@@ -38,8 +38,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 mod ahead;
 pub mod backend;
 pub mod cassette;

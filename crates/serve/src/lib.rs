@@ -16,8 +16,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 pub mod broker;
 pub mod client;
 mod conn;

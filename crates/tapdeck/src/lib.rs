@@ -45,8 +45,6 @@
 //!
 //! The repository's `crates/tapdeck/examples` has a program for each of these.
 
-#![warn(missing_debug_implementations)]
-
 mod cond;
 pub mod convert;
 mod error;

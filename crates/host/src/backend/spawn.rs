@@ -20,6 +20,7 @@ use crate::sys::{ChildSetup, InheritedSignals, LastWill, kill, prepare_child, ta
 
 /// What to run. The environment is this process's own, byte for byte, unless changed here.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CommandSpec {
     /// Program and arguments; the program is looked up in PATH as a shell would.
     pub argv: Vec<OsString>,

@@ -28,6 +28,7 @@ const HOLD_NS: u64 = 150_000_000;
 
 /// How to make the page.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HtmlOptions {
     /// Frames a second at most: what changes in between is shown together.
     pub fps: u32,

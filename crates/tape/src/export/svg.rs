@@ -14,6 +14,7 @@ use crate::replay::Replay;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SvgOptions {
     /// Height of the text in pixels.
     pub font_size: f32,
