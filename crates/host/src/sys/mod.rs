@@ -1,5 +1,5 @@
 //! The calls that have no safe wrapper: signal masks and dispositions, a signal file descriptor,
-//! and what runs between fork and exec. Everything unsafe in this crate is in this file.
+//! and what runs between fork and exec. Everything unsafe in this crate is in this folder.
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper; each block says why it is sound")]
 
@@ -7,13 +7,17 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libc::{c_int, sigset_t};
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
+
+mod child;
+mod will;
+
+pub use child::raise_file_limit;
+pub(crate) use child::{ChildSetup, prepare_child};
+pub(crate) use will::LastWill;
 
 /// A set of signals.
 #[derive(Clone, Copy)]
@@ -352,181 +356,6 @@ impl InheritedSignals {
     }
 }
 
-/// What the child does between fork and exec.
-pub(crate) struct ChildSetup {
-    /// Signals as the user had them.
-    pub signals: InheritedSignals,
-    /// The other end of the terminal on standard input, which is to control the new session.
-    pub terminal: Option<RawFd>,
-    /// Whether the child is killed when the thread that starts it is gone.
-    pub die_with_host: bool,
-    /// Where a [minder](run_minder) reports to, if the program is to have one.
-    pub minder: Option<RawFd>,
-    /// Descriptors above 2 that the program gets, under the same numbers.
-    pub descriptors: Vec<RawFd>,
-}
-
-/// Arranges for `setup` to happen in the child: a session of its own, the terminal as its
-/// controlling one, no descriptor above 2 but those that are passed on, signals as the user had
-/// them.
-pub(crate) fn prepare_child(command: &mut Command, setup: ChildSetup) {
-    let files = FILE_LIMIT_AT_START.get().copied().flatten();
-    let host = std::process::id().cast_signed();
-    let between_fork_and_exec = move || {
-        rustix::process::setsid()?;
-        if let Some(master) = setup.terminal {
-            // What this process opened bears the mark of a descriptor that is closed on exec for
-            // good, and a program can see that: here, where no other thread can start a process
-            // meanwhile, it is opened without. SAFETY: the caller holds the master open until this
-            // child runs the program.
-            let master = unsafe { BorrowedFd::borrow_raw(master) };
-            if let Ok(slave) = ioctl_tiocgptpeer(master, OpenptFlags::RDWR | OpenptFlags::NOCTTY) {
-                rustix::stdio::dup2_stdin(&slave)?;
-                rustix::stdio::dup2_stdout(&slave)?;
-                rustix::stdio::dup2_stderr(&slave)?;
-            }
-            // SAFETY: standard input is open; the caller wired the terminal to it.
-            let terminal = unsafe { BorrowedFd::borrow_raw(0) };
-            rustix::process::ioctl_tiocsctty(terminal)?;
-        }
-        if let Some(reports) = setup.minder {
-            // A parent that ignores this signal could not wait for its child. The program's own
-            // disposition follows below.
-            set_disposition(libc::SIGCHLD, false)?;
-            // SAFETY: both processes go on with async-signal-safe system calls only.
-            match unsafe { libc::fork() } {
-                -1 => return Err(io::Error::last_os_error()),
-                0 => lead_foreground_group()?,
-                program => run_minder(program, reports, host, setup.die_with_host),
-            }
-        }
-        if setup.die_with_host {
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        }
-        close_above_stderr_on_exec()?;
-        for fd in &setup.descriptors {
-            // SAFETY: changes a flag of a descriptor that the caller holds open until this child
-            // runs the program.
-            unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) };
-        }
-        if let Some(limit) = files {
-            rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
-        }
-        if setup.signals.fresh {
-            for signal in 1..=libc::SIGRTMAX() {
-                // Two cannot be ignored, and some numbers are none.
-                let _ = set_disposition(signal, false);
-            }
-        }
-        for (signal, ignore) in setup.signals.ignored {
-            set_disposition(signal, ignore)?;
-        }
-        setup.signals.mask.install()?;
-        Ok(())
-    };
-    // SAFETY: the closure allocates nothing, takes no lock and makes only async-signal-safe system
-    // calls.
-    unsafe { command.pre_exec(between_fork_and_exec) };
-}
-
-/// Puts this process into a group of its own, in the foreground of the terminal on standard input.
-fn lead_foreground_group() -> io::Result<()> {
-    rustix::process::setpgid(None, None)?;
-    // The system stops a process of the background that does this, unless it blocks that signal.
-    // The program's own mask is installed afterwards.
-    SignalSet::of([libc::SIGTTOU]).block()?;
-    // SAFETY: standard input is open; the caller wired the terminal to it.
-    let terminal = unsafe { BorrowedFd::borrow_raw(0) };
-    rustix::termios::tcsetpgrp(terminal, rustix::process::getpid())?;
-    Ok(())
-}
-
-/// Leads the session of `program` until that ends, and ends as it did. The system does not let a
-/// terminal stop a group of processes without a parent in its session. The minder is that parent,
-/// as a shell would be, so that Ctrl-Z stops the program.
-///
-/// Reports to the descriptor the program's number (4 bytes), then a byte for each time that the
-/// program stops, with SIGCHLD to `host`.
-fn run_minder(program: libc::pid_t, reports: RawFd, host: libc::pid_t, die_with_host: bool) -> ! {
-    // SAFETY: async-signal-safe system calls on memory of this frame. Nothing else of the process
-    // that this is a copy of is used, so that closing every other descriptor does no harm.
-    unsafe {
-        if die_with_host {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        }
-        // Signals to the session are for the program. The minder waits for its own.
-        let mut all = MaybeUninit::<sigset_t>::uninit();
-        libc::sigfillset(all.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-        libc::chdir(c"/".as_ptr());
-        libc::dup2(reports, 0);
-        libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
-        libc::write(0, (&raw const program).cast(), size_of_val(&program));
-        loop {
-            let mut status = 0;
-            match libc::waitpid(program, &raw mut status, libc::WUNTRACED | libc::WNOHANG) {
-                -1 => libc::_exit(1),
-                0 => {
-                    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-                    let signal = libc::sigwaitinfo(all.as_ptr(), info.as_mut_ptr());
-                    // The terminal is gone, which the system tells its leader alone. When the
-                    // leader ends, the system hangs up on the program.
-                    if signal == libc::SIGHUP && info.assume_init().si_code == libc::SI_KERNEL {
-                        libc::_exit(128 + libc::SIGHUP);
-                    }
-                }
-                _ if libc::WIFSTOPPED(status) => {
-                    libc::write(0, c"s".as_ptr().cast(), 1);
-                    if libc::getppid() == host {
-                        libc::kill(host, libc::SIGCHLD);
-                    }
-                }
-                _ if libc::WIFSIGNALED(status) => {
-                    // The program has left its core already.
-                    libc::prctl(libc::PR_SET_DUMPABLE, 0);
-                    die_by(libc::WTERMSIG(status));
-                    libc::_exit(128 + libc::WTERMSIG(status));
-                }
-                _ => libc::_exit(libc::WEXITSTATUS(status)),
-            }
-        }
-    }
-}
-
-/// The limit of open files that this process began with, once it has raised its own.
-static FILE_LIMIT_AT_START: OnceLock<Option<rustix::process::Rlimit>> = OnceLock::new();
-
-/// Lets this process open as many files as the system allows. Programs still get the limit that the
-/// user had.
-pub fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let before = getrlimit(Resource::Nofile);
-    let all = Rlimit { current: before.maximum, maximum: before.maximum };
-    // Refused, there are as many as there were.
-    let raised = setrlimit(Resource::Nofile, all).is_ok();
-    // The first call counts.
-    let _ = FILE_LIMIT_AT_START.set(raised.then_some(before));
-}
-
-/// Marks every descriptor above 2 close-on-exec. Not closed at once: the standard library reports a
-/// failed exec through one of them.
-fn close_above_stderr_on_exec() -> io::Result<()> {
-    let (first, flags): (u32, u32) = (3, libc::CLOSE_RANGE_CLOEXEC);
-    // SAFETY: takes three integers; only changes flags of this process's own descriptors.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) };
-    if done == 0 {
-        return Ok(());
-    }
-    // A kernel without close_range: one by one, up to the limit.
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = c_int::try_from(limit.unwrap_or(1 << 20).min(1 << 20)).unwrap_or(1 << 20);
-    for fd in 3..limit {
-        // SAFETY: sets a flag; a number that is no descriptor fails without effect.
-        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-    }
-    Ok(())
-}
-
 /// The home of this process's user as the system's list of users has it.
 pub(crate) fn listed_home() -> Option<std::path::PathBuf> {
     use std::os::unix::ffi::OsStrExt;
@@ -607,136 +436,4 @@ pub(crate) fn stop_self() -> io::Result<()> {
         set_disposition(libc::SIGTSTP, true)?;
     }
     Ok(())
-}
-
-/// A process that outlives this one just long enough to do one thing, if this one is killed before
-/// the value is dropped. Nothing else can act for a process that gets no chance to.
-pub(crate) struct LastWill {
-    /// Closed when this process is gone, however it went.
-    alive: Option<OwnedFd>,
-    pid: libc::pid_t,
-}
-
-impl LastWill {
-    /// Leaves something to be done. There may be other threads, so the deed makes only
-    /// async-signal-safe system calls, on memory that is there already.
-    fn leave(deed: impl FnOnce()) -> io::Result<Self> {
-        let (waits, alive) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        // SAFETY: the child makes only async-signal-safe system calls on memory that was prepared
-        // before, and never returns.
-        match unsafe { libc::fork() } {
-            -1 => Err(io::Error::last_os_error()),
-            0 => {
-                let mut word = 0u8;
-                // SAFETY: as above; nothing of this process is used but what the deed has a copy
-                // of, so that closing every descriptor does no harm.
-                let read = unsafe {
-                    libc::setsid();
-                    libc::chdir(c"/".as_ptr());
-                    libc::dup2(waits.as_raw_fd(), 0);
-                    libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
-                    loop {
-                        let read = libc::read(0, (&raw mut word).cast(), 1);
-                        if read >= 0 || *libc::__errno_location() != libc::EINTR {
-                            break read;
-                        }
-                    }
-                };
-                // A byte says that all went well; the end says that the process is gone.
-                if read == 0 {
-                    deed();
-                }
-                // SAFETY: ends this process without running anything of the one that it is a copy
-                // of.
-                unsafe { libc::_exit(0) }
-            }
-            pid => Ok(Self { alive: Some(alive), pid }),
-        }
-    }
-
-    /// Sends a request to the Unix socket at `path`.
-    #[cfg(feature = "docker")]
-    pub(crate) fn request(path: &std::path::Path, request: &[u8]) -> io::Result<Self> {
-        use std::os::unix::ffi::OsStrExt;
-        let path = path.as_os_str().as_bytes();
-        // SAFETY: all zeroes is a valid address of no family.
-        let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-        if path.len() >= address.sun_path.len() {
-            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-        }
-        address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or(1);
-        for (to, from) in address.sun_path.iter_mut().zip(path) {
-            *to = from.cast_signed();
-        }
-        let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_un>()).unwrap_or(0);
-        Self::leave(|| {
-            // SAFETY: every pointer is to memory of this frame or the caller's, which the child has
-            // a copy of.
-            unsafe {
-                let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
-                if libc::connect(socket, (&raw const address).cast(), length) == 0 {
-                    libc::write(socket, request.as_ptr().cast(), request.len());
-                    let mut answer = [0u8; 512];
-                    while libc::read(socket, answer.as_mut_ptr().cast(), answer.len()) > 0 {}
-                }
-            }
-        })
-    }
-
-    /// Hangs up on every process of a session, as a terminal that is gone does only for those in
-    /// its foreground, and kills those that are left a moment later.
-    pub(crate) fn hang_up(session: libc::pid_t) -> io::Result<Self> {
-        Self::leave(|| {
-            let pause = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-            for round in 0..60 {
-                let signals = match round {
-                    0 => &[libc::SIGHUP, libc::SIGCONT][..],
-                    1..40 => &[],
-                    _ => &[libc::SIGKILL],
-                };
-                if !signal_session(session, signals) {
-                    return;
-                }
-                // Only a pause.
-                let _ = rustix::event::poll(&mut [], Some(&pause));
-            }
-        })
-    }
-}
-
-/// Signals every process of a session, without a byte of memory of its own; says whether there is
-/// any.
-fn signal_session(session: libc::pid_t, signals: &[c_int]) -> bool {
-    use rustix::fs::{Mode, OFlags, RawDir, open};
-    let Ok(list) = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
-        return false;
-    };
-    let mut buffer = [MaybeUninit::uninit(); 4096];
-    let mut entries = RawDir::new(list, &mut buffer);
-    let mut any = false;
-    while let Some(Ok(entry)) = entries.next() {
-        let name = std::str::from_utf8(entry.file_name().to_bytes()).unwrap_or_default();
-        let Ok(pid) = name.parse() else { continue };
-        // SAFETY: takes an integer; of a process that is gone, or is in no session that can be seen
-        // from here, it says so.
-        if unsafe { libc::getsid(pid) } == session {
-            any = true;
-            for signal in signals {
-                // Gone already is as good as signalled.
-                let _ = kill(pid, *signal);
-            }
-        }
-    }
-    any
-}
-
-impl Drop for LastWill {
-    fn drop(&mut self) {
-        if let Some(alive) = self.alive.take() {
-            // If the other process is gone, it needs no word.
-            let _ = rustix::io::write(&alive, b".");
-        }
-        // SAFETY: the process is a child that no other code waits for; if one did, this fails.
-        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), 0) };
-    }
 }
