@@ -93,7 +93,9 @@ pub enum Author {
     EndOfInput,
 }
 
-/// One thing that happened. Bytes are shared, not copied: a reader holds the log's own memory.
+/// One thing that happened in a live session. It differs from the events of a recording (`Kind` in
+/// the crate `tapdeck-tape`) in what only a live session knows: authors, the stick, turns, states.
+/// Bytes are shared, not copied: a reader holds the log's own memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

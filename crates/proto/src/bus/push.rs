@@ -1,4 +1,5 @@
-//! What a session pushes to subscribers.
+//! What a session pushes to subscribers. [`Event`] is the part of a session's log that clients are
+//! told of beside the output, in the words of the protocol.
 
 use serde::{Deserialize, Serialize};
 

@@ -25,7 +25,7 @@ pub struct Record {
     pub body: Body,
 }
 
-/// What a record says.
+/// What a record says. It differs from [`crate::Kind`] in that marks are numbers, as in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
