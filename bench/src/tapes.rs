@@ -14,7 +14,7 @@ use tapdeck_host::{Blocks, Goal, Player, Source};
 use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
 use tapdeck_tape::export::{self, HtmlOptions, LinesAs};
 use tapdeck_tape::index::{IndexBuilder, IndexOptions, index_blocks};
-use tapdeck_tape::{Format, Replay, convert, writer};
+use tapdeck_tape::{Format, Replay, Time, convert, writer};
 use tapdeck_term::{Settings, Size, Term};
 
 use crate::{Options, Row, median};
@@ -126,7 +126,7 @@ impl Tape {
                 // Each from the very start, as `play --at` does it.
                 for i in 0..SEEKS {
                     let mut player = Player::open(&self.ahr, Settings::default())?;
-                    player.seek(Goal::Time(end / SEEKS * i + end / 7 % (end / SEEKS)))?;
+                    player.seek(Goal::Time(Time::from_nanos(end / SEEKS * i + end / 7 % (end / SEEKS))))?;
                 }
                 return Ok(SEEKS as f64);
             }

@@ -121,7 +121,7 @@ fn run<B: Backend>(kind: &str, target: &str, backend: B, search: bool) -> Result
     for n in 0..UPDATES {
         paper.0.borrow_mut().push_back(News::Output(update(kind, n).into_bytes()));
         let start = Instant::now();
-        app.tick(n as u64 * 1_000_000_000 / 120)?;
+        app.tick(tapdeck_tape::Time::from_nanos(n as u64 * 1_000_000_000 / 120))?;
         feeds.push(start.elapsed().as_secs_f64() * 1e3);
         // Two updates a frame: 120 and 60 a second.
         if n % 2 == 1 {

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::export::{self, HtmlOptions, SvgOptions};
-use tapdeck_tape::{Beside, Container, EventReader, Format, Item, convert_to_parts, open, writer};
+use tapdeck_tape::{Beside, Container, EventReader, Format, Item, Time, convert_to_parts, open, writer};
 
 const FORMATS: [Format; 8] = [
     Format::CastV1,
@@ -34,11 +34,11 @@ fuzz_target!(|data: &[u8]| {
     let zst = first & 8 != 0;
     let _ = Container::detect(None, data, false);
     let Some(mut events) = reader(format, zst, data) else { return };
-    let mut last = 0;
+    let mut last = Time::ZERO;
     while let Ok(Some(item)) = events.next_item() {
         if let Item::Event(event) = item {
-            assert!(event.time_ns >= last);
-            last = event.time_ns;
+            assert!(event.time >= last);
+            last = event.time;
         }
     }
     let target = FORMATS[usize::from(first >> 4 & 7)];

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use tapdeck_tape::ahr::{BlockBuilder, Quality, Record};
+use tapdeck_tape::Time;
 use tapdeck_tape::index::{Index, Seeker, Target};
 
 static RECORDING: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -24,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = index.check(Cursor::new(&*RECORDING));
     for index in [index, unchecked] {
         let mut seeker = Seeker::new(Cursor::new(&*RECORDING), Some((index, Cursor::new(data))), 10);
-        let _ = seeker.seek(Target::Time(9_000));
+        let _ = seeker.seek(Target::Time(Time::from_micros(9)));
         let _ = seeker.seek(Target::Byte(55));
     }
 });

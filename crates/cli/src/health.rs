@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tapdeck::convert::{ConvertError, Digest};
+use tapdeck_core::Time;
 use tapdeck_host::{Source, sidecar};
 use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
@@ -100,7 +101,7 @@ pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
         "last_size": size(s.last_size),
         "first_ts_ns": s.first_ts,
         "last_ts_ns": s.last_ts,
-        "duration_ns": s.duration_ns(),
+        "duration_ns": Time::from(s.duration()).as_nanos(),
         "exit": match s.ending {
             Some(Ended::Exit(code)) => json!({"code": code.cast_signed()}),
             Some(Ended::Signal(signal)) => json!({"signal": signal}),

@@ -96,7 +96,9 @@ pub(crate) fn exports(session: Option<&str>, ipc: Option<&str>) -> Vec<(OsString
 pub(crate) fn answer(door: Option<Door>, handle: Handle) -> Option<Server> {
     let server = Server::start(door?, Limits::default(), move |Snapshot { id, label }| {
         match handle.snapshot(id, &label, DISK_LIMIT) {
-            Ok(anchor) => Response::Success(Taken { id, anchor_byte: anchor.byte, ts_ns: anchor.ts_ns }),
+            Ok(anchor) => {
+                Response::Success(Taken { id, anchor_byte: anchor.byte, ts_ns: anchor.at.as_nanos() })
+            }
             Err(e) => Response::Failure(e.to_string()),
         }
     });

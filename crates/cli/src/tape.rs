@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tapdeck_host::backend::Pace;
-use tapdeck_host::{Goal, PlayError, Played, Player, Source, sidecar};
-use tapdeck_tape::{Instruction, Moment, instructions_of};
+use tapdeck_host::{Goal, PlayError, Player, Source, sidecar};
+use tapdeck_tape::{Instruction, Kind, Moment, Time, instructions_of};
 use tapdeck_term::{Settings, Term};
 
 /// The bytes of output in one step.
@@ -20,7 +20,7 @@ const INDEX_SAVES: u64 = 256 << 20;
 /// The most memory for scrollback.
 const SCROLLBACK_BYTES: usize = 64 << 20;
 /// While it plays, the time is drawn anew this often.
-const TICK_NS: u64 = 250_000_000;
+const TICK: Duration = Duration::from_millis(250);
 const SPEEDS: [f64; 11] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0];
 
 /// What a user is told when there is no marker to jump to.
@@ -29,7 +29,7 @@ pub const NO_MARKER: &str = "there is no marker in that direction";
 const MAX_OWED: usize = 16;
 /// While it plays, a moment passed less than this ago is skipped on the way back: otherwise no key
 /// could get before it.
-const JUST_PASSED: u64 = 1_000_000_000;
+const JUST_PASSED: Duration = Duration::from_secs(1);
 
 /// A recording with a place in it.
 pub struct Tape {
@@ -38,8 +38,8 @@ pub struct Tape {
     playing: bool,
     over: bool,
     /// When the next event is due, and since when the present place is shown.
-    due_ns: u64,
-    since_ns: u64,
+    due: Time,
+    since: Time,
     /// The place that it goes to.
     way: Option<Goal>,
     moments: Vec<Moment>,
@@ -52,7 +52,7 @@ pub struct Tape {
     /// The label of the moment jumped to last, or that there was none, until it is told.
     hopped: Option<Option<Moment>>,
     instructions: Vec<Instruction>,
-    shown_ns: u64,
+    shown: Time,
 }
 
 impl Tape {
@@ -75,18 +75,18 @@ impl Tape {
     /// A recording that a player has opened, at its start.
     pub fn of(player: Player) -> Self {
         let path = player.source().path().to_owned();
-        let idle_limit_ns = player.idle_limit_ns();
+        let idle_limit = player.idle_limit();
         let instructions = File::open(sidecar(&path, "instructions.jsonl"))
             .ok()
             .and_then(|file| instructions_of(BufReader::new(file)).ok())
             .unwrap_or_default();
         Self {
             player,
-            pace: Pace { speed: 1.0, idle_limit_ns },
+            pace: Pace { speed: 1.0, idle_limit },
             playing: false,
             over: false,
-            due_ns: 0,
-            since_ns: 0,
+            due: Time::ZERO,
+            since: Time::ZERO,
             way: None,
             moments: Vec::new(),
             all_moments: false,
@@ -94,15 +94,15 @@ impl Tape {
             owed: VecDeque::new(),
             hopped: None,
             instructions,
-            shown_ns: 0,
+            shown: Time::ZERO,
         }
     }
 
     /// Sets how fast it plays, and how long its pauses are at most, where that is not left to the
     /// recording.
-    pub fn set_pace(&mut self, speed: f64, idle_limit_ns: Option<u64>) {
+    pub fn set_pace(&mut self, speed: f64, idle_limit: Option<Duration>) {
         self.pace.speed = speed;
-        self.pace.idle_limit_ns = idle_limit_ns.or(self.pace.idle_limit_ns);
+        self.pace.idle_limit = idle_limit.or(self.pace.idle_limit);
     }
 
     /// The player underneath.
@@ -169,19 +169,19 @@ impl Tape {
     }
 
     /// Time at this place, between events too, while it plays.
-    pub fn at_ns(&mut self, now: u64) -> u64 {
-        let at = self.player.at_ns();
+    pub fn at(&mut self, now: Time) -> Time {
+        let at = self.player.at();
         if !self.playing || self.way.is_some() {
             return at;
         }
-        let passed = now.saturating_sub(self.since_ns) as f64 * self.pace.speed;
+        let passed = Time::from(now.since(self.since)).scaled(self.pace.speed);
         let next = self.player.peek().ok().flatten().map_or(at, |(next, _)| next);
-        at.saturating_add(passed as u64).min(next).max(at)
+        (at + passed.since_start()).min(next).max(at)
     }
 
-    /// The length, as far as it is known.
-    pub fn duration_ns(&mut self) -> u64 {
-        self.player.duration_ns()
+    /// The end, as far as it is known.
+    pub fn end(&mut self) -> Time {
+        self.player.end()
     }
 
     /// Whether it is at the end.
@@ -223,7 +223,7 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read on.
-    pub fn tick(&mut self, now: u64) -> Result<bool, PlayError> {
+    pub fn tick(&mut self, now: Time) -> Result<bool, PlayError> {
         self.tick_with(now, |_, _| {})
     }
 
@@ -232,7 +232,7 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read on.
-    pub fn tick_with(&mut self, now: u64, mut played: impl FnMut(&Played, &Term)) -> Result<bool, PlayError> {
+    pub fn tick_with(&mut self, now: Time, mut played: impl FnMut(&Kind, &Term)) -> Result<bool, PlayError> {
         let mut changed = self.learn();
         if self.way.is_none()
             && self.all_moments
@@ -253,7 +253,7 @@ impl Tape {
             return Ok(changed);
         }
         let stop = self.player.offset().saturating_add(STEP);
-        while self.due_ns <= now && self.player.offset() < stop {
+        while self.due <= now && self.player.offset() < stop {
             let Some(event) = self.player.advance()? else {
                 (self.playing, self.over) = (false, true);
                 return Ok(true);
@@ -262,42 +262,42 @@ impl Tape {
             changed = true;
             self.schedule(now)?;
         }
-        if now.saturating_sub(self.shown_ns) >= TICK_NS {
-            self.shown_ns = now;
+        if now.since(self.shown) >= TICK {
+            self.shown = now;
             changed = true;
         }
         Ok(changed)
     }
 
     /// When [`Tape::tick`] has something to do again.
-    pub fn due_ns(&mut self, now: u64) -> Option<u64> {
+    pub fn due(&mut self, now: Time) -> Option<Time> {
         if self.way.is_some() {
             return Some(now);
         }
         if self.all_moments && !self.owed.is_empty() {
             return Some(now);
         }
-        let learning = (self.wants_moments && !self.all_moments).then_some(now + TICK_NS);
-        let playing = self.playing.then(|| self.due_ns.min(self.shown_ns + TICK_NS));
+        let learning = (self.wants_moments && !self.all_moments).then_some(now + TICK);
+        let playing = self.playing.then(|| self.due.min(self.shown + TICK));
         [learning, playing].into_iter().flatten().min()
     }
 
-    fn schedule(&mut self, now: u64) -> Result<(), PlayError> {
-        let at = self.player.at_ns();
+    fn schedule(&mut self, now: Time) -> Result<(), PlayError> {
+        let at = self.player.at();
         if let Some((next, _)) = self.player.peek()? {
             // Counted from the time at which the last event was due, so that small delays do not
             // add up.
-            let from = if self.due_ns + 1_000_000_000 > now { self.due_ns.min(now) } else { now };
-            self.due_ns = from + self.pace.gap_ns(next.saturating_sub(at));
-            self.since_ns = from;
+            let from = if self.due + Duration::from_secs(1) > now { self.due.min(now) } else { now };
+            self.due = from + self.pace.gap(next.since(at));
+            self.since = from;
         } else {
-            self.due_ns = now;
+            self.due = now;
         }
         Ok(())
     }
 
-    fn reschedule(&mut self, now: u64) -> Result<(), PlayError> {
-        (self.due_ns, self.over) = (now, false);
+    fn reschedule(&mut self, now: Time) -> Result<(), PlayError> {
+        (self.due, self.over) = (now, false);
         self.schedule(now)
     }
 
@@ -305,13 +305,13 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn toggle(&mut self, now: u64) -> Result<(), PlayError> {
+    pub fn toggle(&mut self, now: Time) -> Result<(), PlayError> {
         if self.is_at_end() && !self.playing {
             self.player.rewind()?;
         }
         if self.playing {
             // Stand where the clock says, not at the last event.
-            let at = self.at_ns(now);
+            let at = self.at(now);
             self.player.seek(Goal::Time(at))?;
         }
         self.playing = !self.playing;
@@ -322,7 +322,7 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn play(&mut self, now: u64) -> Result<(), PlayError> {
+    pub fn play(&mut self, now: Time) -> Result<(), PlayError> {
         self.playing = true;
         self.reschedule(now)
     }
@@ -342,7 +342,7 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn restart(&mut self, now: u64) -> Result<(), PlayError> {
+    pub fn restart(&mut self, now: Time) -> Result<(), PlayError> {
         self.player.rewind()?;
         (self.playing, self.way) = (true, None);
         self.reschedule(now)
@@ -353,7 +353,7 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn hop(&mut self, forth: bool, now: u64) -> Result<(), PlayError> {
+    pub fn hop(&mut self, forth: bool, now: Time) -> Result<(), PlayError> {
         if self.owed.len() < MAX_OWED {
             self.owed.push_back(forth);
         }
@@ -372,14 +372,14 @@ impl Tape {
         self.hopped.take()
     }
 
-    fn hop_now(&mut self, forth: bool, now: u64) -> Result<(), PlayError> {
-        let (at, offset) = (self.at_ns(now), self.player.offset());
+    fn hop_now(&mut self, forth: bool, now: Time) -> Result<(), PlayError> {
+        let (at, offset) = (self.at(now), self.player.offset());
         let moment = if forth {
-            self.moments.iter().find(|m| (m.anchor, m.time_ns) > (offset, at))
+            self.moments.iter().find(|m| (m.anchor, m.time) > (offset, at))
         } else {
-            let since = if self.playing { JUST_PASSED } else { 0 };
+            let since = if self.playing { JUST_PASSED } else { Duration::ZERO };
             let mut before = self.moments.iter().rev();
-            before.find(|m| (m.anchor, m.time_ns) < (offset, at) && m.time_ns.saturating_add(since) <= at)
+            before.find(|m| (m.anchor, m.time) < (offset, at) && m.time + since <= at)
         };
         self.hopped = Some(moment.cloned());
         if let Some(goal) = moment.map(Goal::from) {
@@ -392,13 +392,13 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn go(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
+    pub fn go(&mut self, goal: Goal, now: Time) -> Result<(), PlayError> {
         // A jump elsewhere gives up waiting for moments.
         self.owed.clear();
         self.begin(goal, now)
     }
 
-    fn begin(&mut self, goal: Goal, now: u64) -> Result<(), PlayError> {
+    fn begin(&mut self, goal: Goal, now: Time) -> Result<(), PlayError> {
         self.player.begin_seek(goal)?;
         (self.way, self.over) = (Some(goal), false);
         // A short way is done at once.
@@ -413,8 +413,8 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn go_to_share(&mut self, share: f64, now: u64) -> Result<(), PlayError> {
-        let to = (self.player.whole_duration_ns() as f64 * share.clamp(0.0, 1.0)) as u64;
+    pub fn go_to_share(&mut self, share: f64, now: Time) -> Result<(), PlayError> {
+        let to = self.player.known_end().scaled(share.clamp(0.0, 1.0));
         // The end includes the events at the very last moment.
         self.go(if share >= 1.0 { Goal::Byte(u64::MAX) } else { Goal::Time(to) }, now)
     }
@@ -423,9 +423,9 @@ impl Tape {
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn skip(&mut self, by_ns: i64, now: u64) -> Result<(), PlayError> {
-        let to = self.at_ns(now).saturating_add_signed(by_ns);
-        let to = to.min(self.player.duration_ns());
+    pub fn skip(&mut self, by_ns: i64, now: Time) -> Result<(), PlayError> {
+        let to = self.at(now).shifted(by_ns);
+        let to = to.min(self.player.end());
         self.go(Goal::Time(to), now)
     }
 
@@ -436,7 +436,7 @@ impl Tape {
     pub fn step_forth(&mut self) -> Result<(), PlayError> {
         self.pause();
         while let Some(event) = self.player.advance()? {
-            if matches!(event, Played::Output(_)) {
+            if matches!(event, Kind::Output(_)) {
                 break;
             }
         }
@@ -453,8 +453,8 @@ impl Tape {
     }
 
     /// Plays faster or slower.
-    pub fn change_speed(&mut self, faster: bool, now: u64) {
-        let at = self.at_ns(now);
+    pub fn change_speed(&mut self, faster: bool, now: Time) {
+        let at = self.at(now);
         let here = SPEEDS.iter().position(|s| *s >= self.pace.speed).unwrap_or(4);
         let next = if faster { (here + 1).min(SPEEDS.len() - 1) } else { here.saturating_sub(1) };
         self.pace.speed = SPEEDS[next];

@@ -117,6 +117,25 @@ impl Time {
     pub const fn since_start(self) -> Duration {
         Duration::from_nanos(self.0)
     }
+
+    /// Returns the time so many nanoseconds later, or earlier for a negative number.
+    #[must_use]
+    pub const fn shifted(self, nanos: i64) -> Self {
+        Self(self.0.saturating_add_signed(nanos))
+    }
+
+    /// Returns the time that has passed at a pace, or a share of the whole. Negative factors and
+    /// what is no number give the start.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        // Float to integer saturates.
+        Self((self.0 as f64 * factor) as u64)
+    }
+
+    /// Returns which share of the time until `end` has passed: 1 behind it, and where it is zero.
+    pub fn share_of(self, end: Self) -> f64 {
+        if end.0 == 0 { 1.0 } else { (self.0 as f64 / end.0 as f64).min(1.0) }
+    }
 }
 
 impl From<Duration> for Time {
@@ -159,6 +178,14 @@ mod tests {
         assert_eq!(Time::from_nanos(2).since(Time::from_nanos(7)), Duration::ZERO);
         assert_eq!(Time::from_nanos(2).abs_diff(Time::from_nanos(7)), short);
         assert_eq!(Time::from(long), Time::MAX);
+        assert_eq!(
+            (Time::from_nanos(2).shifted(-3), Time::from_nanos(2).shifted(3)),
+            (Time::ZERO, Time::from_nanos(5))
+        );
+        let infinite = Time::from_nanos(2).scaled(f64::INFINITY);
+        assert_eq!((Time::from_nanos(2).scaled(-1.0), infinite), (Time::ZERO, Time::MAX));
+        let half = Time::from_secs(1).share_of(Time::from_secs(2));
+        assert!((half - 0.5).abs() < f64::EPSILON && Time::ZERO.share_of(Time::ZERO) >= 1.0);
     }
 
     #[test]

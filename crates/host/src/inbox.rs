@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::Notice;
-use tapdeck_core::{Event, Fence, PartyId, Refused, Role, StickError, WinSize};
+use tapdeck_core::{Event, Fence, PartyId, Refused, Role, StickError, WallTime, WinSize};
 
 use crate::glass;
 use crate::shared::Bell;
@@ -97,8 +97,8 @@ const START: Duration = Duration::from_secs(10);
 pub struct Anchor {
     /// Bytes of output before it.
     pub byte: u64,
-    /// When, in nanoseconds since 1970.
-    pub ts_ns: u64,
+    /// When.
+    pub at: WallTime,
 }
 
 /// A snapshot that is not in the recording, or may not be.

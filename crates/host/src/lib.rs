@@ -70,7 +70,7 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
-pub use player::{Goal, PlayError, Played, Player};
+pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
     CreateError, IfExists, KeepInput, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,

@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use tapdeck_core::WallTime;
 
 use crate::processes::Process;
 
@@ -36,7 +37,7 @@ pub struct Listing {
     /// Where.
     pub cwd: String,
     /// Since when, in nanoseconds since 1970.
-    pub started_ns: u64,
+    pub started: WallTime,
     /// It has no terminal of its own.
     pub detached: bool,
     /// Where it is recorded.
@@ -146,7 +147,7 @@ pub fn listed(folder: &Path) -> io::Result<Vec<Listing>> {
             found.push(listing);
         }
     }
-    found.sort_by_key(|l| (l.started_ns, l.pid));
+    found.sort_by_key(|l| (l.started, l.pid));
     Ok(found)
 }
 
@@ -186,7 +187,7 @@ impl Listing {
             "buses": self.buses,
             "command": command,
             "cwd": self.cwd,
-            "started_ns": self.started_ns,
+            "started_ns": self.started.as_nanos(),
             "detached": self.detached,
             "recording": self.recording,
             "human_token": self.human_token,
@@ -209,7 +210,7 @@ impl Listing {
             buses: list("buses")?,
             command: list("command")?,
             cwd: text("cwd")?,
-            started_ns: value.get("started_ns")?.as_u64()?,
+            started: WallTime::from_nanos(value.get("started_ns")?.as_u64()?),
             detached: value.get("detached")?.as_bool()?,
             recording: text("recording"),
             human_token: text("human_token")?,
@@ -235,7 +236,7 @@ mod tests {
             buses: vec!["tcp:127.0.0.1:9".into()],
             command: vec!["sh".into(), "-c".into(), "x".repeat(2 * COMMAND_LIMIT)],
             cwd: "/".into(),
-            started_ns: 5,
+            started: WallTime::from_nanos(5),
             detached: true,
             recording: None,
             human_token: new_token().expect("random"),

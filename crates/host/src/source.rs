@@ -191,9 +191,9 @@ impl Source {
     /// cannot hold snapshots have them there alone, and a crash may have cost the record.
     pub fn moments_beside(&self, known: &[Moment]) -> Vec<Moment> {
         let Ok(file) = File::open(sidecar(&self.path, "snapshots.jsonl")) else { return Vec::new() };
-        let started_ns = self.open().ok().and_then(|reader| reader.header().started_ns).unwrap_or(0);
+        let started = self.open().ok().and_then(|reader| reader.header().started).unwrap_or_default();
         let known: HashSet<_> = known.iter().filter_map(|m| Some((m.snapshot_id()?, m.anchor))).collect();
-        let mut beside = snapshots_of(BufReader::new(file), started_ns).unwrap_or_default();
+        let mut beside = snapshots_of(BufReader::new(file), started).unwrap_or_default();
         beside.retain(|m| m.snapshot_id().is_none_or(|id| !known.contains(&(id, m.anchor))));
         beside
     }

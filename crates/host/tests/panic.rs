@@ -26,7 +26,7 @@ struct Bomb {
 
 impl Backend for Bomb {
     fn watch(&self) -> Watch<'_> {
-        Watch { read_at_ns: (!self.shown).then_some(0), ..Watch::default() }
+        Watch { read_at: (!self.shown).then_some(tapdeck_core::Time::ZERO), ..Watch::default() }
     }
 
     fn read(&mut self, buf: &mut [u8], _now: Stamp) -> io::Result<Got> {

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use bytes::Bytes;
+use tapdeck_core::{Time, WallTime};
 use tapdeck_host::{Goal, Player};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::index::{IndexOptions, build_index};
@@ -14,7 +15,6 @@ use tapdeck_tape::{Container, Event, Header, Kind, Parts, writer};
 use tapdeck_term::{Settings, Size};
 
 const EVENTS: u64 = 300;
-const MS: u64 = 1_000_000;
 
 /// Ten megabytes of numbered lines, an event every tenth of a second.
 fn write(path: &Path) {
@@ -34,10 +34,10 @@ fn write_events(path: &Path, events: impl IntoIterator<Item = (u64, Kind)>) {
     let mut target = writer(container.format, Quality::Brotli(0)).expect("it can be written");
     let mut parts = Parts::default();
     let header =
-        Header { size: Some(Size::new(80, 24)), started_ns: Some(1_000_000_000), ..Header::default() };
+        Header { size: Some(Size::new(80, 24)), started: Some(WallTime::from_secs(1)), ..Header::default() };
     target.begin(&header, &mut parts);
     for (at_ms, kind) in events {
-        target.event(&Event::new(at_ms * MS, kind), &mut parts);
+        target.event(&Event::new(Time::from_millis(at_ms), kind), &mut parts);
     }
     target.finish(&mut parts);
     std::fs::write(path, parts.main).expect("written");
@@ -56,7 +56,7 @@ fn check(path: &Path) {
     let mut player = open(path);
     // Forth, far back (behind keyframes), forth again, and to the very ends.
     for tenth in [5, 250, 120, 299, 3, 180, 0] {
-        player.seek(Goal::Time(tenth * 100_000_000 + 50_000_000)).expect("a place");
+        player.seek(Goal::Time(Time::from_millis(tenth * 100 + 50))).expect("a place");
         let shown = screen(&player);
         assert!(shown.contains(&format!("event {tenth} line 549 ")), "{tenth}: {shown}");
         // An event may stand in two records, where a block was full.
@@ -75,7 +75,7 @@ fn check(path: &Path) {
     let mut fresh = open(path);
     fresh.seek(Goal::Byte(4_500_000)).expect("a place");
     assert_eq!(screen(&fresh), offsets[1]);
-    assert_eq!(player.whole_duration_ns(), (EVENTS - 1) * 100_000_000);
+    assert_eq!(player.known_end(), Time::from_millis((EVENTS - 1) * 100));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn a_moment_is_reached_before_what_happened_after_it() {
         for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {
             for i in [from, to] {
                 player.seek(Goal::from(&moments[i])).expect("a place");
-                let at = (player.at_ns() / MS, player.term().size().cols, player.offset());
+                let at = (player.at().as_millis(), player.term().size().cols, player.offset());
                 assert_eq!(at, places[i], "{name}: to {i}, from {from} or elsewhere");
             }
             // What comes next is what came next.
-            let next = player.peek().expect("readable").map(|(at, _)| at / MS);
+            let next = player.peek().expect("readable").map(|(at, _)| at.as_millis());
             assert_eq!(next, [1500, 1500, 4500, 6000].get(to).copied(), "{name}: behind {to}");
         }
     }

@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use tapdeck_proto::bus;
 use tapdeck_tape::export::{cell_char, leads_to_the_web, pieces, row_flags};
@@ -26,7 +27,7 @@ const PASSED: u64 = 40;
 
 /// How long a frame waits for the end of a synchronised update. A program that dies or hangs in the
 /// middle of one must not leave its observers with an old screen.
-pub(crate) const HOLD_NS: u64 = 150_000_000;
+pub(crate) const HOLD: Duration = Duration::from_millis(150);
 
 /// What a painter has drawn: the frame after it tells what has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -480,7 +480,7 @@ fn an_authority_that_expires_ends_the_attachment() {
                 buses: Vec::new(),
                 command: Vec::new(),
                 cwd: "/".into(),
-                started_ns: 0,
+                started: WallTime::ZERO,
                 detached: true,
                 recording: None,
                 human_token: "human".into(),

@@ -83,7 +83,7 @@ pub use terminal::Terminal;
 /// What [`SessionBuilder::tap_with`] needs: a tap sees each entry of a session's log.
 pub mod tap {
     #[doc(inline)]
-    pub use tapdeck_core::{Entry, Lag, Seq, Stamp};
+    pub use tapdeck_core::{Entry, Lag, Seq, Stamp, Time, WallTime};
     #[doc(inline)]
     pub use tapdeck_host::{Tap, Wake};
 }

@@ -162,7 +162,7 @@ impl Doors {
             buses,
             command: launch.shown_command(),
             cwd: cwd.to_string_lossy().into_owned(),
-            started_ns: Clock::start().wall_start().as_nanos(),
+            started: Clock::start().wall_start(),
             detached: options.detached,
             recording: recording.map(|p| p.to_string_lossy().into_owned()),
             human_token: token,

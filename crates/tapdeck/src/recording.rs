@@ -37,7 +37,7 @@ impl Recording {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut player = Player::open(path, Settings::default())?;
-        let length = Duration::from_nanos(player.whole_duration_ns());
+        let length = player.known_end().since_start();
         Ok(Self { path: path.to_owned(), player, length })
     }
 
@@ -51,8 +51,7 @@ impl Recording {
     /// # Errors
     /// When the recording cannot be read.
     pub fn seek(&mut self, to: Duration) -> Result<()> {
-        let to = u64::try_from(to.as_nanos()).unwrap_or(u64::MAX);
-        Ok(self.player.seek(Goal::Time(to))?)
+        Ok(self.player.seek(Goal::Time(to.into()))?)
     }
 
     /// How long the recording lasts.

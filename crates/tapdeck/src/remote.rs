@@ -235,11 +235,11 @@ impl Remote {
         // Before the first look, so that nothing is missed in between.
         let mut updates = self.subscribe()?;
         let clock = Clock::start();
-        let (mut changed_ns, mut exit): (_, Option<Exit>) = (0, None);
+        let (mut changed, mut exit): (_, Option<Exit>) = (Duration::ZERO, None);
         let mut screen = self.screen()?;
         loop {
-            let now = clock.now().mono.as_nanos();
-            let quiet = Duration::from_nanos(now.saturating_sub(changed_ns));
+            let now = clock.elapsed();
+            let quiet = now.saturating_sub(changed);
             let state = if cond.asks_state() { self.state()? } else { None };
             if cond.holds(&Seen { term: screen.term(), state, quiet }) {
                 return Ok(screen);
@@ -248,7 +248,7 @@ impl Remote {
             if let Some(exit) = exit {
                 return Err(Error::Ended { exit, wanted, screen: shown });
             }
-            let left = within.saturating_sub(Duration::from_nanos(now));
+            let left = within.saturating_sub(now);
             if left.is_zero() {
                 return Err(Error::Timeout { after: within, wanted, screen: shown });
             }
@@ -262,7 +262,7 @@ impl Remote {
             }
             let new = self.screen()?;
             if new != screen {
-                changed_ns = clock.now().mono.as_nanos();
+                changed = clock.elapsed();
                 screen = new;
             }
         }

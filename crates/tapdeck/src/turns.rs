@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_host::processes::{self, Process};
 use tapdeck_serve::live::{Follow, NestedProgram, TURN_RING};
 use tapdeck_tape::agents::{AgentError, Agents};
@@ -157,7 +159,7 @@ impl RuleBook {
         let name = self.agents.for_command(argv);
         let follow: Option<Follow> = PLAIN.contains(&name).then(|| {
             let mut follower = Follower::new(Arc::clone(self));
-            Box::new(move |leader, now_ns| follower.look(leader, now_ns)) as Follow
+            Box::new(move |leader, now| follower.look(leader, now)) as Follow
         });
         Ok(TurnOptions { follow, ..options(self.rules(name)?) })
     }
@@ -203,34 +205,34 @@ fn options(rules: Arc<Rules>) -> TurnOptions {
 pub const PLAIN: [&str; 2] = ["generic", "shell"];
 /// While no agent is known to be there, the processes at the terminal are gone through this often
 /// at most.
-const WALK_NS: u64 = 300_000_000;
+const WALK: Duration = Duration::from_millis(300);
 
 /// Notices an agent that is started from a shell or by a script.
 struct Follower {
     book: Arc<RuleBook>,
     /// The processes in the foreground when they were last gone through, and when that was.
     group: i32,
-    walked_ns: u64,
+    walked: Time,
     /// The agent that is there, and its rules.
     agent: Option<(u32, String)>,
 }
 
 impl Follower {
     fn new(book: Arc<RuleBook>) -> Self {
-        Self { book, group: 0, walked_ns: 0, agent: None }
+        Self { book, group: 0, walked: Time::ZERO, agent: None }
     }
 
-    fn look(&mut self, leader: u32, now_ns: u64) -> Option<NestedProgram> {
+    fn look(&mut self, leader: u32, now: Time) -> Option<NestedProgram> {
         let group = Process::find(leader)?.foreground;
         let known = group == self.group
             && match &self.agent {
                 Some((pid, _)) => Process::find(*pid).is_some_and(|p| p.group == group && !p.is_dead()),
-                None => now_ns < self.walked_ns + WALK_NS,
+                None => now < self.walked + WALK,
             };
         if known {
             return None;
         }
-        (self.group, self.walked_ns) = (group, now_ns);
+        (self.group, self.walked) = (group, now);
         let found = self.agent_in(group);
         let same = |a: &Option<(u32, String)>| a.as_ref().map(|(_, name)| name.clone());
         let changed = same(&found) != same(&self.agent);

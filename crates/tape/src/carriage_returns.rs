@@ -64,7 +64,7 @@ impl<W: EventWriter> EventWriter for WithReturns<W> {
         if let (Some(returns), Kind::Output(bytes)) = (&mut self.returns, &event.kind)
             && let Cow::Owned(bytes) = returns.add(bytes)
         {
-            return self.inner.event(&Event::new(event.time_ns, Kind::Output(Bytes::from(bytes))), out);
+            return self.inner.event(&Event::new(event.time, Kind::Output(Bytes::from(bytes))), out);
         }
         self.inner.event(event, out);
     }

@@ -1,6 +1,8 @@
 //! Conversion: a reader of one format, a writer of another, and a report of what got lost between
 //! them.
 
+use tapdeck_core::Time;
+
 use crate::Result;
 use crate::event::{EventReader, EventWriter, Item, Kind, Losses, Note, Parts};
 
@@ -16,8 +18,8 @@ pub struct Report {
     pub events: u64,
     /// Bytes of output among them.
     pub output_bytes: u64,
-    /// When the last event happened, since the start.
-    pub duration_ns: u64,
+    /// When the last event happened.
+    pub end: Time,
     /// Remarks about the source, the first hundred.
     pub notes: Vec<Note>,
     /// Remarks beyond these.
@@ -44,7 +46,7 @@ pub fn convert<E: From<crate::Error>>(
         match reader.next_item() {
             Ok(Some(Item::Event(event))) => {
                 report.events += 1;
-                report.duration_ns = event.time_ns;
+                report.end = event.time;
                 if let Kind::Output(bytes) = &event.kind {
                     report.output_bytes += bytes.len() as u64;
                 }

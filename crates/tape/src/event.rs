@@ -13,10 +13,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::MAX_SIDE;
 use tapdeck_term::Size;
 
@@ -30,8 +31,8 @@ pub(crate) const MAX_SECONDS: f64 = 1e9;
 pub struct Header {
     /// Size at the start.
     pub size: Option<Size>,
-    /// Wall clock at the start, nanoseconds since 1970.
-    pub started_ns: Option<u64>,
+    /// When it started.
+    pub started: Option<WallTime>,
     /// The command line as text.
     pub command: Option<String>,
     /// The folder that the program was started in.
@@ -43,7 +44,7 @@ pub struct Header {
     /// Environment variables that the file keeps.
     pub env: BTreeMap<String, String>,
     /// Longest pause that a player should make.
-    pub idle_limit_ns: Option<u64>,
+    pub idle_limit: Option<Duration>,
     /// Colours of the terminal, in asciicast's form.
     pub theme: Option<Value>,
     /// The program had no terminal: its lines end without a carriage return, and yet begin at the
@@ -78,7 +79,7 @@ impl Header {
             (Field::Title, self.title.is_some()),
             (Field::Term, self.term.is_some()),
             (Field::Env, !self.env.is_empty()),
-            (Field::IdleLimit, self.idle_limit_ns.is_some()),
+            (Field::IdleLimit, self.idle_limit.is_some()),
             (Field::Theme, self.theme.is_some()),
             (Field::Pipes, self.pipes),
             (Field::Extra, !self.extra.is_empty()),
@@ -90,8 +91,8 @@ impl Header {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Nanoseconds since the start; never less than in the event before.
-    pub time_ns: u64,
+    /// When, since the start; never earlier than the event before.
+    pub time: Time,
     /// What.
     pub kind: Kind,
 }
@@ -139,8 +140,8 @@ pub enum Kind {
 
 impl Event {
     /// An event at a time.
-    pub fn new(time_ns: u64, kind: Kind) -> Self {
-        Self { time_ns, kind }
+    pub fn new(time: Time, kind: Kind) -> Self {
+        Self { time, kind }
     }
 }
 
@@ -396,7 +397,7 @@ pub(crate) fn known_size(cols: u64, rows: u64) -> Option<Size> {
     (cols > 0 && rows > 0).then(|| clamp_size(cols, rows))
 }
 
-/// Seconds as a file gives them, in nanoseconds; `None` for what no clock can mean.
-pub(crate) fn seconds(value: f64) -> Option<u64> {
-    (0.0..=MAX_SECONDS).contains(&value).then(|| (value * 1e9).round() as u64)
+/// Reads a number of seconds of a file; `None` for what no clock can mean.
+pub(crate) fn seconds(value: f64) -> Option<Duration> {
+    (0.0..=MAX_SECONDS).contains(&value).then(|| Duration::from_nanos((value * 1e9).round() as u64))
 }

@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
+use tapdeck_core::WallTime;
 
 use crate::Result;
 use crate::lines::Lines;
@@ -15,8 +16,9 @@ const MAX: usize = 100_000;
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
-    /// When it was written, in nanoseconds since 1970.
-    pub ts_ns: u64,
+    /// When it was written.
+    #[serde(rename = "ts_ns", with = "crate::nanos")]
+    pub written: WallTime,
     /// Last byte of output that wrote to the line it stands behind.
     pub anchor_byte: u64,
     /// Number of that line, from 0 at the oldest.
@@ -79,7 +81,7 @@ pub fn instructions_of(sidecar: impl Read) -> Result<Vec<Instruction>> {
 pub fn nearest_snapshot(moments: &[Moment], last_write_byte: u64) -> Option<&Moment> {
     let snapshots = moments.iter().enumerate().filter(|(_, m)| m.snapshot_id().is_some());
     let (_, nearest) = snapshots.min_by_key(|(i, m)| {
-        let newest_first = std::cmp::Reverse((m.ts_ns.unwrap_or(m.time_ns), *i));
+        let newest_first = std::cmp::Reverse((m.wall, m.time, *i));
         (m.anchor.abs_diff(last_write_byte), newest_first)
     })?;
     Some(nearest)
@@ -87,14 +89,16 @@ pub fn nearest_snapshot(moments: &[Moment], last_write_byte: u64) -> Option<&Mom
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_core::Time;
+
     use super::*;
     use crate::replay::MomentKind;
 
-    fn snapshot(id: u64, anchor: u64, ts_ns: u64) -> Moment {
+    fn snapshot(id: u64, anchor: u64, nanos: u64) -> Moment {
         Moment {
             kind: MomentKind::Snapshot(id),
-            time_ns: 0,
-            ts_ns: Some(ts_ns),
+            time: Time::ZERO,
+            wall: Some(WallTime::from_nanos(nanos)),
             anchor,
             label: String::new(),
         }
@@ -115,7 +119,7 @@ mod tests {
     #[test]
     fn lines_come_back_and_others_are_passed_over() {
         let one = Instruction {
-            ts_ns: 7,
+            written: WallTime::from_nanos(7),
             anchor_byte: 9,
             line: 3,
             snapshot: Branch::of(&snapshot(42, 11, 0)),

@@ -15,13 +15,13 @@
 //!
 //! ```
 //! use tapdeck_tape::ahr::Quality;
-//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, Size};
+//! use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, Size, Time};
 //! use tapdeck_tape::{open, writer};
 //!
 //! let mut ahr = writer(Format::Ahr, Quality::default()).expect("a format that can be written");
 //! let mut parts = Parts::default();
 //! ahr.begin(&Header { size: Some(Size::new(80, 24)), ..Header::default() }, &mut parts);
-//! ahr.event(&Event::new(1_000_000, Kind::Output("hello".into())), &mut parts);
+//! ahr.event(&Event::new(Time::from_millis(1), Kind::Output("hello".into())), &mut parts);
 //! ahr.finish(&mut parts);
 //!
 //! let container = Container { format: Format::Ahr, zst: false };
@@ -79,5 +79,5 @@ pub use format::{Beside, Container, Format, UnknownFormat, cast_version, open, w
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
 
-pub use tapdeck_core::Exit;
+pub use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::Size;

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tapdeck_core::WallTime;
 
 use crate::base64;
 use crate::seal::Seal;
@@ -22,9 +23,9 @@ pub const VERSION: u64 = 1;
 pub struct Meta {
     /// Version of the sidecar's format.
     pub version: u64,
-    /// Wall clock at the start, in nanoseconds since 1970.
-    #[serde(default)]
-    pub started_at_ns: u64,
+    /// When it started.
+    #[serde(default, rename = "startedAtNs", with = "crate::nanos")]
+    pub started_at: WallTime,
     /// The command line as text; see [`Meta::argv`].
     #[serde(default)]
     pub cmd: Vec<String>,
@@ -62,9 +63,14 @@ pub struct Meta {
     /// How the program ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
-    /// Wall clock at the end, in nanoseconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at_ns: Option<u64>,
+    /// When it ended.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "endedAtNs",
+        with = "crate::nanos::option"
+    )]
+    pub ended_at: Option<WallTime>,
     /// SHA-256 of the finished recording, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,

@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use bytes::Bytes;
+use tapdeck_core::Time;
 
 use crate::Result;
 use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Parts};
@@ -37,7 +38,7 @@ impl<R: Read> EventReader for RawReader<R> {
         }
         let bytes = Bytes::copy_from_slice(&self.window.data()[..have]);
         self.window.consume(have);
-        Ok(Some(Item::Event(Event::new(0, Kind::Output(bytes)))))
+        Ok(Some(Item::Event(Event::new(Time::ZERO, Kind::Output(bytes)))))
     }
 
     fn position(&self) -> u64 {
@@ -57,7 +58,7 @@ impl EventWriter for RawWriter {
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
-        if event.time_ns > 0 && self.losses.of(Loss::Timing).events == 0 {
+        if event.time > Time::ZERO && self.losses.of(Loss::Timing).events == 0 {
             self.losses.add(Loss::Timing, 0);
         }
         match &event.kind {

@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use serde::Deserialize;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::{Settings, Term};
 
 use crate::Result;
@@ -24,9 +24,9 @@ pub struct Moment {
     /// What it is.
     pub kind: MomentKind,
     /// When, since the start.
-    pub time_ns: u64,
+    pub time: Time,
     /// Wall clock, where it is known.
-    pub ts_ns: Option<u64>,
+    pub wall: Option<WallTime>,
     /// How many bytes the program had written.
     pub anchor: u64,
     /// Its label.
@@ -57,8 +57,8 @@ pub enum MomentKind {
 pub struct Replay {
     term: Term,
     byte_off: u64,
-    time_ns: u64,
-    started_ns: Option<u64>,
+    time: Time,
+    started: Option<WallTime>,
     moments: Vec<Moment>,
     ending: Option<Exit>,
     notes: Vec<Note>,
@@ -73,8 +73,8 @@ impl Replay {
         Self {
             term: Term::new(header.size.unwrap_or_default(), settings),
             byte_off: 0,
-            time_ns: 0,
-            started_ns: header.started_ns,
+            time: Time::ZERO,
+            started: header.started,
             moments: Vec::new(),
             ending: None,
             notes: Vec::new(),
@@ -104,7 +104,7 @@ impl Replay {
 
     /// Takes an event.
     pub fn apply(&mut self, event: &Event) {
-        self.time_ns = event.time_ns;
+        self.time = event.time;
         match &event.kind {
             Kind::Output(bytes) => {
                 self.term.feed_at(bytes, self.byte_off);
@@ -123,9 +123,9 @@ impl Replay {
 
     fn moment(&mut self, kind: MomentKind, anchor: u64, label: &str) {
         if self.moments.len() < MAX_MOMENTS {
-            let ts_ns = self.started_ns.map(|start| start.saturating_add(self.time_ns));
+            let wall = self.started.map(|start| start + self.time.since_start());
             let label = label.to_owned();
-            self.moments.push(Moment { kind, time_ns: self.time_ns, ts_ns, anchor, label });
+            self.moments.push(Moment { kind, time: self.time, wall, anchor, label });
         }
     }
 
@@ -145,8 +145,8 @@ impl Replay {
     }
 
     /// Time of the last event, since the start.
-    pub fn time_ns(&self) -> u64 {
-        self.time_ns
+    pub fn time(&self) -> Time {
+        self.time
     }
 
     /// Snapshots and markers so far, in order.
@@ -168,7 +168,8 @@ impl Replay {
 #[derive(Deserialize)]
 struct SnapshotLine {
     id: u64,
-    ts_ns: u64,
+    #[serde(with = "crate::nanos")]
+    ts_ns: WallTime,
     #[serde(default)]
     label: Option<String>,
     anchor_byte: u64,
@@ -179,7 +180,7 @@ struct SnapshotLine {
 ///
 /// # Errors
 /// When the reader fails.
-pub fn snapshots_of(sidecar: impl Read, started_ns: u64) -> Result<Vec<Moment>> {
+pub fn snapshots_of(sidecar: impl Read, started: WallTime) -> Result<Vec<Moment>> {
     let mut lines = Lines::new(sidecar);
     let mut moments = Vec::new();
     while let Some(line) = lines.next_line()? {
@@ -188,8 +189,8 @@ pub fn snapshots_of(sidecar: impl Read, started_ns: u64) -> Result<Vec<Moment>> 
         {
             moments.push(Moment {
                 kind: MomentKind::Snapshot(line.id),
-                time_ns: line.ts_ns.saturating_sub(started_ns),
-                ts_ns: Some(line.ts_ns),
+                time: line.ts_ns.since(started).into(),
+                wall: Some(line.ts_ns),
                 anchor: line.anchor_byte,
                 label: line.label.unwrap_or_default(),
             });

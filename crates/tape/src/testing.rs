@@ -2,7 +2,7 @@
 //! it.
 
 use bytes::Bytes;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
 use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Note, Parts};
@@ -11,25 +11,26 @@ use crate::event::{Event, EventReader, EventWriter, Header, Item, Kind, Note, Pa
 pub(crate) fn sample_events() -> (Header, Vec<Event>) {
     let header = Header {
         size: Some(Size::new(100, 30)),
-        started_ns: Some(1_700_000_000_123_456_000),
+        started: Some(WallTime::from_nanos(1_700_000_000_123_456_000)),
         command: Some("vim \"a b\"".into()),
         title: Some("Größe </script>".into()),
         term: Some("xterm-256color".into()),
         env: [("SHELL".to_owned(), "/bin/sh".to_owned())].into(),
         ..Header::default()
     };
-    let out =
-        |ms: u64, bytes: &'static [u8]| Event::new(ms * 1_000_000, Kind::Output(Bytes::from_static(bytes)));
+    let out = |ms: u64, bytes: &'static [u8]| {
+        Event::new(Time::from_millis(ms), Kind::Output(Bytes::from_static(bytes)))
+    };
     let events = vec![
         out(0, b"\x1b[2J\x1b[Hhello\r\n"),
         out(1, "sch\u{f6}n \u{20ac}".as_bytes()),
-        Event::new(2_000_000, Kind::Input(Bytes::from_static(b"ls\r"))),
-        Event::new(3_500_000, Kind::Resize(Size::new(132, 43))),
+        Event::new(Time::from_millis(2), Kind::Input(Bytes::from_static(b"ls\r"))),
+        Event::new(Time::from_micros(3_500), Kind::Resize(Size::new(132, 43))),
         out(4, b"\xe2\x82"),
         out(5, b"\xac \xff\xfe\x00 end"),
-        Event::new(6_000_000, Kind::Marker("here".into())),
+        Event::new(Time::from_millis(6), Kind::Marker("here".into())),
         out(1_500, b"late\r\n"),
-        Event::new(1_501_000_000, Kind::Exit(Exit::Code(3))),
+        Event::new(Time::from_millis(1_501), Kind::Exit(Exit::Code(3))),
     ];
     (header, events)
 }

@@ -3,8 +3,10 @@
 //! noticed by its length.
 
 use std::io::Read;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tapdeck_core::{Time, WallTime};
 
 use crate::event::{Event, EventReader, EventWriter, Field, Header, Item, Kind, Losses, Note, Parts};
 use crate::window::Window;
@@ -23,7 +25,7 @@ pub struct TtyrecReader<R> {
     header: Header,
     first: Option<Item>,
     last_us: Option<u64>,
-    time_ns: u64,
+    time: Time,
     noted_order: bool,
     queued: Option<Item>,
     done: bool,
@@ -40,14 +42,14 @@ impl<R: Read> TtyrecReader<R> {
             header: Header::default(),
             first: None,
             last_us: None,
-            time_ns: 0,
+            time: Time::ZERO,
             noted_order: false,
             queued: None,
             done: false,
         };
         reader.first = reader.read()?;
         // Some recorders count from zero instead of from 1970.
-        reader.header.started_ns = reader.last_us.filter(|&us| us > 0).map(|us| us * 1000);
+        reader.header.started = reader.last_us.filter(|&us| us > 0).map(WallTime::from_micros);
         Ok(reader)
     }
 
@@ -74,8 +76,8 @@ impl<R: Read> TtyrecReader<R> {
 
         let us = u64::from(sec) * 1_000_000 + u64::from(usec);
         let last = self.last_us.replace(us).unwrap_or(us);
-        self.time_ns = self.time_ns.saturating_add(us.saturating_sub(last) * 1000);
-        let event = Item::Event(Event::new(self.time_ns, Kind::Output(bytes)));
+        self.time += Duration::from_micros(us.saturating_sub(last));
+        let event = Item::Event(Event::new(self.time, Kind::Output(bytes)));
         if end < HEAD + len {
             self.done = true;
             let what = format!("the file ends within a record, {} bytes short", HEAD + len - end);
@@ -130,12 +132,12 @@ impl TtyrecWriter {
 
 impl EventWriter for TtyrecWriter {
     fn begin(&mut self, header: &Header, _: &mut Parts) {
-        self.start_us = header.started_ns.unwrap_or(0) / 1000;
+        self.start_us = header.started.unwrap_or_default().as_micros();
         self.losses.drop_fields(header, &[Field::Pipes]);
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
-        let us = event.time_ns / 1000;
+        let us = event.time.as_micros();
         self.last_us = self.last_us.max(us);
         let Kind::Output(bytes) = &event.kind else {
             self.losses.drop_event(&event.kind);
@@ -171,13 +173,13 @@ mod tests {
         let parts = write_all(&mut writer, &header, &events);
         let (back, got, notes) = read_all(TtyrecReader::new(&parts.main[..]).unwrap());
         assert_eq!(notes, []);
-        assert_eq!(back.started_ns, header.started_ns.map(|ns| ns / 1000 * 1000));
+        assert_eq!(back.started, header.started.map(|at| WallTime::from_micros(at.as_micros())));
         let want: Vec<_> = events.iter().filter(|e| matches!(e.kind, Kind::Output(_))).cloned().collect();
-        let base = want[0].time_ns;
+        let base = want[0].time;
         assert_eq!(got.len(), want.len());
         for (got, want) in got.iter().zip(&want) {
             assert_eq!(got.kind, want.kind);
-            assert_eq!(got.time_ns, (want.time_ns - base) / 1000 * 1000);
+            assert_eq!(got.time, Time::from_micros(want.time.since(base).as_micros() as u64));
         }
         assert_eq!(writer.losses().of(Loss::Input).events, 1);
         assert_eq!(writer.losses().of(Loss::Resize).events, 1);
@@ -194,7 +196,7 @@ mod tests {
         }
         let (header, got, notes) = read_all(TtyrecReader::new(&file[..]).unwrap());
         assert_eq!(notes, []);
-        let times: Vec<u64> = got.iter().map(|e| e.time_ns / 1_000_000).collect();
+        let times: Vec<u64> = got.iter().map(|e| e.time.as_millis()).collect();
         assert_eq!(times, [0, 2_500, 4_000]);
         let again = write_all(&mut TtyrecWriter::default(), &header, &got).main;
         let (_, back, _) = read_all(TtyrecReader::new(&again[..]).unwrap());

@@ -1,7 +1,7 @@
 //! All formats together: conversions between any two, and ten thousand accidents.
 
 use bytes::Bytes;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::{
     Beside, Container, Event, EventReader, Format, Header, Item, Kind, Parts, convert_to_parts, open, writer,
@@ -41,16 +41,16 @@ impl EventReader for Session {
 fn session(outputs: &[&[u8]]) -> Session {
     let header = Header {
         size: Some(Size::new(90, 20)),
-        started_ns: Some(1_700_000_000_000_000_000),
+        started: Some(WallTime::from_secs(1_700_000_000)),
         command: Some("make".to_owned()),
         ..Header::default()
     };
     let mut events: Vec<Event> = (0..)
         .zip(outputs)
-        .map(|(i, bytes)| Event::new(i * 10_000_000, Kind::Output(Bytes::copy_from_slice(bytes))))
+        .map(|(i, bytes)| Event::new(Time::from_millis(10 * i), Kind::Output(Bytes::copy_from_slice(bytes))))
         .collect();
-    let end = events.len() as u64 * 10_000_000;
-    events.insert(1, Event::new(0, Kind::Input(Bytes::from_static(b"q\r"))));
+    let end = Time::from_millis(10 * events.len() as u64);
+    events.insert(1, Event::new(Time::ZERO, Kind::Input(Bytes::from_static(b"q\r"))));
     events.push(Event::new(end, Kind::Exit(Exit::Code(0))));
     Session { header, events: events.into_iter() }
 }
@@ -184,14 +184,14 @@ fn ten_thousand_corruptions_neither_panic_nor_hang() {
         let beside = Beside { timing: Some(Box::new(&broken.timing[..])), ..Beside::default() };
         let container = Container { format: *format, zst: false };
         let Ok(mut reader) = open(container, &broken.main[..], beside) else { continue };
-        let mut last = 0;
+        let mut last = Time::ZERO;
         // No file can hold more events than bytes, whatever was done to it.
         for n in 0.. {
             assert!(n <= 2 * (broken.main.len() + broken.timing.len()) + 10, "{format} does not end");
             match reader.next_item() {
                 Ok(Some(Item::Event(event))) => {
-                    assert!(event.time_ns >= last, "{format}: time goes back");
-                    last = event.time_ns;
+                    assert!(event.time >= last, "{format}: time goes back");
+                    last = event.time;
                 }
                 Ok(Some(Item::Note(note))) => assert!(!note.what.is_empty()),
                 Ok(None) => break,

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_needs::has;
 use tapdeck_tape::cast::{CastReader, CastVersion, CastWriter};
 use tapdeck_tape::ttyrec::{TtyrecReader, TtyrecWriter};
@@ -19,7 +19,7 @@ const TEXT: &str = "hello\r\nschön € wörld\r\n";
 fn written(writer: &mut dyn EventWriter) -> Parts {
     let header = Header {
         size: Some(Size::new(80, 24)),
-        started_ns: Some(1_700_000_000_000_000_000),
+        started: Some(WallTime::from_secs(1_700_000_000)),
         command: Some("sh -c 'x'".to_owned()),
         title: Some("a title".to_owned()),
         term: Some("xterm-256color".to_owned()),
@@ -29,10 +29,10 @@ fn written(writer: &mut dyn EventWriter) -> Parts {
     writer.begin(&header, &mut parts);
     for (i, piece) in TEXT.as_bytes().chunks(7).enumerate() {
         let kind = Kind::Output(Bytes::copy_from_slice(piece));
-        writer.event(&Event::new(i as u64 * 1_000_000, kind), &mut parts);
+        writer.event(&Event::new(Time::from_millis(i as u64), kind), &mut parts);
     }
-    writer.event(&Event::new(20_000_000, Kind::Resize(Size::new(100, 40))), &mut parts);
-    writer.event(&Event::new(21_000_000, Kind::Exit(Exit::Code(0))), &mut parts);
+    writer.event(&Event::new(Time::from_millis(20), Kind::Resize(Size::new(100, 40))), &mut parts);
+    writer.event(&Event::new(Time::from_millis(21), Kind::Exit(Exit::Code(0))), &mut parts);
     writer.finish(&mut parts);
     parts
 }

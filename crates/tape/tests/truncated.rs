@@ -2,7 +2,7 @@
 //! file that ends in the middle of something never passes for one that ends well.
 
 use bytes::Bytes;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{Beside, Container, Event, Format, Header, Item, Kind, Parts, open, writer};
@@ -50,19 +50,20 @@ fn read(container: Container, main: &[u8], timing: &[u8]) -> Got {
 fn sample(format: Format) -> Parts {
     let header = Header {
         size: Some(Size::new(40, 5)),
-        started_ns: Some(1_700_000_000_000_000_000),
+        started: Some(WallTime::from_secs(1_700_000_000)),
         title: Some("töst".to_owned()),
         ..Header::default()
     };
-    let output = |t, text: &'static [u8]| Event::new(t, Kind::Output(Bytes::from_static(text)));
+    let output =
+        |ms, text: &'static [u8]| Event::new(Time::from_millis(ms), Kind::Output(Bytes::from_static(text)));
     let events = [
         output(0, b"one\r\n\x1b[31mtwo"),
-        Event::new(1_000_000, Kind::Input(Bytes::from_static(b"q\r"))),
-        Event::new(2_000_000, Kind::Resize(Size::new(50, 6))),
-        output(3_000_000, "\x1b[m\r\nthree \"quoted\" é\r\n".as_bytes()),
-        Event::new(4_000_000, Kind::Marker("here".to_owned())),
-        output(5_000_000, b"the end\r\n"),
-        Event::new(6_000_000, Kind::Exit(Exit::Code(3))),
+        Event::new(Time::from_millis(1), Kind::Input(Bytes::from_static(b"q\r"))),
+        Event::new(Time::from_millis(2), Kind::Resize(Size::new(50, 6))),
+        output(3, "\x1b[m\r\nthree \"quoted\" é\r\n".as_bytes()),
+        Event::new(Time::from_millis(4), Kind::Marker("here".to_owned())),
+        output(5, b"the end\r\n"),
+        Event::new(Time::from_millis(6), Kind::Exit(Exit::Code(3))),
     ];
     let mut target = writer(format, Quality::Brotli(1)).expect("it can be written");
     let mut parts = Parts::default();

@@ -1,11 +1,10 @@
 //! `tapdeck info`: what a recording is.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_core::{Exit, WallTime};
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::cassette::Cassette;
@@ -70,7 +69,7 @@ fn show_found(path: &Path, input: &InputArgs, as_json: bool) -> Result<()> {
 fn show_other(source: &Source, as_json: bool) -> Result<()> {
     let mut reader = source.open().map_err(|e| Failure::io(e.to_string()))?;
     let header = reader.header().clone();
-    let (mut output_bytes, mut inputs, mut moments, mut duration_ns, mut ending) = (0, 0u64, 0u64, 0, None);
+    let (mut output_bytes, mut inputs, mut moments, mut end, mut ending) = (0, 0u64, 0u64, Time::ZERO, None);
     let broke_off = loop {
         let event = match reader.next_item() {
             Ok(Some(Item::Event(event))) => event,
@@ -78,7 +77,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
             Ok(None) => break None,
             Err(e) => break Some(e.to_string()),
         };
-        duration_ns = event.time_ns;
+        end = event.time;
         match event.kind {
             Kind::Output(bytes) => output_bytes += bytes.len() as u64,
             Kind::Input(_) => inputs += 1,
@@ -93,8 +92,8 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     if as_json {
         let value = json!({
             "file": source.path().to_string_lossy(), "format": format, "title": header.title,
-            "command": header.command, "term": header.term, "started_ns": header.started_ns,
-            "cols": header.size.map(|s| s.cols), "rows": header.size.map(|s| s.rows), "duration_ns": duration_ns,
+            "command": header.command, "term": header.term, "started_ns": header.started.map(WallTime::as_nanos),
+            "cols": header.size.map(|s| s.cols), "rows": header.size.map(|s| s.rows), "duration_ns": end.as_nanos(),
             "output_bytes": output_bytes, "inputs": inputs, "moments": moments, "ended": ending,
             "broke_off": broke_off, "cassette": cassette,
         });
@@ -110,8 +109,8 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     line("format", Some(format));
     line("title", header.title);
     line("command", header.command);
-    line("started", header.started_ns.map(|ns| human::moment(WallTime::from_nanos(ns))));
-    line("lasted", Some(human::duration(Duration::from_nanos(duration_ns))));
+    line("started", header.started.map(human::moment));
+    line("lasted", Some(human::duration(end.since_start())));
     line("ended", ending);
     line("terminal", header.size.map(|size| size.to_string()));
     line("output", Some(human::bytes(output_bytes)));
@@ -165,7 +164,7 @@ fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
     if let Some(first) = s.first_ts.filter(|first| *first > 0) {
         line("started", human::moment(WallTime::from_nanos(first)));
     }
-    line("lasted", human::duration(Duration::from_nanos(s.duration_ns())));
+    line("lasted", human::duration(s.duration()));
     line(
         "ended",
         match s.ending {

@@ -137,11 +137,10 @@ fn ended(player: &Player) -> Ending {
 fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Stopped> {
     let name = match place {
         parse::Place::Time(time) => {
-            let to = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-            return Ok(player.seek(Goal::Time(to))?);
+            return Ok(player.seek(Goal::Time((*time).into()))?);
         }
         parse::Place::Share(share) => {
-            let to = (player.whole_duration_ns() as f64 * share) as u64;
+            let to = player.known_end().scaled(*share);
             return Ok(player.seek(Goal::Time(to))?);
         }
         parse::Place::Byte(to) => return Ok(player.seek(Goal::Byte(*to))?),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck::convert::Digest;
+use tapdeck_core::Time;
 use tapdeck_host::{Source, SourceError, sidecar};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
@@ -96,13 +97,13 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         SourceError::Read { why: tapdeck_tape::Error::Malformed { .. }, .. } => Failure::check(e.to_string()),
         _ => Failure::io(e.to_string()),
     })?;
-    let (mut events, mut output_bytes, mut duration_ns) = (0u64, 0u64, 0u64);
+    let (mut events, mut output_bytes, mut end) = (0u64, 0u64, Time::ZERO);
     let (mut notes, mut more) = (Vec::new(), 0u64);
     loop {
         match reader.next_item() {
             Ok(Some(Item::Event(event))) => {
                 events += 1;
-                duration_ns = event.time_ns;
+                end = event.time;
                 if let Kind::Output(bytes) = event.kind {
                     output_bytes += bytes.len() as u64;
                 }
@@ -121,7 +122,7 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
     if as_json {
         let value = json!({
             "file": path.to_string_lossy(), "format": format, "whole": whole, "events": events,
-            "output_bytes": output_bytes, "duration_ns": duration_ns, "notes": notes, "more_notes": more,
+            "output_bytes": output_bytes, "duration_ns": end.as_nanos(), "notes": notes, "more_notes": more,
         });
         print_json(&value);
         return Ok(whole);
@@ -131,7 +132,7 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         printable(path),
         if whole { "whole" } else { "damaged" },
         human::bytes(output_bytes),
-        human::duration(std::time::Duration::from_nanos(duration_ns)),
+        human::duration(end.since_start()),
     ));
     for note in &notes {
         print(format_args!("  {}\n", human::printable(note)));
@@ -211,7 +212,7 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
         s.blocks,
         s.records,
         human::bytes(s.output_bytes),
-        human::duration(std::time::Duration::from_nanos(s.duration_ns())),
+        human::duration(s.duration()),
     ));
     for damage in &s.damages {
         print(format_args!("  {}\n", damage_text(damage, s.first_ts)));

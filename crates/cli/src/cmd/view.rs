@@ -153,7 +153,7 @@ fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
         None if args.play => {}
         None => app.go(Goal::Byte(u64::MAX))?,
         Some(parse::Place::Time(time)) => {
-            app.go(Goal::Time(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))?;
+            app.go(Goal::Time((*time).into()))?;
         }
         Some(parse::Place::Byte(to)) => app.go(Goal::Byte(*to))?,
         Some(parse::Place::Share(share)) => app.go_to_share(*share)?,

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use tapdeck_core::Exit;
@@ -74,7 +75,7 @@ pub trait Link {
     fn own_name(&self) -> &str;
 
     /// How often news must be looked for although the descriptor is silent.
-    fn due_ns(&self) -> Option<u64> {
+    fn look_every(&self) -> Option<Duration> {
         None
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tapdeck_core::{Time, WallTime};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, sidecar};
 use tapdeck_proto::attach::{Asked, Said};
@@ -23,7 +24,7 @@ use super::live::{Link, Live, News};
 /// How long a session may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often it is looked for new snapshots.
-const LOOK_NS: u64 = 500_000_000;
+const LOOK: Duration = Duration::from_millis(500);
 /// Keys that wait for a program that does not read.
 const MAX_WAITING: usize = 4 << 20;
 
@@ -44,7 +45,7 @@ struct Snapshots {
     path: PathBuf,
     len: u64,
     known: usize,
-    looked_ns: Option<u64>,
+    looked: Option<Time>,
 }
 
 /// Begins to watch a session. `outlives` says whether it goes on when this view is left.
@@ -63,7 +64,7 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
         path: sidecar(Path::new(path), "snapshots.jsonl"),
         len: 0,
         known: 0,
-        looked_ns: None,
+        looked: None,
     });
     let link = SessionLink {
         attachment,
@@ -128,17 +129,17 @@ impl SessionLink {
     /// Reads the list of snapshots when it has grown.
     fn look_for_snapshots(&mut self, news: &mut Vec<News>) {
         let Some(snapshots) = &mut self.snapshots else { return };
-        let now = self.clock.now().mono.as_nanos();
-        if snapshots.looked_ns.is_some_and(|at| now < at + LOOK_NS) {
+        let now = self.clock.now().mono;
+        if snapshots.looked.is_some_and(|at| now < at + LOOK) {
             return;
         }
-        snapshots.looked_ns = Some(now);
+        snapshots.looked = Some(now);
         let Ok(file) = File::open(&snapshots.path) else { return };
         let len = file.metadata().map_or(0, |m| m.len());
         if len == snapshots.len {
             return;
         }
-        let all: Vec<Moment> = snapshots_of(BufReader::new(file), 0).unwrap_or_default();
+        let all: Vec<Moment> = snapshots_of(BufReader::new(file), WallTime::ZERO).unwrap_or_default();
         news.extend(all.iter().skip(snapshots.known).cloned().map(News::Snapshot));
         (snapshots.len, snapshots.known) = (len, all.len());
     }
@@ -199,8 +200,8 @@ impl Link for SessionLink {
         &self.own_name
     }
 
-    fn due_ns(&self) -> Option<u64> {
-        (self.snapshots.is_some() && !self.over).then_some(LOOK_NS)
+    fn look_every(&self) -> Option<Duration> {
+        (self.snapshots.is_some() && !self.over).then_some(LOOK)
     }
 }
 

@@ -11,14 +11,14 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetpgrp,
     tcgetwinsize, tcsetattr, tcsetwinsize,
 };
-use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+use tapdeck_core::{Exit, Stamp, Stream, Time, WinSize};
 
 use super::spawn::{Controlling, Leader};
 use super::{Backend, CommandSpec, EndOfInput, Got, SpawnError, StopSignal, Watch};
 use crate::sys::InheritedSignals;
 
 /// How long to leave a closed terminal alone before looking whether a process has opened it again.
-const REOPEN_CHECK_NS: u64 = 50_000_000;
+const REOPEN_CHECK: Duration = Duration::from_millis(50);
 
 /// What a terminal keeps of a line in line mode, its end not counted.
 const LONGEST_LINE: usize = 4095;
@@ -48,7 +48,7 @@ pub struct LocalPty {
     leader: Leader,
     master: OwnedFd,
     /// When to look again at a terminal that every process has closed.
-    closed_until_ns: Option<u64>,
+    closed_until: Option<Time>,
     /// Whether the end of input was typed since the program left line mode.
     end_sent_raw: bool,
 }
@@ -67,7 +67,7 @@ impl LocalPty {
         let stdio = [stdio()?, stdio()?, stdio()?];
         let terminal = Controlling { master: master.as_fd(), stoppable: setup.stoppable };
         let leader = Leader::spawn(spec, signals, Some(terminal), stdio)?;
-        Ok(Self { leader, master, closed_until_ns: None, end_sent_raw: false })
+        Ok(Self { leader, master, closed_until: None, end_sent_raw: false })
     }
 
     fn foreground(&self) -> Option<rustix::process::Pid> {
@@ -123,10 +123,10 @@ impl Backend for LocalPty {
     fn watch(&self) -> Watch<'_> {
         let master = self.master.as_fd();
         Watch {
-            readable: [self.closed_until_ns.is_none().then_some(master), None],
+            readable: [self.closed_until.is_none().then_some(master), None],
             writable: Some(master),
             exit: Some(self.leader.exit_fd()),
-            read_at_ns: self.closed_until_ns,
+            read_at: self.closed_until,
             ..Watch::default()
         }
     }
@@ -135,17 +135,17 @@ impl Backend for LocalPty {
         match rustix::io::read(&self.master, buf) {
             Ok(0) => Ok(Got::Nothing),
             Ok(n) => {
-                self.closed_until_ns = None;
+                self.closed_until = None;
                 Ok(Got::Bytes(Stream::Out, n))
             }
             // No process has the terminal open. That can change while the program lives, and cannot
             // be waited for.
             Err(rustix::io::Errno::IO) => {
-                self.closed_until_ns = Some(now.mono.as_nanos().saturating_add(REOPEN_CHECK_NS));
+                self.closed_until = Some(now.mono + REOPEN_CHECK);
                 Ok(Got::Closed)
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
-                self.closed_until_ns = None;
+                self.closed_until = None;
                 Ok(Got::Nothing)
             }
             Err(e) => Err(e.into()),

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+use tapdeck_core::{Exit, Stamp, Stream, Time, WinSize};
 
 #[cfg(feature = "docker")]
 mod docker;
@@ -29,7 +29,7 @@ pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;
 pub use place::{Container, DockerPlace, NonInteractive, Place, PlaceError, Prompter, SshPlace};
-pub use replay::{Pace, Recorded, RecordedEvent, Replay};
+pub use replay::{Pace, Replay};
 pub use spawn::{CommandSpec, Descriptors, SpawnError};
 
 /// What a read gave.
@@ -92,8 +92,8 @@ pub struct Watch<'a> {
     pub upkeep: Option<BorrowedFd<'a>>,
     /// Readable means: call [`Backend::exited`].
     pub exit: Option<BorrowedFd<'a>>,
-    /// Call [`Backend::read`] at this time, in nanoseconds of the session's clock.
-    pub read_at_ns: Option<u64>,
+    /// Call [`Backend::read`] at this time of the session's clock.
+    pub read_at: Option<Time>,
     /// Something that was taken waits to be sent: call [`Backend::flush`] when [`Watch::writable`]
     /// is writable.
     pub unsent: bool,

@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::termios::{SpecialCodeIndex, Termios};
-use tapdeck_core::{Exit, Stamp};
+use tapdeck_core::{Exit, Stamp, Time};
 
 use super::EndOfInput;
 
-const MS: u64 = 1_000_000;
 /// After the program's end: how long its output must be quiet when its end does not come, how long
 /// to wait for that at most, and how often to look.
-const QUIET_NS: u64 = 1_000 * MS;
-const LIMIT_NS: u64 = 5_000 * MS;
-const LOOK_NS: u64 = 100 * MS;
+const QUIET: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a session must be quiet before the end of input is typed at a terminal that cannot be
 /// looked at.
@@ -28,8 +27,8 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Drain {
     begun: bool,
     /// When it was first looked at, and when something last came.
-    since_ns: Option<u64>,
-    last_ns: u64,
+    since: Option<Time>,
+    last: Time,
 }
 
 impl Drain {
@@ -43,13 +42,13 @@ impl Drain {
     }
 
     /// When to look whether it is over.
-    pub(super) fn look_at_ns(&self) -> Option<u64> {
-        self.begun.then_some(self.since_ns.map_or(0, |_| self.last_ns.saturating_add(LOOK_NS)))
+    pub(super) fn look_at(&self) -> Option<Time> {
+        self.begun.then_some(self.since.map_or(Time::ZERO, |_| self.last + LOOK))
     }
 
     /// Something came.
     pub(super) fn passed(&mut self, now: Stamp) {
-        self.last_ns = now.mono.as_nanos();
+        self.last = now.mono;
     }
 
     /// Nothing came: whether to wait no longer. A process that outlives the program may hold its
@@ -58,9 +57,9 @@ impl Drain {
         if !self.begun {
             return false;
         }
-        let since = *self.since_ns.get_or_insert(now.mono.as_nanos());
-        let quiet = now.mono.as_nanos().saturating_sub(self.last_ns.max(since));
-        quiet >= QUIET_NS || now.mono.as_nanos() >= since.saturating_add(LIMIT_NS)
+        let since = *self.since.get_or_insert(now.mono);
+        let quiet = now.mono.since(self.last.max(since));
+        quiet >= QUIET || now.mono >= since + LIMIT
     }
 }
 

@@ -4,10 +4,9 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+use tapdeck_core::{Exit, Stamp, Stream, Time, WinSize};
 
-use tapdeck_tape::{EventReader, Item, Kind};
+use tapdeck_tape::{Event, EventReader, Item, Kind};
 
 use super::{Backend, EndOfInput, Got, StopSignal, Watch};
 use crate::signals;
@@ -18,54 +17,35 @@ pub struct Pace {
     /// Played seconds are recorded seconds divided by this; infinite means at once.
     pub speed: f64,
     /// Pauses longer than this are cut to it (recorded time).
-    pub idle_limit_ns: Option<u64>,
+    pub idle_limit: Option<Duration>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { speed: 1.0, idle_limit_ns: None }
+        Self { speed: 1.0, idle_limit: None }
     }
 }
 
 impl Pace {
     /// How long a recorded gap lasts when played.
-    pub fn gap_ns(&self, recorded_ns: u64) -> u64 {
-        let gap = self.idle_limit_ns.map_or(recorded_ns, |limit| recorded_ns.min(limit));
-        let played = gap as f64 / self.speed;
-        if played.is_finite() && played > 0.0 { played as u64 } else { 0 }
+    pub fn gap(&self, recorded: Duration) -> Duration {
+        let gap = self.idle_limit.map_or(recorded, |limit| recorded.min(limit));
+        let played = gap.as_nanos() as f64 / self.speed;
+        // Float to integer saturates.
+        if played.is_finite() && played > 0.0 { Duration::from_nanos(played as u64) } else { Duration::ZERO }
     }
 }
 
-/// One recorded event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
-    /// Nanoseconds since the recording's start.
-    pub at_ns: u64,
-    /// What happened.
-    pub what: RecordedEvent,
-}
-
-/// What a recording can play back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordedEvent {
-    /// The program wrote this.
-    Output(Stream, Bytes),
-    /// The terminal's size was set.
-    Resize(WinSize),
-    /// The program ended.
-    Exit(Exit),
-}
-
-type Events = Box<dyn Iterator<Item = io::Result<Recorded>> + Send>;
+type Events = Box<dyn Iterator<Item = io::Result<Event>> + Send>;
 
 /// A recording that plays as if it ran.
 pub struct Replay {
     events: Events,
     pace: Pace,
     /// The event in hand, and when it is due on the session's clock.
-    next: Option<(u64, RecordedEvent)>,
-    recorded_ns: u64,
-    due_ns: u64,
+    next: Option<(Time, Kind)>,
+    recorded: Time,
+    due: Time,
     exit: Option<Exit>,
     ended: bool,
     pipes: bool,
@@ -74,15 +54,21 @@ pub struct Replay {
 crate::opaque::opaque_debug!(Replay);
 
 impl Replay {
-    /// Plays these events, in their order, as those of a program on a terminal. Where several
+    /// Plays these events, in their order, as those of a program on a terminal. What was typed,
+    /// marked and remarked is passed over. Where several
     /// programs ran one after the other, the last exit is the session's.
-    pub fn new(events: impl Iterator<Item = io::Result<Recorded>> + Send + 'static, pace: Pace) -> Self {
+    pub fn new(events: impl Iterator<Item = io::Result<Event>> + Send + 'static, pace: Pace) -> Self {
+        let shows = |event: &io::Result<Event>| {
+            event
+                .as_ref()
+                .map_or(true, |e| matches!(e.kind, Kind::Output(_) | Kind::Resize(_) | Kind::Exit(_)))
+        };
         Self {
-            events: Box::new(events),
+            events: Box::new(events.filter(shows)),
             pace,
             next: None,
-            recorded_ns: 0,
-            due_ns: 0,
+            recorded: Time::ZERO,
+            due: Time::ZERO,
             exit: None,
             ended: false,
             pipes: false,
@@ -94,18 +80,10 @@ impl Replay {
     pub fn of(mut reader: impl EventReader + Send + 'static, pace: Pace) -> Self {
         let header = reader.header();
         let (pipes, size) = (header.pipes, header.size);
-        let first = size.map(|size| Ok(Recorded { at_ns: 0, what: RecordedEvent::Resize(size.into()) }));
+        let first = size.map(|size| Ok(Event::new(Time::ZERO, Kind::Resize(size))));
         let rest = std::iter::from_fn(move || reader.next_item().map_err(io::Error::other).transpose());
         let rest = rest.filter_map(|item| match item {
-            Ok(Item::Event(event)) => Some(Ok(Recorded {
-                at_ns: event.time_ns,
-                what: match event.kind {
-                    Kind::Output(bytes) => RecordedEvent::Output(Stream::Out, bytes),
-                    Kind::Resize(size) => RecordedEvent::Resize(size.into()),
-                    Kind::Exit(exit) => RecordedEvent::Exit(exit),
-                    _ => return None,
-                },
-            })),
+            Ok(Item::Event(event)) => Some(Ok(event)),
             Ok(Item::Note(_)) => None,
             Err(e) => Some(Err(e)),
         });
@@ -124,10 +102,9 @@ impl Replay {
         if self.next.is_none() && !self.ended {
             match self.events.next().transpose()? {
                 Some(event) => {
-                    let gap_ns = self.pace.gap_ns(event.at_ns.saturating_sub(self.recorded_ns));
-                    self.due_ns = self.due_ns.saturating_add(gap_ns);
-                    self.recorded_ns = self.recorded_ns.max(event.at_ns);
-                    self.next = Some((self.due_ns, event.what));
+                    self.due += self.pace.gap(event.time.since(self.recorded));
+                    self.recorded = self.recorded.max(event.time);
+                    self.next = Some((self.due, event.kind));
                 }
                 None => {
                     self.ended = true;
@@ -141,8 +118,8 @@ impl Replay {
 
 impl Backend for Replay {
     fn watch(&self) -> Watch<'_> {
-        let due = self.next.as_ref().map_or(0, |(due, _)| *due);
-        Watch { read_at_ns: (!self.ended).then_some(due), ..Watch::default() }
+        let due = self.next.as_ref().map_or(Time::ZERO, |(due, _)| *due);
+        Watch { read_at: (!self.ended).then_some(due), ..Watch::default() }
     }
 
     fn read(&mut self, buf: &mut [u8], now: Stamp) -> io::Result<Got> {
@@ -150,22 +127,23 @@ impl Backend for Replay {
             self.fill()?;
             match self.next.take() {
                 None => return Ok(Got::Closed),
-                Some((due, event)) if due > now.mono.as_nanos() => {
+                Some((due, event)) if due > now.mono => {
                     self.next = Some((due, event));
                     return Ok(Got::Nothing);
                 }
-                Some((_, RecordedEvent::Output(_, bytes))) if bytes.is_empty() => {}
-                Some((due, RecordedEvent::Output(stream, mut bytes))) => {
+                Some((_, Kind::Output(bytes))) if bytes.is_empty() => {}
+                Some((due, Kind::Output(mut bytes))) => {
                     let n = bytes.len().min(buf.len());
                     buf[..n].copy_from_slice(&bytes.split_to(n));
                     if !bytes.is_empty() {
-                        self.next = Some((due, RecordedEvent::Output(stream, bytes)));
+                        self.next = Some((due, Kind::Output(bytes)));
                     }
-                    return Ok(Got::Bytes(stream, n));
+                    return Ok(Got::Bytes(Stream::Out, n));
                 }
-                Some((_, RecordedEvent::Resize(size))) => return Ok(Got::Resized(size)),
+                Some((_, Kind::Resize(size))) => return Ok(Got::Resized(size.into())),
                 // Another program may have been recorded behind this one.
-                Some((_, RecordedEvent::Exit(exit))) => self.exit = Some(exit),
+                Some((_, Kind::Exit(exit))) => self.exit = Some(exit),
+                Some(_) => {}
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
+use tapdeck_core::Time;
 use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secret};
 use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
@@ -97,8 +98,8 @@ pub fn scrub(
     }
     let report = scrubber.report();
     closing.scrub_report = stored(&report, &closing.scrub_report);
-    let end_ns = cassette.outcome.duration_ms.saturating_mul(1_000_000);
-    Ok((recording.finish_in_memory(end_ns, closing)?, report))
+    let end = Time::from_millis(cassette.outcome.duration_ms);
+    Ok((recording.finish_in_memory(end, closing)?, report))
 }
 
 /// Reads all of a cassette until a reading teaches nothing new about its secrets.
@@ -179,7 +180,7 @@ fn copy(
     scrubber: &mut Scrubber,
     recording: &mut Recording,
 ) {
-    let at = event.t_ms.saturating_mul(1_000_000);
+    let at = Time::from_millis(event.t_ms);
     match &event.kind {
         EventKind::Output { offset, bytes } => {
             let start = *offset as usize;

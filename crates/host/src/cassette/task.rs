@@ -10,7 +10,7 @@ use std::vec::Drain;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
-use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, WallTime, WinSize};
+use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
 use tapdeck_tape::cassette::{
     Cassette, Closing, Files, Input, Manifest, Model, Recording, names, signal_name,
 };
@@ -42,7 +42,7 @@ struct Work {
     exit: Option<Exit>,
     /// The signals that were sent to the program.
     signals: Vec<i32>,
-    end_ns: u64,
+    end: Time,
     lost: u64,
     trouble: Option<CommitError>,
     /// Entries came since the last wait, and before it. While they do, many are taken at once.
@@ -73,7 +73,7 @@ impl CassetteRecorder {
             size,
             exit: None,
             signals: Vec::new(),
-            end_ns: 0,
+            end: Time::ZERO,
             lost: 0,
             trouble: None,
             came: false,
@@ -93,8 +93,8 @@ impl CassetteRecorder {
 
 impl Work {
     fn push(&mut self, entry: Entry) {
-        let at = entry.at.mono.as_nanos();
-        self.end_ns = self.end_ns.max(at);
+        let at = entry.at.mono;
+        self.end = self.end.max(at);
         let rec = &mut self.recording;
         match entry.event {
             Event::Output { bytes, .. } => rec.output(at, &bytes),
@@ -182,7 +182,7 @@ impl Tap for Work {
 
     fn closed(&mut self, now: Stamp) {
         if self.exit.is_none() {
-            self.end_ns = self.end_ns.max(now.mono.as_nanos());
+            self.end = self.end.max(now.mono);
         }
     }
 }
@@ -230,7 +230,7 @@ impl Recorded {
 
     /// How long the run took.
     pub fn duration(&self) -> Duration {
-        Duration::from_nanos(self.0.end_ns)
+        self.0.end.since_start()
     }
 
     /// Writes the rest and puts the cassette in its place.
@@ -239,13 +239,13 @@ impl Recorded {
     /// When the disk refuses or something is in the way: nothing is in its place then but what was
     /// before.
     pub fn accept(self, closing: Closing) -> Result<Manifest, CommitError> {
-        let Work { mut folder, recording, end_ns, rules, .. } = self.0;
+        let Work { mut folder, recording, end, rules, .. } = self.0;
         let Some(rules) = rules else {
-            let manifest = recording.finish(end_ns, closing, |name, bytes| folder.append(name, bytes))?;
+            let manifest = recording.finish(end, closing, |name, bytes| folder.append(name, bytes))?;
             folder.commit()?;
             return Ok(manifest);
         };
-        let files = scrubbed(recording, end_ns, closing, rules)?;
+        let files = scrubbed(recording, end, closing, rules)?;
         folder.append_all(&files)?;
         folder.commit()?;
         Ok(Cassette::from_files(&files)?.manifest)
@@ -262,7 +262,7 @@ impl Recorded {
         reason: &Value,
         closing: Closing,
     ) -> Result<PathBuf, CommitError> {
-        let Work { mut folder, mut recording, end_ns, rules, .. } = self.0;
+        let Work { mut folder, mut recording, end, rules, .. } = self.0;
         // As much as there is; the disk may be what failed.
         match rules {
             None => {
@@ -270,7 +270,7 @@ impl Recorded {
                 let _ = recording.drain(|name, bytes| folder.append(name, bytes));
             }
             Some(rules) => {
-                let files = scrubbed(recording, end_ns, closing, rules).unwrap_or_default();
+                let files = scrubbed(recording, end, closing, rules).unwrap_or_default();
                 for name in names::REQUIRED.into_iter().filter(|n| *n != names::MANIFEST) {
                     // What the disk refuses is missing from the diagnostics.
                     let _ = files.get(name).map_or(Ok(()), |bytes| folder.append(name, bytes));
@@ -283,11 +283,11 @@ impl Recorded {
 
 fn scrubbed(
     recording: Recording,
-    end_ns: u64,
+    end: Time,
     closing: Closing,
     rules: Arc<Rules>,
 ) -> Result<Files, CommitError> {
-    let files = recording.finish_in_memory(end_ns, closing)?;
+    let files = recording.finish_in_memory(end, closing)?;
     let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules, None)?;
     Ok(files)
 }

@@ -4,14 +4,14 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Author, Event, Refused, Stamp};
+use tapdeck_core::{Author, Event, Refused, Stamp, Time};
 
-use super::{Driver, Ended, MS};
+use super::{Driver, Ended};
 use crate::backend::{Backend, EndOfInput};
 use crate::user_side::Typed;
 
 /// How long until the end of input is offered again, at first and at most.
-const END_RETRY_NS: std::ops::RangeInclusive<u64> = 20 * MS..=200 * MS;
+const END_RETRY: std::ops::RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_millis(200);
 
 /// How far the end of input has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum InputEnd {
     /// Input may still come.
     Open,
     /// It has ended; offer that to the program at this time, then after this long again.
-    Offer { at_ns: u64, again_ns: u64 },
+    Offer { at: Time, again: Duration },
     /// The program knows.
     Told,
 }
@@ -79,8 +79,8 @@ impl<B: Backend> Driver<B> {
 
     /// No more input will come, behind what has come so far.
     pub(super) fn end_typed(&mut self, now: Stamp) {
-        self.last_traffic_ns = now.mono.as_nanos();
-        self.input_end = InputEnd::Offer { at_ns: now.mono.as_nanos(), again_ns: *END_RETRY_NS.start() };
+        self.last_traffic = now.mono;
+        self.input_end = InputEnd::Offer { at: now.mono, again: *END_RETRY.start() };
     }
 
     /// Writes what waits at the gate, as far as the program takes it.
@@ -90,7 +90,7 @@ impl<B: Backend> Driver<B> {
             match self.backend.write(bytes) {
                 Ok(0) => break,
                 Ok(n) => {
-                    self.last_traffic_ns = now.mono.as_nanos();
+                    self.last_traffic = now.mono;
                     if let Some(delivered) = self.gate.wrote(n) {
                         let hidden = hidden && matches!(delivered.by, Author::Party(_));
                         self.log
@@ -108,10 +108,10 @@ impl<B: Backend> Driver<B> {
 
     /// Tells the program that no more input will come, as a terminal does: whenever it has read
     /// everything and asks for more.
-    pub(super) fn offer_end(&mut self, now: Stamp, again_ns: u64) -> io::Result<()> {
-        let next_ns = (again_ns * 2).min(*END_RETRY_NS.end());
+    pub(super) fn offer_end(&mut self, now: Stamp, again: Duration) -> io::Result<()> {
+        let next = (again * 2).min(*END_RETRY.end());
         if self.gate.waiting() == 0 {
-            let quiet = Duration::from_nanos(now.mono.as_nanos().saturating_sub(self.last_traffic_ns));
+            let quiet = now.mono.since(self.last_traffic);
             match self.backend.end_input(self.gate.line_open(), quiet) {
                 Ok(EndOfInput::Told) => {
                     self.input_end = InputEnd::Told;
@@ -128,7 +128,7 @@ impl<B: Backend> Driver<B> {
                 Err(_) => {}
             }
         }
-        self.input_end = InputEnd::Offer { at_ns: now.mono.as_nanos() + next_ns, again_ns: next_ns };
+        self.input_end = InputEnd::Offer { at: now.mono + next, again: next };
         Ok(())
     }
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::{Event, Exit, Stamp};
+use tapdeck_core::{Event, Exit, Stamp, Time};
 
-use super::{Driver, Ended, MS, Stopping};
+use super::{Driver, Ended, Stopping};
 use crate::backend::{Backend, StopSignal};
 use crate::user_side::{Signals, UserSide};
 use crate::{processes, sys};
 
 /// After the program's end: how long its terminal must be quiet before it counts as drained when
 /// another process still holds it, and how long to wait for that at most.
-pub(super) const DRAIN_QUIET_NS: u64 = 60 * MS;
-const DRAIN_LIMIT_NS: u64 = 1_000 * MS;
+pub(super) const DRAIN_QUIET: Duration = Duration::from_millis(60);
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 /// The same while suspending: time for the program to put its screen in order.
-const SUSPEND_QUIET_NS: u64 = 40 * MS;
-const SUSPEND_LIMIT_NS: u64 = 300 * MS;
+const SUSPEND_QUIET: Duration = Duration::from_millis(40);
+const SUSPEND_LIMIT: Duration = Duration::from_millis(300);
 
 impl<B: Backend> Driver<B> {
     pub(super) fn serve_signals(&mut self, now: Stamp) -> io::Result<()> {
@@ -76,25 +76,23 @@ impl<B: Backend> Driver<B> {
         if processes::is_orphaned() {
             return Ok(());
         }
-        let began = self.clock.now().mono.as_nanos();
-        self.last_output_ns = began;
-        let quiet_or_late = |driver: &Self, now: u64| {
-            now >= driver.last_output_ns + SUSPEND_QUIET_NS || now >= began + SUSPEND_LIMIT_NS
+        let began = self.clock.now().mono;
+        self.last_output = began;
+        let quiet_or_late = |driver: &Self, now: Time| {
+            now >= driver.last_output + SUSPEND_QUIET || now >= began + SUSPEND_LIMIT
         };
         // A program that handles the signal puts its screen in order first.
         loop {
             let now = self.clock.now();
             self.pump_output(now)?;
-            if quiet_or_late(self, now.mono.as_nanos())
-                || self.user.as_ref().is_some_and(UserSide::is_blocked)
-            {
+            if quiet_or_late(self, now.mono) || self.user.as_ref().is_some_and(UserSide::is_blocked) {
                 break;
             }
             let watch = self.backend.watch();
             let Some(fd) = watch.readable[0] else { break };
             let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
             // An error ends the wait early, and the loop looks again.
-            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 10 * MS.cast_signed() }));
+            let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 }));
         }
         // A program that is gone cannot be frozen.
         let _ = self.backend.freeze(true);
@@ -164,9 +162,9 @@ impl<B: Backend> Driver<B> {
         {
             self.exit = Some(exit);
             // The quiet time counts from here.
-            self.last_output_ns = now.mono.as_nanos();
-            let at_ns = now.mono.as_nanos() + DRAIN_LIMIT_NS;
-            self.stopping = Some(Stopping { next: StopSignal::Kill, at_ns, limit: false });
+            self.last_output = now.mono;
+            let at = now.mono + DRAIN_LIMIT;
+            self.stopping = Some(Stopping { next: StopSignal::Kill, at, limit: false });
         }
         Ok(())
     }
@@ -174,7 +172,7 @@ impl<B: Backend> Driver<B> {
     /// The exit, once everything that the program wrote has been passed on.
     pub(super) fn finished(&mut self, now: Stamp) -> io::Result<Option<Exit>> {
         let Some(exit) = self.exit else { return Ok(None) };
-        let late = self.stopping.is_some_and(|s| now.mono.as_nanos() >= s.at_ns);
+        let late = self.stopping.is_some_and(|s| now.mono >= s.at);
         if let Some(user) = &mut self.user
             && user.is_blocked()
         {
@@ -191,7 +189,7 @@ impl<B: Backend> Driver<B> {
         if !self.closed {
             self.pump_output(now)?;
         }
-        let quiet = now.mono.as_nanos() >= self.last_output_ns + DRAIN_QUIET_NS;
+        let quiet = now.mono >= self.last_output + DRAIN_QUIET;
         Ok((self.closed || quiet || late).then_some(exit))
     }
 

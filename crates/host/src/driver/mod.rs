@@ -18,7 +18,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, WinSize};
+use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, Time, WinSize};
 use tapdeck_term::ModeWatch;
 
 use crate::backend::{Backend, Got, StopSignal};
@@ -29,8 +29,6 @@ use crate::shared::SharedLog;
 use crate::user_side::{Signals, UserSide};
 use input::InputEnd;
 use wait::Ready;
-
-const MS: u64 = 1_000_000;
 
 /// The user's keys wait here while the program does not read; then the terminal makes the user
 /// wait.
@@ -45,7 +43,7 @@ const BURST_GOES_ON: usize = 2048;
 /// terminal; but only while the recorder gets on, and for no longer than this when it does not: a
 /// full or stuck disk stops no program.
 const RECORDER_BEHIND: usize = 24 << 20;
-const RECORDER_STUCK_NS: u64 = 500 * MS;
+const RECORDER_STUCK: Duration = Duration::from_millis(500);
 
 /// What a session is told to be.
 #[derive(Debug, Clone)]
@@ -115,7 +113,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stopping {
     next: StopSignal,
-    at_ns: u64,
+    at: Time,
     /// It is the time limit, as yet only planned.
     limit: bool,
 }
@@ -153,11 +151,11 @@ pub struct Driver<B> {
     ended: Ended,
     exit: Option<Exit>,
     closed: bool,
-    last_output_ns: u64,
+    last_output: Time,
     /// When something last passed in either direction.
-    last_traffic_ns: u64,
+    last_traffic: Time,
     /// How far the recorder had got when it was last seen to get on, and when that was.
-    recorder_at: (u64, u64),
+    recorder_at: (u64, Time),
 }
 
 impl<B> fmt::Debug for Driver<B> {
@@ -198,9 +196,9 @@ impl<B: Backend> Driver<B> {
             ended: Ended::Program,
             exit: None,
             closed: false,
-            last_output_ns: 0,
-            last_traffic_ns: 0,
-            recorder_at: (0, 0),
+            last_output: Time::ZERO,
+            last_traffic: Time::ZERO,
+            recorder_at: (0, Time::ZERO),
         })
     }
 
@@ -265,8 +263,8 @@ impl<B: Backend> Driver<B> {
         }
         let started = self.clock.now();
         if let Some(timeout) = self.config.timeout {
-            let at_ns = started.mono.as_nanos().saturating_add(nanos(timeout));
-            self.stopping = Some(Stopping { next: StopSignal::Terminate, at_ns, limit: true });
+            let at = started.mono + timeout;
+            self.stopping = Some(Stopping { next: StopSignal::Terminate, at, limit: true });
         }
         loop {
             let ready = self.wait()?;
@@ -327,9 +325,9 @@ impl<B: Backend> Driver<B> {
             return false;
         }
         if got != self.recorder_at.0 {
-            self.recorder_at = (got, now.mono.as_nanos());
+            self.recorder_at = (got, now.mono);
         }
-        now.mono.as_nanos() < self.recorder_at.1 + RECORDER_STUCK_NS
+        now.mono < self.recorder_at.1 + RECORDER_STUCK
     }
 
     /// The program's output: to the user first, then to the log.
@@ -379,8 +377,8 @@ impl<B: Backend> Driver<B> {
                 } else {
                     self.modes.skim(&bytes);
                 }
-                self.last_output_ns = now.mono.as_nanos();
-                self.last_traffic_ns = now.mono.as_nanos();
+                self.last_output = now.mono;
+                self.last_traffic = now.mono;
                 self.log.append(Event::Output { stream, bytes }, now);
                 self.glass.keep_close();
                 // The question is in the log before its answer.
@@ -434,7 +432,7 @@ impl<B: Backend> Driver<B> {
         self.user = None;
         if self.exit.is_none() && self.ended == Ended::Program {
             self.ended = ended;
-            self.stopping = Some(Stopping { next: StopSignal::HangUp, at_ns: 0, limit: false });
+            self.stopping = Some(Stopping { next: StopSignal::HangUp, at: Time::ZERO, limit: false });
         }
     }
 
@@ -488,20 +486,20 @@ impl<B: Backend> Driver<B> {
 
     /// Begins to stop the program now, harder each time.
     fn begin_stop(&mut self, now: Stamp, how: StopSignal) {
-        self.stopping = Some(Stopping { next: how, at_ns: now.mono.as_nanos(), limit: false });
+        self.stopping = Some(Stopping { next: how, at: now.mono, limit: false });
     }
 
     /// Plans a harder stop, unless one is planned already.
     fn escalate(&mut self, now: Stamp, next: StopSignal, after: Duration) {
         if self.stopping.is_none_or(|s| s.limit) {
-            let at_ns = now.mono.as_nanos().saturating_add(nanos(after));
-            self.stopping = Some(Stopping { next, at_ns, limit: false });
+            let at = now.mono + after;
+            self.stopping = Some(Stopping { next, at, limit: false });
         }
     }
 
     fn serve_deadlines(&mut self, now: Stamp) -> io::Result<()> {
-        if let Some(Stopping { next, at_ns, limit }) = self.stopping
-            && now.mono.as_nanos() >= at_ns
+        if let Some(Stopping { next, at, limit }) = self.stopping
+            && now.mono >= at
             && self.exit.is_none()
         {
             if limit {
@@ -515,8 +513,8 @@ impl<B: Backend> Driver<B> {
                 // Again and again: a process that could not be killed then may be now.
                 StopSignal::Kill => (StopSignal::Kill, Duration::from_millis(100)),
             };
-            let at_ns = now.mono.as_nanos().saturating_add(nanos(after));
-            self.stopping = Some(Stopping { next: then, at_ns, limit: false });
+            let at = now.mono + after;
+            self.stopping = Some(Stopping { next: then, at, limit: false });
             // Where nothing tells of the end, it may have come by this, and nothing else would wake
             // us.
             if self.backend.watch().exit.is_none() {
@@ -525,11 +523,11 @@ impl<B: Backend> Driver<B> {
         }
         self.gate.expire(now);
         self.log_changes(now);
-        if let InputEnd::Offer { at_ns, again_ns } = self.input_end
-            && now.mono.as_nanos() >= at_ns
+        if let InputEnd::Offer { at, again } = self.input_end
+            && now.mono >= at
             && self.exit.is_none()
         {
-            self.offer_end(now, again_ns)?;
+            self.offer_end(now, again)?;
         }
         if let Some(user) = &mut self.user
             && user.waits_for_foreground()
@@ -556,8 +554,4 @@ impl<B> Drop for Driver<B> {
             let _ = user.write(Stream::Out, &Bytes::from(self.modes.undo()));
         }
     }
-}
-
-fn nanos(d: Duration) -> u64 {
-    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }

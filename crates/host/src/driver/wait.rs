@@ -6,19 +6,19 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_core::{Stamp, Time};
 
-use super::life::DRAIN_QUIET_NS;
-use super::{Driver, InputEnd, MS};
+use super::life::DRAIN_QUIET;
+use super::{Driver, InputEnd};
 use crate::backend::Backend;
 use crate::user_side::UserSide;
 
 /// How often to look whether a background process has come to the foreground.
-const FOREGROUND_CHECK_NS: u64 = 250 * MS;
+const FOREGROUND_CHECK: Duration = Duration::from_millis(250);
 
 /// How often to look whether the recorder has caught up.
-const RECORDER_CHECK_NS: u64 = 2 * MS;
+const RECORDER_CHECK: Duration = Duration::from_millis(2);
 
 /// How long input of a client may wait before the driver probes whether the client is still there.
-const PROBE_NS: u64 = 500 * MS;
+const PROBE: Duration = Duration::from_millis(500);
 
 /// What is ready to be served.
 pub(super) struct Ready {
@@ -46,10 +46,10 @@ impl<B: Backend> Driver<B> {
         let watch = self.backend.watch();
         let mut deadline = self.next_deadline(now);
         if behind {
-            deadline = earlier(deadline, Some(now.mono.as_nanos() + RECORDER_CHECK_NS));
+            deadline = earlier(deadline, Some(now.mono + RECORDER_CHECK));
         }
         if !user_blocked {
-            deadline = earlier(deadline, watch.read_at_ns);
+            deadline = earlier(deadline, watch.read_at);
         }
         let wants_write = self.gate.waiting() > 0 || watch.unsent;
         let mut fds = Vec::with_capacity(8);
@@ -78,7 +78,7 @@ impl<B: Backend> Driver<B> {
         let room = self.gate.has_room() && self.exit.is_none();
         let typed = user.is_some_and(|o| o.has_typed(room));
         if typed {
-            deadline = Some(now.mono.as_nanos());
+            deadline = Some(now.mono);
         }
         let stdin = user.filter(|_| room).and_then(UserSide::stdin_fd).map(|fd| add(fd, PollFlags::IN));
         let stdout = user.and_then(UserSide::blocked_fd).map(|fd| add(fd, PollFlags::OUT));
@@ -93,12 +93,12 @@ impl<B: Backend> Driver<B> {
         });
 
         let stalled = far.is_some() && !room && self.exit.is_none();
-        let probe_ns = now.mono.as_nanos() + PROBE_NS;
+        let probe_at = now.mono + PROBE;
         if stalled {
-            deadline = earlier(deadline, Some(probe_ns));
+            deadline = earlier(deadline, Some(probe_at));
         }
         let timeout = deadline.map(|at| {
-            let left = Duration::from_nanos(at.saturating_sub(now.mono.as_nanos()));
+            let left = at.since(now.mono);
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) }
         });
         match poll(&mut fds, timeout.as_ref()) {
@@ -108,7 +108,7 @@ impl<B: Backend> Driver<B> {
         let is_ready = |slot: Option<usize>| slot.is_some_and(|i| !fds[i].revents().is_empty());
         let far = far.map_or(PollFlags::empty(), |i| fds[i].revents());
         let hung_up = far.intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
-        let due = !user_blocked && watch.read_at_ns.is_some();
+        let due = !user_blocked && watch.read_at.is_some();
         Ok(Ready {
             output: reads.into_iter().any(is_ready) || due,
             input: is_ready(write),
@@ -121,27 +121,27 @@ impl<B: Backend> Driver<B> {
             typed: is_ready(stdin) || typed || far.contains(PollFlags::IN) || (hung_up && room),
             unblocked: is_ready(stdout) || far.contains(PollFlags::OUT),
             lost: hung_up && !room,
-            probe: stalled && self.clock.now().mono.as_nanos() >= probe_ns,
+            probe: stalled && self.clock.now().mono >= probe_at,
         })
     }
 
-    fn next_deadline(&self, now: Stamp) -> Option<u64> {
-        let mut at = self.stopping.map(|s| s.at_ns);
-        at = earlier(at, self.gate.stick().lease_end().map(Time::as_nanos));
-        if let InputEnd::Offer { at_ns, .. } = self.input_end {
-            at = earlier(at, Some(at_ns));
+    fn next_deadline(&self, now: Stamp) -> Option<Time> {
+        let mut at = self.stopping.map(|s| s.at);
+        at = earlier(at, self.gate.stick().lease_end());
+        if let InputEnd::Offer { at: offer, .. } = self.input_end {
+            at = earlier(at, Some(offer));
         }
         if self.user.as_ref().is_some_and(UserSide::waits_for_foreground) {
-            at = earlier(at, Some(now.mono.as_nanos() + FOREGROUND_CHECK_NS));
+            at = earlier(at, Some(now.mono + FOREGROUND_CHECK));
         }
         if self.exit.is_some() {
-            at = earlier(at, Some(self.last_output_ns + DRAIN_QUIET_NS));
+            at = earlier(at, Some(self.last_output + DRAIN_QUIET));
         }
         at
     }
 }
 
-fn earlier(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

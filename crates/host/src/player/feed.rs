@@ -4,22 +4,23 @@
 use std::fs::File;
 use std::io::Empty;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time};
 use tapdeck_tape::ahr::{self, Body, Mark};
 use tapdeck_tape::{EventReader, Item, Kind};
 
-use super::{PlayError, Played};
+use super::PlayError;
 use crate::ahead::Blocks;
 use crate::source::{Source, SourceError};
 
 /// The next event of a recording.
 pub(super) struct Got {
     /// When it happened, since the start.
-    pub(super) at_ns: u64,
+    pub(super) at: Time,
     /// Where it stands in the output.
     pub(super) off: u64,
-    pub(super) event: Played,
+    pub(super) event: Kind,
     /// Where to enter so that this event comes next, if one can.
     pub(super) spot: Option<Spot>,
 }
@@ -31,7 +32,7 @@ pub(super) enum Spot {
     /// At a block, with the clocks as they were before it.
     Block {
         offset: u64,
-        time_ns: u64,
+        time: Time,
         last_ts: Option<u64>,
     },
     /// Behind so many events, at this place in the output.
@@ -87,7 +88,7 @@ pub(super) struct Native {
     source: Source,
     file: Arc<File>,
     reader: ahr::Reader<Empty>,
-    time_ns: u64,
+    time: Time,
     last_ts: Option<u64>,
     block: Option<u64>,
     damages: Once,
@@ -99,7 +100,15 @@ impl Native {
         let file = Arc::new(source.file().map_err(fail)?);
         let reader = reader_at(&file, 0);
         let source = source.clone();
-        Ok(Self { source, file, reader, time_ns: 0, last_ts: None, block: None, damages: Once::default() })
+        Ok(Self {
+            source,
+            file,
+            reader,
+            time: Time::ZERO,
+            last_ts: None,
+            block: None,
+            damages: Once::default(),
+        })
     }
 
     pub(super) fn file(&self) -> &File {
@@ -130,37 +139,37 @@ impl Native {
             let block = self.reader.block().map(|(offset, _)| offset);
             if let Some(offset) = block.filter(|_| block != self.block) {
                 self.block = block;
-                spot = Some(Spot::Block { offset, time_ns: self.time_ns, last_ts: self.last_ts });
+                spot = Some(Spot::Block { offset, time: self.time, last_ts: self.last_ts });
             }
             // A clock that was set back must not make time run backwards: it stands still instead.
             let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
-            self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+            self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
             let mut off = 0;
             let event = match record.body {
                 Body::Data { bytes, off: at } => {
                     off = at;
-                    Played::Output(bytes)
+                    Kind::Output(bytes)
                 }
-                Body::Resize(size) => Played::Resize(size.into()),
-                Body::Input { bytes } => Played::Input(bytes),
+                Body::Resize(size) => Kind::Resize(size),
+                Body::Input { bytes } => Kind::Input(bytes),
                 Body::Mark { code, val } => match Mark::from_raw(code, val) {
-                    Mark::Exit(code) => Played::Exit(Exit::Code(code.cast_signed())),
-                    Mark::Signal(signal) => Played::Exit(Exit::Signal(signal.cast_signed())),
+                    Mark::Exit(code) => Kind::Exit(Exit::Code(code.cast_signed())),
+                    Mark::Signal(signal) => Kind::Exit(Exit::Signal(signal.cast_signed())),
                     _ => continue,
                 },
                 _ => continue,
             };
-            return Ok(Some(Got { at_ns: self.time_ns, off, event, spot }));
+            return Ok(Some(Got { at: self.time, off, event, spot }));
         }
     }
 
     fn go_to(&mut self, spot: Spot) {
-        let (offset, time_ns, last_ts) = match spot {
-            Spot::Block { offset, time_ns, last_ts } => (offset, time_ns, last_ts),
-            _ => (0, 0, None),
+        let (offset, time, last_ts) = match spot {
+            Spot::Block { offset, time, last_ts } => (offset, time, last_ts),
+            _ => (0, Time::ZERO, None),
         };
         self.reader = reader_at(&self.file, offset);
-        (self.time_ns, self.last_ts, self.block) = (time_ns, last_ts, None);
+        (self.time, self.last_ts, self.block) = (time, last_ts, None);
     }
 }
 
@@ -208,21 +217,19 @@ impl Other {
             let spot = Some(Spot::Events { count: self.count, off: self.off });
             self.count += 1;
             let off = self.off;
-            let played = match event.kind {
+            let kind = match event.kind {
                 Kind::Output(bytes) => {
                     self.off = self.off.saturating_add(bytes.len() as u64);
-                    Played::Output(bytes)
+                    Kind::Output(bytes)
                 }
                 Kind::Lost(bytes) => {
                     self.off = self.off.saturating_add(bytes);
                     continue;
                 }
-                Kind::Resize(size) => Played::Resize(size.into()),
-                Kind::Input(bytes) => Played::Input(bytes),
-                Kind::Exit(exit) => Played::Exit(exit),
+                kind @ (Kind::Resize(_) | Kind::Input(_) | Kind::Exit(_)) => kind,
                 _ => continue,
             };
-            return Ok(Some(Got { at_ns: event.time_ns, off, event: played, spot }));
+            return Ok(Some(Got { at: event.time, off, event: kind, spot }));
         }
     }
 

@@ -10,11 +10,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bytes::Bytes;
-use tapdeck_core::{Exit, WinSize};
+use tapdeck_core::Time;
 use tapdeck_tape::ahr;
 use tapdeck_tape::index::Index;
-use tapdeck_tape::{Format, Moment};
+use tapdeck_tape::{Format, Kind, Moment};
 use tapdeck_term::{Settings, Size, Term};
 
 use crate::recorder::sidecar;
@@ -34,24 +33,11 @@ const MAX_KEYFRAMES: usize = 128;
 /// The same when their scrollbacks take so much memory.
 const MAX_KEYFRAME_BYTES: usize = 96 << 20;
 
-/// One event of a recording, as far as a player cares.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Played {
-    /// The program wrote this.
-    Output(Bytes),
-    /// The terminal's size was set.
-    Resize(WinSize),
-    /// Something was typed.
-    Input(Bytes),
-    /// The program ended.
-    Exit(Exit),
-}
-
 /// A place to go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
-    /// The last moment that is not later, in nanoseconds since the start.
-    Time(u64),
+    /// The last moment that is not later.
+    Time(Time),
     /// So many bytes of output, and everything else up to the next of them.
     Byte(u64),
     /// A marker or a snapshot: its bytes of output, and of what happened before the next of them no
@@ -59,14 +45,14 @@ pub enum Goal {
     Moment {
         /// How much output.
         anchor: u64,
-        /// When, in nanoseconds since the start.
-        time_ns: u64,
+        /// When.
+        time: Time,
     },
 }
 
 impl From<&Moment> for Goal {
     fn from(moment: &Moment) -> Self {
-        Goal::Moment { anchor: moment.anchor, time_ns: moment.time_ns }
+        Goal::Moment { anchor: moment.anchor, time: moment.time }
     }
 }
 
@@ -84,7 +70,7 @@ pub enum PlayError {
 
 struct Keyframe {
     spot: Spot,
-    at_ns: u64,
+    at: Time,
     offset: u64,
     /// The model itself, so that every row still knows its last write.
     term: Term,
@@ -102,12 +88,12 @@ pub struct Player {
     /// The model came here by the index, so that it lacks the rows before.
     skipped: bool,
     jumps: u64,
-    idle_limit_ns: Option<u64>,
-    length_ns: u64,
+    idle_limit: Option<Duration>,
+    length: Time,
     next: Option<Got>,
     /// The place, and the time of the last event passed, which may be earlier.
-    at_ns: u64,
-    event_ns: u64,
+    at: Time,
+    event_at: Time,
     offset: u64,
     keyframes: Vec<Keyframe>,
     keyframe_every: u64,
@@ -130,7 +116,7 @@ impl Player {
         let container = source.container();
         let mut first_size = Size { cols: 80, rows: 24 };
         let mut size_known = false;
-        let mut idle_limit_ns = None;
+        let mut idle_limit = None;
         let feed = if container.format == Format::Ahr && !container.zst {
             settings.newline_mode |= source.meta().is_some_and(|meta| meta.pipes);
             Feed::Native(Box::new(Native::open(&source)?))
@@ -140,7 +126,7 @@ impl Player {
             if let Some(size) = header.size {
                 (first_size, size_known) = (size, true);
             }
-            idle_limit_ns = header.idle_limit_ns;
+            idle_limit = header.idle_limit;
             settings.newline_mode |= header.pipes;
             Feed::Other(other)
         };
@@ -153,11 +139,11 @@ impl Player {
             size_known,
             skipped: false,
             jumps: 0,
-            idle_limit_ns,
-            length_ns: 0,
+            idle_limit,
+            length: Time::ZERO,
             next: None,
-            at_ns: 0,
-            event_ns: 0,
+            at: Time::ZERO,
+            event_at: Time::ZERO,
             offset: 0,
             keyframes: Vec::new(),
             keyframe_every: KEYFRAME_EVERY,
@@ -168,7 +154,7 @@ impl Player {
         player.prepare_native()?;
         // A recording begins with its size; stand behind it, so that the model has it from the
         // start.
-        if matches!(player.peek()?, Some((0, Played::Resize(_)))) {
+        if matches!(player.peek()?, Some((Time::ZERO, Kind::Resize(_)))) {
             player.advance()?;
             player.size_known = true;
         }
@@ -211,10 +197,11 @@ impl Player {
         match self.index.as_ref().and_then(|(index, _)| index.end) {
             // An index that covers everything knows the length; otherwise the end of the recording
             // tells it.
-            Some((_, duration_ns, _)) => self.length_ns = duration_ns,
+            Some((_, end, _)) => self.length = end,
             None => {
                 let tail = ahr::tail(native.file()).map_err(|why| self.source.read_error(why))?;
-                self.length_ns = tail.last_ts.unwrap_or(0).saturating_sub(first_ts.unwrap_or(0));
+                let nanos = tail.last_ts.unwrap_or(0).saturating_sub(first_ts.unwrap_or(0));
+                self.length = Time::from_nanos(nanos);
             }
         }
         if let Some(survey) = self.index.as_ref().and_then(|(index, _)| survey::by_index(&self.source, index))
@@ -242,8 +229,8 @@ impl Player {
     }
 
     /// The longest pause that the recording itself asks for.
-    pub fn idle_limit_ns(&self) -> Option<u64> {
-        self.idle_limit_ns
+    pub fn idle_limit(&self) -> Option<Duration> {
+        self.idle_limit
     }
 
     /// Takes no more keyframes: for those who will not go back, and have a long scrollback in every
@@ -271,21 +258,21 @@ impl Player {
         matches!(self.surveyor, Surveyor::Busy { .. }) && self.surveyor.within(Some(Duration::ZERO)).is_none()
     }
 
-    /// Length of the recording in nanoseconds, as far as it is known.
-    pub fn duration_ns(&mut self) -> u64 {
+    /// The end of the recording, as far as it is known.
+    pub fn end(&mut self) -> Time {
         if let Some(survey) = self.surveyor.within(Some(Duration::ZERO)) {
-            self.length_ns = self.length_ns.max(survey.duration_ns);
+            self.length = self.length.max(survey.end);
         }
-        self.length_ns.max(self.event_ns)
+        self.length.max(self.event_at)
     }
 
-    /// Length of the recording, when all of it has been looked at.
-    pub fn whole_duration_ns(&mut self) -> u64 {
+    /// The end of the recording, when all of it has been looked at.
+    pub fn known_end(&mut self) -> Time {
         if matches!(self.feed, Feed::Other(_)) {
             self.surveyor.start(&self.source);
             self.surveyor.within(None);
         }
-        self.duration_ns()
+        self.end()
     }
 
     /// The markers and snapshots, if they can be had within the time; without a limit, when they
@@ -296,8 +283,8 @@ impl Player {
     }
 
     /// The place in time.
-    pub fn at_ns(&self) -> u64 {
-        self.at_ns
+    pub fn at(&self) -> Time {
+        self.at
     }
 
     /// The place in the output.
@@ -313,27 +300,28 @@ impl Player {
         }
     }
 
-    /// The event that comes next, and when.
-    pub fn peek(&mut self) -> Result<Option<(u64, &Played)>, PlayError> {
+    /// The event that comes next, and when: output, a size, input or the exit. Others are passed
+    /// over.
+    pub fn peek(&mut self) -> Result<Option<(Time, &Kind)>, PlayError> {
         if self.next.is_none() {
             self.next = self.feed.next()?;
             self.take_keyframe();
         }
-        Ok(self.next.as_ref().map(|got| (got.at_ns, &got.event)))
+        Ok(self.next.as_ref().map(|got| (got.at, &got.event)))
     }
 
     /// Passes the next event: the model takes it, and it comes back to be shown.
-    pub fn advance(&mut self) -> Result<Option<Played>, PlayError> {
+    pub fn advance(&mut self) -> Result<Option<Kind>, PlayError> {
         self.peek()?;
-        let Some(Got { at_ns, off, event, .. }) = self.next.take() else { return Ok(None) };
-        (self.at_ns, self.event_ns) = (at_ns, at_ns);
+        let Some(Got { at, off, event, .. }) = self.next.take() else { return Ok(None) };
+        (self.at, self.event_at) = (at, at);
         match &event {
-            Played::Output(bytes) => {
+            Kind::Output(bytes) => {
                 self.term.feed_at(bytes, off);
                 self.offset = off.saturating_add(bytes.len() as u64);
             }
-            Played::Resize(size) => {
-                self.term.resize(Size { cols: size.cols, rows: size.rows });
+            Kind::Resize(size) => {
+                self.term.resize(*size);
             }
             _ => {}
         }
@@ -351,14 +339,14 @@ impl Player {
     /// goes on.
     pub fn begin_seek(&mut self, goal: Goal) -> Result<(), PlayError> {
         let behind = match goal {
-            Goal::Time(to) => to < self.event_ns,
+            Goal::Time(to) => to < self.event_at,
             Goal::Byte(to) => to < self.offset,
-            Goal::Moment { anchor, time_ns } => (anchor, time_ns) < (self.offset, self.event_ns),
+            Goal::Moment { anchor, time } => (anchor, time) < (self.offset, self.event_at),
         };
-        self.enter(behind, |at_ns, offset| match goal {
-            Goal::Time(to) => at_ns <= to,
+        self.enter(behind, |at, offset| match goal {
+            Goal::Time(to) => at <= to,
             Goal::Byte(to) => offset <= to,
-            Goal::Moment { anchor, time_ns } => (offset, at_ns) <= (anchor, time_ns),
+            Goal::Moment { anchor, time } => (offset, at) <= (anchor, time),
         })
     }
 
@@ -381,7 +369,7 @@ impl Player {
                         return Ok(false);
                     }
                 }
-                self.at_ns = to.min(self.duration_ns()).max(self.event_ns);
+                self.at = to.min(self.end()).max(self.event_at);
             }
             Goal::Byte(to) => {
                 while self.advance_within(to)? {
@@ -390,8 +378,8 @@ impl Player {
                     }
                 }
             }
-            Goal::Moment { anchor, time_ns } => {
-                while (self.offset < anchor || self.peek()?.is_some_and(|(at, _)| at <= time_ns))
+            Goal::Moment { anchor, time } => {
+                while (self.offset < anchor || self.peek()?.is_some_and(|(at, _)| at <= time))
                     && self.advance_within(anchor)?
                 {
                     if !go_on(self) {
@@ -401,7 +389,7 @@ impl Player {
                 // It may have come long after the last event before it. What its file says of the
                 // time is taken as it is, even where the clock was set meanwhile: a search for the
                 // next moment must get past this one.
-                self.at_ns = time_ns;
+                self.at = time;
             }
         }
         Ok(true)
@@ -412,7 +400,7 @@ impl Player {
         let to = self.offset;
         self.enter(true, |_, offset| offset < to)?;
         while self.peek()?.is_some() {
-            if let Some(Got { off, event: Played::Output(bytes), .. }) = &self.next
+            if let Some(Got { off, event: Kind::Output(bytes), .. }) = &self.next
                 && off.saturating_add(bytes.len() as u64) >= to
             {
                 break;
@@ -432,14 +420,14 @@ impl Player {
     fn advance_within(&mut self, to: u64) -> Result<bool, PlayError> {
         self.peek()?;
         let Some(got) = &mut self.next else { return Ok(false) };
-        if let Played::Output(bytes) = &mut got.event
+        if let Kind::Output(bytes) = &mut got.event
             && got.off.saturating_add(bytes.len() as u64) > to
         {
             if got.off < to {
                 let before = bytes.split_to((to - got.off) as usize);
                 self.term.feed_at(&before, got.off);
                 (got.off, got.spot) = (to, None);
-                (self.at_ns, self.event_ns, self.offset) = (got.at_ns, got.at_ns, to);
+                (self.at, self.event_at, self.offset) = (got.at, got.at, to);
             }
             return Ok(false);
         }
@@ -449,12 +437,12 @@ impl Player {
 
     /// Enters at the last keyframe that fits, if the place lies behind or the keyframe is ahead of
     /// this place.
-    fn enter(&mut self, behind: bool, fits: impl Fn(u64, u64) -> bool) -> Result<(), PlayError> {
-        let own = self.keyframes.iter().rposition(|k| fits(k.at_ns, k.offset));
+    fn enter(&mut self, behind: bool, fits: impl Fn(Time, u64) -> bool) -> Result<(), PlayError> {
+        let own = self.keyframes.iter().rposition(|k| fits(k.at, k.offset));
         let own_offset = own.map_or(0, |i| self.keyframes[i].offset);
         let ahead = |offset: u64, here: u64| behind || offset > here;
         if let Some((index, file)) = &mut self.index {
-            let fitting = index.keyframes.iter().rposition(|k| fits(k.time_ns, k.byte_off));
+            let fitting = index.keyframes.iter().rposition(|k| fits(k.time, k.byte_off));
             if let Some(keyframe) = fitting.map(|i| index.keyframes[i])
                 && keyframe.byte_off > own_offset
                 && ahead(keyframe.byte_off, self.offset)
@@ -462,11 +450,10 @@ impl Player {
                 // One that is damaged is as good as none.
                 && let Ok(picture) = index.dump(file, &keyframe)
             {
-                let (offset, time_ns, last_ts) =
-                    (keyframe.block_offset, keyframe.time_ns, Some(keyframe.last_ts));
-                self.go_to(Spot::Block { offset, time_ns, last_ts })?;
+                let (offset, time, last_ts) = (keyframe.block_offset, keyframe.time, Some(keyframe.last_ts));
+                self.go_to(Spot::Block { offset, time, last_ts })?;
                 self.show(keyframe.size, &picture, keyframe.byte_off);
-                (self.at_ns, self.event_ns, self.skipped) = (time_ns, time_ns, true);
+                (self.at, self.event_at, self.skipped) = (time, time, true);
                 return Ok(());
             }
         }
@@ -476,7 +463,7 @@ impl Player {
                 let k = &self.keyframes[i];
                 self.term = k.term.clone();
                 self.skipped = k.skipped;
-                (self.at_ns, self.event_ns, self.offset) = (k.at_ns, k.at_ns, k.offset);
+                (self.at, self.event_at, self.offset) = (k.at, k.at, k.offset);
                 Ok(())
             }
             None if behind => self.go_to(Spot::Start),
@@ -488,7 +475,7 @@ impl Player {
         self.next = None;
         self.feed.go_to(spot)?;
         self.term = Term::new(self.first_size, self.settings.clone());
-        (self.at_ns, self.event_ns, self.offset, self.skipped) = (0, 0, 0, false);
+        (self.at, self.event_at, self.offset, self.skipped) = (Time::ZERO, Time::ZERO, 0, false);
         self.jumps += 1;
         Ok(())
     }
@@ -518,7 +505,7 @@ impl Player {
         }
         self.keyframes.push(Keyframe {
             spot,
-            at_ns: self.event_ns,
+            at: self.event_at,
             offset: self.offset,
             term: self.term.clone(),
             skipped: self.skipped,

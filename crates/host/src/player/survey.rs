@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_tape::ahr::labels_of;
 use tapdeck_tape::index::Index;
-use tapdeck_tape::{Header, Item, Kind, Moment, MomentKind};
+use tapdeck_tape::{Item, Kind, Moment, MomentKind};
 
 use crate::recorder::sidecar;
 use crate::source::Source;
@@ -21,7 +22,7 @@ const MAX_MOMENTS: usize = 1_000_000;
 /// What a recording holds as a whole.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Survey {
-    pub(super) duration_ns: u64,
+    pub(super) end: Time,
     pub(super) moments: Vec<Moment>,
 }
 
@@ -91,14 +92,14 @@ impl Surveyor {
 fn survey(source: &Source, stop: &AtomicBool) -> Survey {
     let mut survey = Survey::default();
     let Ok(mut reader) = source.open() else { return survey };
-    let Header { started_ns, .. } = *reader.header();
+    let started = reader.header().started;
     let mut off = 0u64;
     while let Ok(Some(item)) = reader.next_item() {
         let Item::Event(event) = item else { continue };
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        survey.duration_ns = event.time_ns;
+        survey.end = event.time;
         let (kind, anchor, label) = match event.kind {
             Kind::Output(bytes) => {
                 off = off.saturating_add(bytes.len() as u64);
@@ -113,8 +114,8 @@ fn survey(source: &Source, stop: &AtomicBool) -> Survey {
             _ => continue,
         };
         if survey.moments.len() < MAX_MOMENTS {
-            let ts_ns = started_ns.map(|start| start.saturating_add(event.time_ns));
-            survey.moments.push(Moment { kind, time_ns: event.time_ns, ts_ns, anchor, label });
+            let wall = started.map(|start| start + event.time.since_start());
+            survey.moments.push(Moment { kind, time: event.time, wall, anchor, label });
         }
     }
     survey
@@ -123,7 +124,7 @@ fn survey(source: &Source, stop: &AtomicBool) -> Survey {
 /// What an index tells of the whole, if it covers the whole. It knows markers without their labels,
 /// which stand in the sidecar in the same order.
 pub(super) fn by_index(source: &Source, index: &Index) -> Option<Survey> {
-    let (_, duration_ns, _) = index.end?;
+    let (_, end, _) = index.end?;
     let mut moments = index.moments.clone();
     let markers = moments.iter().filter(|m| m.kind == MomentKind::Marker).count();
     if markers > 0 {
@@ -137,5 +138,5 @@ pub(super) fn by_index(source: &Source, index: &Index) -> Option<Survey> {
             moment.label = label;
         }
     }
-    Some(Survey { duration_ns, moments })
+    Some(Survey { end, moments })
 }

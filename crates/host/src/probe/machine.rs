@@ -7,7 +7,9 @@
 mod tests;
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_tape::cassette::Model;
 use tapdeck_term::Modes;
 use tapdeck_term::keys::{KeyPress, encode, text};
@@ -16,22 +18,22 @@ use super::flow::{Agent, Dialog, More, Pattern, Probe, key_of};
 use super::parse::{Facts, Status, sign};
 
 /// How long something must hold before it is acted on.
-const SETTLE_MS: u64 = 300;
+const SETTLE: Duration = Duration::from_millis(300);
 /// How long typed text may take to be drawn; then it is sent anyway, as a person would.
-const DRAWN_MS: u64 = 3_000;
+const DRAWN: Duration = Duration::from_secs(3);
 /// How long the program may take to be ready, and a panel to be complete.
-const START_LIMIT_MS: u64 = 45_000;
-const PANEL_LIMIT_MS: u64 = 20_000;
+const START_LIMIT: Duration = Duration::from_secs(45);
+const PANEL_LIMIT: Duration = Duration::from_secs(20);
 /// How many keys a dialog is worth, and a menu.
 const DIALOG_TRIES: usize = 6;
 const MENU_MOVES: usize = 30;
 /// How long an answer to a dialog may take to have its effect.
-const ANSWER_MS: u64 = 5_000;
+const ANSWER: Duration = Duration::from_secs(5);
 /// How often a command that was lost is sent again; when a dialog in its place, and a prompt that
 /// does not know of it, mean so.
 const ATTEMPTS: usize = 3;
-const DIALOG_MS: u64 = 500;
-const LOST_MS: u64 = 4_000;
+const DIALOG: Duration = Duration::from_millis(500);
+const LOST: Duration = Duration::from_secs(4);
 /// Rows above the screen that are looked at.
 const ROWS_ABOVE: usize = 500;
 
@@ -77,8 +79,8 @@ pub struct Machine<'a> {
     probe: &'a Probe,
     phase: Phase,
     /// When the phase began.
-    since_ms: u64,
-    sight: Option<(Sight, u64)>,
+    since: Time,
+    sight: Option<(Sight, Time)>,
     tries: Vec<usize>,
     /// How often more of a panel was asked for.
     more: Vec<usize>,
@@ -87,7 +89,7 @@ pub struct Machine<'a> {
     /// Output before this place is stale.
     sent_at: u64,
     /// When a dialog was last answered.
-    answered_ms: u64,
+    answered: Time,
     /// How often the command was lost and is sent again.
     attempts: usize,
     result: Option<(Status, String)>,
@@ -101,13 +103,13 @@ impl<'a> Machine<'a> {
             agent,
             probe,
             phase: Phase::Starting,
-            since_ms: 0,
+            since: Time::ZERO,
             sight: None,
             tries: vec![0; agent.dialog.len()],
             more: vec![0; probe.more.len()],
             moves: 0,
             sent_at: 0,
-            answered_ms: 0,
+            answered: Time::ZERO,
             attempts: 0,
             result: None,
             facts: Facts::default(),
@@ -125,11 +127,11 @@ impl<'a> Machine<'a> {
     }
 
     /// Looks at the screen.
-    pub fn look(&mut self, now_ms: u64, model: &Model) -> Option<Action> {
+    pub fn look(&mut self, now: Time, model: &Model) -> Option<Action> {
         let action = match self.phase {
-            Phase::Starting => self.starting(now_ms, model),
-            Phase::Typing { step, word } => self.typing(now_ms, model, step, word),
-            Phase::Waiting { step } => self.waiting(now_ms, model, step),
+            Phase::Starting => self.starting(now, model),
+            Phase::Typing { step, word } => self.typing(now, model, step, word),
+            Phase::Waiting { step } => self.waiting(now, model, step),
             Phase::Over => Some(Action::Finish),
         };
         if self.phase == Phase::Over { Some(Action::Finish) } else { action }
@@ -162,9 +164,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn starting(&mut self, now_ms: u64, model: &Model) -> Option<Action> {
-        if now_ms >= self.since_ms + START_LIMIT_MS {
-            let seconds = START_LIMIT_MS / 1000;
+    fn starting(&mut self, now: Time, model: &Model) -> Option<Action> {
+        if now >= self.since + START_LIMIT {
+            let seconds = START_LIMIT.as_secs();
             self.finish(Status::Error, format!("it was not ready for a command within {seconds} s"));
             return None;
         }
@@ -173,7 +175,7 @@ impl<'a> Machine<'a> {
         }
         // A dialog that was answered may stay above the rest; it counts anew only when the answer
         // had no effect.
-        let since = if now_ms < self.answered_ms + ANSWER_MS { self.sent_at } else { 0 };
+        let since = if now < self.answered + ANSWER { self.sent_at } else { 0 };
         let rows = rows(model, since);
         let any = |p: &Pattern| rows.iter().any(|row| p.is_match(row));
         let sight = match self.dialog(&rows) {
@@ -183,7 +185,7 @@ impl<'a> Machine<'a> {
                 None => self.probe.ready.as_ref().is_some_and(any).then_some(Sight::Ready),
             },
         };
-        match self.settled(sight, now_ms)? {
+        match self.settled(sight, now)? {
             Sight::Dialog(i) => {
                 self.tries[i] += 1;
                 let modes = model.term().modes();
@@ -191,7 +193,7 @@ impl<'a> Machine<'a> {
                 if let Some(key) = dialog.choose.as_ref().and_then(|choose| towards(&rows, choose)) {
                     return Some(Action::Send(encode(key, &modes)));
                 }
-                (self.sent_at, self.answered_ms) = (model.fed(), now_ms);
+                (self.sent_at, self.answered) = (model.fed(), now);
                 Some(Action::Send(bytes_of(&dialog.keys, &modes)))
             }
             Sight::Sign(status, row) => {
@@ -199,7 +201,7 @@ impl<'a> Machine<'a> {
                 None
             }
             _ => {
-                self.enter(Phase::Typing { step: 0, word: 0 }, now_ms);
+                self.enter(Phase::Typing { step: 0, word: 0 }, now);
                 None
             }
         }
@@ -215,25 +217,25 @@ impl<'a> Machine<'a> {
     /// Whether the command was lost: a dialog came up in its place, or the program waits for one
     /// again that does not know of it. Agents show their prompt before they ask, and start anew
     /// after an answer.
-    fn is_lost(&self, fresh: &[String], now_ms: u64) -> bool {
-        let waited = now_ms.saturating_sub(self.since_ms);
+    fn is_lost(&self, fresh: &[String], now: Time) -> bool {
+        let waited = now.since(self.since);
         let any = |p: &Pattern| fresh.iter().any(|row| p.is_match(row));
         let typed = self.probe.steps[0].keys.first().map_or("", String::as_str);
         let forgotten =
             || !fresh.iter().any(|row| row.contains(typed)) && self.probe.ready.as_ref().is_some_and(any);
         self.attempts < ATTEMPTS
-            && (waited >= DIALOG_MS && self.dialog(fresh).is_some() || waited >= LOST_MS && forgotten())
+            && (waited >= DIALOG && self.dialog(fresh).is_some() || waited >= LOST && forgotten())
     }
 
-    fn begin_again(&mut self, now_ms: u64) {
+    fn begin_again(&mut self, now: Time) {
         self.attempts += 1;
-        self.enter(Phase::Starting, now_ms);
+        self.enter(Phase::Starting, now);
     }
 
-    fn typing(&mut self, now_ms: u64, model: &Model, step: usize, word: usize) -> Option<Action> {
+    fn typing(&mut self, now: Time, model: &Model, step: usize, word: usize) -> Option<Action> {
         let words = &self.probe.steps[step].keys;
         let Some(current) = words.get(word) else {
-            self.enter(Phase::Waiting { step }, now_ms);
+            self.enter(Phase::Waiting { step }, now);
             return None;
         };
         // A key right behind text can be swallowed: the text must be drawn first.
@@ -241,12 +243,12 @@ impl<'a> Machine<'a> {
             && key_of(before).is_none()
         {
             if step == 0 && self.dialog(&rows(model, self.sent_at)).is_some() && self.attempts < ATTEMPTS {
-                self.begin_again(now_ms);
+                self.begin_again(now);
                 return None;
             }
             let drawn = rows(model, 0).iter().any(|row| row.contains(before.as_str()));
-            let settled = self.settled(drawn.then_some(Sight::Drawn), now_ms).is_some();
-            if !settled && now_ms < self.since_ms + DRAWN_MS {
+            let settled = self.settled(drawn.then_some(Sight::Drawn), now).is_some();
+            if !settled && now < self.since + DRAWN {
                 return None;
             }
         }
@@ -256,7 +258,7 @@ impl<'a> Machine<'a> {
         {
             let move_mark = towards(&rows(model, 0), choose);
             // Each move is seen before the next: menus take a moment to be drawn.
-            self.settled(Some(Sight::Menu(move_mark)), now_ms)?;
+            self.settled(Some(Sight::Menu(move_mark)), now)?;
             if let Some(key) = move_mark.filter(|_| self.moves < MENU_MOVES) {
                 self.moves += 1;
                 return Some(Action::Send(encode(key, &modes)));
@@ -264,11 +266,11 @@ impl<'a> Machine<'a> {
         }
         let bytes = bytes_of(std::slice::from_ref(current), &modes);
         self.sent_at = model.fed();
-        self.enter(Phase::Typing { step, word: word + 1 }, now_ms);
+        self.enter(Phase::Typing { step, word: word + 1 }, now);
         Some(Action::Send(bytes))
     }
 
-    fn waiting(&mut self, now_ms: u64, model: &Model, step: usize) -> Option<Action> {
+    fn waiting(&mut self, now: Time, model: &Model, step: usize) -> Option<Action> {
         let fresh = rows(model, self.sent_at);
         let last = step + 1 == self.probe.steps.len();
         let shown = |p: &Pattern| fresh.iter().any(|row| p.is_match(row));
@@ -279,25 +281,25 @@ impl<'a> Machine<'a> {
             true => Some(Sight::Done(facts)),
             false => sign(self.agent, &fresh).map(|(status, row)| Sight::Sign(status, row)),
         };
-        if sight.is_none() && step == 0 && self.is_lost(&fresh, now_ms) {
-            self.begin_again(now_ms);
+        if sight.is_none() && step == 0 && self.is_lost(&fresh, now) {
+            self.begin_again(now);
             return None;
         }
-        match self.settled(sight, now_ms) {
+        match self.settled(sight, now) {
             Some(Sight::Done(facts)) if last => {
                 self.facts.merge(facts);
                 let goes_on = |(more, used): (&More, &usize)| *used < more.times && shown(&more.when);
                 if let Some(i) = self.probe.more.iter().zip(&self.more).position(goes_on) {
                     self.more[i] += 1;
-                    self.enter(Phase::Waiting { step }, now_ms);
+                    self.enter(Phase::Waiting { step }, now);
                     let modes = model.term().modes();
                     return Some(Action::Send(bytes_of(&self.probe.more[i].keys, &modes)));
                 }
                 self.finish(Status::Ok, "read off its screen".into());
             }
-            Some(Sight::Done(_)) => self.enter(Phase::Typing { step: step + 1, word: 0 }, now_ms),
+            Some(Sight::Done(_)) => self.enter(Phase::Typing { step: step + 1, word: 0 }, now),
             Some(Sight::Sign(status, row)) => self.finish(status, row),
-            _ if now_ms >= self.since_ms + PANEL_LIMIT_MS => {
+            _ if now >= self.since + PANEL_LIMIT => {
                 let all = rows(model, 0);
                 let explains = |row: &&String| self.probe.late.iter().any(|p| p.is_match(row));
                 let missing = Facts::read(self.probe, &fresh).missing(self.probe).join(", ");
@@ -306,7 +308,7 @@ impl<'a> Machine<'a> {
                     self.finish(Status::Unavailable, format!("it does not tell ({missing} missing): {row}"));
                     return None;
                 }
-                let seconds = PANEL_LIMIT_MS / 1000;
+                let seconds = PANEL_LIMIT.as_secs();
                 let missing = if missing.is_empty() { String::new() } else { format!(": {missing} missing") };
                 self.finish(Status::Error, format!("the panel was not complete within {seconds} s{missing}"));
             }
@@ -316,29 +318,29 @@ impl<'a> Machine<'a> {
     }
 
     /// The sight, once it has been the same for long enough.
-    fn settled(&mut self, sight: Option<Sight>, now_ms: u64) -> Option<Sight> {
+    fn settled(&mut self, sight: Option<Sight>, now: Time) -> Option<Sight> {
         match (&self.sight, sight) {
             (_, None) => {
                 self.sight = None;
                 None
             }
             (Some((before, since)), Some(sight)) if *before == sight => {
-                if now_ms < since + SETTLE_MS {
+                if now < *since + SETTLE {
                     return None;
                 }
                 self.sight = None;
                 Some(sight)
             }
             (_, Some(sight)) => {
-                self.sight = Some((sight, now_ms));
+                self.sight = Some((sight, now));
                 None
             }
         }
     }
 
-    fn enter(&mut self, phase: Phase, now_ms: u64) {
+    fn enter(&mut self, phase: Phase, now: Time) {
         self.phase = phase;
-        self.since_ms = now_ms;
+        self.since = now;
         self.sight = None;
     }
 

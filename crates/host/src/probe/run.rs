@@ -267,7 +267,7 @@ impl Watcher {
                 machine.exited(&shown.model);
                 break;
             }
-            match machine.look(self.clock.now().mono.as_nanos() / 1_000_000, &shown.model) {
+            match machine.look(self.clock.now().mono, &shown.model) {
                 Some(Action::Send(bytes)) => send(bytes),
                 Some(Action::Finish) => break,
                 None => {}

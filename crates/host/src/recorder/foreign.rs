@@ -13,14 +13,14 @@ use std::io;
 use std::time::Duration;
 use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Lag, Stamp, WinSize};
+use tapdeck_core::{Entry, Event, Lag, Stamp, Time, WinSize};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
 
 use super::scrub::Held;
-use super::{BLOCK_AGE_NS, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report};
+use super::{BLOCK_AGE, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report};
 use crate::clock::Clock;
 use crate::tap::{Tap, Wake};
 
@@ -36,7 +36,7 @@ pub(super) struct ForeignTap {
     zst: Option<ZstWriter>,
     parts: Parts,
     /// When the oldest event came that is not written yet, and output among these.
-    since_ns: Option<u64>,
+    since: Option<Time>,
     pending: u64,
     output_bytes: u64,
     lost: u64,
@@ -100,7 +100,7 @@ impl ForeignTap {
             writer,
             zst,
             parts,
-            since_ns: None,
+            since: None,
             pending: 0,
             output_bytes: 0,
             lost: 0,
@@ -116,7 +116,7 @@ impl ForeignTap {
 
     /// Writes what has been held back long enough, or all of it.
     fn release(&mut self, now: Stamp, all: bool) {
-        let ready = self.held.as_mut().map(|held| held.release(now.wall.as_nanos(), all));
+        let ready = self.held.as_mut().map(|held| held.release(now.wall, all));
         ready.into_iter().flatten().for_each(|entry| self.push(entry));
     }
 
@@ -139,12 +139,12 @@ impl ForeignTap {
             Event::Exit(exit) => Kind::Exit(exit),
             _ => return,
         };
-        self.event(entry.at.mono.as_nanos(), kind);
+        self.event(entry.at.mono, kind);
     }
 
-    fn event(&mut self, at_ns: u64, kind: Kind) {
-        self.since_ns.get_or_insert(at_ns);
-        self.writer.event(&tapdeck_tape::Event::new(at_ns, kind), &mut self.parts);
+    fn event(&mut self, at: Time, kind: Kind) {
+        self.since.get_or_insert(at);
+        self.writer.event(&tapdeck_tape::Event::new(at, kind), &mut self.parts);
     }
 
     fn write_parts(&mut self) {
@@ -160,7 +160,7 @@ impl ForeignTap {
     }
 
     fn write(&mut self, ready: io::Result<()>) {
-        self.since_ns = None;
+        self.since = None;
         let output = std::mem::take(&mut self.pending);
         let written = ready.and_then(|()| match self.broken {
             true => Err(io::ErrorKind::StorageFull.into()),
@@ -239,21 +239,21 @@ impl Tap for ForeignTap {
         self.lost += lost;
         self.output_bytes += lost;
         self.trouble.get_or_insert_with(|| "the disk was too slow".into());
-        self.event(now.mono.as_nanos(), Kind::Lost(lost));
+        self.event(now.mono, Kind::Lost(lost));
     }
 
     fn next_wake(&self, now: Stamp) -> Wake {
-        let write = self.since_ns.map(|since| (since + BLOCK_AGE_NS).saturating_sub(now.mono.as_nanos()));
-        let held = self.held.as_ref().and_then(Held::due_ns).map(|at| at.saturating_sub(now.wall.as_nanos()));
+        let write = self.since.map(|since| (since + BLOCK_AGE).since(now.mono));
+        let held = self.held.as_ref().and_then(Held::due).map(|at| at.since(now.wall));
         match write.into_iter().chain(held).min() {
-            Some(left) => Wake { weight: CHUNK, after: Some(Duration::from_nanos(left)) },
+            Some(left) => Wake { weight: CHUNK, after: Some(left) },
             None => Wake::default(),
         }
     }
 
     fn due(&mut self, now: Stamp) {
         self.release(now, false);
-        if self.since_ns.is_some_and(|since| now.mono.as_nanos() >= since + BLOCK_AGE_NS) {
+        if self.since.is_some_and(|since| now.mono >= since + BLOCK_AGE) {
             self.write_parts();
         }
     }
@@ -277,7 +277,7 @@ impl Tap for ForeignTap {
             self.trouble = self.file.tampering().map(Into::into);
         }
         self.losses = self.writer.losses().clone();
-        self.duration = Duration::from_nanos(now.mono.as_nanos());
+        self.duration = now.mono.since_start();
     }
 }
 
@@ -301,7 +301,7 @@ impl RecorderTap for ForeignTap {
 fn header(options: &RecordOptions, clock: Clock, size: WinSize) -> Header {
     let mut header = Header {
         size: Some(size.size()),
-        started_ns: Some(clock.wall_start().as_nanos()),
+        started: Some(clock.wall_start()),
         command: Some(command_line(&options.argv)),
         title: options.title.clone(),
         term: std::env::var("TERM").ok(),

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_core::{ReaderId, ReaderKind, WinSize};
+use tapdeck_core::{ReaderId, ReaderKind, WallTime, WinSize};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::scrub_meta;
 use tapdeck_tape::seal::SealKey;
@@ -45,7 +45,7 @@ use seal::Sealing;
 pub use snapshots::append_lines;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
-const BLOCK_AGE_NS: u64 = 180_000_000;
+const BLOCK_AGE: Duration = Duration::from_millis(180);
 
 /// What is recorded of what is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -199,8 +199,7 @@ impl Recorder {
     ) -> io::Result<(Self, u64)> {
         let (reader, from, at, size) = log.late_reader();
         // With its beginning still in the log, the session's first event gives the size.
-        let late = (size != WinSize::default())
-            .then(|| (from, at.unwrap_or_else(|| clock.now()).wall.as_nanos(), size));
+        let late = (size != WinSize::default()).then(|| (from, at.unwrap_or_else(|| clock.now()).wall, size));
         Ok((Self::begin(file, log, reader, clock, options, size, late)?, from))
     }
 
@@ -211,7 +210,7 @@ impl Recorder {
         clock: Clock,
         options: RecordOptions,
         size: WinSize,
-        late: Option<(u64, u64, WinSize)>,
+        late: Option<(u64, WallTime, WinSize)>,
     ) -> io::Result<Self> {
         let path = file.path().to_owned();
         let tap_reader = TapReader::new(&log, reader, clock);
@@ -226,7 +225,7 @@ impl Recorder {
             && let Ok(old) = Meta::from_bytes(&bytes)
         {
             // A recording that is continued began when, where and as it began.
-            meta = Meta { exit: None, ended_at_ns: None, sha256: None, ..old };
+            meta = Meta { exit: None, ended_at: None, sha256: None, ..old };
         }
         meta.extra.remove("ipc");
         if let Some(ipc) = &options.ipc {
@@ -243,11 +242,11 @@ impl Recorder {
         }
         let mut tap = NativeTap::new(file, log, reader, clock, options, meta);
         tap.seal = seal;
-        if let Some((from, ts, size)) = late {
+        if let Some((from, at, size)) = late {
             if let Some(held) = &mut held {
                 held.lost(from);
             }
-            tap.begin_late(from, ts, size);
+            tap.begin_late(from, at, size);
         }
         tap.held = held;
         Self::run(tap_reader, Box::new(tap), path)
@@ -286,7 +285,7 @@ fn report(tap: Result<Box<dyn RecorderTap>, TapPanicked>, path: PathBuf) -> Repo
 fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     let mut meta = Meta::new();
     meta.set_argv(options.argv.iter().map(|a| a.as_bytes()));
-    meta.started_at_ns = clock.wall_start().as_nanos();
+    meta.started_at = clock.wall_start();
     meta.cwd = options.cwd.as_ref().map(|p| p.to_string_lossy().into_owned());
     let size = size.or_default();
     (meta.cols, meta.rows) = (size.cols, size.rows);

@@ -5,15 +5,16 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tapdeck_core::scrub::{Report, Rules, Scrubber};
-use tapdeck_core::{Entry, Event, WinSize};
+use tapdeck_core::{Entry, Event, WallTime, WinSize};
 use tapdeck_term::Size;
 
 /// What came is written no sooner than after this long.
-const HOLD_NS: u64 = 250_000_000;
+const HOLD: Duration = Duration::from_millis(250);
 /// A line that may become a hit is waited for this long.
-const OPEN_NS: u64 = 10_000_000_000;
+const OPEN: Duration = Duration::from_secs(10);
 /// Bytes held back at most.
 const MAX_HELD: usize = 1 << 20;
 
@@ -28,7 +29,7 @@ pub(super) struct Held {
     output: u64,
     input: u64,
     /// When the queue is to be looked at again.
-    due_ns: u64,
+    due: WallTime,
 }
 
 impl Held {
@@ -41,7 +42,7 @@ impl Held {
             with_input,
             output: 0,
             input: 0,
-            due_ns: 0,
+            due: WallTime::ZERO,
         }
     }
 
@@ -51,8 +52,8 @@ impl Held {
     }
 
     /// When something is to be done though nothing comes, in wall-clock nanoseconds.
-    pub(super) fn due_ns(&self) -> Option<u64> {
-        (!self.queue.is_empty()).then_some(self.due_ns)
+    pub(super) fn due(&self) -> Option<WallTime> {
+        (!self.queue.is_empty()).then_some(self.due)
     }
 
     /// So many bytes of output were lost before they came here.
@@ -77,32 +78,32 @@ impl Held {
             _ => {}
         }
         if self.queue.is_empty() {
-            self.due_ns = entry.at.wall.as_nanos() + HOLD_NS;
+            self.due = entry.at.wall + HOLD;
         }
         self.queue.push_back(entry);
     }
 
     /// What may be written now, masked; with `all`, everything.
-    pub(super) fn release(&mut self, now_ns: u64, all: bool) -> Vec<Entry> {
-        let Some(first) = self.queue.front().map(|e| e.at.wall.as_nanos()) else { return Vec::new() };
+    pub(super) fn release(&mut self, now: WallTime, all: bool) -> Vec<Entry> {
+        let Some(first) = self.queue.front().map(|e| e.at.wall) else { return Vec::new() };
         // A caller waits for a snapshot to be on disk, and from a session that has ended nothing
         // more comes.
         let urgent = |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Exit(_));
         let all = all || self.weight > MAX_HELD || self.queue.iter().any(urgent);
-        if !all && now_ns < self.due_ns {
+        if !all && now < self.due {
             return Vec::new();
         }
         self.scrubber.settle();
-        if !all && self.scrubber.is_open() && now_ns < first + OPEN_NS {
-            self.due_ns = now_ns + HOLD_NS;
+        if !all && self.scrubber.is_open() && now < first + OPEN {
+            self.due = now + HOLD;
             return Vec::new();
         }
         let mut out = Vec::new();
-        while self.queue.front().is_some_and(|e| all || now_ns >= e.at.wall.as_nanos() + HOLD_NS) {
+        while self.queue.front().is_some_and(|e| all || now >= e.at.wall + HOLD) {
             out.extend(self.queue.pop_front().map(|e| self.masked(e)));
         }
         if let Some(next) = self.queue.front() {
-            self.due_ns = next.at.wall.as_nanos() + HOLD_NS;
+            self.due = next.at.wall + HOLD;
         }
         self.scrubber.forget_before(self.output, self.input);
         out

@@ -45,7 +45,7 @@ impl Snapshots {
         self.waiting.push((seq, anchor));
         let line = serde_json::json!({
             "id": id,
-            "ts_ns": anchor.ts_ns,
+            "ts_ns": anchor.at.as_nanos(),
             "label": label,
             "kind": "ipc",
             "anchor_byte": anchor.byte,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use bytes::Bytes;
-use tapdeck_core::{Event, Exit, LogLimits, Role, Stamp, Stream, WinSize};
+use tapdeck_core::{Event, Exit, LogLimits, Role, Stamp, Stream, Time, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::{
     Clock, Config, Driver, Handle, SharedLog, SnapshotError, Unanswered, UserProfile, UserSide,
@@ -43,7 +43,7 @@ struct Faulty {
 
 impl Backend for Faulty {
     fn watch(&self) -> Watch<'_> {
-        Watch { read_at_ns: Some(0), ..Watch::default() }
+        Watch { read_at: Some(Time::ZERO), ..Watch::default() }
     }
 
     fn read(&mut self, buf: &mut [u8], _now: Stamp) -> io::Result<Got> {

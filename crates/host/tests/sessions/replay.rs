@@ -1,20 +1,21 @@
 //! A recording as a backend.
 
 use bytes::Bytes;
-use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, Stream, WinSize};
-use tapdeck_host::backend::{Backend, Pace, Recorded, RecordedEvent, Replay};
+use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, Stream, Time, WinSize};
+use tapdeck_host::backend::{Backend, Pace, Replay};
 use tapdeck_host::{Clock, Config, Driver, Ended, SharedLog};
-use tapdeck_tape::{Beside, Container, Format, open};
+use tapdeck_tape::{Beside, Container, Event as Recorded, Format, Kind, open};
+use tapdeck_term::Size;
 
 use crate::{output, run};
 
 fn recording() -> Vec<Recorded> {
-    let at = |ms: u64, what| Recorded { at_ns: ms * 1_000_000, what };
+    let at = |ms: u64, kind| Recorded::new(Time::from_millis(ms), kind);
     vec![
-        at(0, RecordedEvent::Output(Stream::Out, Bytes::from_static(b"one "))),
-        at(30, RecordedEvent::Resize(WinSize::cells(100, 30))),
-        at(60, RecordedEvent::Output(Stream::Out, Bytes::from(vec![b'x'; 200_000]))),
-        at(90, RecordedEvent::Exit(Exit::Signal(9))),
+        at(0, Kind::Output(Bytes::from_static(b"one "))),
+        at(30, Kind::Resize(Size::new(100, 30))),
+        at(60, Kind::Output(Bytes::from(vec![b'x'; 200_000]))),
+        at(90, Kind::Exit(Exit::Signal(9))),
     ]
 }
 
@@ -27,12 +28,12 @@ fn it_plays_in_its_own_time_and_order() {
         entries.iter().position(|e| matches!(e.event, Event::Resize(s) if s.cols == 100)).expect("resized");
     assert_eq!(entries[resized].offset, 4, "between the two outputs");
     let last = entries.last().expect("entries");
-    assert!(last.at.mono.as_nanos() >= 90_000_000, "not early");
+    assert!(last.at.mono >= Time::from_millis(90), "not early");
 }
 
 #[test]
 fn an_infinite_speed_is_at_once_and_errors_come_through() {
-    let pace = Pace { speed: f64::INFINITY, idle_limit_ns: None };
+    let pace = Pace { speed: f64::INFINITY, idle_limit: None };
     let (outcome, entries) = run(Replay::new(recording().into_iter().map(Ok), pace));
     assert_eq!(
         (outcome.expect("it ends").exit, output(&entries, Stream::Out).len()),
@@ -50,7 +51,7 @@ fn an_infinite_speed_is_at_once_and_errors_come_through() {
 fn lines_begin_where_they_did_when_recorded() {
     let rows = |pipes| {
         let written = Bytes::from_static(b"abc\ndef");
-        let event = Recorded { at_ns: 0, what: RecordedEvent::Output(Stream::Out, written) };
+        let event = Recorded::new(Time::ZERO, Kind::Output(written));
         let replay = Replay::new(std::iter::once(Ok(event)), Pace::default()).on_pipes(pipes);
         let log = SharedLog::new(LogLimits::default());
         let driver = Driver::new(replay, Clock::start(), Config::default(), log).expect("a driver");
@@ -66,14 +67,14 @@ fn lines_begin_where_they_did_when_recorded() {
 /// Everything behind the first program's exit was dropped.
 #[test]
 fn programs_recorded_one_after_the_other_are_all_played() {
-    let at = |at_ns, what| Ok(Recorded { at_ns, what });
-    let say = |text: &'static str| RecordedEvent::Output(Stream::Out, Bytes::from_static(text.as_bytes()));
+    let at = |nanos, kind| Ok(Recorded::new(Time::from_nanos(nanos), kind));
+    let say = |text: &'static str| Kind::Output(Bytes::from_static(text.as_bytes()));
     let events = [
         at(0, say("one")),
-        at(1, RecordedEvent::Exit(Exit::Code(3))),
+        at(1, Kind::Exit(Exit::Code(3))),
         at(2, say("")),
         at(3, say("two")),
-        at(4, RecordedEvent::Exit(Exit::Code(4))),
+        at(4, Kind::Exit(Exit::Code(4))),
     ];
     let (outcome, entries) = run(Replay::new(events.into_iter(), Pace::default()));
     assert_eq!(outcome.expect("it ends").exit, Exit::Code(4));
@@ -82,8 +83,8 @@ fn programs_recorded_one_after_the_other_are_all_played() {
 
 #[test]
 fn times_beyond_all_clocks_are_waited_for_and_can_be_cancelled_at_once() {
-    let pace = Pace { speed: 0.5, idle_limit_ns: None };
-    let far = |at_ns| Ok(Recorded { at_ns, what: RecordedEvent::Exit(Exit::Code(0)) });
+    let pace = Pace { speed: 0.5, idle_limit: None };
+    let far = |nanos| Ok(Recorded::new(Time::from_nanos(nanos), Kind::Exit(Exit::Code(0))));
     let replay = Replay::new([far(u64::MAX / 2), far(u64::MAX)].into_iter(), pace);
     let log = SharedLog::new(LogLimits::default());
     let reader = log.reader_from_start(ReaderKind::Lossless);
@@ -118,7 +119,7 @@ fn a_recording_of_any_format_can_be_driven() {
         b"{\"version\": 2, \"width\": 40, \"height\": 5}\n[0.1, \"o\", \"abc\\ndef\"]\n[0.2, \"i\", \"x\"]\n";
     let container = Container { format: Format::CastV2, zst: false };
     let reader = open(container, &cast[..], Beside::default()).expect("a recording");
-    let (outcome, entries) = run(Replay::of(reader, Pace { speed: f64::INFINITY, idle_limit_ns: None }));
+    let (outcome, entries) = run(Replay::of(reader, Pace { speed: f64::INFINITY, idle_limit: None }));
     assert_eq!(outcome.expect("it ends").exit, Exit::Code(0));
     assert_eq!(output(&entries, Stream::Out), b"abc\ndef");
     assert!(entries.iter().any(|e| e.event == Event::Resize(WinSize::cells(40, 5))));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Event, LogLimits, Role, WinSize};
+use tapdeck_core::{Event, LogLimits, Role, WallTime, WinSize};
 use tapdeck_host::backend::InProcess;
 use tapdeck_host::{
     Anchor, Clock, Config, Driver, Handle, IfExists, RecordOptions, Recorder, RecordingFile, SharedLog,
@@ -62,10 +62,10 @@ fn anchors_and_times_go_forward() {
     session(Some(&path), |handle| {
         let me = handle.join("me", Role::Bot).expect("it runs");
         handle.take(me).expect("it runs").expect("free");
-        let mut last = Anchor { byte: 0, ts_ns: 0 };
+        let mut last = Anchor { byte: 0, at: WallTime::ZERO };
         for id in 0..20 {
             let anchor = handle.snapshot(id, "label", PATIENCE).expect("recorded");
-            assert!(anchor.byte >= last.byte && anchor.ts_ns > last.ts_ns, "{last:?} then {anchor:?}");
+            assert!(anchor.byte >= last.byte && anchor.at > last.at, "{last:?} then {anchor:?}");
             let list = std::fs::read_to_string(folder.path().join("s.snapshots.jsonl")).expect("on disk");
             assert_eq!(list.lines().count() as u64, id + 1);
             assert!(list.ends_with('\n'));

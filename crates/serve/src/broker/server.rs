@@ -5,8 +5,10 @@ use std::io::{self, Read};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tapdeck_core::Time;
 use tapdeck_host::{Bell, Clock};
 use tapdeck_proto::broker::{Answer, ErrorCode, MAX_FRAME, Message, Refusal, Response, Role};
 
@@ -16,11 +18,10 @@ use crate::conn::Conn;
 use crate::door::Door;
 use crate::live::Queue;
 
-const MS: u64 = 1_000_000;
 /// Peers at once.
 const PEERS: usize = 4096;
 /// How long a peer may take to greet.
-const HELLO_NS: u64 = 10_000 * MS;
+const HELLO: Duration = Duration::from_secs(10);
 /// A peer that has this much waiting for it is disconnected.
 const HOPELESS: usize = 64 << 20;
 /// Deliveries at once.
@@ -35,7 +36,7 @@ struct Peer {
     inbox: Vec<u8>,
     queue: Queue,
     role: Option<Role>,
-    came_ns: u64,
+    came: Time,
     closing: bool,
     gone: bool,
 }
@@ -100,7 +101,7 @@ impl Broker {
     pub fn run(&mut self) {
         while !self.stop.load(Ordering::Acquire) {
             let (readable, accept) = self.wait();
-            let now = self.clock.now().mono.as_nanos();
+            let now = self.clock.now().mono;
             self.bell.quieten();
             let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
             for (peer, response) in done {
@@ -117,14 +118,11 @@ impl Broker {
     }
 
     fn wait(&self) -> (Vec<u64>, bool) {
-        let now = self.clock.now().mono.as_nanos();
-        let late = self.peers.values().filter(|p| p.role.is_none()).map(|p| p.came_ns + HELLO_NS).min();
+        let now = self.clock.now().mono;
+        let late = self.peers.values().filter(|p| p.role.is_none()).map(|p| p.came + HELLO).min();
         let timeout = late.map(|at| {
-            let left = at.saturating_sub(now).max(MS);
-            Timespec {
-                tv_sec: (left / 1_000_000_000).cast_signed(),
-                tv_nsec: (left % 1_000_000_000).cast_signed(),
-            }
+            let left = at.since(now).max(Duration::from_millis(1));
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
         });
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.fd(), PollFlags::IN)];
         let room = if self.peers.len() < PEERS { PollFlags::IN } else { PollFlags::empty() };
@@ -145,7 +143,7 @@ impl Broker {
         (readable.map(|(_, n)| *n).collect(), !fds[1].revents().is_empty())
     }
 
-    fn accept(&mut self, now: u64) {
+    fn accept(&mut self, now: Time) {
         while self.peers.len() < PEERS {
             match self.door.accept() {
                 Ok(Some(conn)) if conn.set_nonblocking(true).is_ok() => {
@@ -154,7 +152,7 @@ impl Broker {
                         inbox: Vec::new(),
                         queue: Queue::default(),
                         role: None,
-                        came_ns: now,
+                        came: now,
                         closing: false,
                         gone: false,
                     };
@@ -207,7 +205,7 @@ impl Broker {
         let Some(role) = role else { return self.hello(number, message) };
         let Some(id) = message.id() else { return self.answer(number, 0, Err(ErrorCode::Malformed)) };
         let mut effects = Vec::new();
-        let now_ms = self.clock.now().wall.as_nanos() / MS;
+        let now_ms = self.clock.now().wall.as_millis();
         let answer = message
             .request(role)
             .and_then(|request| self.ledger.serve(number, request, now_ms, &mut effects));
@@ -271,13 +269,13 @@ impl Broker {
         }
     }
 
-    fn flush(&mut self, now: u64) {
+    fn flush(&mut self, now: Time) {
         let ledger = &mut self.ledger;
         self.peers.retain(|number, peer| {
             if peer.queue.flush(&mut peer.conn).is_err() || (peer.closing && peer.queue.is_empty()) {
                 peer.gone = true;
             }
-            let gone = peer.gone || (peer.role.is_none() && now > peer.came_ns + HELLO_NS);
+            let gone = peer.gone || (peer.role.is_none() && now > peer.came + HELLO);
             if gone {
                 ledger.peer_gone(*number);
                 peer.conn.shutdown(Shutdown::Both);

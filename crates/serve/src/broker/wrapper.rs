@@ -94,7 +94,7 @@ fn write_turns(mut stream: UnixStream, session: &str, turns: &Receiver<Arc<Turn>
             content: Blob(turn.text.clone().into_bytes()),
             interrupted: turn.interrupted,
             truncated: turn.truncated,
-            timestamp: Some(turn.end.at.wall.as_nanos() / 1_000_000),
+            timestamp: Some(turn.end.at.wall.as_millis()),
         };
         let frame = report.frame(id);
         id += 1;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use tapdeck_core::WallTime;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_proto::bus::{About, InfoWanted, Role, Status};
 
@@ -169,8 +170,9 @@ pub struct Described {
     pub said: Said,
     /// The process that serves it.
     pub host_pid: u32,
-    /// When it began, in nanoseconds since 1970.
-    pub started_ns: u64,
+    /// When it began.
+    #[serde(rename = "started_ns", with = "tapdeck_tape::nanos")]
+    pub started: WallTime,
     /// Its socket.
     pub socket: String,
     /// Other addresses of its bus.
@@ -227,7 +229,7 @@ pub fn describe(listing: &Listing, asker: &str) -> Described {
         },
         said,
         host_pid: listing.pid,
-        started_ns: listing.started_ns,
+        started: listing.started,
         socket: listing.socket.to_string_lossy().into_owned(),
         buses: listing.buses.clone(),
     }
@@ -249,7 +251,7 @@ mod tests {
                 buses: Vec::new(),
                 command: Vec::new(),
                 cwd: String::new(),
-                started_ns: 0,
+                started: WallTime::ZERO,
                 detached: true,
                 recording: None,
                 human_token: String::new(),

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+use tapdeck_core::{Exit, Stamp, Stream, Time, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::signals;
 use tapdeck_proto::tty::{ClientControl, Control, ServerControl};
@@ -134,7 +134,7 @@ impl Backend for FarProgram {
             writable: fd.filter(|_| !self.conn.lives_here()),
             upkeep: fd.filter(|_| self.conn.lives_here()),
             exit: None,
-            read_at_ns: (self.more || self.conn.has_more()).then_some(0),
+            read_at: (self.more || self.conn.has_more()).then_some(Time::ZERO),
             unsent: !self.queue.is_empty() || self.conn.has_unsent(),
         }
     }

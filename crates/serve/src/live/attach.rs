@@ -5,7 +5,7 @@
 //! missed, and gets the whole screen again.
 
 use bytes::Bytes;
-use tapdeck_core::{Need, Refused, Right, Role, Seq, WinSize};
+use tapdeck_core::{Need, Refused, Right, Role, Seq, Time, WinSize};
 use tapdeck_host::signals;
 use tapdeck_proto::attach::{Asked, Gap, Join, Opened, Said};
 use tapdeck_proto::bus::{AgentState, MAX_AGREED};
@@ -29,7 +29,7 @@ pub(super) fn unopened() -> WireState {
 
 impl Hub {
     /// Serves what a client of the attach wire has sent.
-    pub(super) fn serve_wire(&mut self, number: u64, now: u64) {
+    pub(super) fn serve_wire(&mut self, number: u64, now: Time) {
         let Some(Client { kind: Kind::Wire(state), conn, .. }) = self.clients.get_mut(&number) else {
             return;
         };
@@ -52,7 +52,7 @@ impl Hub {
     }
 
     /// Opens a session for a client.
-    fn open(&mut self, number: u64, request: &[u8], now: u64) -> Result<(), Refusal> {
+    fn open(&mut self, number: u64, request: &[u8], now: Time) -> Result<(), Refusal> {
         let Some(client) = self.clients.get_mut(&number) else { return Ok(()) };
         let join =
             Join::parse(request).map_err(|e| Refusal(RefusalCode::MalformedNegotiation, e.to_string()))?;

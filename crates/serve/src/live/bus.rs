@@ -1,5 +1,6 @@
 //! The bus: splits what a client has sent into requests, has them answered, and sends the replies.
 
+use tapdeck_core::Time;
 use tapdeck_proto::bus::{Denied, Line, NO_ID, Nothing, Reply, Request, RequestError};
 
 use super::client::{Client, Id};
@@ -46,7 +47,7 @@ fn needs(request: &Request) -> (bool, bool) {
 
 impl Hub {
     /// Serves what a client has sent, frame by frame.
-    pub(super) fn serve_bus(&mut self, number: u64, now: u64) {
+    pub(super) fn serve_bus(&mut self, number: u64, now: Time) {
         let Some(client) = self.clients.get_mut(&number) else { return };
         if memchr::memchr(b'\n', &client.conn.inbox).is_none()
             && client.conn.inbox.len() <= client.max_frame()
@@ -79,7 +80,7 @@ impl Hub {
         }
     }
 
-    fn serve_line(&mut self, number: u64, line: Line<'_>, now: u64) {
+    fn serve_line(&mut self, number: u64, line: Line<'_>, now: Time) {
         let id = line.id.filter(|_| line.has_valid_id());
         let answered = match self.clients.get(&number) {
             None => return,
@@ -112,7 +113,7 @@ impl Hub {
         }
     }
 
-    fn answer(&mut self, number: u64, line: Line<'_>, now: u64) -> Answered {
+    fn answer(&mut self, number: u64, line: Line<'_>, now: Time) -> Answered {
         let request = match Request::parse(line.verb, line.payload) {
             Ok(request) => request,
             // Unknown verbs are ignored, so that newer clients can talk to older sessions. But a
@@ -139,7 +140,7 @@ impl Hub {
 
 impl LiveSession {
     /// Answers a request. One whose reply comes later keeps the id.
-    fn answer(&mut self, client: &mut Client, request: Request, id: Option<Id>, now: u64) -> Answered {
+    fn answer(&mut self, client: &mut Client, request: Request, id: Option<Id>, now: Time) -> Answered {
         match request {
             Request::Hello(asked) => Ok(self.hello(client, &asked)?.into()),
             Request::Snap(asked) => Ok(self.snap(client, asked)),

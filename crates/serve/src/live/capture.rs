@@ -8,26 +8,28 @@
 //! moment. A program without a prompt counts as done when it has been quiet for a while. Every
 //! capture has a time limit.
 
-use tapdeck_core::Seq;
+use std::time::Duration;
+
+use tapdeck_core::{Seq, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::Captured;
 use tapdeck_term::{Mark, Scanner, Token};
 
-const MS: u64 = 1_000_000;
 /// The most that is captured.
 const MAX_CAPTURE: usize = 1 << 20;
 /// How long the prompt must stand before it counts.
-const SETTLED_NS: u64 = 40 * MS;
+const SETTLED: Duration = Duration::from_millis(40);
 /// How long a program without a prompt must be quiet.
-const QUIET_NS: u64 = 1_000 * MS;
+const QUIET: Duration = Duration::from_secs(1);
 
 /// A capture at work.
 pub(crate) struct Capture {
     from: Seq,
     prompt: String,
-    started_ns: u64,
-    limit_ns: u64,
-    changed_ns: u64,
+    started: Time,
+    limit: Duration,
+    /// When output last came; `None` while that was not looked at.
+    changed: Option<Time>,
     bytes: Vec<u8>,
     /// Where in the program's output `bytes` begins, once known.
     begins: u64,
@@ -43,15 +45,15 @@ pub(crate) struct Capture {
 impl Capture {
     /// Captures the output after a line that is sent now. `known` is the prompt as it looked
     /// before: output without a line end may stand in front of the prompt.
-    pub(crate) fn new(picture: &Picture, known: &str, begins: u64, now: u64, limit_ns: u64) -> Self {
+    pub(crate) fn new(picture: &Picture, known: &str, begins: u64, now: Time, limit: Duration) -> Self {
         let before = before_cursor(picture);
         let is_known = !known.trim().is_empty() && before.ends_with(known);
         Self {
             from: picture.next(),
             prompt: if is_known { known.to_owned() } else { before },
-            started_ns: now,
-            limit_ns,
-            changed_ns: now,
+            started: now,
+            limit,
+            changed: Some(now),
             bytes: Vec::new(),
             begins,
             truncated: false,
@@ -101,7 +103,7 @@ impl Capture {
             let room = MAX_CAPTURE.saturating_sub(self.bytes.len());
             self.truncated |= bytes.len() > room;
             self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            self.changed_ns = 0;
+            self.changed = None;
         }
     }
 
@@ -128,36 +130,33 @@ impl Capture {
     }
 
     /// When to look again.
-    pub(crate) fn next_look_ns(&self, now: u64) -> u64 {
+    pub(crate) fn next_look(&self, now: Time) -> Time {
         if self.complete {
             return now;
         }
-        let limit = self.started_ns + self.limit_ns;
-        if self.by_turn { limit } else { limit.min(now + SETTLED_NS / 2) }
+        let limit = self.started + self.limit;
+        if self.by_turn { limit } else { limit.min(now + SETTLED / 2) }
     }
 
     /// The answer, once there is one.
-    pub(crate) fn answer(&mut self, picture: &Picture, now: u64) -> Option<Captured> {
-        if self.changed_ns == 0 {
-            self.changed_ns = now;
-        }
-        let quiet = now.saturating_sub(self.changed_ns);
+    pub(crate) fn answer(&mut self, picture: &Picture, now: Time) -> Option<Captured> {
+        let quiet = now.since(*self.changed.get_or_insert(now));
         // Its echo alone is no answer: the cursor has to have left the line.
-        let begun = self.bytes.contains(&b'\n')
-            || !self.prompt.is_empty() && !self.bytes.is_empty() && quiet > QUIET_NS;
+        let begun =
+            self.bytes.contains(&b'\n') || !self.prompt.is_empty() && !self.bytes.is_empty() && quiet > QUIET;
         let at_prompt = if self.prompt.trim().is_empty() {
             // A command that was still running has not let this one begin.
             let waits =
                 || picture.detector().is_some_and(|d| d.is_changing()) && self.text(false).trim().is_empty();
-            quiet >= QUIET_NS && !waits()
+            quiet >= QUIET && !waits()
         } else {
-            quiet >= SETTLED_NS && before_cursor(picture).ends_with(self.prompt.as_str())
+            quiet >= SETTLED && before_cursor(picture).ends_with(self.prompt.as_str())
         };
         let done = self.complete || (!self.by_turn && begun && at_prompt && self.output_mark.is_none());
         if done {
             return Some(self.response(false, false));
         }
-        (now >= self.started_ns + self.limit_ns).then(|| self.response(true, false))
+        (now >= self.started + self.limit).then(|| self.response(true, false))
     }
 
     /// The answer when the session ends first.

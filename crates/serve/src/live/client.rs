@@ -1,9 +1,10 @@
 //! A client: its connection, and what it has shown, asked for and seen so far.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Authority, PartyId, Role, Seq};
+use tapdeck_core::{Authority, PartyId, Role, Seq, Time};
 use tapdeck_proto::bus::{Frames, MAX_FRAME, Reply};
 use tapdeck_term::Generation;
 
@@ -12,7 +13,7 @@ use super::capture::Capture;
 use super::connection::Connection;
 use super::paste::Paste;
 use crate::conn::Conn;
-use crate::paint::HOLD_NS;
+use crate::paint::HOLD;
 
 /// With this many bytes waiting, a client is behind. It gets no more of the stream until it has
 /// caught up.
@@ -56,8 +57,8 @@ pub(crate) struct Sub {
     pub(crate) out: bool,
     pub(crate) frames: Frames,
     /// The least time between two frames.
-    pub(crate) interval_ns: u64,
-    pub(crate) last_frame_ns: u64,
+    pub(crate) interval: Duration,
+    pub(crate) last_frame: Time,
     /// The screen that it has seen.
     pub(crate) seen: Option<Generation>,
     /// From where on it gets the stream.
@@ -69,7 +70,7 @@ pub(crate) struct Sub {
     /// What a painter has been given to draw.
     pub(crate) drawn: Option<crate::paint::Drawn>,
     /// Since when a frame is held back, because the program is in the middle of drawing.
-    pub(crate) held_ns: Option<u64>,
+    pub(crate) held_at: Option<Time>,
     /// What it sees counts as seen. A subscriber that only waits leaves the last screen to others.
     pub(crate) looks: bool,
     /// The last frame was held in vain: a program that draws without a pause is shown as it draws.
@@ -84,20 +85,20 @@ impl Sub {
 
     /// Whether it is time for a frame. A frame that was held back is due once the program has
     /// finished drawing.
-    pub(crate) fn is_due(&self, now: u64) -> bool {
-        self.held_ns.is_some() || now >= self.last_frame_ns + self.interval_ns
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        self.held_at.is_some() || now >= self.last_frame + self.interval
     }
 
     /// Holds its frame back while the program is drawing; says whether it is held.
-    pub(crate) fn hold(&mut self, drawing: bool, now: u64) -> bool {
+    pub(crate) fn hold(&mut self, drawing: bool, now: Time) -> bool {
         if !drawing {
             self.restless = false;
             return false;
         }
-        let limit = if self.restless { HOLD_NS / 10 } else { HOLD_NS };
-        let until = *self.held_ns.get_or_insert(now) + limit;
+        let limit = if self.restless { HOLD / 10 } else { HOLD };
+        let until = *self.held_at.get_or_insert(now) + limit;
         // No look is needed before that, if nothing comes.
-        self.last_frame_ns = until.saturating_sub(self.interval_ns);
+        self.last_frame = until - self.interval;
         self.restless |= now >= until;
         now < until
     }
@@ -144,9 +145,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(socket: Conn, grants: Arc<Grants>, now_ns: u64) -> Self {
+    pub(crate) fn new(socket: Conn, grants: Arc<Grants>, now: Time) -> Self {
         Self {
-            conn: Connection::new(socket, now_ns),
+            conn: Connection::new(socket, now),
             kind: Kind::Unknown,
             known: !grants.is_required(),
             grants,
@@ -213,19 +214,18 @@ mod tests {
 
     #[test]
     fn a_frame_waits_for_the_end_of_a_redraw_but_not_for_ever() {
-        const MS: u64 = 1_000_000;
         let mut sub = Sub {
             out: false,
             frames: Frames::Paint,
-            interval_ns: 16 * MS,
-            last_frame_ns: 0,
+            interval: Duration::from_millis(16),
+            last_frame: Time::ZERO,
             seen: None,
             from: Seq(0),
             missed: None,
             window: None,
             undrawn: 0,
             drawn: None,
-            held_ns: None,
+            held_at: None,
             looks: true,
             restless: false,
         };
@@ -246,10 +246,11 @@ mod tests {
             (600, true, true),
         ];
         for (at, drawing, held) in cases {
-            assert!(sub.is_due(at * MS), "at {at}");
-            assert_eq!(sub.hold(drawing, at * MS), held, "at {at}");
+            let now = Time::from_millis(at);
+            assert!(sub.is_due(now), "at {at}");
+            assert_eq!(sub.hold(drawing, now), held, "at {at}");
             if !held {
-                (sub.last_frame_ns, sub.held_ns) = (at * MS - sub.interval_ns, None);
+                (sub.last_frame, sub.held_at) = (now - sub.interval, None);
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tapdeck_core::Time;
 use tapdeck_proto::attach;
 use tapdeck_proto::bus::{Line, MAX_AGREED, Reply};
 
@@ -15,16 +17,16 @@ use crate::wire;
 const HOPELESS: usize = 2 * MAX_AGREED;
 const READ: usize = 64 * 1024;
 /// How long a client may take nothing while something waits.
-const STUCK_NS: u64 = 30_000_000_000;
+const STUCK: Duration = Duration::from_secs(30);
 
 /// A client's connection.
 pub(crate) struct Connection {
     pub(crate) socket: Conn,
     pub(crate) inbox: Vec<u8>,
     pub(crate) queue: Queue,
-    pub(crate) came_ns: u64,
+    pub(crate) came: Time,
     /// When the client last took something, while something waits.
-    took_ns: u64,
+    took: Time,
     /// To be closed once everything has been sent.
     pub(crate) closing: bool,
     /// Gone.
@@ -32,13 +34,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: Conn, now_ns: u64) -> Self {
+    pub(crate) fn new(socket: Conn, now: Time) -> Self {
         Self {
             socket,
             inbox: Vec::new(),
             queue: Queue::default(),
-            came_ns: now_ns,
-            took_ns: now_ns,
+            came: now,
+            took: now,
             closing: false,
             gone: false,
         }
@@ -87,13 +89,13 @@ impl Connection {
     }
 
     /// Sends what the client takes without waiting.
-    pub(crate) fn flush(&mut self, now_ns: u64) {
+    pub(crate) fn flush(&mut self, now: Time) {
         let before = self.queue.len();
         if before > 0 && self.queue.flush(&mut self.socket).is_err() {
             self.gone = true;
         }
         if self.queue.len() < before || before == 0 {
-            self.took_ns = now_ns;
+            self.took = now;
         }
         if self.closing && self.queue.is_empty() {
             self.gone = true;
@@ -101,8 +103,8 @@ impl Connection {
     }
 
     /// Returns when a client that takes nothing is given up.
-    pub(crate) fn stuck_ns(&self) -> Option<u64> {
-        (!self.queue.is_empty()).then_some(self.took_ns + STUCK_NS)
+    pub(crate) fn stuck(&self) -> Option<Time> {
+        (!self.queue.is_empty()).then_some(self.took + STUCK)
     }
 
     pub(crate) fn shutdown(&mut self) {

@@ -1,7 +1,9 @@
 //! Requests that drive the session: keys, lines, commands, the stick, the size, signals and
 //! recordings.
 
-use tapdeck_core::{Fence, Need, WinSize};
+use std::time::Duration;
+
+use tapdeck_core::{Fence, Need, Time, WinSize};
 use tapdeck_host::signals;
 use tapdeck_proto::bus::{self, Denied, Key, Nothing, Recorded, Released, Resized, Taken, Typed};
 use tapdeck_term::Modes;
@@ -13,7 +15,7 @@ use super::client::{Client, Id, Pending};
 use super::session::LiveSession;
 
 /// How long a command may take.
-const CMD_LIMIT_NS: u64 = 30_000_000_000;
+const CMD_LIMIT: Duration = Duration::from_secs(30);
 
 impl LiveSession {
     pub(super) fn line(&mut self, client: &Client, text: &str) -> Answered {
@@ -51,7 +53,7 @@ impl LiveSession {
         Ok(if typing.confirm { Typed { seq: self.log.offset() }.into() } else { Answer::Nothing })
     }
 
-    pub(super) fn cmd(&mut self, client: &mut Client, text: &str, id: Option<Id>, now: u64) -> Answered {
+    pub(super) fn cmd(&mut self, client: &mut Client, text: &str, id: Option<Id>, now: Time) -> Answered {
         if client.bus().is_some_and(|bus| bus.capture.is_some()) {
             return Err(Denied::because("a command of yours is still running"));
         }
@@ -61,7 +63,7 @@ impl LiveSession {
             // All output from here on is an answer, so the line is sent before anything else is
             // read.
             let ready = look.detector().is_some_and(|d| d.is_ready());
-            Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT_NS).by_turn(ready)
+            Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT).by_turn(ready)
         };
         self.prompt = work.prompt().to_owned();
         self.offer(client, bytes, None)?;

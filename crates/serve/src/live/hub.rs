@@ -18,7 +18,6 @@ use super::session::LiveSession;
 use super::turns::Turns;
 use crate::door::Door;
 
-const MS: u64 = 1_000_000;
 /// Clients at once.
 const CLIENTS: usize = 512;
 /// How much is read from the log at a time.
@@ -26,24 +25,24 @@ const PIECE: usize = 256 * 1024;
 /// How much output may be pending before the model is brought up to date, while no client follows.
 const IDLE_PIECE: usize = 7 << 20;
 /// The least time between two reads of the log while it is flooding, and what may gather meanwhile.
-const GATHER_NS: u64 = 2 * MS;
+const GATHER: Duration = Duration::from_millis(2);
 /// The least time between two looks at the program's state, while no client follows.
-const GLANCE_NS: u64 = 25 * MS;
+const GLANCE: Duration = Duration::from_millis(25);
 /// A turn that takes longer than this is followed by a rest, so that clients that follow a flood
 /// take a bounded share of the machine.
-const SHORT_TURN_NS: u64 = MS;
+const SHORT_TURN: Duration = Duration::from_millis(1);
 /// A turn passes on output for at most this long.
-const LONG_TURN_NS: u64 = 4 * MS;
+const LONG_TURN: Duration = Duration::from_millis(4);
 /// The length of a rest, as a multiple of the turn before it.
-const REST: u64 = 3;
+const REST: u32 = 3;
 /// How long a client may take to introduce itself.
-pub(super) const HELLO_NS: u64 = 10_000 * MS;
+pub(super) const HELLO: Duration = Duration::from_secs(10);
 /// How long the last screen of a program stays at most after a client was told that it has ended.
-const TOLD_NS: u64 = 600_000 * MS;
+const TOLD: Duration = Duration::from_secs(600);
 /// How long clients have at the end to take the last of it.
-const FAREWELL_NS: u64 = 2_000 * MS;
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How often input that found no room is offered again.
-const RETRY_NS: u64 = 5 * MS;
+const RETRY: Duration = Duration::from_millis(5);
 
 /// The service: the session, and its clients.
 pub(super) struct Hub {
@@ -55,8 +54,8 @@ pub(super) struct Hub {
     bell: Bell,
     stop: Arc<AtomicBool>,
     linger: Option<Duration>,
-    pumped_ns: u64,
-    rest_until_ns: u64,
+    pumped: Time,
+    rest_until: Time,
     entries: Vec<Entry>,
 }
 
@@ -87,8 +86,8 @@ impl Hub {
             exit: None,
             lost: false,
             looked: false,
-            told_ns: None,
-            last_output_ns: 0,
+            told_at: None,
+            last_output: Time::ZERO,
             prompt: String::new(),
             passed: 0,
             full: None,
@@ -102,43 +101,42 @@ impl Hub {
             bell,
             stop,
             linger: options.linger,
-            pumped_ns: 0,
-            rest_until_ns: 0,
+            pumped: Time::ZERO,
+            rest_until: Time::ZERO,
             entries: Vec::new(),
         }
     }
 
     /// Serves until it is told to stop and everybody has been told.
     pub(super) fn run(&mut self) {
-        let (mut farewell_ns, mut linger_ns) = (None, None);
+        let (mut farewell, mut linger) = (None, None);
         self.session.join_broker();
         loop {
-            let now = self.session.clock.now().mono.as_nanos();
+            let now = self.session.clock.now().mono;
             let stopping = self.stop.load(Ordering::Acquire);
             if stopping && self.session.exit.is_none() {
                 self.notice_loss(now);
             }
-            let until = stopping.then(|| *linger_ns.get_or_insert_with(|| self.lingers_until(now)));
+            let until = stopping.then(|| *linger.get_or_insert_with(|| self.lingers_until(now)));
             // A client that was told had its chance: a script that never looks must not keep the
             // screen for ever.
-            let until =
-                until.map(|until| self.session.told_ns.map_or(until, |told| until.min(told + TOLD_NS)));
+            let until = until.map(|until| self.session.told_at.map_or(until, |told| until.min(told + TOLD)));
             let enough = self.session.looked || self.session.access.driver().is_dismissed();
             if until.is_some_and(|until| enough || now >= until) {
-                let until = *farewell_ns.get_or_insert_with(|| now + FAREWELL_NS);
+                let until = *farewell.get_or_insert_with(|| now + FAREWELL);
                 self.pump(now);
                 self.say_goodbye();
                 if self.clients.values().all(|c| c.conn.queue.is_empty()) || now >= until {
                     break;
                 }
             }
-            let resting = !stopping && now < self.rest_until_ns;
-            let ready = self.wait(now, farewell_ns.or(until), resting);
-            let now = self.session.clock.now().mono.as_nanos();
+            let resting = !stopping && now < self.rest_until;
+            let ready = self.wait(now, farewell.or(until), resting);
+            let now = self.session.clock.now().mono;
             if ready.bell {
                 self.bell.quieten();
             }
-            let resting = !stopping && now < self.rest_until_ns;
+            let resting = !stopping && now < self.rest_until;
             if !resting {
                 self.pump(now);
             }
@@ -161,9 +159,9 @@ impl Hub {
             self.send_frames(now);
             self.finish_captures(now);
             self.flush(now);
-            let then = self.session.clock.now().mono.as_nanos();
-            if then > now + SHORT_TURN_NS && self.clients.values().any(Client::follows) {
-                self.rest_until_ns = then + REST * (then - now);
+            let then = self.session.clock.now().mono;
+            if then > now + SHORT_TURN && self.clients.values().any(Client::follows) {
+                self.rest_until = then + REST * then.since(now);
             }
         }
         for client in self.clients.values_mut() {
@@ -173,7 +171,7 @@ impl Hub {
 
     /// Ends the session. A session that broke down, for instance because its container's engine is
     /// gone, has no end in its log. Its observers see it end as the command that ran it did.
-    fn notice_loss(&mut self, now: u64) {
+    fn notice_loss(&mut self, now: Time) {
         self.pump(now);
         if self.session.exit.is_none() && self.session.log.is_closed() {
             self.session.lost = true;
@@ -182,49 +180,48 @@ impl Hub {
         }
     }
 
-    fn lingers_until(&self, now: u64) -> u64 {
-        let linger = self.linger.unwrap_or_default().as_nanos();
-        now.saturating_add(u64::try_from(linger).unwrap_or(u64::MAX))
+    fn lingers_until(&self, now: Time) -> Time {
+        now + self.linger.unwrap_or_default()
     }
 
-    fn wait(&mut self, now: u64, farewell_ns: Option<u64>, resting: bool) -> Ready {
-        let mut deadline = farewell_ns;
-        let mut sooner = |at: u64| deadline = Some(deadline.map_or(at, |d: u64| d.min(at)));
+    fn wait(&mut self, now: Time, farewell: Option<Time>, resting: bool) -> Ready {
+        let mut deadline = farewell;
+        let mut sooner = |at: Time| deadline = Some(deadline.map_or(at, |d: Time| d.min(at)));
         // A log that is closed and read has nothing more to tell, and would say so again and again.
         let tells = !self.session.log.is_closed() || self.session.log.pending(self.reader) > 0;
         // In a flood the log is read now and then, in large pieces; otherwise as soon as output
         // comes.
         if resting {
-            sooner(self.rest_until_ns);
+            sooner(self.rest_until);
         } else if tells && self.clients.values().any(Client::follows) {
-            let rested = now >= self.pumped_ns + GATHER_NS;
+            let rested = now >= self.pumped + GATHER;
             if rested {
                 self.session.log.arm(self.reader, 1, &self.bell);
             } else {
                 self.session.log.arm(self.reader, 16 * PIECE, &self.bell);
-                sooner(self.pumped_ns + GATHER_NS);
+                sooner(self.pumped + GATHER);
             }
         } else if tells && self.session.exit.is_none() {
             // While no client follows, the program's state is looked at now and then.
-            if let Some(at) = self.next_glance_ns() {
+            if let Some(at) = self.next_glance() {
                 sooner(at);
             }
-            if now >= self.pumped_ns + GLANCE_NS {
+            if now >= self.pumped + GLANCE {
                 self.session.log.arm(self.reader, 1, &self.bell);
             } else {
                 self.session.log.arm(self.reader, IDLE_PIECE, &self.bell);
-                sooner(self.pumped_ns + GLANCE_NS);
+                sooner(self.pumped + GLANCE);
             }
         }
-        if let Some(at) = self.session.access.look_at().map(Time::as_nanos).filter(|_| !resting) {
+        if let Some(at) = self.session.access.look_at().filter(|_| !resting) {
             sooner(at);
         }
         // A rest is short, and nothing that is due is late for it.
         for client in self.clients.values().filter(|_| !resting) {
             if client.is_silent() {
-                sooner(client.conn.came_ns + HELLO_NS);
+                sooner(client.conn.came + HELLO);
             }
-            if let Some(at) = client.conn.stuck_ns() {
+            if let Some(at) = client.conn.stuck() {
                 sooner(at);
             }
             match &client.kind {
@@ -232,16 +229,16 @@ impl Hub {
                     if let Some(sub) = &bus.sub
                         && self.session.wants_frame(client, sub)
                     {
-                        sooner(sub.last_frame_ns + sub.interval_ns);
+                        sooner(sub.last_frame + sub.interval);
                     }
                     if let Some(paste) = &bus.paste {
-                        sooner(paste.work.next_look_ns(now));
+                        sooner(paste.work.next_look(now));
                     }
                     if let Some(capture) = &bus.capture {
-                        sooner(capture.work.next_look_ns(now));
+                        sooner(capture.work.next_look(now));
                     }
                 }
-                Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY_NS),
+                Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY),
                 // The client has taken its queue and is owed the screen; no other event may ever
                 // wake it.
                 Kind::Wire(w) if w.missed.is_some() && client.conn.queue.is_empty() => sooner(now),
@@ -249,11 +246,8 @@ impl Hub {
             }
         }
         let timeout = deadline.map(|at| {
-            let left = at.saturating_sub(now).max(MS / 10);
-            Timespec {
-                tv_sec: (left / 1_000_000_000).cast_signed(),
-                tv_nsec: (left % 1_000_000_000).cast_signed(),
-            }
+            let left = at.since(now).max(Duration::from_micros(100));
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
         });
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.fd(), PollFlags::IN)];
         let room = self.clients.len() < CLIENTS;
@@ -292,7 +286,7 @@ impl Hub {
         }
     }
 
-    fn accept(&mut self, door: usize, now: u64) {
+    fn accept(&mut self, door: usize, now: Time) {
         let (door, grants) = &self.doors[door];
         while self.clients.len() < CLIENTS {
             match door.accept() {
@@ -309,7 +303,7 @@ impl Hub {
         }
     }
 
-    fn serve_client(&mut self, number: u64, now: u64) {
+    fn serve_client(&mut self, number: u64, now: Time) {
         let Some(client) = self.clients.get_mut(&number) else { return };
         if !client.conn.read() {
             return;
@@ -341,14 +335,14 @@ impl Hub {
     }
 
     /// Takes all deliveries a step further.
-    fn drive_pastes(&mut self, now: u64) {
+    fn drive_pastes(&mut self, now: Time) {
         for client in self.clients.values_mut() {
             self.session.drive_paste(client, now);
         }
     }
 
     /// Answers the clients whose command has come to its end.
-    fn finish_captures(&mut self, now: u64) {
+    fn finish_captures(&mut self, now: Time) {
         let capturing = |c: &Client| matches!(&c.kind, Kind::Bus(bus) if bus.capture.is_some());
         if !self.clients.values().any(capturing) {
             return;
@@ -367,7 +361,7 @@ impl Hub {
     }
 
     /// Reads the log and passes on what is in it by now.
-    pub(super) fn pump(&mut self, now: u64) {
+    pub(super) fn pump(&mut self, now: Time) {
         let follows = self.clients.values().any(Client::follows);
         let end = self.session.log.end();
         let mut next = Seq(0);
@@ -382,7 +376,7 @@ impl Hub {
             }
             // Only a read that found entries calls for a rest: resting after nothing would never
             // end.
-            self.pumped_ns = now;
+            self.pumped = now;
             for entry in entries.drain(..) {
                 next = Seq(entry.seq.0 + 1);
                 self.pass_on(&entry, now);
@@ -390,9 +384,7 @@ impl Hub {
             // Followers get it piece by piece, so that queues fill no more than they must.
             if follows {
                 self.flush(now);
-                if self.session.exit.is_none()
-                    && self.session.clock.now().mono.as_nanos() > now + LONG_TURN_NS
-                {
+                if self.session.exit.is_none() && self.session.clock.now().mono > now + LONG_TURN {
                     break;
                 }
             }

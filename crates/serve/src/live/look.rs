@@ -1,6 +1,8 @@
 //! Requests that look at the session: `SNAP`, `INFO` and `SUB`.
 
-use tapdeck_core::{Event, ReaderKind, Seq};
+use std::time::Duration;
+
+use tapdeck_core::{Event, ReaderKind, Seq, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Frames, InfoWanted, Screen, Snap, Subscribed};
 use tapdeck_term::Line;
@@ -11,10 +13,9 @@ use super::frame;
 use super::session::{LiveSession, exit_of};
 use super::turns::state_of;
 
-const MS: u64 = 1_000_000;
 /// Frames a second, unless a client asks for less or more.
-const FPS: u64 = 30;
-const MAX_FPS: u64 = 240;
+const FPS: u32 = 30;
+const MAX_FPS: u32 = 240;
 
 impl LiveSession {
     pub(super) fn snap(&mut self, client: &Client, asked: Snap) -> Answer {
@@ -51,7 +52,7 @@ impl LiveSession {
         wanted: InfoWanted,
         clients: Vec<bus::Client>,
         max_frame: usize,
-        now: u64,
+        now: Time,
     ) -> Answer {
         // Before the model is held: the driver, which answers this, may be waiting for the model.
         let driver = self.access.holder().or_else(|| self.holder_name());
@@ -80,8 +81,8 @@ impl LiveSession {
                 rows_n: term.size().rows,
                 title: term.title().to_owned(),
                 seq: look.offset(),
-                idle_ms: now.saturating_sub(self.last_output_ns) / MS,
-                age_ms: now / MS,
+                idle_ms: Time::from(now.since(self.last_output)).as_millis(),
+                age_ms: now.as_millis(),
                 clients,
                 ring_from,
                 agent_state: detector.map_or(bus::AgentState::Unknown, |d| state_of(d.judgement().state)),
@@ -102,7 +103,7 @@ impl LiveSession {
 
     /// Answers `SUB`, and sends the past that was asked for behind the reply.
     pub(super) fn subscribe(&mut self, client: &mut Client, asked: bus::Sub, id: Option<&str>) -> Answer {
-        let fps = asked.max_fps.unwrap_or(FPS).clamp(1, MAX_FPS);
+        let fps = asked.max_fps.map_or(FPS, |fps| u32::try_from(fps).unwrap_or(MAX_FPS)).clamp(1, MAX_FPS);
         // The holder may have changed since the greeting, and is told in events only from here on.
         client.conn.reply(id, &Subscribed { driver: self.holder_name() }.into());
         let missed = asked.since.and_then(|since| self.send_past(client, since));
@@ -110,15 +111,15 @@ impl LiveSession {
             bus.sub = Some(Box::new(Sub {
                 out: asked.out,
                 frames: asked.frames,
-                interval_ns: 1_000 * MS / fps,
-                last_frame_ns: 0,
+                interval: Duration::from_secs(1) / fps,
+                last_frame: Time::ZERO,
                 seen: None,
                 from: Seq(0),
                 missed,
                 window: asked.window.map(|n| n.clamp(1, 64)),
                 undrawn: 0,
                 drawn: None,
-                held_ns: None,
+                held_at: None,
                 looks: asked.looks,
                 restless: false,
             }));

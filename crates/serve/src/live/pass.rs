@@ -1,7 +1,7 @@
 //! What the log says, passed on to every client in its own form.
 
 use bytes::Bytes;
-use tapdeck_core::{Change, Entry, Event, Stream, Why};
+use tapdeck_core::{Change, Entry, Event, Stream, Time, Why};
 use tapdeck_proto::attach;
 use tapdeck_proto::bus::{self, MAX_FRAME, Push};
 use tapdeck_term::Signal;
@@ -12,11 +12,11 @@ use super::hub::Hub;
 use crate::wire::{self, ChunkKind};
 
 impl Hub {
-    pub(super) fn pass_on(&mut self, entry: &Entry, now: u64) {
+    pub(super) fn pass_on(&mut self, entry: &Entry, now: Time) {
         let session = &mut self.session;
         match &entry.event {
             Event::Output { stream, bytes } => {
-                session.last_output_ns = now;
+                session.last_output = now;
                 session.passed = entry.offset + bytes.len() as u64;
                 session.waiting = false;
                 self.pass_output(entry, *stream, bytes);

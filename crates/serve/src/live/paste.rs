@@ -6,9 +6,11 @@
 //! Delivery is seen from the turn that it began, from the program's state, or from the text having
 //! left the prompt.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
-use tapdeck_core::{PartyId, Refused};
+use tapdeck_core::{PartyId, Refused, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
@@ -18,19 +20,18 @@ use super::client::{Client, Id, Pending};
 use super::session::LiveSession;
 use super::turns::judged;
 
-const MS: u64 = 1_000_000;
 /// What is offered to the gate at a time.
 const PIECE: usize = 64 * 1024;
 /// How long the end of the text must stand still.
-const SETTLED_NS: u64 = 80 * MS;
+const SETTLED: Duration = Duration::from_millis(80);
 /// How often it is looked.
-const LOOK_NS: u64 = 15 * MS;
+const LOOK: Duration = Duration::from_millis(15);
 /// No terminal drops anything of a line as short as this.
 const LONG_LINE: usize = 1000;
 /// How long each step may take, unless the client says.
-const LIMIT_MS: u64 = 15_000;
+const LIMIT: Duration = Duration::from_secs(15);
 /// The longest time that a client can ask for.
-const MAX_LIMIT_MS: u64 = 3_600_000;
+const MAX_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,23 +55,23 @@ pub(crate) struct Paste {
     bytes: Bytes,
     enter: bool,
     step: Step,
-    since_ns: u64,
-    limit_ns: u64,
+    since: Time,
+    limit: Duration,
     tail: String,
     /// The last of several lines. Line editors show little more of a text taller than the screen.
     last_line: String,
     /// How often the tail, and placeholders, stood there before anything was sent.
     shown_before: (usize, usize),
     ended_before: bool,
-    stands_since: Option<u64>,
+    stands_since: Option<Time>,
     /// Submissions that were over, and output, when Enter was sent.
     answered: u32,
     seq: u64,
 }
 
 impl Paste {
-    pub(crate) fn next_look_ns(&self, now: u64) -> u64 {
-        (self.since_ns + self.limit_ns).min(now + LOOK_NS)
+    pub(crate) fn next_look(&self, now: Time) -> Time {
+        (self.since + self.limit).min(now + LOOK)
     }
 }
 
@@ -107,7 +108,7 @@ impl LiveSession {
         client: &mut Client,
         asked: &bus::Paste,
         id: Option<Id>,
-        now: u64,
+        now: Time,
     ) -> Answered {
         if let Some(ended) = self.ended() {
             return Err(Denied::because(ended));
@@ -126,7 +127,7 @@ impl LiveSession {
     }
 
     /// Takes a client's delivery further, and answers when it is over.
-    pub(super) fn drive_paste(&mut self, client: &mut Client, now: u64) {
+    pub(super) fn drive_paste(&mut self, client: &mut Client, now: Time) {
         let Some(mut pending) = client.bus().and_then(|bus| bus.paste.take()) else { return };
         let party = client.party;
         match pending.work.advance(self, party, now) {
@@ -156,7 +157,7 @@ impl LiveSession {
 }
 
 impl Paste {
-    fn new(asked: &bus::Paste, now: u64) -> Self {
+    fn new(asked: &bus::Paste, now: Time) -> Self {
         let text = asked.text.trim_end_matches(['\n', '\r']);
         let is_kept = |c: &char| asked.raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
         let text: String = text.chars().filter(is_kept).collect();
@@ -168,8 +169,8 @@ impl Paste {
             bytes: Bytes::new(),
             enter: asked.enter,
             step: Step::Ready,
-            since_ns: now,
-            limit_ns: asked.wait_ms.unwrap_or(LIMIT_MS).min(MAX_LIMIT_MS) * MS,
+            since: now,
+            limit: asked.wait_ms.map_or(LIMIT, Duration::from_millis).min(MAX_LIMIT),
             tail,
             last_line,
             shown_before: (0, 0),
@@ -181,9 +182,9 @@ impl Paste {
     }
 
     /// Takes the delivery as far as it goes now. Returns the reply once it is over.
-    fn advance(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: u64) -> Option<Reply> {
+    fn advance(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: Time) -> Option<Reply> {
         loop {
-            let late = now >= self.since_ns + self.limit_ns;
+            let late = now >= self.since + self.limit;
             let progress = match self.step {
                 _ if session.exit.is_some() => {
                     let taken = self.step == Step::Taken;
@@ -197,7 +198,7 @@ impl Paste {
             };
             let (outcome, why) = match progress {
                 Progress::Next(step) => {
-                    (self.step, self.since_ns) = (step, now);
+                    (self.step, self.since) = (step, now);
                     continue;
                 }
                 Progress::Wait(_) if !late => return None,
@@ -271,7 +272,7 @@ impl Paste {
     }
 
     /// Waits until the end of the text is on the screen, and presses Enter.
-    fn await_drawing(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: u64) -> Progress {
+    fn await_drawing(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: Time) -> Progress {
         let look = session.access.look();
         if !self.is_drawn(&look, now) {
             return Progress::Wait("the end of the text has not come on the screen; Enter was not sent");
@@ -296,7 +297,7 @@ impl Paste {
     }
 
     /// Returns whether the end of the text is on the screen and stands still.
-    fn is_drawn(&mut self, look: &Picture, now: u64) -> bool {
+    fn is_drawn(&mut self, look: &Picture, now: Time) -> bool {
         let (field, placeholders) = field_of(look);
         let (tails_before, placeholders_before) = self.shown_before;
         let shown = self.tail.is_empty()
@@ -309,7 +310,7 @@ impl Paste {
         }
         // A spinner elsewhere must not hold it up: the page may change as long as the text stays.
         let since = *self.stands_since.get_or_insert(now);
-        now >= since + SETTLED_NS
+        now >= since + SETTLED
     }
 }
 

@@ -1,13 +1,13 @@
 //! What clients are owed: the newest screen, what is in their queues, and the end.
 
 use bytes::Bytes;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::attach;
 use tapdeck_proto::bus::{self, Frame, Frames, Push};
 
 use super::client::{BusState, Client, Kind};
-use super::hub::{HELLO_NS, Hub};
+use super::hub::{HELLO, Hub};
 use super::pass::{encode, encode_event};
 use super::session::{LiveSession, exit_of};
 use super::{attach as attached, frame};
@@ -16,7 +16,7 @@ use crate::paint::{self, Drawn};
 impl Hub {
     /// Sends the newest screen to the clients whose frame is due, and tells clients that fell
     /// behind what they missed.
-    pub(super) fn send_frames(&mut self, now: u64) {
+    pub(super) fn send_frames(&mut self, now: Time) {
         let session = &mut self.session;
         for client in self.clients.values_mut() {
             let due = match &client.kind {
@@ -32,12 +32,12 @@ impl Hub {
         }
     }
 
-    pub(super) fn flush(&mut self, now: u64) {
+    pub(super) fn flush(&mut self, now: Time) {
         let driver = self.session.access.driver();
         self.clients.retain(|_, client| {
             client.conn.flush(now);
-            let late = client.is_silent() && now > client.conn.came_ns + HELLO_NS;
-            let stuck = client.conn.stuck_ns().is_some_and(|at| now > at);
+            let late = client.is_silent() && now > client.conn.came + HELLO;
+            let stuck = client.conn.stuck().is_some_and(|at| now > at);
             let gone = client.conn.gone || late || stuck;
             if gone {
                 // The stick goes back when its holder goes, however it goes.
@@ -62,7 +62,7 @@ impl Hub {
 impl LiveSession {
     /// Returns whether a client's frame has to wait because the program is in the middle of a
     /// synchronised update. The wait is bounded.
-    fn holds_frame(&mut self, client: &mut Client, now: u64) -> bool {
+    fn holds_frame(&mut self, client: &mut Client, now: Time) -> bool {
         let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind else { return false };
         sub.frames != Frames::None && {
             let drawing = self.access.look().term().modes().synchronised();
@@ -70,15 +70,15 @@ impl LiveSession {
         }
     }
 
-    fn send_frame(&mut self, client: &mut Client, now: u64) {
+    fn send_frame(&mut self, client: &mut Client, now: Time) {
         let Kind::Bus(bus) = &mut client.kind else {
             return attached::resend_screen(self, client);
         };
         let max = bus.max_frame;
         let Some(sub) = &mut bus.sub else { return };
         let look = self.access.look();
-        sub.last_frame_ns = now;
-        sub.held_ns = None;
+        sub.last_frame = now;
+        sub.held_at = None;
         sub.undrawn += 1;
         let seen = sub.seen.replace(look.term().generation());
         let missed = sub.missed.take();
@@ -107,8 +107,8 @@ impl LiveSession {
 
     /// Tells a client how the program ended, in its own form.
     pub(super) fn say_over(&mut self, client: &mut Client, exit: Exit) {
-        let now = self.clock.now().mono.as_nanos();
-        self.told_ns.get_or_insert(now);
+        let now = self.clock.now().mono;
+        self.told_at.get_or_insert(now);
         self.looked |= !matches!(&client.kind, Kind::Bus(BusState { sub: Some(sub), .. }) if !sub.looks);
         match &mut client.kind {
             Kind::Bus(bus) => {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tapdeck_core::{Exit, WinSize};
+use tapdeck_core::{Exit, Time, WinSize};
 use tapdeck_host::{Clock, SharedLog, signals};
 use tapdeck_proto::bus;
 
@@ -34,8 +34,8 @@ pub(super) struct LiveSession {
     /// A client has seen how the program ended.
     pub(super) looked: bool,
     /// When a client was first told how the program ended, whether it looked or not.
-    pub(super) told_ns: Option<u64>,
-    pub(super) last_output_ns: u64,
+    pub(super) told_at: Option<Time>,
+    pub(super) last_output: Time,
     /// What the program's prompt looks like, once known.
     pub(super) prompt: String,
     /// Output bytes that have been passed on.

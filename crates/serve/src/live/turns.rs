@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_core::base64;
 use tapdeck_core::turns::{AgentState, Judgement, Limits, Notice, Rules, Turn};
 use tapdeck_proto::{attach, bus};
@@ -15,7 +17,7 @@ use crate::broker::Wrapper;
 /// Turns that are kept, unless told otherwise.
 pub const RING: usize = 32;
 /// Without clients, the least time between two looks that nothing else asks for.
-const RARE_NS: u64 = 100_000_000;
+const RARE: Duration = Duration::from_millis(100);
 
 /// A change of the program at the terminal.
 #[derive(Debug, Clone)]
@@ -28,7 +30,7 @@ pub enum NestedProgram {
 
 /// Called whenever turns are looked for, with the session's first process and the time. Returns a
 /// change of the program at the terminal since the last call.
-pub type Follow = Box<dyn FnMut(u32, u64) -> Option<NestedProgram> + Send>;
+pub type Follow = Box<dyn FnMut(u32, Time) -> Option<NestedProgram> + Send>;
 
 /// How turns are found and kept.
 pub struct TurnOptions {
@@ -62,13 +64,20 @@ pub(super) struct Turns {
     /// The broker that knows of this session.
     broker: Option<Wrapper>,
     /// When it last looked.
-    followed_ns: u64,
+    followed: Time,
     follow: Option<Follow>,
 }
 
 impl Turns {
     pub(super) fn new(ring: usize, follow: Option<Follow>, on_state: Option<OnState>) -> Self {
-        Self { kept: VecDeque::new(), ring: ring.max(1), on_state, broker: None, followed_ns: 0, follow }
+        Self {
+            kept: VecDeque::new(),
+            ring: ring.max(1),
+            on_state,
+            broker: None,
+            followed: Time::ZERO,
+            follow,
+        }
     }
 
     /// Keeps a turn, and tells the broker of it.
@@ -91,7 +100,7 @@ impl Turns {
 fn brief(session: &str, turn: &Turn) -> bus::Turn {
     bus::Turn {
         turn_id: format!("{session}:{}", turn.number),
-        timestamp: turn.end.at.wall.as_nanos() / 1_000_000,
+        timestamp: turn.end.at.wall.as_millis(),
         byte_length: turn.raw.len(),
         interrupted: turn.interrupted,
         truncated: turn.truncated,
@@ -140,17 +149,17 @@ pub(super) fn state_of(state: AgentState) -> bus::AgentState {
 impl Hub {
     /// Returns whether to look for turns. Without clients a flood is looked at rarely: the longer
     /// it is left alone, the less of it has to be drawn.
-    pub(super) fn turns_are_due(&self, now: u64) -> bool {
+    pub(super) fn turns_are_due(&self, now: Time) -> bool {
         let asked = !self.clients.is_empty() || self.session.exit.is_some();
         asked
-            || self.session.access.look_at().is_some_and(|at| now >= at.as_nanos())
-            || self.next_glance_ns().is_some_and(|at| now >= at)
+            || self.session.access.look_at().is_some_and(|at| now >= at)
+            || self.next_glance().is_some_and(|at| now >= at)
     }
 
     /// Returns when to look at output that has not been looked at.
-    pub(super) fn next_glance_ns(&self) -> Option<u64> {
+    pub(super) fn next_glance(&self) -> Option<Time> {
         let session = &self.session;
-        session.access.is_behind().then_some(session.turns.followed_ns + RARE_NS)
+        session.access.is_behind().then_some(session.turns.followed + RARE)
     }
 
     /// Lets the detector look, and passes on what it found.
@@ -204,12 +213,12 @@ impl LiveSession {
     /// Lets the detector look, and returns what it found.
     fn take_notices(&mut self) -> Vec<Notice> {
         let now = self.clock.now();
-        self.turns.followed_ns = now.mono.as_nanos();
+        self.turns.followed = now.mono;
         let mut look = self.access.look();
         look.tick(now);
         let leader = self.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|_| self.exit.is_none());
         if let (Some(follow), Some(leader)) = (&mut self.turns.follow, leader) {
-            match follow(leader, now.mono.as_nanos()) {
+            match follow(leader, now.mono) {
                 Some(NestedProgram::Started(rules)) => look.set_nested(Some(rules), now),
                 Some(NestedProgram::Ended) => look.set_nested(None, now),
                 None => {}
@@ -253,7 +262,7 @@ impl LiveSession {
 
     /// Answers `EXPLAIN`.
     pub(super) fn explain(&mut self) -> Result<bus::Explained, bus::Denied> {
-        let now = self.clock.now().mono.as_nanos();
+        let now = self.clock.now().mono;
         let look = self.access.look();
         let Some(detector) = look.detector() else {
             return Err(bus::Denied::because("this session does not look for turns and states"));
@@ -265,7 +274,7 @@ impl LiveSession {
             ready: detector.is_ready(),
             turns: detector.turns(),
             title: look.term().title().to_owned(),
-            since_ms: now.saturating_sub(detector.judgement().since.mono.as_nanos()) / 1_000_000,
+            since_ms: Time::from(now.since(detector.judgement().since.mono)).as_millis(),
         })
     }
 }

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use tapdeck_core::Time;
 use tapdeck_host::Clock;
 
 use super::frames::NoFrame;
@@ -60,7 +61,7 @@ struct Client {
     /// A second hold on its stream, to end it from outside.
     conn: Conn,
     /// Since when it says nothing; `None` while its request is served.
-    quiet_since_ns: Option<u64>,
+    quiet_since: Option<Time>,
 }
 
 struct Inner {
@@ -182,21 +183,21 @@ impl Inner {
         if clients.len() < self.limits.clients {
             return true;
         }
-        let now_ns = self.clock.now().mono.as_nanos();
-        let quietest = clients.iter_mut().filter(|c| c.quiet_since_ns.is_some());
-        let Some(quietest) = quietest.min_by_key(|c| c.quiet_since_ns) else { return false };
-        let quiet_ns = now_ns.saturating_sub(quietest.quiet_since_ns.unwrap_or(now_ns));
-        if Duration::from_nanos(quiet_ns) >= self.limits.patience {
+        let now = self.clock.now().mono;
+        let quietest = clients.iter_mut().filter(|c| c.quiet_since.is_some());
+        let Some(quietest) = quietest.min_by_key(|c| c.quiet_since) else { return false };
+        let quiet = now.since(quietest.quiet_since.unwrap_or(now));
+        if quiet >= self.limits.patience {
             // Its thread sees the end at once and gives the place up.
             quietest.conn.shutdown(Shutdown::Both);
-            quietest.quiet_since_ns = None;
+            quietest.quiet_since = None;
         }
         false
     }
 
     fn admit(self: &Arc<Self>, conn: Conn, number: u64) -> io::Result<()> {
-        let quiet_since_ns = Some(self.clock.now().mono.as_nanos());
-        let client = Client { number, conn: conn.try_clone()?, quiet_since_ns };
+        let quiet_since = Some(self.clock.now().mono);
+        let client = Client { number, conn: conn.try_clone()?, quiet_since };
         self.clients().push(client);
         let place = Place { inner: self.clone(), number };
         let thread = std::thread::Builder::new().name("tapdeck-client".into()).stack_size(STACK);
@@ -250,10 +251,10 @@ impl Place {
     }
 
     fn note(&self, busy: bool) {
-        let now_ns = self.inner.clock.now().mono.as_nanos();
+        let now = self.inner.clock.now().mono;
         let mut clients = self.inner.clients();
         if let Some(client) = clients.iter_mut().find(|c| c.number == self.number) {
-            client.quiet_since_ns = (!busy).then_some(now_ns);
+            client.quiet_since = (!busy).then_some(now);
         }
     }
 }

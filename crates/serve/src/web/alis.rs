@@ -100,7 +100,7 @@ fn follow(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) -> Result<(), 
     let attach = Attach { name: "alis", read_only: true, watch: true, ..Attach::default() };
     let (mut session, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &attach)?;
     let mut stream = Stream::new(&opened);
-    let now = || clock.now().wall.as_nanos().saturating_sub(listing.started_ns) / 1000;
+    let now = || clock.now().wall.since(listing.started).as_micros() as u64;
     let gone = || ClientError::Ended;
     say.blocking_send(MAGIC.to_vec()).map_err(|_| gone())?;
     loop {

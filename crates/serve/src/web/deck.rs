@@ -6,19 +6,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde::Serialize;
-use tapdeck_host::{Clock, Goal, PlayError, Played, Player};
+use tapdeck_core::Time;
+use tapdeck_host::{Clock, Goal, PlayError, Player};
 use tapdeck_proto::bus::Denied;
 use tapdeck_proto::page::{Command, Failed, PlayState, PlayWelcome, PlayedMoment};
-use tapdeck_tape::{Moment, MomentKind};
+use tapdeck_tape::{Kind, Moment, MomentKind};
 use tapdeck_term::Settings;
 use tokio::sync::mpsc::Sender;
 
-use crate::paint::{self, Drawn, HOLD_NS};
+use crate::paint::{self, Drawn, HOLD};
 
-const MS: u64 = 1_000_000;
+const MS: Duration = Duration::from_millis(1);
 /// The least time between two frames, and between two words about the place.
-const FRAME_NS: u64 = 16 * MS;
-const STATE_NS: u64 = 100 * MS;
+const FRAME: Duration = Duration::from_millis(16);
+const STATE: Duration = Duration::from_millis(100);
 /// Output that is passed between two looks at what is wanted.
 const PIECE: u64 = 2 << 20;
 /// Frames that are sent before one is drawn.
@@ -62,9 +63,9 @@ struct Deck {
     clock: Clock,
     playing: bool,
     speed: f64,
-    idle_ns: Option<u64>,
+    idle: Option<Duration>,
     /// The moment of the wall clock, and the place in the recording that belonged to it.
-    since: (u64, u64),
+    since: (Time, Time),
     goal: Option<Goal>,
     moments: Option<Vec<Moment>>,
     /// A hop that waits until they are known.
@@ -72,33 +73,33 @@ struct Deck {
     /// What was drawn last.
     drawn: Option<Drawn>,
     undrawn: u64,
-    framed_ns: u64,
+    framed: Time,
     /// Since when a frame is held back, because the program is in the middle of drawing.
-    held_ns: Option<u64>,
+    held: Option<Time>,
     told: Option<PlayState>,
-    told_ns: u64,
+    told_at: Time,
 }
 
 impl Deck {
     fn new(mut player: Player, say: Sender<String>) -> Self {
         player.look_ahead();
         Self {
-            idle_ns: player.idle_limit_ns(),
+            idle: player.idle_limit(),
             player,
             say,
             clock: Clock::start(),
             playing: false,
             speed: 1.0,
-            since: (0, 0),
+            since: (Time::ZERO, Time::ZERO),
             goal: None,
             moments: None,
             hop: None,
             drawn: None,
             undrawn: 0,
-            framed_ns: 0,
-            held_ns: None,
+            framed: Time::ZERO,
+            held: None,
             told: None,
-            told_ns: 0,
+            told_at: Time::ZERO,
         }
     }
 
@@ -132,13 +133,13 @@ impl Deck {
         self.say.blocking_send(format!("{verb} {payload}")).map_err(|_| PlayEnd::Gone)
     }
 
-    fn now(&self) -> u64 {
-        self.clock.now().mono.as_nanos()
+    fn now(&self) -> Time {
+        self.clock.now().mono
     }
 
     /// Counts time from here.
     fn rebase(&mut self) {
-        self.since = (self.now(), self.player.at_ns());
+        self.since = (self.now(), self.player.at());
     }
 
     fn obey(&mut self, command: Command) -> Result<(), PlayEnd> {
@@ -158,12 +159,12 @@ impl Deck {
                 self.rebase();
             }
             Command::Idle(ms) => {
-                self.idle_ns = ms.map(|ms| ms.max(1).saturating_mul(MS));
+                self.idle = ms.map(|ms| Duration::from_millis(ms.max(1)));
                 self.rebase();
             }
             Command::Seek { ms, moment } => {
                 let moment = moment.and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?));
-                let time = Goal::Time(ms.saturating_mul(MS));
+                let time = Goal::Time(Time::from_millis(ms));
                 self.seek(moment.map_or(time, Goal::from))?;
             }
             Command::Hop(by) => {
@@ -176,7 +177,7 @@ impl Deck {
                     self.drawn = None;
                     self.player.step_back()?;
                 } else {
-                    while !matches!(self.player.advance()?, None | Some(Played::Output(_))) {}
+                    while !matches!(self.player.advance()?, None | Some(Kind::Output(_))) {}
                 }
             }
             Command::Rows(Ok(asked)) => self.tell("ROWS", &paint::rows(self.player.term(), asked))?,
@@ -202,14 +203,14 @@ impl Deck {
     /// beginning or end. What the page knows of that place may be outdated.
     fn hop_if_known(&mut self) -> Result<(), PlayEnd> {
         let (Some(moments), Some(by)) = (&self.moments, self.hop) else { return Ok(()) };
-        let here = self.place_ns();
+        let here = self.place();
         let found = if by < 0 {
-            moments.iter().rfind(|m| m.time_ns.saturating_add(MS) < here)
+            moments.iter().rfind(|m| m.time + MS < here)
         } else {
-            moments.iter().find(|m| m.time_ns > here.saturating_add(MS))
+            moments.iter().find(|m| m.time > here + MS)
         };
         let moment = found.map(Goal::from);
-        let end = if by < 0 { 0 } else { self.player.duration_ns() };
+        let end = if by < 0 { Time::ZERO } else { self.player.end() };
         self.hop = None;
         self.seek(moment.unwrap_or(Goal::Time(end)))
     }
@@ -229,11 +230,11 @@ impl Deck {
         }
         let now = self.now();
         if self.goal.is_none() && self.is_stale() && self.undrawn < WINDOW {
-            let due = (self.framed_ns + FRAME_NS).max(self.held_until(now));
+            let due = (self.framed + FRAME).max(self.held_until(now));
             if now >= due {
                 self.frame(now)?;
             } else {
-                wait = wait.min(Duration::from_nanos(due - now));
+                wait = wait.min(due.since(now));
             }
         }
         self.tell_moments()?;
@@ -244,18 +245,17 @@ impl Deck {
     fn advance(&mut self) -> Result<Duration, PlayEnd> {
         let stop = self.player.offset().saturating_add(PIECE);
         loop {
-            let (now, here) = (self.now(), self.player.at_ns());
+            let (now, here) = (self.now(), self.player.at());
             let Some((at, _)) = self.player.peek()? else {
                 self.playing = false;
                 return Ok(Duration::ZERO);
             };
-            let passed = now.saturating_sub(self.since.0) as f64 * self.speed;
-            let due = self.since.1.saturating_add(passed as u64);
+            let due = self.due(now);
             if at <= due {
                 self.player.advance()?;
                 if self.player.offset() >= stop {
                     // Behind its time, it goes on from here rather than to catch up in silence.
-                    if due > at.saturating_add((1_000.0 * MS as f64 * self.speed) as u64) {
+                    if due > at + Time::from_secs(1).scaled(self.speed).since_start() {
                         self.rebase();
                     }
                     return Ok(Duration::ZERO);
@@ -263,15 +263,15 @@ impl Deck {
                 continue;
             }
             // A pause that is too long is cut short.
-            if let Some(idle) = self.idle_ns
-                && at - here > idle
+            if let Some(idle) = self.idle
+                && at.since(here) > idle
                 && due < at - idle
                 && due >= here
             {
                 self.since = (now, at - idle);
                 continue;
             }
-            return Ok(Duration::from_nanos(((at - due) as f64 / self.speed) as u64));
+            return Ok(Time::from(at.since(due)).scaled(1.0 / self.speed).since_start());
         }
     }
 
@@ -281,21 +281,21 @@ impl Deck {
 
     /// Returns until when a frame waits for the end of a synchronised update. After a step or a
     /// jump, a frame is shown as it is.
-    fn held_until(&mut self, now: u64) -> u64 {
+    fn held_until(&mut self, now: Time) -> Time {
         if self.playing && self.player.term().modes().synchronised() {
-            *self.held_ns.get_or_insert(now) + HOLD_NS
+            *self.held.get_or_insert(now) + HOLD
         } else {
-            0
+            Time::ZERO
         }
     }
 
-    fn frame(&mut self, now: u64) -> Result<(), PlayEnd> {
-        self.held_ns = None;
+    fn frame(&mut self, now: Time) -> Result<(), PlayEnd> {
+        self.held = None;
         let term = self.player.term();
         let frame = paint::frame(term, self.player.offset(), self.drawn);
         self.drawn = Some(Drawn::of(term));
         self.undrawn += 1;
-        self.framed_ns = now;
+        self.framed = now;
         self.tell("FRAME", &frame)
     }
 
@@ -308,7 +308,7 @@ impl Deck {
         let told: Vec<PlayedMoment> = moments
             .iter()
             .map(|m| PlayedMoment {
-                ms: m.time_ns / MS,
+                ms: m.time.as_millis(),
                 label: m.label.clone(),
                 snapshot: match m.kind {
                     MomentKind::Snapshot(id) => Some(id),
@@ -321,28 +321,30 @@ impl Deck {
         self.hop_if_known()
     }
 
+    /// The place in the recording that belongs to a moment of our clock.
+    fn due(&self, now: Time) -> Time {
+        self.since.1 + Time::from(now.since(self.since.0)).scaled(self.speed).since_start()
+    }
+
     /// Where it is, or is going.
-    fn place_ns(&self) -> u64 {
+    fn place(&self) -> Time {
         match self.goal {
-            Some(Goal::Moment { time_ns: to, .. } | Goal::Time(to)) => to,
-            _ if self.playing => {
-                let passed = self.now().saturating_sub(self.since.0) as f64 * self.speed;
-                self.since.1.saturating_add(passed as u64).max(self.player.at_ns())
-            }
-            _ => self.player.at_ns(),
+            Some(Goal::Moment { time: to, .. } | Goal::Time(to)) => to,
+            _ if self.playing => self.due(self.now()).max(self.player.at()),
+            _ => self.player.at(),
         }
     }
 
     /// Says where it is, if that is news; and when there may be more to say about it.
-    fn tell_state(&mut self, now: u64) -> Result<Duration, PlayEnd> {
-        let at_ns = self.place_ns();
-        let duration_ns = self.player.duration_ns();
+    fn tell_state(&mut self, now: Time) -> Result<Duration, PlayEnd> {
+        let at = self.place();
+        let end = self.player.end();
         let state = PlayState {
-            at_ms: at_ns.min(duration_ns) / MS,
-            duration_ms: duration_ns / MS,
+            at_ms: at.min(end).as_millis(),
+            duration_ms: end.as_millis(),
             playing: self.playing,
             speed: self.speed,
-            idle_ms: self.idle_ns.map(|ns| ns / MS),
+            idle_ms: self.idle.map(|idle| Time::from(idle).as_millis()),
             seeking: self.goal.is_some(),
             damages: self.player.damages(),
         };
@@ -351,14 +353,14 @@ impl Deck {
             let PlayState { at_ms, duration_ms, .. } = state;
             PlayState { at_ms, duration_ms, ..told.clone() } == state
         });
-        let due = self.told_ns + STATE_NS;
+        let due = self.told_at + STATE;
         if self.told.as_ref() == Some(&state) {
             return Ok(LOOK);
         } else if same_but_place && now < due {
-            return Ok(Duration::from_nanos(due - now));
+            return Ok(due.since(now));
         }
         self.tell("STATE", &state)?;
-        (self.told, self.told_ns) = (Some(state), now);
+        (self.told, self.told_at) = (Some(state), now);
         Ok(LOOK)
     }
 }
@@ -369,7 +371,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE_NS: u64 = 30_000 * MS;
+    const PATIENCE: Duration = Duration::from_secs(30);
 
     /// Plays a recording for a page that sends these commands in turn, and waits each time for a
     /// place in milliseconds and a width.
@@ -386,10 +388,7 @@ mod tests {
             let mut now = (None, None);
             while now != (Some(*place), Some(*cols)) {
                 let Ok(line) = heard.try_recv() else {
-                    assert!(
-                        clock.now().mono.as_nanos() < PATIENCE_NS,
-                        "{what} leads to {now:?}, not {place} and {cols}"
-                    );
+                    assert!(clock.elapsed() < PATIENCE, "{what} leads to {now:?}, not {place} and {cols}");
                     std::thread::park_timeout(Duration::from_millis(2));
                     continue;
                 };

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use tapdeck_core::Time;
 use tapdeck_proto::bus::About;
 use tapdeck_proto::page::{List, ListedSession, ShownStatus};
 use tokio::time::{Duration, interval};
@@ -22,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(1000);
 
 /// What was found last, and when.
 #[derive(Default)]
-pub(super) struct Listed(Option<(u64, Arc<str>)>);
+pub(super) struct Listed(Option<(Time, Arc<str>)>);
 
 pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
@@ -58,15 +59,15 @@ impl Site {
     /// The list as JSON, at most one look old.
     async fn list(&self) -> Arc<str> {
         let mut listed = self.0.listed.lock().await;
-        let now = self.0.clock.now().mono.as_nanos();
+        let now = self.0.clock.now().mono;
         match &listed.0 {
-            Some((at, list)) if now < at + LOOK.as_nanos() as u64 / 2 => Arc::clone(list),
+            Some((at, list)) if now < *at + LOOK / 2 => Arc::clone(list),
             _ => {
                 let root = self.0.options.recordings.clone();
                 let list =
                     tokio::task::spawn_blocking(move || look(root.as_deref())).await.unwrap_or_default();
                 let list: Arc<str> = list.into();
-                listed.0 = Some((self.0.clock.now().mono.as_nanos(), Arc::clone(&list)));
+                listed.0 = Some((self.0.clock.now().mono, Arc::clone(&list)));
                 list
             }
         }
@@ -91,7 +92,7 @@ fn brief(session: Described) -> ListedSession {
         command,
         cwd,
         detached,
-        started_ns: session.started_ns,
+        started_ns: session.started.as_nanos(),
         ..ListedSession::default()
     };
     match session.said {

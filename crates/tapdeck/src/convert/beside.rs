@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tapdeck_core::WallTime;
 use tapdeck_host::{Source, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
@@ -79,8 +80,8 @@ pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta 
     let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
     meta.exit = seen.ending.map(Into::into).or(meta.exit);
-    if meta.started_at_ns > 0 {
-        meta.ended_at_ns = Some(meta.started_at_ns.saturating_add(seen.duration_ns));
+    if meta.started_at > WallTime::ZERO {
+        meta.ended_at = Some(meta.started_at + seen.end.since_start());
     }
     meta
 }

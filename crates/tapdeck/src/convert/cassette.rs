@@ -53,7 +53,7 @@ impl Packing {
             closing.outcome.metadata.insert("lost_bytes".into(), taken.lost.into());
         }
         let mut written = recording.output_bytes();
-        recording.finish(taken.duration_ns, closing, |name, bytes| {
+        recording.finish(taken.end, closing, |name, bytes| {
             written += bytes.len() as u64;
             folder.append(name, bytes)
         })?;
@@ -118,8 +118,8 @@ pub fn begin_manifest(now: WallTime, cwd: &Path) -> std::io::Result<Closing> {
 fn converted(header: &Header, now: WallTime) -> std::io::Result<Closing> {
     let mut closing = begin_manifest(now, Path::new("."))?;
     closing.manifest.provenance.git_sha = None;
-    if let Some(started) = header.started_ns {
-        let when = rfc3339(WallTime::from_nanos(started));
+    if let Some(started) = header.started {
+        let when = rfc3339(started);
         closing.manifest.harness.captured_at.clone_from(&when);
         closing.manifest.provenance.recorded_at = when;
     }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_host::cassette::CommitError;
 use tapdeck_host::{Source, SourceError, forget_sidecars, is_stream, open_stream, sidecar};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
@@ -329,7 +330,7 @@ impl Conversion {
             to: self.to,
             events: seen.events,
             output_bytes: seen.output_bytes,
-            duration: Duration::from_nanos(seen.duration_ns),
+            duration: seen.end.since_start(),
             written,
             losses,
             notes: seen.notes,
@@ -543,7 +544,7 @@ impl From<ConvertError> for CopyError {
 struct Seen {
     events: u64,
     output_bytes: u64,
-    duration_ns: u64,
+    end: Time,
     input: Count,
     markers: Count,
     snapshots: Count,
@@ -562,7 +563,7 @@ impl Seen {
             Item::Event(event) => event,
         };
         self.events += 1;
-        self.duration_ns = event.time_ns;
+        self.end = event.time;
         let add = |count: &mut Count, bytes: usize| {
             count.events += 1;
             count.bytes += bytes as u64;

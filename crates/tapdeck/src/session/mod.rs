@@ -197,22 +197,22 @@ impl Session {
         let cond = cond.into().checked()?;
         let inner = &*self.0;
         let news = News::new(&inner.log);
-        let since = inner.clock.now().mono.as_nanos();
-        let (mut changed_ns, mut generation) = (since, None);
+        let since = inner.clock.now().mono;
+        let (mut changed, mut generation) = (since, None);
         loop {
             // Asked first: what was written before the end must still be looked at.
             let over = inner.log.is_closed();
-            let now = inner.clock.now().mono.as_nanos();
+            let now = inner.clock.now().mono;
             let look = inner.glass.look(&inner.handle);
             if generation.replace(inner.glass.generation()) != Some(inner.glass.generation()) {
-                changed_ns = now;
+                changed = now;
             }
-            let quiet = Duration::from_nanos(now.saturating_sub(changed_ns));
+            let quiet = now.since(changed);
             let state = look.detector().map(|d| d.judgement().state);
             if cond.holds(&Seen { term: look.term(), state, quiet }) {
                 return Ok(Screen::of(look.term()));
             }
-            let left = within.saturating_sub(Duration::from_nanos(now.saturating_sub(since)));
+            let left = within.saturating_sub(now.since(since));
             if over || left.is_zero() {
                 let (screen, wanted) = (Box::new(Screen::of(look.term())), cond.to_string());
                 drop(look);
@@ -400,13 +400,13 @@ impl Party {
         }
         let inner = &*self.session.0;
         let news = News::new(&inner.log);
-        let since = inner.clock.now().mono.as_nanos();
+        let since = inner.clock.now().mono;
         loop {
             let refused = match inner.handle.input(self.id, None, bytes.clone())? {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
-            let waited = Duration::from_nanos(inner.clock.now().mono.as_nanos().saturating_sub(since));
+            let waited = inner.clock.now().mono.since(since);
             match refused {
                 Refused::Stick(StickError::NotHeld | StickError::Held { .. }) => {
                     inner.handle.claim(self.id)??;

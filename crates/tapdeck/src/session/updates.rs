@@ -148,7 +148,7 @@ impl Local {
 
     fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
         let clock = self.session.0.clock;
-        let since = clock.now().mono.as_nanos();
+        let since = clock.now().mono;
         loop {
             if let Some(update) = self.ready.pop_front() {
                 return Some(update);
@@ -156,7 +156,7 @@ impl Local {
             if self.closed {
                 return None;
             }
-            let waited = Duration::from_nanos(clock.now().mono.as_nanos().saturating_sub(since));
+            let waited = clock.now().mono.since(since);
             let left = limit.map(|limit| limit.saturating_sub(waited));
             let woken = self.session.0.log.wait(self.reader, 1, left);
             if !self.read() && woken == Woken::Closed {

@@ -6,7 +6,7 @@ use std::vec::Drain;
 
 use bytes::Bytes;
 use tapdeck_core::check::{Cause, End, Input, Moment, Pos, Screen, Timeline, What, signal_name};
-use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp};
+use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time};
 use tapdeck_host::Tap;
 use tapdeck_term::Size;
 
@@ -27,14 +27,14 @@ pub(crate) struct Collector {
     /// How the program ended.
     pub(crate) exit: Option<Exit>,
     /// When the screen last changed.
-    pub(crate) changed_ns: u64,
+    pub(crate) changed: Time,
     /// What was sent and has not been seen delivered.
     pub(crate) sent: VecDeque<Sent>,
     size: Size,
-    moments: Vec<(u64, What)>,
+    moments: Vec<(Time, What)>,
     /// The first size in the log is the one at the start.
     started: bool,
-    ended_ns: Option<u64>,
+    ended: Option<Time>,
     lost: u64,
 }
 
@@ -43,12 +43,12 @@ impl Collector {
         Self {
             screen: Screen::new(size),
             exit: None,
-            changed_ns: 0,
+            changed: Time::ZERO,
             sent: VecDeque::new(),
             size,
             moments: Vec::new(),
             started: false,
-            ended_ns: None,
+            ended: None,
             lost: 0,
         }
     }
@@ -69,44 +69,44 @@ impl Collector {
             Event::Signal(number) => vec![What::Signal(signal_name(*number))],
             Event::Exit(exit) => {
                 self.exit = Some(*exit);
-                self.ended_ns = Some(entry.at.mono.as_nanos());
+                self.ended = Some(entry.at.mono);
                 Vec::new()
             }
             _ => Vec::new(),
         };
         // What was put in place later than this entry's time was seen before it all the same.
         for (at, _) in self.moments.iter_mut().rev() {
-            if *at <= entry.at.mono.as_nanos() {
+            if *at <= entry.at.mono {
                 break;
             }
-            *at = entry.at.mono.as_nanos();
+            *at = entry.at.mono;
         }
-        self.moments.extend(found.iter().map(|what| (entry.at.mono.as_nanos(), what.clone())));
+        self.moments.extend(found.iter().map(|what| (entry.at.mono, what.clone())));
         found
     }
 
     /// Puts something behind everything that was taken so far.
-    pub(crate) fn insert(&mut self, now_ns: u64, what: What) {
-        self.moments.push((now_ns, what));
+    pub(crate) fn insert(&mut self, now: Time, what: What) {
+        self.moments.push((now, what));
     }
 
     /// The timeline, in milliseconds.
     pub(crate) fn finish(
         &mut self,
-        now_ns: u64,
+        now: Time,
         exit: Exit,
         cause: Cause,
         eof: bool,
         leaked: Option<u32>,
     ) -> Timeline {
-        let end_ns = self.ended_ns.unwrap_or(now_ns);
-        let pos = |i: usize, ns: u64| Pos { t_ms: ns.min(end_ns) / 1_000_000, seq: i as u64 + 1 };
+        let end_at = self.ended.unwrap_or(now);
+        let pos = |i: usize, at: Time| Pos { t_ms: at.min(end_at).as_millis(), seq: i as u64 + 1 };
         let moments: Vec<Moment> = std::mem::take(&mut self.moments)
             .into_iter()
             .enumerate()
-            .map(|(i, (ns, what))| Moment { at: pos(i, ns), what })
+            .map(|(i, (at, what))| Moment { at: pos(i, at), what })
             .collect();
-        let end = End { at: pos(moments.len(), end_ns), exit: Some(exit), cause, eof: Some(eof), leaked };
+        let end = End { at: pos(moments.len(), end_at), exit: Some(exit), cause, eof: Some(eof), leaked };
         Timeline { size: self.size, moments, end, beside: Vec::new() }
     }
 }
@@ -114,11 +114,11 @@ impl Collector {
 impl Tap for Collector {
     fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
         for entry in entries {
-            let at_ns = entry.at.mono.as_nanos();
+            let at = entry.at.mono;
             for what in self.place(&entry) {
-                let shown = self.screen.advance(Pos::before(at_ns / 1_000_000), &what);
+                let shown = self.screen.advance(Pos::before(at.as_millis()), &what);
                 if shown.is_some_and(|c| !c.rows.is_empty()) {
-                    self.changed_ns = at_ns;
+                    self.changed = at;
                 }
             }
         }

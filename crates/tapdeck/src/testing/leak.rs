@@ -26,10 +26,10 @@ impl Leftovers {
     /// Kills the processes that a test left running. Returns how many there were, after those that
     /// were about to end had time to; `None` if they cannot be counted.
     pub(crate) fn clear(&self, clock: &Clock) -> Option<u32> {
-        let deadline = clock.now().mono.as_nanos() + GRACE.as_nanos() as u64;
+        let deadline = clock.elapsed() + GRACE;
         loop {
             let left = self.look()?;
-            if left.is_empty() || clock.now().mono.as_nanos() >= deadline {
+            if left.is_empty() || clock.elapsed() >= deadline {
                 // A supervisor restarts its child, unless both are killed.
                 for _ in 0..3 {
                     // The home tells them apart: another process may have the session's number by

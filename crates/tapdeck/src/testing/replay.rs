@@ -2,6 +2,7 @@
 //! whole and derived by
 //! this emulator, before anything in it is believed.
 
+use tapdeck_core::Time;
 use tapdeck_core::check::{Claim, Point};
 use tapdeck_host::Clock;
 use tapdeck_tape::cassette::{
@@ -128,17 +129,17 @@ fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
 fn pace(cassette: &Cassette, mode: ReplayMode, ran: &mut Ran) {
     struct Wall(Clock);
     impl ReplayClock for Wall {
-        fn now_ns(&mut self) -> u64 {
-            self.0.now().mono.as_nanos()
+        fn now(&mut self) -> Time {
+            self.0.now().mono
         }
-        fn wait_until_ns(&mut self, at_ns: u64) {
+        fn wait_until(&mut self, at: Time) {
             loop {
-                let left = at_ns.saturating_sub(self.now_ns());
-                if left == 0 {
+                let left = at.since(self.now());
+                if left.is_zero() {
                     return;
                 }
                 // Spurious wake-ups only go round once more.
-                std::thread::park_timeout(std::time::Duration::from_nanos(left));
+                std::thread::park_timeout(left);
             }
         }
     }
@@ -151,7 +152,7 @@ fn pace(cassette: &Cassette, mode: ReplayMode, ran: &mut Ran) {
     let (mut last, mut fault) = (0, None);
     let mut schedule = Schedule::new(&cassette.events, mode);
     let _ = schedule.play(&mut Wall(clock), |event| {
-        let now_ms = clock.now().mono.as_nanos() / 1_000_000;
+        let now_ms = clock.now().mono.as_millis();
         let due_ms = (event.t_ms as f64 * factor) as u64;
         if event.seq <= last {
             fault = Some(format!("event {} came after event {last}", event.seq));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::check::{Condition, Fact, Frame, View, What, seconds, signal_number};
-use tapdeck_core::{Event, Exit, LogLimits, PartyId, Refused, Role, WinSize};
+use tapdeck_core::{Event, Exit, LogLimits, PartyId, Refused, Role, Time, WinSize};
 use tapdeck_host::backend::{
     Backend, CommandSpec, LocalPty, NonInteractive, Place, SpawnError, TerminalSetup,
 };
@@ -337,7 +337,7 @@ impl Session {
     /// Gives this moment a name, to which checks can refer.
     pub fn snapshot(&mut self, name: &str) {
         self.pump(None);
-        self.seen.insert(self.clock.now().mono.as_nanos(), What::Mark(name.into()));
+        self.seen.insert(self.clock.now().mono, What::Mark(name.into()));
     }
 
     /// Waits until a text is on the screen.
@@ -415,15 +415,14 @@ impl Session {
     #[track_caller]
     pub(crate) fn stable_within(&mut self, quiet: Duration, limit: Duration) -> TestResult {
         let deadline = self.deadline(limit);
-        let quiet_ns = u64::try_from(quiet.as_nanos()).unwrap_or(u64::MAX);
-        let began = self.clock.now().mono.as_nanos();
+        let began = self.clock.now().mono;
         loop {
-            let since = self.seen.changed_ns.max(began);
-            let due = since.saturating_add(quiet_ns);
-            if self.clock.now().mono.as_nanos() >= due || self.seen.exit.is_some() {
+            let since = self.seen.changed.max(began);
+            let due = since + quiet;
+            if self.clock.now().mono >= due || self.seen.exit.is_some() {
                 return Ok(());
             }
-            if due > deadline && self.clock.now().mono.as_nanos() >= deadline {
+            if due > deadline && self.clock.now().mono >= deadline {
                 let frame = self.seen.screen.frame();
                 let shot = picture::screen("the screen", &frame, &[]);
                 return Err(TestError::with(format!("the screen never stayed the same for {quiet:?}"), shot));
@@ -489,8 +488,7 @@ impl Session {
             _ => tapdeck_core::check::Cause::Program,
         };
         let leaked = self.leftovers.as_ref().and_then(|left| left.clear(&self.clock));
-        let timeline =
-            self.seen.finish(self.clock.now().mono.as_nanos(), outcome.exit, cause, outcome.eof, leaked);
+        let timeline = self.seen.finish(self.clock.now().mono, outcome.exit, cause, outcome.eof, leaked);
         Ok(Finished { exit: outcome.exit, timeline })
     }
 
@@ -498,39 +496,39 @@ impl Session {
         self.patience
     }
 
-    fn deadline(&self, limit: Duration) -> u64 {
-        self.clock.now().mono.as_nanos().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
+    fn deadline(&self, limit: Duration) -> Time {
+        self.clock.now().mono + limit
     }
 
     /// Takes what is there, or waits for something until the deadline. Whether there is any point
     /// in asking again.
-    fn pump_until(&mut self, deadline: u64) -> bool {
+    fn pump_until(&mut self, deadline: Time) -> bool {
         self.pump(Some(deadline))
     }
 
-    fn pump(&mut self, deadline: Option<u64>) -> bool {
+    fn pump(&mut self, deadline: Option<Time>) -> bool {
         if self.take() {
             return true;
         }
         let Some(deadline) = deadline else { return false };
-        self.sleep(deadline) && (self.take() || self.clock.now().mono.as_nanos() < deadline)
+        self.sleep(deadline) && (self.take() || self.clock.now().mono < deadline)
     }
 
     /// As [`Self::pump_until`], but one entry at a time.
-    fn step_until(&mut self, deadline: u64) -> bool {
+    fn step_until(&mut self, deadline: Time) -> bool {
         if self.take_one() {
             return true;
         }
-        self.sleep(deadline) && (self.take_one() || self.clock.now().mono.as_nanos() < deadline)
+        self.sleep(deadline) && (self.take_one() || self.clock.now().mono < deadline)
     }
 
     /// Waits for an entry; `false` when there will be none before the deadline.
-    fn sleep(&self, deadline: u64) -> bool {
-        let left = deadline.saturating_sub(self.clock.now().mono.as_nanos());
-        if left == 0 || self.seen.exit.is_some() {
+    fn sleep(&self, deadline: Time) -> bool {
+        let left = deadline.since(self.clock.now().mono);
+        if left.is_zero() || self.seen.exit.is_some() {
             return false;
         }
-        self.reader.wait(Some(Duration::from_nanos(left)))
+        self.reader.wait(Some(left))
     }
 
     fn take(&mut self) -> bool {

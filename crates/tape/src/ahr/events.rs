@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 
 use super::build::BlockBuilder;
 use super::codec::Quality;
@@ -68,7 +69,7 @@ pub struct AhrEvents<R> {
     labels: BTreeMap<u32, String>,
     ready: VecDeque<Item>,
     last_ts: Option<u64>,
-    time_ns: u64,
+    time: Time,
     next_off: u64,
     /// An event whose gap was given first.
     behind: Option<Item>,
@@ -94,7 +95,7 @@ impl<R: Read> AhrEvents<R> {
             labels,
             ready: VecDeque::new(),
             last_ts: None,
-            time_ns: 0,
+            time: Time::ZERO,
             next_off: 0,
             behind: None,
         };
@@ -110,7 +111,7 @@ impl<R: Read> AhrEvents<R> {
         }
         // The first record tells the start, and the first RESIZE the true size.
         while let Some(item) = events.read()? {
-            if let (Item::Event(Event { kind: Kind::Resize(size), time_ns: 0 }), true) =
+            if let (Item::Event(Event { kind: Kind::Resize(size), time: Time::ZERO }), true) =
                 (&item, events.ready.iter().all(|i| matches!(i, Item::Note(_))))
             {
                 events.header.size = Some(*size);
@@ -137,19 +138,19 @@ impl<R: Read> AhrEvents<R> {
             )),
             Some(AhrItem::Record(record)) => {
                 let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
-                if self.header.started_ns.is_none() {
-                    self.header.started_ns = Some(record.ts_ns);
+                if self.header.started.is_none() {
+                    self.header.started = Some(WallTime::from_nanos(record.ts_ns));
                     self.header.first_byte = self.reader.begins_at();
                     self.next_off = self.header.first_byte;
                 }
-                self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+                self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
                 let gap = self.gap(&record.body);
-                let event = Item::Event(Event::new(self.time_ns, self.kind(record.body)));
+                let event = Item::Event(Event::new(self.time, self.kind(record.body)));
                 if gap == 0 {
                     return Ok(Some(event));
                 }
                 self.behind = Some(event);
-                Some(Item::Event(Event::new(self.time_ns, Kind::Lost(gap))))
+                Some(Item::Event(Event::new(self.time, Kind::Lost(gap))))
             }
         })
     }
@@ -235,7 +236,7 @@ impl AhrWriter {
     /// The sidecar that goes with a header.
     pub fn meta(header: &Header) -> Meta {
         let mut meta = Meta::new();
-        meta.started_at_ns = header.started_ns.unwrap_or(0);
+        meta.started_at = header.started.unwrap_or_default();
         meta.cmd = header.command.iter().cloned().collect();
         meta.cwd.clone_from(&header.folder);
         meta.title.clone_from(&header.title);
@@ -262,7 +263,7 @@ impl AhrWriter {
 
 impl EventWriter for AhrWriter {
     fn begin(&mut self, header: &Header, out: &mut Parts) {
-        self.start_ns = header.started_ns.unwrap_or(0);
+        self.start_ns = header.started.unwrap_or_default().as_nanos();
         self.last_ns = self.start_ns;
         self.byte_off = header.first_byte;
         self.builder.go_on_at(self.byte_off);
@@ -274,7 +275,7 @@ impl EventWriter for AhrWriter {
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
-        let ts = self.start_ns.saturating_add(event.time_ns);
+        let ts = self.start_ns.saturating_add(event.time.as_nanos());
         self.last_ns = ts;
         let record = match &event.kind {
             Kind::Output(bytes) => {
@@ -360,7 +361,7 @@ mod tests {
         let (back, got, notes) = read_all(AhrEvents::new(&parts.main[..], Some(&meta), labels).unwrap());
         assert_eq!(notes, []);
         assert_eq!(got, events);
-        assert_eq!((back.size, back.started_ns), (header.size, header.started_ns));
+        assert_eq!((back.size, back.started), (header.size, header.started));
         assert_eq!(back.title, header.title);
     }
 
@@ -398,7 +399,7 @@ mod tests {
         }
         let file = builder.finish(Quality::Stored, true).to_vec();
         let (_, got, _) = read_all(AhrEvents::new(&file[..], None, BTreeMap::new()).unwrap());
-        let times: Vec<u64> = got.iter().map(|e| e.time_ns).collect();
+        let times: Vec<u64> = got.iter().map(|e| e.time.as_nanos()).collect();
         assert_eq!(times, [0, 1_000, 1_000, 1_500]);
     }
 }

@@ -1,6 +1,7 @@
 //! What a recording comes to: the counts that `verify` and `info` print.
 
 use std::io::Read;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_term::Size;
@@ -109,9 +110,9 @@ impl Summary {
         self.damages.is_empty() && self.overlaps == 0 && self.missing_bytes <= self.declared_loss
     }
 
-    /// From the first record to the last, in nanoseconds.
-    pub fn duration_ns(&self) -> u64 {
-        self.last_ts.unwrap_or(0).saturating_sub(self.first_ts.unwrap_or(0))
+    /// From the first record to the last.
+    pub fn duration(&self) -> Duration {
+        Duration::from_nanos(self.last_ts.unwrap_or(0).saturating_sub(self.first_ts.unwrap_or(0)))
     }
 
     /// Adds a block and its records.

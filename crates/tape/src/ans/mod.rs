@@ -8,6 +8,7 @@ mod sauce;
 use std::io::Read;
 
 use bytes::Bytes;
+use tapdeck_core::Time;
 
 use tapdeck_term::Size;
 
@@ -89,11 +90,12 @@ impl EventReader for AnsReader {
         // A modem delivers some bytes at a time; thirty times a second looks continuous.
         let step = self.baud.map_or(CHUNK, |baud| (baud as usize / 300).max(1));
         let end = self.art.len().min(self.pos + step);
-        let time_ns = self.baud.map_or(0, |baud| self.pos as u64 * 10 * 1_000_000_000 / u64::from(baud));
+        let nanos = |baud: u32| self.pos as u64 * 10 * 1_000_000_000 / u64::from(baud);
+        let time = self.baud.map_or(Time::ZERO, |baud| Time::from_nanos(nanos(baud)));
         let mut out = Vec::with_capacity((end - self.pos) * 2);
         cp437::decode(&self.art[self.pos..end], &mut out);
         self.pos = end;
-        Ok(Some(Item::Event(Event::new(time_ns, Kind::Output(out.into())))))
+        Ok(Some(Item::Event(Event::new(time, Kind::Output(out.into())))))
     }
 
     fn position(&self) -> u64 {
@@ -138,7 +140,7 @@ impl EventWriter for AnsWriter {
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
-        if event.time_ns > 0 && self.losses.of(Loss::Timing).events == 0 {
+        if event.time > Time::ZERO && self.losses.of(Loss::Timing).events == 0 {
             self.losses.add(Loss::Timing, 0);
         }
         let Kind::Output(bytes) = &event.kind else {
@@ -211,8 +213,8 @@ mod tests {
     #[test]
     fn baud_spreads_the_bytes_over_time() {
         let (_, events, _) = read_all(AnsReader::new(&[b'x'; 9600][..], Some(9600)).unwrap());
-        let last = events.last().unwrap().time_ns;
-        assert!((9_900_000_000..10_000_000_000).contains(&last), "{last}");
+        let last = events.last().unwrap().time.as_millis();
+        assert!((9_900..10_000).contains(&last), "{last}");
     }
 
     #[test]

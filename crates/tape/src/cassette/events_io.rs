@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tapdeck_core::check;
+use tapdeck_core::{Time, WallTime};
 
 use super::{Cassette, CassetteEvent, Closing, EventKind, Exit, Input, Recording};
 use crate::Result;
@@ -26,7 +27,7 @@ impl CassetteReader {
         let text = |key: &str| cassette.manifest.optional.get(key).cloned();
         let header = Header {
             size: Some(terminal.initial_size()),
-            started_ns: text("started_at_ns").and_then(|v| v.as_u64()),
+            started: text("started_at_ns").and_then(|v| v.as_u64()).map(WallTime::from_nanos),
             command: Some(cassette.manifest.command.argv.join(" ")).filter(|c| !c.is_empty()),
             title: text("title").and_then(|v| v.as_str().map(Into::into)),
             term: terminal.term.clone(),
@@ -63,12 +64,12 @@ impl EventReader for CassetteReader {
 
     fn next_item(&mut self) -> Result<Option<Item>> {
         while let Some(event) = self.events.next() {
-            let time_ns = event.t_ms.saturating_mul(1_000_000);
+            let time = Time::from_millis(event.t_ms);
             if let Some(kind) = self.kind(event.kind) {
                 if let Kind::Output(bytes) = &kind {
                     self.position += bytes.len() as u64;
                 }
-                return Ok(Some(Item::Event(Event::new(time_ns, kind))));
+                return Ok(Some(Item::Event(Event::new(time, kind))));
             }
         }
         Ok(None)
@@ -86,7 +87,7 @@ pub struct Taken {
     /// How it ended.
     pub exit: Exit,
     /// When the last event happened.
-    pub duration_ns: u64,
+    pub end: Time,
     /// Bytes that the recording says it lost: this is no golden master of the whole output.
     pub lost: u64,
 }
@@ -94,8 +95,8 @@ pub struct Taken {
 impl Taken {
     /// Adds one event to a cassette in the making.
     pub fn event(&mut self, recording: &mut Recording, event: Event) {
-        let at = event.time_ns;
-        self.duration_ns = self.duration_ns.max(at);
+        let at = event.time;
+        self.end = self.end.max(at);
         match event.kind {
             Kind::Output(bytes) => recording.output(at, &bytes),
             Kind::Input(bytes) => recording.input(at, &Input { bytes, ..Input::default() }),
@@ -140,8 +141,8 @@ pub fn from_header(closing: &mut Closing, header: &Header) {
     if header.pipes {
         manifest.optional.insert("pipes".into(), true.into());
     }
-    if let Some(started) = header.started_ns {
-        manifest.optional.insert("started_at_ns".into(), started.into());
+    if let Some(started) = header.started {
+        manifest.optional.insert("started_at_ns".into(), started.as_nanos().into());
     }
 }
 
@@ -208,17 +209,20 @@ mod tests {
     #[test]
     fn every_event_of_a_recording_comes_back() {
         let (header, mut events) = sample_events();
-        events.insert(3, Event::new(3_000_000, Kind::Snapshot { id: 7, anchor: 12, label: "s".into() }));
-        events.insert(3, Event::new(3_000_000, Kind::Mark { code: 262, val: 1 }));
-        events.insert(3, Event::new(3_000_000, Kind::Lost(5)));
+        events.insert(
+            3,
+            Event::new(Time::from_millis(3), Kind::Snapshot { id: 7, anchor: 12, label: "s".into() }),
+        );
+        events.insert(3, Event::new(Time::from_millis(3), Kind::Mark { code: 262, val: 1 }));
+        events.insert(3, Event::new(Time::from_millis(3), Kind::Lost(5)));
         let files = make(&header, &events);
         let cassette = Cassette::from_files(&files).unwrap();
         let (back_header, back, _) = read_all(CassetteReader::new(cassette));
         assert_eq!((back_header.size, back_header.title), (header.size, header.title));
-        assert_eq!(back_header.started_ns, header.started_ns);
+        assert_eq!(back_header.started, header.started);
         // Times are whole milliseconds here.
         let floored: Vec<Event> =
-            events.into_iter().map(|e| Event::new(e.time_ns / 1_000_000 * 1_000_000, e.kind)).collect();
+            events.into_iter().map(|e| Event::new(Time::from_millis(e.time.as_millis()), e.kind)).collect();
         assert_eq!(back, floored);
     }
 
@@ -231,7 +235,7 @@ mod tests {
             taken.event(&mut recording, event.clone());
         }
         closing.outcome.exit = taken.exit;
-        recording.finish_in_memory(taken.duration_ns, closing).unwrap()
+        recording.finish_in_memory(taken.end, closing).unwrap()
     }
 
     #[test]

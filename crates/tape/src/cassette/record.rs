@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use tapdeck_core::Time;
 use tapdeck_term::Size;
 
 use super::events::{InputBody, InputLine, OutputLine, ServiceLine};
@@ -89,11 +90,11 @@ impl Recording {
     }
 
     /// The program wrote bytes, so many nanoseconds after the start.
-    pub fn output(&mut self, at_ns: u64, bytes: &[u8]) {
+    pub fn output(&mut self, at: Time, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        let tick = self.tick(at_ns);
+        let tick = self.tick(at);
         if tick > self.t_ms {
             self.take_frame();
         }
@@ -109,7 +110,7 @@ impl Recording {
 
     /// The program was given bytes. The key that they stand for and where they stand in a paste are
     /// found out where they are not given.
-    pub fn input(&mut self, at_ns: u64, input: &Input) {
+    pub fn input(&mut self, at: Time, input: &Input) {
         let Input { bytes, mut key, mut paste, source } = input.clone();
         let typed = !matches!(source.as_deref(), Some("reply" | "end_of_input"));
         if typed && paste.is_none() {
@@ -119,35 +120,35 @@ impl Recording {
             key = key_name(&bytes, &self.model.term().modes());
         }
         let bytes = base64::encode(&bytes);
-        self.input_line(at_ns, InputBody::Input { bytes, key, paste, source });
+        self.input_line(at, InputBody::Input { bytes, key, paste, source });
     }
 
     /// The terminal took a size.
-    pub fn resize(&mut self, at_ns: u64, size: Size) {
+    pub fn resize(&mut self, at: Time, size: Size) {
         let size = at_least_one(size);
         let Size { cols, rows } = size;
-        let (seq, t_ms) = self.input_line(at_ns, InputBody::Resize { rows, cols });
+        let (seq, t_ms) = self.input_line(at, InputBody::Resize { rows, cols });
         self.resizes.push(Resize { seq, t_ms, rows, cols });
         self.model.resize(size);
         self.due = true;
     }
 
     /// A signal was sent to the program.
-    pub fn signal(&mut self, at_ns: u64, name: &str) {
-        self.input_line(at_ns, InputBody::Signal { name: name.into() });
+    pub fn signal(&mut self, at: Time, name: &str) {
+        self.input_line(at, InputBody::Signal { name: name.into() });
     }
 
     /// Something that is not bytes happened.
-    pub fn service(&mut self, at_ns: u64, payload: Value) {
+    pub fn service(&mut self, at: Time, payload: Value) {
         self.take_frame();
-        let tick = self.tick(at_ns);
+        let tick = self.tick(at);
         let (seq, t_ms) = self.number(tick);
         self.line(names::SERVICE, &ServiceLine { seq, t_ms, payload });
     }
 
-    fn input_line(&mut self, at_ns: u64, body: InputBody) -> (u64, u64) {
+    fn input_line(&mut self, at: Time, body: InputBody) -> (u64, u64) {
         self.take_frame();
-        let tick = self.tick(at_ns);
+        let tick = self.tick(at);
         let (seq, t_ms) = self.number(tick);
         self.line(names::INPUT, &InputLine { seq, t_ms, body });
         (seq, t_ms)
@@ -169,8 +170,8 @@ impl Recording {
         self.last = Some(frame);
     }
 
-    fn tick(&self, at_ns: u64) -> u64 {
-        let ms = at_ns / 1_000_000;
+    fn tick(&self, at: Time) -> u64 {
+        let ms = at.as_millis();
         ms - ms % self.resolution_ms
     }
 
@@ -238,7 +239,7 @@ impl Recording {
     /// What `each` failed with, or that a file has outgrown its bound.
     pub fn finish<E: From<Refusal>>(
         mut self,
-        at_ns: u64,
+        at: Time,
         closing: Closing,
         mut each: impl FnMut(&'static str, &[u8]) -> Result<(), E>,
     ) -> Result<Manifest, E> {
@@ -246,10 +247,10 @@ impl Recording {
         if let Some(refusal) = self.outgrown() {
             return Err(refusal.into());
         }
-        let tick = self.tick(at_ns);
+        let tick = self.tick(at);
         let (seq, t_ms) = self.number(tick);
         let Closing { mut manifest, mut outcome, scrub_report, quota, discovery } = closing;
-        (outcome.seq, outcome.t_ms, outcome.duration_ms) = (seq, t_ms, at_ns / 1_000_000);
+        (outcome.seq, outcome.t_ms, outcome.duration_ms) = (seq, t_ms, at.as_millis());
         outcome.final_text = Some(final_text(&self.model));
         self.drain(&mut each)?;
         let mut files = Map::new();
@@ -292,9 +293,9 @@ impl Recording {
     ///
     /// # Errors
     /// That a file has outgrown its bound.
-    pub fn finish_in_memory(self, at_ns: u64, closing: Closing) -> Result<super::Files, Refusal> {
+    pub fn finish_in_memory(self, at: Time, closing: Closing) -> Result<super::Files, Refusal> {
         let mut files = super::Files::default();
-        self.finish(at_ns, closing, |name, bytes| {
+        self.finish(at, closing, |name, bytes| {
             files.put(name, Bytes::copy_from_slice(bytes));
             Ok::<_, Refusal>(())
         })?;

@@ -4,8 +4,9 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
-use tapdeck_core::ParseError;
+use tapdeck_core::{ParseError, Time};
 
 use super::CassetteEvent;
 
@@ -52,27 +53,27 @@ impl fmt::Display for ReplayMode {
 
 /// Where a replay gets its time from.
 pub trait ReplayClock {
-    /// Nanoseconds on some clock that never goes back.
-    fn now_ns(&mut self) -> u64;
+    /// The time on some clock that never goes back.
+    fn now(&mut self) -> Time;
 
     /// Waits until that clock shows at least this.
-    fn wait_until_ns(&mut self, at_ns: u64);
+    fn wait_until(&mut self, at: Time);
 }
 
 /// A clock that moves when it is waited for and at no other time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct VirtualClock {
     /// What it shows.
-    pub now_ns: u64,
+    pub now: Time,
 }
 
 impl ReplayClock for VirtualClock {
-    fn now_ns(&mut self) -> u64 {
-        self.now_ns
+    fn now(&mut self) -> Time {
+        self.now
     }
 
-    fn wait_until_ns(&mut self, at_ns: u64) {
-        self.now_ns = self.now_ns.max(at_ns);
+    fn wait_until(&mut self, at: Time) {
+        self.now = self.now.max(at);
     }
 }
 
@@ -90,21 +91,23 @@ impl<'a> Schedule<'a> {
         Self { events, mode, next: 0 }
     }
 
-    /// When the next event is due, in nanoseconds since the start of the replay; `None` at the end.
-    pub fn due_ns(&self) -> Option<u64> {
+    /// When the next event is due, since the start of the replay; `None` at the end.
+    pub fn due(&self) -> Option<Duration> {
         let event = self.events.get(self.next)?;
-        let recorded_ns = event.t_ms.saturating_mul(1_000_000);
+        let recorded = Time::from_millis(event.t_ms);
         Some(match self.mode {
-            ReplayMode::Realtime => recorded_ns,
+            ReplayMode::Realtime => recorded.since_start(),
             // Float to integer saturates, so no factor can make this wrap.
-            ReplayMode::Scaled(factor) => (recorded_ns as f64 * factor.max(0.0)) as u64,
-            ReplayMode::Collapsed => 0,
+            ReplayMode::Scaled(factor) => {
+                Duration::from_nanos((recorded.as_nanos() as f64 * factor.max(0.0)) as u64)
+            }
+            ReplayMode::Collapsed => Duration::ZERO,
         })
     }
 
-    /// The next event, if it is due so many nanoseconds after the start of the replay.
-    pub fn poll(&mut self, elapsed_ns: u64) -> Option<&'a CassetteEvent> {
-        if self.due_ns()? > elapsed_ns {
+    /// The next event, if it is due so long after the start of the replay.
+    pub fn poll(&mut self, elapsed: Duration) -> Option<&'a CassetteEvent> {
+        if self.due()? > elapsed {
             return None;
         }
         self.next += 1;
@@ -117,10 +120,10 @@ impl<'a> Schedule<'a> {
         clock: &mut dyn ReplayClock,
         mut each: impl FnMut(&'a CassetteEvent) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        let start_ns = clock.now_ns();
-        while let Some(due_ns) = self.due_ns() {
+        let start = clock.now();
+        while let Some(due) = self.due() {
             if self.mode != ReplayMode::Collapsed {
-                clock.wait_until_ns(start_ns.saturating_add(due_ns));
+                clock.wait_until(start + due);
             }
             self.next += 1;
             if let Some(event) = self.events.get(self.next - 1) {
@@ -154,7 +157,7 @@ mod tests {
             (ReplayMode::Scaled(3.0), [0, 300, 300, 3_000]),
             (ReplayMode::Collapsed, [0, 0, 0, 0]),
         ] {
-            let mut clock = VirtualClock { now_ns: 7_000_000 };
+            let mut clock = VirtualClock { now: Time::from_millis(7) };
             let mut seen = Vec::new();
             let mut schedule = Schedule::new(&events, mode);
             let flow: ControlFlow<()> = schedule.play(&mut clock, |event| {
@@ -164,14 +167,16 @@ mod tests {
             assert_eq!(flow, ControlFlow::Continue(()));
             let order: Vec<_> = events.iter().map(|e| (e.seq, e.kind.clone())).collect();
             assert_eq!(seen, order, "{mode}");
-            assert_eq!(clock.now_ns, 7_000_000 + want[3] * 1_000_000, "{mode}");
+            assert_eq!(clock.now, Time::from_millis(7 + want[3]), "{mode}");
             let mut schedule = Schedule::new(&events, mode);
             for (i, due) in want.into_iter().enumerate() {
-                assert_eq!(schedule.due_ns(), Some(due * 1_000_000));
-                assert!(due == 0 || schedule.poll(due * 1_000_000 - 1).is_none());
-                assert_eq!(schedule.poll(due * 1_000_000).map(|e| e.seq), Some(events[i].seq));
+                let due = Duration::from_millis(due);
+                assert_eq!(schedule.due(), Some(due));
+                let before = due.checked_sub(Duration::from_nanos(1));
+                assert!(before.is_none_or(|before| schedule.poll(before).is_none()));
+                assert_eq!(schedule.poll(due).map(|e| e.seq), Some(events[i].seq));
             }
-            assert_eq!(schedule.poll(u64::MAX), None);
+            assert_eq!(schedule.poll(Duration::MAX), None);
         }
     }
 

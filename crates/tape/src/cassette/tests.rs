@@ -1,14 +1,15 @@
 //! A small cassette, and what becomes of it when one thing in it is changed.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tapdeck_core::Time;
 
 use tapdeck_term::Size;
 
 use super::*;
-
-const MS: u64 = 1_000_000;
 
 pub(crate) fn closing() -> Closing {
     let manifest = json!({
@@ -34,15 +35,15 @@ pub(crate) fn closing() -> Closing {
 
 fn sample() -> Files {
     let mut rec = Recording::new(Size::new(20, 5), 100);
-    rec.output(10 * MS, b"\x1b[1mhello\x1b[m\r\n");
-    rec.output(20 * MS, b"$ ");
-    rec.input(250 * MS, &Input { bytes: Bytes::from_static(b"ls\r"), ..Input::default() });
-    rec.output(260 * MS, b"\xff\x00file\r\n");
-    rec.resize(400 * MS, Size::new(30, 6));
-    rec.signal(500 * MS, "SIGINT");
-    rec.service(510 * MS, json!({"type": "note", "n": 1}));
-    rec.output(900 * MS, b"\x1b]0;title\x07$ ");
-    rec.finish_in_memory(1_234 * MS, closing()).unwrap()
+    rec.output(Time::from_millis(10), b"\x1b[1mhello\x1b[m\r\n");
+    rec.output(Time::from_millis(20), b"$ ");
+    rec.input(Time::from_millis(250), &Input { bytes: Bytes::from_static(b"ls\r"), ..Input::default() });
+    rec.output(Time::from_millis(260), b"\xff\x00file\r\n");
+    rec.resize(Time::from_millis(400), Size::new(30, 6));
+    rec.signal(Time::from_millis(500), "SIGINT");
+    rec.service(Time::from_millis(510), json!({"type": "note", "n": 1}));
+    rec.output(Time::from_millis(900), b"\x1b]0;title\x07$ ");
+    rec.finish_in_memory(Time::from_millis(1_234), closing()).unwrap()
 }
 
 fn edit(files: &mut Files, name: &str, from: &str, to: &str) {
@@ -209,7 +210,7 @@ fn a_cassette_without_a_binding_is_not_said_to_be_bound() {
     for (recorder, everything) in [("tapdeck 0.1.0", false), ("tapdeck 0.1.0", true), ("another", true)] {
         let mut closing = closing();
         closing.manifest.provenance.recorder_version = recorder.into();
-        let mut files = Recording::new(Size::new(20, 5), 100).finish_in_memory(0, closing).unwrap();
+        let mut files = Recording::new(Size::new(20, 5), 100).finish_in_memory(Time::ZERO, closing).unwrap();
         let mut manifest = Cassette::from_files(&files).unwrap().manifest;
         manifest.content_digest.binding = None;
         if everything {
@@ -270,9 +271,9 @@ fn files_that_are_missing_or_no_files_are_named() {
 fn time_never_goes_back() {
     let mut rec = Recording::new(Size::new(20, 5), 100);
     for at in [500, 400, 0, 700] {
-        rec.output(at * MS, b"x");
+        rec.output(Time::from_millis(at), b"x");
     }
-    let files = rec.finish_in_memory(0, closing()).unwrap();
+    let files = rec.finish_in_memory(Time::ZERO, closing()).unwrap();
     let times: Vec<u64> = Cassette::from_files(&files).unwrap().events.iter().map(|e| e.t_ms).collect();
     assert_eq!(times, [500, 500, 500, 500, 700, 700, 700]);
 }
@@ -302,9 +303,9 @@ proptest! {
     #[test]
     fn whatever_is_recorded_verifies(steps in prop::collection::vec(step(), 0..40), resolution in 1_u64..200) {
         let mut rec = Recording::new(Size::new(30, 10), resolution);
-        let (mut at, mut out, mut typed) = (0, Vec::new(), Vec::new());
+        let (mut at, mut out, mut typed) = (Time::ZERO, Vec::new(), Vec::new());
         for (wait, step) in steps {
-            at += wait * MS;
+            at += Duration::from_millis(wait);
             match step {
                 Step::Output(bytes) => {
                     rec.output(at, &bytes);

@@ -7,7 +7,7 @@ use std::io::Read;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
 use super::{halves, v1};
@@ -26,7 +26,7 @@ pub struct CastReader<R> {
     lines: Lines<R>,
     header: Header,
     relative: bool,
-    time_ns: u64,
+    time: Time,
     ready: VecDeque<Event>,
     noted_order: bool,
     noted_halves: bool,
@@ -98,7 +98,7 @@ impl<R: Read> CastReader<R> {
             lines,
             header: Header::default(),
             relative: false,
-            time_ns: 0,
+            time: Time::ZERO,
             ready: VecDeque::new(),
             noted_order: false,
             noted_halves: false,
@@ -132,16 +132,16 @@ impl<R: Read> CastReader<R> {
     }
 
     fn event(&mut self, time: f64, code: &str, data: Value, at: Place) -> Result<Item> {
-        let Some(ns) = seconds(time.abs()) else {
+        let Some(length) = seconds(time.abs()) else {
             return Err(Error::malformed(at, format!("impossible time {time}")));
         };
         let forward = if self.relative {
-            (time >= 0.0).then(|| self.time_ns.saturating_add(ns))
+            (time >= 0.0).then(|| self.time + length)
         } else {
-            (time >= 0.0 && ns >= self.time_ns).then_some(ns)
+            (time >= 0.0 && Time::from(length) >= self.time).then(|| length.into())
         };
-        if let Some(time_ns) = forward {
-            self.time_ns = time_ns;
+        if let Some(time) = forward {
+            self.time = time;
         }
         let kind = match (code, data) {
             ("o", Value::String(text)) => Kind::Output(Bytes::from(text)),
@@ -159,7 +159,7 @@ impl<R: Read> CastReader<R> {
             }
             (code, data) => Kind::Other { code: code.to_owned(), data },
         };
-        let event = Event::new(self.time_ns, kind);
+        let event = Event::new(self.time, kind);
         if forward.is_none() && !self.noted_order {
             self.noted_order = true;
             self.ready.push_back(event);
@@ -251,16 +251,16 @@ impl From<HeadLine> for Header {
         let env: BTreeMap<_, _> = head.env.into_iter().flatten().filter_map(|(k, v)| Some((k, v?))).collect();
         Self {
             size: cols.zip(rows).and_then(|(cols, rows)| known_size(cols, rows)),
-            started_ns: head.timestamp.filter(|t| (0.0..1e11).contains(t)).and_then(|t| {
+            started: head.timestamp.filter(|t| (0.0..1e11).contains(t)).and_then(|t| {
                 let ns = t * 1e9;
-                (ns < u64::MAX as f64).then_some(ns as u64)
+                (ns < u64::MAX as f64).then_some(WallTime::from_nanos(ns as u64))
             }),
             command: head.command,
             folder: None,
             title: head.title,
             term: kind.or_else(|| env.get("TERM").cloned()),
             env,
-            idle_limit_ns: head.idle_time_limit.and_then(seconds),
+            idle_limit: head.idle_time_limit.and_then(seconds),
             theme,
             pipes: false,
             first_byte: 0,

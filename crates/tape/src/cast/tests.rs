@@ -1,4 +1,4 @@
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
 use super::*;
@@ -16,7 +16,7 @@ fn everything_that_text_can_carry_comes_back() {
         assert_eq!(notes, []);
         assert_eq!((back.size, &back.command, &back.title), (header.size, &header.command, &header.title));
         assert_eq!(back.term, header.term);
-        assert_eq!(back.started_ns, Some(1_700_000_000_000_000_000));
+        assert_eq!(back.started, Some(WallTime::from_secs(1_700_000_000)));
         let text = String::from_utf8_lossy(&output_of(&events)).into_owned();
         assert_eq!(String::from_utf8(output_of(&got)).unwrap(), text);
         assert_eq!(writer.losses().of(Loss::InvalidUtf8).bytes, 2);
@@ -36,11 +36,12 @@ fn everything_that_text_can_carry_comes_back() {
 fn relative_times_do_not_drift() {
     // A million tiny pauses, each rounded for itself, would end seconds off.
     let (header, _) = sample_events();
-    let events: Vec<_> =
-        (0..20_000_u64).map(|i| crate::Event::new(i * 333_333, Kind::Output(b"x"[..].into()))).collect();
+    let events: Vec<_> = (0..20_000_u64)
+        .map(|i| crate::Event::new(Time::from_nanos(i * 333_333), Kind::Output(b"x"[..].into())))
+        .collect();
     let file = write_all(&mut CastWriter::new(CastVersion::V3), &header, &events).main;
     let (_, got, _) = read_all(CastReader::new(&file[..]).unwrap());
-    assert_eq!(got.last().unwrap().time_ns, 19_999 * 333_333 / 1000 * 1000);
+    assert_eq!(got.last().unwrap().time, Time::from_micros(19_999 * 333_333 / 1000));
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn files_of_others_are_read() {
     let (header, events, notes) = read_all(CastReader::new(&v3[..]).unwrap());
     assert_eq!(notes, []);
     assert_eq!(header.extra["tags"][0], "a");
-    assert_eq!(events[1].time_ns, 1_000_000_000);
+    assert_eq!(events[1].time, Time::from_secs(1));
     assert_eq!(events[1].kind, Kind::Resize(Size::new(100, 50)));
     assert_eq!(events[2].kind, Kind::Exit(Exit::Code(7)));
     // An unknown kind is kept, and so are fields of the header.
@@ -69,7 +70,7 @@ fn files_of_others_are_read() {
         \"stdout\": [[0.25, \"a\"], [0.5, \"b\\u001b[0m\"]]}";
     let (header, events, _) = read_all(CastReader::new(&v1[..]).unwrap());
     assert_eq!((header.size, header.term.as_deref()), (Some(Size::new(80, 24)), Some("xterm")));
-    assert_eq!(events[1].time_ns, 750_000_000);
+    assert_eq!(events[1].time, Time::from_millis(750));
     assert_eq!(output_of(&events), b"ab\x1b[0m");
 }
 

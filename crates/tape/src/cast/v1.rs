@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use tapdeck_core::Time;
 
 use crate::event::{Event, Header, Kind, known_size, seconds};
 use crate::{Error, Place, Result};
@@ -36,14 +37,14 @@ pub(crate) fn parse(text: &[u8]) -> Result<(Header, VecDeque<Event>)> {
         env: file.env.into_iter().flatten().filter_map(|(k, v)| Some((k, v?))).collect(),
         ..Header::default()
     };
-    let mut time_ns = 0_u64;
+    let mut time = Time::ZERO;
     let mut events = VecDeque::with_capacity(file.stdout.len());
     for (i, (delay, text)) in file.stdout.into_iter().enumerate() {
         let delay = seconds(delay).ok_or_else(|| {
             Error::malformed(Place::Line(1), format!("impossible delay {delay} at event {}", i + 1))
         })?;
-        time_ns = time_ns.saturating_add(delay);
-        events.push_back(Event::new(time_ns, Kind::Output(Bytes::from(text))));
+        time += delay;
+        events.push_back(Event::new(time, Kind::Output(Bytes::from(text))));
     }
     Ok((header, events))
 }

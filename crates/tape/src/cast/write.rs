@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use serde_json::{Map, Value, json};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, WallTime};
 use tapdeck_term::Size;
 
 use super::CastVersion;
@@ -107,11 +107,11 @@ impl EventWriter for CastWriter {
                 head.insert("term".into(), Value::Object(term));
             }
         }
-        if let Some(ns) = header.started_ns.filter(|&ns| ns > 0) {
-            head.insert("timestamp".into(), (ns / 1_000_000_000).into());
+        if let Some(started) = header.started.filter(|&at| at > WallTime::ZERO) {
+            head.insert("timestamp".into(), started.as_secs().into());
         }
-        if let Some(ns) = header.idle_limit_ns {
-            head.insert("idle_time_limit".into(), json!(ns as f64 / 1e9));
+        if let Some(limit) = header.idle_limit {
+            head.insert("idle_time_limit".into(), json!(limit.as_secs_f64()));
         }
         if let Some(command) = &header.command {
             head.insert("command".into(), command.as_str().into());
@@ -137,7 +137,7 @@ impl EventWriter for CastWriter {
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
         let out = &mut out.main;
-        let us = event.time_ns / 1000;
+        let us = event.time.as_micros();
         match &event.kind {
             Kind::Output(bytes) => self.text(us, "o", bytes, out),
             Kind::Input(bytes) => self.text(us, "i", bytes, out),

@@ -9,6 +9,7 @@
 use std::io::Write;
 
 use serde::Serialize;
+use tapdeck_core::WallTime;
 use tapdeck_term::Term;
 
 use super::{Out, tame, tamed};
@@ -145,7 +146,8 @@ pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<(
             }
             BranchRow::Moment(m) => {
                 let (kind, id) = describe(m);
-                let (anchor_byte, ts_ns, label) = (m.anchor, m.ts_ns, m.label.as_str());
+                let (anchor_byte, ts_ns, label) =
+                    (m.anchor, m.wall.map(WallTime::as_nanos), m.label.as_str());
                 out.json(&JsonMoment { kind, id, anchor_byte, ts_ns, label })?;
             }
         }
@@ -179,7 +181,13 @@ pub(super) fn csv_row(row: &BranchRow<'_>) -> String {
         }
         BranchRow::Moment(m) => {
             let (kind, id) = describe(m);
-            format!("{kind},{},{},{},{}\r\n", number(id), m.anchor, number(m.ts_ns), cell(&m.label))
+            format!(
+                "{kind},{},{},{},{}\r\n",
+                number(id),
+                m.anchor,
+                number(m.wall.map(WallTime::as_nanos)),
+                cell(&m.label)
+            )
         }
     }
 }

@@ -5,9 +5,11 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tapdeck_core::Time;
 use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Size, Style, Term, Underline};
 
 use super::branch::final_lines;
@@ -24,7 +26,7 @@ const STYLE: &str = include_str!("player.css");
 const CHUNK: usize = 500;
 const CHUNK_BYTES: usize = 1 << 20;
 /// How long a frame waits for the end of a synchronised update.
-const HOLD_NS: u64 = 150_000_000;
+const HOLD: Duration = Duration::from_millis(150);
 
 /// How to make the page.
 #[derive(Debug, Clone, Copy)]
@@ -68,31 +70,30 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
     out.put(format!("<script type=\"application/json\" id=\"head\">{}</script>\n", script_json(&head)))?;
 
     let mut frames = Frames::default();
-    let step = 1_000_000_000 / u64::from(options.fps.clamp(1, 120));
+    let step = Duration::from_secs(1) / options.fps.clamp(1, 120);
     // When the screen began to change since the last frame.
-    let mut due: Option<u64> = None;
+    let mut due: Option<Time> = None;
     while let Some(item) = reader.next_item()? {
         if let Item::Event(event) = &item {
             // Half a redraw is nothing to look at, unless the program never says that it has done.
             let drawing = replay.term().modes().synchronised();
             if let Some(start) = due
-                && event.time_ns >= start.saturating_add(if drawing { HOLD_NS.max(step) } else { step })
+                && event.time >= start + if drawing { HOLD.max(step) } else { step }
             {
                 frames.take(replay.term(), start, &mut out)?;
                 due = None;
             }
             if matches!(event.kind, Kind::Output(_) | Kind::Resize(_)) {
-                due.get_or_insert(event.time_ns);
+                due.get_or_insert(event.time);
             }
         }
         replay.item(item);
     }
-    frames.take(replay.term(), due.unwrap_or(replay.time_ns()), &mut out)?;
+    frames.take(replay.term(), due.unwrap_or(replay.time()), &mut out)?;
     frames.flush(&mut out)?;
 
-    let moments: Vec<Value> =
-        replay.moments().iter().map(|m| json!([m.time_ns / 1_000_000, m.label])).collect();
-    let tail = json!({"duration": replay.time_ns() / 1_000_000, "moments": moments});
+    let moments: Vec<Value> = replay.moments().iter().map(|m| json!([m.time.as_millis(), m.label])).collect();
+    let tail = json!({"duration": replay.time().as_millis(), "moments": moments});
     out.put(format!("<script type=\"application/json\" id=\"tail\">{}</script>\n", script_json(&tail)))?;
     if options.transcript > 0 {
         let left_out = match replay.term().evicted() {
@@ -130,7 +131,7 @@ struct Frames {
 }
 
 impl Frames {
-    fn take<W: Write>(&mut self, term: &Term, time_ns: u64, out: &mut Out<W>) -> Result<()> {
+    fn take<W: Write>(&mut self, term: &Term, time: Time, out: &mut Out<W>) -> Result<()> {
         let size = term.size();
         if self.size.is_some_and(|before| before != size) {
             self.since = Generation(0);
@@ -140,7 +141,7 @@ impl Frames {
         let mut fresh = Vec::new();
         let text = &mut self.text;
         let comma = if self.count > 0 { "," } else { "" };
-        text.push_fmt(format_args!("{comma}{{\"t\":{},\"r\":[", time_ns / 1_000_000));
+        text.push_fmt(format_args!("{comma}{{\"t\":{},\"r\":[", time.as_millis()));
         for (n, row) in diff.rows.iter().enumerate() {
             text.push_fmt(format_args!("{}[{},[", if n > 0 { "," } else { "" }, row.row));
             let mut comma = "";

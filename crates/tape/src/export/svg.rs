@@ -2,7 +2,9 @@
 //! stays text, each run pinned to its cells, so any font of fixed width will do.
 
 use std::io::Write;
+use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_term::{Attrs, Generation, Palette, Run, Style, Term, Underline};
 
 use super::pieces::{Piece, pieces};
@@ -21,7 +23,7 @@ pub struct SvgOptions {
     /// Animated only: frames a second at most.
     pub fps: u32,
     /// Animated only: pauses are cut to this.
-    pub idle_limit_ns: u64,
+    pub idle_limit: Duration,
     /// Animated only: the picture ends after so many versions of rows, because browsers suffer
     /// beyond.
     pub max_rows: usize,
@@ -29,7 +31,7 @@ pub struct SvgOptions {
 
 impl Default for SvgOptions {
     fn default() -> Self {
-        Self { font_size: 14.0, fps: 10, idle_limit_ns: 2_000_000_000, max_rows: 50_000 }
+        Self { font_size: 14.0, fps: 10, idle_limit: Duration::from_secs(2), max_rows: 50_000 }
     }
 }
 
@@ -148,8 +150,8 @@ pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()
 }
 
 /// A whole recording. Each version of a row is drawn once and shown while it was on the screen;
-/// after the last the picture waits a little and begins again. Returns when it had to end, in
-/// nanoseconds since the start, if the recording goes on behind that.
+/// after the last the picture waits a little and begins again. Returns when it had to
+/// end, if the recording goes on behind that.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
@@ -157,28 +159,28 @@ pub fn svg_animated(
     reader: &mut dyn EventReader,
     options: SvgOptions,
     out: impl Write,
-) -> Result<Option<u64>> {
+) -> Result<Option<Time>> {
     let mut out = Out::new(out);
     let mut replay = Replay::new(reader.header(), 0);
     let size = replay.term().size();
     out.put(open(size.cols, size.rows, replay.term().palette(), &options))?;
     let mut film = Film { rows: Vec::new(), since: Generation(0), drawn: 0 };
-    let step = 1_000_000_000 / u64::from(options.fps.clamp(1, 60));
-    let (mut clock, mut last, mut due) = (0_u64, 0, None::<u64>);
+    let step = Duration::from_secs(1) / options.fps.clamp(1, 60);
+    let (mut clock, mut last, mut due) = (Time::ZERO, Time::ZERO, None::<Time>);
     let (mut cols, mut rows) = (size.cols, size.rows);
     let mut cut = None;
     while let Some(item) = reader.next_item()? {
         if film.drawn >= options.max_rows {
-            cut = Some(replay.time_ns());
+            cut = Some(replay.time());
             break;
         }
         if let Item::Event(event) = &item {
-            let pause = event.time_ns.saturating_sub(last).min(options.idle_limit_ns);
-            last = event.time_ns;
-            if due.is_some_and(|start| clock.saturating_add(pause) >= start.saturating_add(step)) {
+            let pause = event.time.since(last).min(options.idle_limit);
+            last = event.time;
+            if due.is_some_and(|start| clock + pause >= start + step) {
                 film.take(replay.term(), due.take().unwrap_or(clock), &options, &mut out)?;
             }
-            clock = clock.saturating_add(pause);
+            clock += pause;
             due.get_or_insert(clock);
         }
         replay.item(item);
@@ -186,13 +188,13 @@ pub fn svg_animated(
         (cols, rows) = (cols.max(size.cols), rows.max(size.rows));
     }
     film.take(replay.term(), due.unwrap_or(clock), &options, &mut out)?;
-    let end = clock.saturating_add(step);
+    let end = clock + step;
     film.close(replay.term(), end, &options, &mut out)?;
     // The clock that all rows hang on; when it ends it starts again.
     out.put(format!(
         "</g>\n<rect width=\"0\" height=\"0\"><animate id=\"film\" attributeName=\"x\" from=\"0\" to=\"0\" \
          begin=\"0s;film.end+2s\" dur=\"{:.3}s\"/></rect>\n",
-        end as f64 / 1e9
+        end.as_secs_f64()
     ))?;
     if (cols, rows) != (size.cols, size.rows) {
         // The terminal grew: the picture is as large as it ever was.
@@ -212,7 +214,7 @@ pub fn svg_animated(
 
 /// The rows on the screen, each with the time since when.
 struct Film {
-    rows: Vec<(u64, Vec<Run>)>,
+    rows: Vec<(Time, Vec<Run>)>,
     since: Generation,
     drawn: usize,
 }
@@ -221,7 +223,7 @@ impl Film {
     fn take<W: Write>(
         &mut self,
         term: &Term,
-        now: u64,
+        now: Time,
         options: &SvgOptions,
         out: &mut Out<W>,
     ) -> Result<()> {
@@ -248,7 +250,7 @@ impl Film {
     fn close<W: Write>(
         &mut self,
         term: &Term,
-        end: u64,
+        end: Time,
         options: &SvgOptions,
         out: &mut Out<W>,
     ) -> Result<()> {
@@ -262,8 +264,8 @@ impl Film {
     fn draw<W: Write>(
         &mut self,
         y: usize,
-        start: u64,
-        end: u64,
+        start: Time,
+        end: Time,
         runs: &[Run],
         palette: &Palette,
         options: &SvgOptions,
@@ -278,8 +280,8 @@ impl Film {
         out.put(format!(
             "<g visibility=\"hidden\"><set attributeName=\"visibility\" to=\"visible\" \
              begin=\"film.begin+{:.3}s\" dur=\"{:.3}s\"/>\n{text}</g>\n",
-            start as f64 / 1e9,
-            (end - start) as f64 / 1e9
+            start.as_secs_f64(),
+            end.since(start).as_secs_f64()
         ))
     }
 }

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
 use super::*;
@@ -31,10 +31,11 @@ fn session(kinds: Vec<Kind>) -> Session {
     let header = Header {
         size: Some(Size::new(40, 6)),
         title: Some("</title><script>alert(1)</script>".to_owned()),
-        started_ns: Some(1_000),
+        started: Some(WallTime::from_nanos(1_000)),
         ..Header::default()
     };
-    let events: Vec<Event> = (0..).zip(kinds).map(|(i, kind)| Event::new(i * 200_000_000, kind)).collect();
+    let events: Vec<Event> =
+        (0..).zip(kinds).map(|(i, kind)| Event::new(Time::from_millis(200 * i), kind)).collect();
     Session { header, events: events.into_iter() }
 }
 

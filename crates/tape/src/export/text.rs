@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use serde_json::{Value, json as object};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, WallTime};
 use tapdeck_term::{Line, Size};
 
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
@@ -193,7 +193,7 @@ impl<W: Write> LineWriter<W> {
     }
 
     fn ending(&mut self, replay: &Replay) -> Result<()> {
-        self.fact("Duration", &format!("{:.1} s", replay.time_ns() as f64 / 1e9))?;
+        self.fact("Duration", &format!("{:.1} s", replay.time().as_secs_f64()))?;
         match replay.ending() {
             Some(Exit::Code(code)) => self.fact("Exit code", &code.to_string()),
             Some(Exit::Signal(number)) => self.fact("Ended by signal", &number.to_string()),
@@ -239,7 +239,7 @@ impl<W: Write> LineWriter<W> {
             self.out.put(format!("{fence}\n\n"))?;
         }
         let label = plain_md(&moment.label);
-        let time = moment.time_ns as f64 / 1e9;
+        let time = moment.time.as_secs_f64();
         self.out.put(match moment.kind {
             MomentKind::Snapshot(id) => format!("**📌 snapshot {id}** {label} ({time:.1} s)\n\n"),
             MomentKind::Marker => format!("**🔖 {label}** ({time:.1} s)\n\n"),
@@ -260,7 +260,7 @@ impl<W: Write> LineWriter<W> {
                     MomentKind::Snapshot(id) => ("snapshot", Some(id)),
                     MomentKind::Marker => ("marker", None),
                 };
-                object!({"kind": kind, "id": id, "time_ns": m.time_ns, "anchor_byte": m.anchor, "label": m.label})
+                object!({"kind": kind, "id": id, "time_ns": m.time.as_nanos(), "anchor_byte": m.anchor, "label": m.label})
             })
             .collect();
         let header = &self.header;
@@ -268,10 +268,10 @@ impl<W: Write> LineWriter<W> {
             "title": header.title,
             "command": header.command,
             "term": header.term,
-            "started_ns": header.started_ns,
+            "started_ns": header.started.map(WallTime::as_nanos),
             "cols": header.size.map(|s| s.cols),
             "rows": header.size.map(|s| s.rows),
-            "duration_ns": replay.time_ns(),
+            "duration_ns": replay.time().as_nanos(),
             "output_bytes": replay.byte_off(),
             "exit": {"code": exit, "signal": signal},
             "notes": replay.notes().iter().map(|n| tame(&n.to_string())).collect::<Vec<_>>(),

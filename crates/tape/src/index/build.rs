@@ -65,7 +65,7 @@ impl IndexBuilder {
             term,
             chain: Chain(keyframe.chain),
             last_ts: Some(keyframe.last_ts),
-            time_ns: keyframe.time_ns,
+            time_ns: keyframe.time.as_nanos(),
             byte_off: keyframe.byte_off,
             began: true,
             ..Self::new(options)

@@ -2,8 +2,10 @@
 //! dozens of bytes for every few megabytes of recording.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
 
 use bytes::BytesMut;
+use tapdeck_core::{Time, WallTime};
 use tapdeck_term::Size;
 
 use super::{Chain, END, KEYFRAME, MAGIC, MAX_BODY, MAX_DUMP, MOMENT, VERSION, check};
@@ -21,7 +23,7 @@ pub struct Keyframe {
     /// Where the block begins that follows it.
     pub block_offset: u64,
     /// Time of the last record before it, since the start.
-    pub time_ns: u64,
+    pub time: Time,
     /// How much the program had written.
     pub byte_off: u64,
     /// Size of the terminal.
@@ -45,13 +47,13 @@ impl Keyframe {
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     /// Wall clock at the start of the recording.
-    pub started_ns: u64,
+    pub started: WallTime,
     /// Keyframes, in order.
     pub keyframes: Vec<Keyframe>,
     /// Moments, in order.
     pub moments: Vec<Moment>,
     /// Length of the recording, its duration and its output, as of the last end that was written.
-    pub end: Option<(u64, u64, u64)>,
+    pub end: Option<(u64, Time, u64)>,
     end_chain: [u8; 32],
 }
 
@@ -74,7 +76,7 @@ impl Index {
             let (found, known) = (version.into(), VERSION.into());
             return Err(Error::Version { at: at(4), format: "ahx", found, known });
         }
-        let mut index = Self { started_ns: u64::from_le_bytes(start), ..Self::default() };
+        let mut index = Self { started: WallTime::from_nanos(u64::from_le_bytes(start)), ..Self::default() };
         let mut pos = 16;
         while index.keyframes.len() + index.moments.len() < MAX_ENTRIES {
             let mut head = [0; ENTRY_HEAD];
@@ -121,7 +123,7 @@ impl Index {
                 };
                 self.keyframes.push(Keyframe {
                     block_offset: a,
-                    time_ns: b,
+                    time: Time::from_nanos(b),
                     byte_off: c,
                     size: Size { cols, rows },
                     last_ts,
@@ -134,15 +136,15 @@ impl Index {
                 let Some(id) = word(24) else { return Ok(false) };
                 self.moments.push(Moment {
                     kind: if c == 1 { MomentKind::Snapshot(id) } else { MomentKind::Marker },
-                    time_ns: a,
-                    ts_ns: Some(self.started_ns.saturating_add(a)),
+                    time: Time::from_nanos(a),
+                    wall: Some(self.started + Duration::from_nanos(a)),
                     anchor: b,
                     label: String::from_utf8_lossy(body.get(32..).unwrap_or_default()).into_owned(),
                 });
             }
             _ => {
                 let Some(chain) = chain(24) else { return Ok(false) };
-                (self.end, self.end_chain) = (Some((a, b, c)), chain);
+                (self.end, self.end_chain) = (Some((a, Time::from_nanos(b), c)), chain);
             }
         }
         Ok(true)

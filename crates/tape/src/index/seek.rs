@@ -1,7 +1,9 @@
 //! Opening a recording at a moment: the nearest keyframe before it, then the records in between.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_term::{Settings, Size, Term};
 
 use super::{Index, Keyframe};
@@ -12,8 +14,8 @@ use crate::{Error, Place, Result};
 /// A moment to go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// Nanoseconds since the start: everything up to and including that time.
-    Time(u64),
+    /// Everything up to and including that time.
+    Time(Time),
     /// So many bytes of output.
     Byte(u64),
 }
@@ -32,7 +34,7 @@ pub struct Playhead<R> {
     /// The screen.
     pub term: Term,
     /// When the last record was that it has seen, since the start.
-    pub time_ns: u64,
+    pub time: Time,
     /// How much the program had written.
     pub byte_off: u64,
     reader: Reader<R>,
@@ -60,7 +62,7 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
         let mut head = None;
         if let Some((index, file)) = &mut self.index {
             let before = |k: &Keyframe| match target {
-                Target::Time(t) => k.time_ns < t,
+                Target::Time(t) => k.time < t,
                 Target::Byte(b) => k.byte_off <= b,
             };
             let mut n = index.keyframes.partition_point(before);
@@ -73,21 +75,21 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
             }
         }
         let settings = Settings { scrollback: self.scrollback, replies: false, ..Settings::default() };
-        let (offset, time_ns, byte_off, last_ts, term) = match head {
+        let (offset, time, byte_off, last_ts, term) = match head {
             Some((k, dump)) => {
                 let mut term = Term::new(k.size, settings);
                 // Provenance of what the dump draws is not known any more; it is all before this
                 // point.
                 let _ = term.feed_at(&dump, k.byte_off.saturating_sub(dump.len() as u64));
-                (k.block_offset, k.time_ns, k.byte_off, Some(k.last_ts), term)
+                (k.block_offset, k.time, k.byte_off, Some(k.last_ts), term)
             }
-            None => (0, 0, 0, None, Term::new(Size::default(), settings)),
+            None => (0, Time::ZERO, 0, None, Term::new(Size::default(), settings)),
         };
         self.recording
             .seek(SeekFrom::Start(offset))
             .map_err(|source| Error::Read { at: Place::Byte(offset), source })?;
         let reader = Reader::over(BlockReader::starting_at(&mut self.recording, offset));
-        let mut head = Playhead { term, time_ns, byte_off, reader, last_ts, ahead: None };
+        let mut head = Playhead { term, time, byte_off, reader, last_ts, ahead: None };
         head.advance(target)?;
         Ok(head)
     }
@@ -101,9 +103,9 @@ impl<R: Read> Playhead<R> {
     pub fn advance(&mut self, target: Target) -> Result<()> {
         while let Some(record) = self.next_record()? {
             let last = self.last_ts.unwrap_or(record.ts_ns);
-            let time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+            let time = self.time + Duration::from_nanos(record.ts_ns.saturating_sub(last));
             let record = match target {
-                Target::Time(t) if time_ns > t => {
+                Target::Time(t) if time > t => {
                     self.ahead = Some(record);
                     return Ok(());
                 }
@@ -144,7 +146,7 @@ impl<R: Read> Playhead<R> {
     /// Shows a record.
     pub fn take(&mut self, record: Record) {
         let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
-        self.time_ns = self.time_ns.saturating_add(record.ts_ns.saturating_sub(last));
+        self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
         match record.body {
             Body::Data { off, bytes } => {
                 let _ = self.term.feed_at(&bytes, off);

@@ -1,5 +1,6 @@
 use std::io::Cursor;
 
+use tapdeck_core::Time;
 use tapdeck_term::Size;
 
 use super::*;
@@ -72,19 +73,19 @@ fn an_index_opens_the_same_screen_as_a_replay() {
     let mut without = no_index(&file);
     for i in 0..60_u64 {
         let target = if i % 2 == 0 {
-            Target::Time(total * i / 59)
+            Target::Time(Time::from_nanos(total.as_nanos() * i / 59))
         } else {
             Target::Byte(summary.output_bytes * i / 59)
         };
         let fast = with.seek(target).unwrap();
         let slow = without.seek(target).unwrap();
-        assert_eq!((fast.time_ns, fast.byte_off), (slow.time_ns, slow.byte_off), "{target:?}");
+        assert_eq!((fast.time, fast.byte_off), (slow.time, slow.byte_off), "{target:?}");
         assert!(screen(&fast.term) == screen(&slow.term), "{target:?}");
     }
     // Going on from a moment ends where everything ends.
     let mut head = with.seek(Target::Byte(summary.output_bytes / 2 + 3)).unwrap();
-    head.advance(Target::Time(u64::MAX)).unwrap();
-    let end = without.seek(Target::Time(u64::MAX)).unwrap();
+    head.advance(Target::Time(Time::MAX)).unwrap();
+    let end = without.seek(Target::Time(Time::MAX)).unwrap();
     assert_eq!(head.byte_off, summary.output_bytes);
     assert!(screen(&head.term) == screen(&end.term));
 }
@@ -117,7 +118,7 @@ fn a_stale_index_is_not_believed() {
 fn a_damaged_index_costs_time_and_nothing_else() {
     let file = recording(600);
     let ahx = index_of(&file);
-    let target = Target::Time(500_000_000);
+    let target = Target::Time(Time::from_millis(500));
     let want = screen(&no_index(&file).seek(target).unwrap().term);
     for at in (0..ahx.len()).step_by(37) {
         for cut in [false, true] {

@@ -1,6 +1,7 @@
 //! Between cassettes and the timelines that checks look at.
 
 use serde_json::{Map, Value, json};
+use tapdeck_core::Time;
 use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
 
 use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
@@ -100,20 +101,20 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
     let mut recording = Recording::new(timeline.size, resolution_ms);
     let mut in_paste = false;
     for Moment { at, what } in &timeline.moments {
-        let at_ns = at.t_ms.saturating_mul(1_000_000);
+        let at = Time::from_millis(at.t_ms);
         match what {
-            What::Output(bytes) => recording.output(at_ns, bytes),
+            What::Output(bytes) => recording.output(at, bytes),
             What::Input(input) => {
                 let paste = input.paste.then(|| paste_of(&input.bytes, &mut in_paste));
                 let source = Some(if input.reply { "reply" } else { "test" }.to_owned());
                 let input =
                     cassette::Input { bytes: input.bytes.clone(), key: input.key.clone(), paste, source };
-                recording.input(at_ns, &input);
+                recording.input(at, &input);
             }
-            What::Resize(size) => recording.resize(at_ns, *size),
-            What::Signal(name) => recording.signal(at_ns, &format!("SIG{name}")),
-            What::Service(value) => recording.service(at_ns, to_json(value)),
-            What::Mark(name) => recording.service(at_ns, json!({ "type": MARK, "label": &**name })),
+            What::Resize(size) => recording.resize(at, *size),
+            What::Signal(name) => recording.signal(at, &format!("SIG{name}")),
+            What::Service(value) => recording.service(at, to_json(value)),
+            What::Mark(name) => recording.service(at, json!({ "type": MARK, "label": &**name })),
             _ => {}
         }
     }
@@ -126,7 +127,7 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
         None => cassette::Exit::default(),
     };
     closing.outcome.metadata.extend(metadata(end));
-    recording.finish_in_memory(end.at.t_ms.saturating_mul(1_000_000), closing)
+    recording.finish_in_memory(Time::from_millis(end.at.t_ms), closing)
 }
 
 fn paste_of(bytes: &[u8], open: &mut bool) -> Paste {

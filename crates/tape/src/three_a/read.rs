@@ -6,6 +6,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 use serde_json::Value;
+use tapdeck_core::Time;
 
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size};
 use crate::lines::Lines;
@@ -196,13 +197,13 @@ impl Art {
                     out.push_str("\r\n");
                 }
             }
-            events.push(Event::new(time_ms.saturating_mul(1_000_000), Kind::Output(Bytes::from(out))));
+            events.push(Event::new(Time::from_millis(time_ms), Kind::Output(Bytes::from(out))));
             let delay = self.frame_delays.get(&i).or(self.delay_ms.as_ref());
             time_ms = time_ms.saturating_add(delay.copied().unwrap_or(DEFAULT_DELAY_MS));
         }
         // Where the file tells how long the last one is shown, that is part of the duration.
         if frames.len().checked_sub(1).is_some_and(|last| self.frame_delays.contains_key(&last)) {
-            events.push(Event::new(time_ms.saturating_mul(1_000_000), Kind::Output(Bytes::new())));
+            events.push(Event::new(Time::from_millis(time_ms), Kind::Output(Bytes::new())));
         }
         (events, (width as u64, height as u64))
     }
@@ -301,7 +302,7 @@ mod tests {
         let (header, events, notes) = read_all(ThreeAReader::new(file.as_bytes()).unwrap());
         assert_eq!(notes, []);
         assert_eq!((header.size, header.title.as_deref()), (Some(Size::new(2, 2)), Some("A Cool Art")));
-        let times: Vec<u64> = events.iter().map(|e| e.time_ns / 1_000_000).collect();
+        let times: Vec<u64> = events.iter().map(|e| e.time.as_millis()).collect();
         assert_eq!(times, [0, 10, 110]);
         let first = String::from_utf8(output_of(&events[..1])).unwrap();
         assert_eq!(

@@ -2,6 +2,9 @@
 //! of every frame and comes first, so frames are kept until the end, within bounds. Colours are the
 //! sixteen that need no definition.
 
+use std::time::Duration;
+
+use tapdeck_core::Time;
 use tapdeck_term::{Attrs, Colour, Style, Term};
 
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
@@ -9,7 +12,7 @@ use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
 
 /// Changes within this time are one frame.
-const FRAME_NS: u64 = 50_000_000;
+const FRAME: Duration = Duration::from_millis(50);
 /// How long a frame is shown for which nothing is said.
 const DEFAULT_MS: u64 = 100;
 /// More would not be art any more.
@@ -25,18 +28,23 @@ pub struct ThreeAWriter {
     last: String,
     /// Length of each frame in milliseconds.
     delays: Vec<u64>,
-    shown_since: u64,
+    shown_since: Time,
     /// When something happened last.
-    end_ns: u64,
+    end: Time,
     /// When the screen began to change since the last frame.
-    due: Option<u64>,
+    due: Option<Time>,
     /// Rows that had left the screen by then.
     gone: u64,
     losses: Losses,
 }
 
+/// Whole milliseconds, at most `u64::MAX`.
+fn millis(duration: Duration) -> u64 {
+    Time::from(duration).as_millis()
+}
+
 impl ThreeAWriter {
-    fn frame(&mut self, now: u64) {
+    fn frame(&mut self, now: Time) {
         self.due = None;
         let Some(replay) = &self.replay else { return };
         let (frame, changed, cut) = draw(replay.term());
@@ -59,7 +67,7 @@ impl ThreeAWriter {
             self.losses.add(Loss::Characters, cut);
         }
         if let Some(before) = self.delays.last_mut() {
-            *before = (now - self.shown_since) / 1_000_000;
+            *before = millis(now.since(self.shown_since));
             self.body.push('\n');
         }
         self.body.push_str(&frame);
@@ -78,9 +86,9 @@ impl EventWriter for ThreeAWriter {
     }
 
     fn event(&mut self, event: &Event, _: &mut Parts) {
-        self.end_ns = self.end_ns.max(event.time_ns);
+        self.end = self.end.max(event.time);
         if let Some(start) = self.due
-            && event.time_ns >= start.saturating_add(FRAME_NS)
+            && event.time >= start + FRAME
         {
             self.frame(start);
         }
@@ -89,7 +97,7 @@ impl EventWriter for ThreeAWriter {
                 if let Some(replay) = &mut self.replay {
                     replay.apply(event);
                 }
-                self.due.get_or_insert(event.time_ns);
+                self.due.get_or_insert(event.time);
             }
             kind => self.losses.drop_event(kind),
         }
@@ -100,9 +108,9 @@ impl EventWriter for ThreeAWriter {
             self.frame(start);
         }
         if let Some(last) = self.delays.last_mut()
-            && self.end_ns > self.shown_since
+            && self.end > self.shown_since
         {
-            *last = ((self.end_ns - self.shown_since) / 1_000_000).max(1);
+            *last = millis(self.end.since(self.shown_since)).max(1);
         }
         let mut head = String::from("@3a\n");
         if !self.title.trim().is_empty() {
@@ -193,7 +201,8 @@ mod tests {
             title: Some("t".into()),
             ..Header::default()
         };
-        let output = |ms: u64, text: &'static [u8]| Event::new(ms * 1_000_000, Kind::Output(text.into()));
+        let output =
+            |ms: u64, text: &'static [u8]| Event::new(Time::from_millis(ms), Kind::Output(text.into()));
         let mut writer = ThreeAWriter::default();
         write_all(&mut writer, &header, &[output(0, b"1\r\n2"), output(500, b"\r\n3\r\n4")]);
         assert_eq!(writer.losses().of(Loss::Scrolled).events, 0);
@@ -208,13 +217,14 @@ mod tests {
         let (mut header, mut events) = sample_events();
         header.size = Some(Size::new(20, 3));
         events.retain(|e| !matches!(e.kind, Kind::Resize(_)));
-        events.push(Event::new(3_000_000_000, Kind::Output(b"\x1b[H\x1b[31mred\x1b[44mblue"[..].into())));
+        events
+            .push(Event::new(Time::from_secs(3), Kind::Output(b"\x1b[H\x1b[31mred\x1b[44mblue"[..].into())));
         let mut writer = ThreeAWriter::default();
         let file = write_all(&mut writer, &header, &events).main;
         let (back, got, notes) = read_all(ThreeAReader::new(&file[..]).unwrap());
         assert_eq!(notes, []);
         assert_eq!(back.size, Some(Size::new(20, 3)));
-        let times: Vec<u64> = got.iter().map(|e| e.time_ns / 1_000_000).collect();
+        let times: Vec<u64> = got.iter().map(|e| e.time.as_millis()).collect();
         assert_eq!(times, [0, 1_500, 3_000]);
         let last = String::from_utf8(output_of(&got[2..])).unwrap();
         assert!(last.starts_with("\x1b[H\x1b[K\x1b[0;31mredblue\x1b[0m"), "{last:?}");
@@ -226,12 +236,12 @@ mod tests {
     fn a_pause_at_the_end_is_kept_and_what_combines_is_counted() {
         let header = Header { size: Some(Size::new(10, 2)), ..Header::default() };
         let out =
-            |s: u64, text: &'static str| Event::new(s * 1_000_000_000, Kind::Output(text.as_bytes().into()));
+            |s: u64, text: &'static str| Event::new(Time::from_secs(s), Kind::Output(text.as_bytes().into()));
         let events = [out(0, "a"), out(1, "\r\ne\u{301}x"), out(6, "")];
         let mut writer = ThreeAWriter::default();
         let file = write_all(&mut writer, &header, &events).main;
         let (_, got, _) = read_all(ThreeAReader::new(&file[..]).unwrap());
-        assert_eq!(got.last().map(|e| e.time_ns), Some(6_000_000_000));
+        assert_eq!(got.last().map(|e| e.time), Some(Time::from_secs(6)));
         assert_eq!(writer.losses().of(Loss::Characters).bytes, 1);
     }
 }

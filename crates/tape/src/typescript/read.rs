@@ -6,7 +6,7 @@ use std::io::Read;
 use bytes::Bytes;
 use memchr::memmem;
 
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
 use super::STARTED;
@@ -30,11 +30,11 @@ pub struct TypescriptReader<R, T> {
     input: Option<Window<R>>,
     timing: Lines<T>,
     header: Header,
-    time_ns: u64,
+    time: Time,
     /// Time of the last event that was given.
-    given_ns: u64,
+    given: Time,
     /// Time of the field that says how long it lasted, which may come late.
-    lasted_ns: Option<u64>,
+    lasted: Option<Time>,
     /// Whether the timing file has fields of its own, which tell the ending too.
     advanced: bool,
     /// Items read before they were asked for.
@@ -63,9 +63,9 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             input: input.map(|r| Window::new(r, 0)),
             timing: Lines::new(timing),
             header: Header::default(),
-            time_ns: 0,
-            given_ns: 0,
-            lasted_ns: None,
+            time: Time::ZERO,
+            given: Time::ZERO,
+            lasted: None,
             advanced: false,
             ready: VecDeque::new(),
             exit: None,
@@ -93,9 +93,9 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                     return Ok(Some(item));
                 }
                 self.done = true;
-                let lasted = self.lasted_ns.filter(|lasted| *lasted > self.given_ns);
+                let lasted = self.lasted.filter(|lasted| *lasted > self.given);
                 let pause = || Some(Event::new(lasted?, Kind::Output(Bytes::new())));
-                let exit = self.exit.take().map(|exit| Event::new(self.time_ns, exit.kind));
+                let exit = self.exit.take().map(|exit| Event::new(self.time, exit.kind));
                 return Ok(exit.or_else(pause).map(Item::Event));
             };
             let (at, ended) = (Place::Line(line.number), line.ended);
@@ -128,7 +128,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         let delay = if is_letter { words.next().ok_or_else(malformed)? } else { first };
         let delay = delay.parse::<f64>().ok().and_then(seconds).ok_or_else(malformed)?;
         let rest: String = words.collect::<Vec<_>>().join(" ");
-        self.time_ns = self.time_ns.saturating_add(delay);
+        self.time += delay;
         match first {
             "H" => {
                 self.field(&rest);
@@ -140,7 +140,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                 if len > MAX_STEP {
                     return Err(malformed());
                 }
-                self.given_ns = self.time_ns;
+                self.given = self.time;
                 self.bytes(first == "I", len, at)
             }
         }
@@ -164,7 +164,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             self.ready.push_back(Note::item(at, what));
         }
         let kind = if is_input { Kind::Input(bytes) } else { Kind::Output(bytes) };
-        Ok(Some(Item::Event(Event::new(self.time_ns, kind))))
+        Ok(Some(Item::Event(Event::new(self.time, kind))))
     }
 
     /// Data that no timing line speaks of: the timing file was cut, and its bytes are given all the
@@ -184,7 +184,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         }
         let bytes = Bytes::copy_from_slice(&data[..len]);
         self.data.consume(len);
-        let event = Item::Event(Event::new(self.time_ns, Kind::Output(bytes)));
+        let event = Item::Event(Event::new(self.time, Kind::Output(bytes)));
         if std::mem::replace(&mut self.noted_rest, true) {
             return Ok(Some(event));
         }
@@ -198,7 +198,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
     /// What the opening line tells; the timing file may know better.
     fn banner(&mut self, line: &str) {
         let when = line.as_bytes().strip_prefix(STARTED).and_then(|rest| std::str::from_utf8(rest).ok());
-        self.header.started_ns = when.and_then(parse_time).filter(|ns| *ns > 0);
+        self.header.started = when.and_then(parse_time).filter(|at| *at > WallTime::ZERO);
         for (name, value) in bracketed(line) {
             self.field(&format!("{name} {value}"));
         }
@@ -236,11 +236,11 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                     self.header.size = Some(clamp_size(u64::from(cols), rows));
                 }
             }
-            "DURATION" => self.lasted_ns = Some(self.time_ns),
-            "START_TIME" => self.header.started_ns = parse_time(value).or(self.header.started_ns),
+            "DURATION" => self.lasted = Some(self.time),
+            "START_TIME" => self.header.started = parse_time(value).or(self.header.started),
             "EXIT_CODE" => {
                 if let Ok(code) = value.parse() {
-                    self.exit = Some(Event::new(self.time_ns, Kind::Exit(Exit::Code(code))));
+                    self.exit = Some(Event::new(self.time, Kind::Exit(Exit::Code(code))));
                 }
             }
             _ => {}
@@ -265,8 +265,8 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             return Some(Note::item(at, format!("ignored an impossible size {:?}", cut(rest))));
         };
         let size = clamp_size(cols, rows);
-        self.given_ns = self.time_ns;
-        Some(Item::Event(Event::new(self.time_ns, Kind::Resize(size))))
+        self.given = self.time;
+        Some(Item::Event(Event::new(self.time, Kind::Resize(size))))
     }
 }
 
@@ -331,7 +331,7 @@ fn bracketed(line: &str) -> Vec<(&'static str, &str)> {
 }
 
 /// `2026-11-15 09:29:29+00:00`, as nanoseconds since 1970.
-fn parse_time(text: &str) -> Option<u64> {
+fn parse_time(text: &str) -> Option<WallTime> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
@@ -346,7 +346,7 @@ fn parse_time(text: &str) -> Option<u64> {
         - 1
         - 719_468;
     let seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second;
-    u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)
+    u64::try_from(seconds).ok().map(WallTime::from_secs)
 }
 
 fn cut(text: &str) -> String {
@@ -387,15 +387,15 @@ mod tests {
         let (header, events, notes) = crate::testing::read_all(reader);
         assert_eq!(notes, []);
         assert_eq!((header.size, header.command.as_deref()), (Some(Size::new(120, 20)), Some("x")));
-        assert_eq!(header.started_ns, parse_time("2026-11-16 00:44:28+00:00"));
-        assert_eq!(events.last(), Some(&Event::new(2_000_000_000, Kind::Exit(Exit::Code(3)))));
+        assert_eq!(header.started, parse_time("2026-11-16 00:44:28+00:00"));
+        assert_eq!(events.last(), Some(&Event::new(Time::from_secs(2), Kind::Exit(Exit::Code(3)))));
     }
 
     #[test]
     fn dates_are_days_since_1970() {
-        assert_eq!(parse_time("1970-01-01 00:00:00+00:00"), Some(0));
-        assert_eq!(parse_time("2026-11-15 09:29:29+00:00"), Some(1_794_734_969_000_000_000));
-        assert_eq!(parse_time("2024-02-29 12:00:00+01:00"), Some(1_709_204_400_000_000_000));
+        assert_eq!(parse_time("1970-01-01 00:00:00+00:00"), Some(WallTime::ZERO));
+        assert_eq!(parse_time("2026-11-15 09:29:29+00:00"), Some(WallTime::from_secs(1_794_734_969)));
+        assert_eq!(parse_time("2024-02-29 12:00:00+01:00"), Some(WallTime::from_secs(1_709_204_400)));
         assert_eq!(parse_time("yesterday"), None);
     }
 }

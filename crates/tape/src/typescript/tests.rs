@@ -1,7 +1,7 @@
 use super::*;
 use crate::event::{EventReader, EventWriter, Kind, Loss};
 use crate::testing::{output_of, read_all, sample_events, write_all};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 
 #[test]
 fn advanced_timing_carries_input_sizes_and_the_ending() {
@@ -11,7 +11,7 @@ fn advanced_timing_carries_input_sizes_and_the_ending() {
     let (back, got, notes) = read_all(TypescriptReader::new(&parts.main[..], &parts.timing[..]).unwrap());
     assert_eq!(notes, []);
     assert_eq!((back.size, &back.command, &back.term), (header.size, &header.command, &header.term));
-    assert_eq!(back.started_ns, Some(1_700_000_000_000_000_000));
+    assert_eq!(back.started, Some(WallTime::from_secs(1_700_000_000)));
     let mut want = events.clone();
     want.retain(|e| !matches!(e.kind, Kind::Marker(_)));
     assert_eq!(got, want);
@@ -57,7 +57,7 @@ fn a_timing_file_that_does_not_fit_is_noticed() {
 fn a_pause_at_the_end_is_carried_or_told() {
     let (header, mut events) = sample_events();
     events.retain(|e| !matches!(e.kind, Kind::Exit(_)));
-    events.push(crate::Event::new(9_000_000_000, Kind::Output(bytes::Bytes::new())));
+    events.push(crate::Event::new(Time::from_secs(9), Kind::Output(bytes::Bytes::new())));
     let parts = write_all(&mut TypescriptWriter::new(Timing::Advanced), &header, &events);
     let (_, got, _) = read_all(TypescriptReader::new(&parts.main[..], &parts.timing[..]).unwrap());
     assert_eq!(got.last(), events.last());

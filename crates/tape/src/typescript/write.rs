@@ -1,6 +1,6 @@
 //! Writing a typescript with its timing file, in the form that `scriptreplay` reads.
 
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
 use crate::event::{Event, EventWriter, Field, Header, Kind, Loss, Losses, Parts};
@@ -21,7 +21,7 @@ pub struct TypescriptWriter {
     form: Timing,
     last_us: u64,
     /// When something happened last.
-    end_ns: u64,
+    end: Time,
     /// A delay of events that were dropped, to be added to the next one.
     exit: Option<i32>,
     losses: Losses,
@@ -30,11 +30,11 @@ pub struct TypescriptWriter {
 impl TypescriptWriter {
     /// With timing in the given form.
     pub fn new(form: Timing) -> Self {
-        Self { form, last_us: 0, end_ns: 0, exit: None, losses: Losses::default() }
+        Self { form, last_us: 0, end: Time::ZERO, exit: None, losses: Losses::default() }
     }
 
-    fn delay(&mut self, time_ns: u64) -> String {
-        let us = (time_ns / 1000).max(self.last_us);
+    fn delay(&mut self, time: Time) -> String {
+        let us = time.as_micros().max(self.last_us);
         let delay = us - self.last_us;
         self.last_us = us;
         format!("{}.{:06}", delay / 1_000_000, delay % 1_000_000)
@@ -46,7 +46,7 @@ impl EventWriter for TypescriptWriter {
         // Control characters in a title or command would end the line early and shift all of the
         // data.
         let clean = |text: &str| text.replace(|c: char| c.is_control(), " ");
-        let when = format_time(header.started_ns.unwrap_or(0));
+        let when = format_time(header.started.unwrap_or_default());
         out.main.push_fmt(format_args!("Script started on {when}"));
         if let Some(command) = &header.command {
             out.main.push_fmt(format_args!(" [COMMAND=\"{}\"]", clean(command)));
@@ -80,22 +80,22 @@ impl EventWriter for TypescriptWriter {
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
         let classic = self.form == Timing::Classic;
-        self.end_ns = self.end_ns.max(event.time_ns);
+        self.end = self.end.max(event.time);
         match &event.kind {
             Kind::Output(bytes) | Kind::Input(bytes) if bytes.is_empty() => {}
             Kind::Output(bytes) => {
-                let delay = self.delay(event.time_ns);
+                let delay = self.delay(event.time);
                 let letter = if classic { "" } else { "O " };
                 out.timing.push_fmt(format_args!("{letter}{delay} {}\n", bytes.len()));
                 out.main.extend_from_slice(bytes);
             }
             Kind::Input(bytes) if !classic => {
-                let delay = self.delay(event.time_ns);
+                let delay = self.delay(event.time);
                 out.timing.push_fmt(format_args!("I {delay} {}\n", bytes.len()));
                 out.main.extend_from_slice(bytes);
             }
             Kind::Resize(Size { cols, rows }) if !classic => {
-                let delay = self.delay(event.time_ns);
+                let delay = self.delay(event.time);
                 out.timing.push_fmt(format_args!("S {delay} SIGWINCH ROWS={rows} COLS={cols}\n"));
             }
             Kind::Exit(Exit::Code(code)) => self.exit = Some(*code),
@@ -115,8 +115,8 @@ impl EventWriter for TypescriptWriter {
         out.main.push(b'\n');
         // No output after a while is nothing that `scriptreplay` would take, but a field may come
         // late.
-        let pause = self.end_ns / 1000 > self.last_us;
-        let delay = self.delay(self.end_ns);
+        let pause = self.end.as_micros() > self.last_us;
+        let delay = self.delay(self.end);
         match self.form {
             Timing::Advanced => {
                 let us = self.last_us;
@@ -141,8 +141,8 @@ impl EventWriter for TypescriptWriter {
 }
 
 /// Nanoseconds since 1970 as `2026-11-15 09:29:29+00:00`.
-fn format_time(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
+fn format_time(at: WallTime) -> String {
+    let seconds = at.as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Years counted from March, so that the leap day comes last.
     let z = days + 719_468;
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_script_does() {
-        assert_eq!(format_time(0), "1970-01-01 00:00:00+00:00");
-        assert_eq!(format_time(1_794_734_969_000_000_000), "2026-11-15 09:29:29+00:00");
-        assert_eq!(format_time(1_709_204_400_000_000_000), "2024-02-29 11:00:00+00:00");
+        assert_eq!(format_time(WallTime::ZERO), "1970-01-01 00:00:00+00:00");
+        assert_eq!(format_time(WallTime::from_secs(1_794_734_969)), "2026-11-15 09:29:29+00:00");
+        assert_eq!(format_time(WallTime::from_secs(1_709_204_400)), "2024-02-29 11:00:00+00:00");
     }
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use tapdeck_cli::keymap::{Action, Keymap};
 use tapdeck_cli::tape::{NO_MARKER, Tape};
-use tapdeck_host::{Clock, Goal, Keyboard, Played, Player, Pressed};
-use tapdeck_tape::AddReturns;
+use tapdeck_core::Time;
+use tapdeck_host::{Clock, Goal, Keyboard, Player, Pressed};
+use tapdeck_tape::{AddReturns, Kind};
 use tapdeck_term::keys::{Key, KeyPress, Mods};
 use tapdeck_term::{FilterOptions, ReplayFilter, Size};
 
@@ -27,17 +28,17 @@ use crate::screen::{top_row, write_lines_from};
 
 const SECOND: i64 = 1_000_000_000;
 /// The least time between two paintings.
-const FRAME_NS: u64 = 1_000_000_000 / 60;
+const FRAME: Duration = Duration::from_nanos(1_000_000_000 / 60);
 /// How long a frame that the program does not end is held back.
-const HALF_DRAWN_NS: u64 = 150_000_000;
+const HALF_DRAWN: Duration = Duration::from_millis(150);
 /// How long the status line stays after a key where it covers a row.
-const ANNOUNCE_NS: u64 = 1_500_000_000;
+const ANNOUNCE: Duration = Duration::from_millis(1_500);
 /// How long a notice stays.
-const NOTICE_NS: u64 = 3_000_000_000;
+const NOTICE: Duration = Duration::from_secs(3);
 /// After so long without more, a lone Escape is the key.
 const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 /// With --loop, the least time between two starts.
-const LEAST_TURN_NS: u64 = 250_000_000;
+const LEAST_TURN: Duration = Duration::from_millis(250);
 
 /// What a painted picture needs, and what undoes it.
 const ON: &[u8] = b"\x1b[?1049h\x1b[?25l";
@@ -83,12 +84,12 @@ pub(super) struct Screening<'a> {
     keymap: Keymap,
     decoder: Decoder,
     mode: Mode,
-    notice: Option<(String, u64)>,
+    notice: Option<(String, Time)>,
     /// Until when the status line is shown even if it covers a row.
-    announce_until_ns: Option<u64>,
+    announce_until: Option<Time>,
     /// The picture differs from what was painted.
     stale: bool,
-    painted_ns: Option<u64>,
+    painted: Option<Time>,
     /// The jumps that the player had made then.
     jumps: u64,
     /// Rows that passed, and so are in the terminal's scrollback.
@@ -96,7 +97,7 @@ pub(super) struct Screening<'a> {
     search: Option<Search>,
     pattern: String,
     /// When the last round began.
-    begun_ns: u64,
+    begun: Time,
 }
 
 impl<'a> Screening<'a> {
@@ -113,8 +114,7 @@ impl<'a> Screening<'a> {
         }
         let returns = (player.is_of_pipes() && size_of(&keyboard).is_some()).then(AddReturns::default);
         let mut tape = Tape::of(player);
-        let asked = args.idle_time_limit.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
-        tape.set_pace(args.speed, asked);
+        tape.set_pace(args.speed, args.idle_time_limit);
         Ok(Self {
             args,
             tape,
@@ -130,14 +130,14 @@ impl<'a> Screening<'a> {
             decoder: Decoder::default(),
             mode: Mode::Watch,
             notice: None,
-            announce_until_ns: None,
+            announce_until: None,
             stale: false,
-            painted_ns: None,
+            painted: None,
             jumps: 0,
             passed: None,
             search: None,
             pattern: String::new(),
-            begun_ns: 0,
+            begun: Time::ZERO,
         })
     }
 
@@ -176,8 +176,8 @@ impl<'a> Screening<'a> {
 
     /// Shows the recording until it ends or the user leaves.
     fn watch(&mut self) -> Result<Ending, Stopped> {
-        let now = self.clock.now().mono.as_nanos();
-        self.begun_ns = now;
+        let now = self.clock.now().mono;
+        self.begun = now;
         self.tape.play(now)?;
         loop {
             if let ControlFlow::Break(ending) = self.turn()? {
@@ -187,36 +187,36 @@ impl<'a> Screening<'a> {
     }
 
     fn turn(&mut self) -> Result<ControlFlow<Ending>, Stopped> {
-        let now = self.clock.now().mono.as_nanos();
+        let now = self.clock.now().mono;
         if let ControlFlow::Break(ending) = self.advance(now)? {
             return Ok(ControlFlow::Break(ending));
         }
         if self.notice.as_ref().is_some_and(|(_, until)| *until <= now) {
             (self.notice, self.stale) = (None, true);
         }
-        if self.announce_until_ns.is_some_and(|until| until <= now) {
+        if self.announce_until.is_some_and(|until| until <= now) {
             // The row that the line covered comes back.
-            (self.announce_until_ns, self.stale) = (None, true);
+            (self.announce_until, self.stale) = (None, true);
         }
-        let may_paint_ns = self.painted_ns.map_or(now, |last| {
-            last + if self.tape.term().modes().synchronised() { HALF_DRAWN_NS } else { FRAME_NS }
+        let may_paint_at = self.painted.map_or(now, |last| {
+            last + if self.tape.term().modes().synchronised() { HALF_DRAWN } else { FRAME }
         });
-        if self.way == Way::Painted && self.stale && may_paint_ns <= now {
+        if self.way == Way::Painted && self.stale && may_paint_at <= now {
             self.paint(now);
         }
         self.flush()?;
-        let mut due = vec![self.tape.due_ns(now)];
+        let mut due = vec![self.tape.due(now)];
         if self.tape.is_over() {
-            due.push(Some(self.begun_ns + LEAST_TURN_NS));
+            due.push(Some(self.begun + LEAST_TURN));
         }
         if self.way == Way::Painted {
-            due.push(self.stale.then_some(may_paint_ns));
+            due.push(self.stale.then_some(may_paint_at));
             due.push(self.notice.as_ref().map(|(_, until)| *until));
-            due.push(self.announce_until_ns);
+            due.push(self.announce_until);
             due.push(self.search.as_ref().map(|_| now));
         }
         let due = due.into_iter().flatten().min();
-        let mut limit = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        let mut limit = due.map(|due| due.since(now));
         if self.decoder.is_waiting() {
             limit = Some(limit.map_or(ESCAPE_WAIT, |l| l.min(ESCAPE_WAIT)));
         }
@@ -239,7 +239,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Plays what is due, and goes on with a search.
-    fn advance(&mut self, now: u64) -> Result<ControlFlow<Ending>, Stopped> {
+    fn advance(&mut self, now: Time) -> Result<ControlFlow<Ending>, Stopped> {
         if let Some(search) = &mut self.search {
             let step = search.step(self.tape.player())?;
             self.searched(step, now)?;
@@ -251,7 +251,7 @@ impl<'a> Screening<'a> {
         let mut top = top_row(self.tape.term());
         let mut same = true;
         self.stale |= self.tape.tick_with(now, |event, term| {
-            let Played::Output(bytes) = event else {
+            let Kind::Output(bytes) = event else {
                 same &= term.size() == size;
                 return;
             };
@@ -280,8 +280,8 @@ impl<'a> Screening<'a> {
             return Ok(ControlFlow::Break(Ending::Done));
         }
         // A recording without duration would keep the machine busy.
-        if now >= self.begun_ns + LEAST_TURN_NS {
-            self.begun_ns = now;
+        if now >= self.begun + LEAST_TURN {
+            self.begun = now;
             self.tape.restart(now)?;
             self.stale = true;
             if self.way == Way::Passing {
@@ -317,10 +317,10 @@ impl<'a> Screening<'a> {
     fn repaint(&mut self) {
         self.paint_from_now_on();
         self.crop.forget();
-        (self.stale, self.painted_ns) = (true, None);
+        (self.stale, self.painted) = (true, None);
     }
 
-    fn paint(&mut self, now: u64) {
+    fn paint(&mut self, now: Time) {
         let screen = size_of(&self.keyboard).unwrap_or(Size::new(80, 24));
         let size = self.tape.term().size();
         let cut = size.cols > screen.cols || size.rows > screen.rows;
@@ -328,7 +328,7 @@ impl<'a> Screening<'a> {
         // The line has a row of its own, or covers one for a while.
         let own_row = screen.rows > 1 && (cut || (there && size.rows < screen.rows));
         let busy = self.notice.is_some() || !matches!(self.mode, Mode::Watch) || self.search.is_some();
-        let announced = !self.tape.plays() || self.announce_until_ns.is_some() || busy;
+        let announced = !self.tape.plays() || self.announce_until.is_some() || busy;
         let room = Room {
             cols: screen.cols,
             rows: screen.rows,
@@ -344,8 +344,8 @@ impl<'a> Screening<'a> {
                 _ => self.notice.as_ref().map(|(text, _)| text.clone()),
             };
             let line = Status {
-                at_ns: self.tape.at_ns(now),
-                end_ns: self.tape.duration_ns(),
+                at: self.tape.at(now),
+                end: self.tape.end(),
                 paused: !self.tape.plays(),
                 speed: self.tape.speed(),
                 notice: text.as_deref(),
@@ -366,7 +366,7 @@ impl<'a> Screening<'a> {
             self.crop.forget();
         }
         self.crop.paint(self.tape.term(), room, &over, &mut self.out);
-        (self.stale, self.painted_ns) = (false, Some(now));
+        (self.stale, self.painted) = (false, Some(now));
     }
 
     fn press(&mut self, key: KeyPress) -> Result<ControlFlow<Ending>, Stopped> {
@@ -410,9 +410,9 @@ impl<'a> Screening<'a> {
     fn obey(&mut self, action: Action) -> Result<(), Stopped> {
         self.paint_from_now_on();
         self.stop_search()?;
-        let now = self.clock.now().mono.as_nanos();
+        let now = self.clock.now().mono;
         (self.stale, self.notice) = (true, None);
-        self.announce_until_ns = Some(now + ANNOUNCE_NS);
+        self.announce_until = Some(now + ANNOUNCE);
         let tape = &mut self.tape;
         match action {
             Action::Pause => tape.toggle(now)?,
@@ -425,7 +425,7 @@ impl<'a> Screening<'a> {
             Action::MarkerOn => tape.hop(true, now)?,
             Action::MarkerBack => tape.hop(false, now)?,
             Action::Tenth(n) => tape.go_to_share(f64::from(n) / 10.0, now)?,
-            Action::Start => tape.go(Goal::Time(0), now)?,
+            Action::Start => tape.go(Goal::Time(Time::ZERO), now)?,
             Action::End => {
                 tape.pause();
                 tape.go(Goal::Byte(u64::MAX), now)?;
@@ -445,7 +445,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Moves the part in sight by half of what is in sight.
-    fn pan(&mut self, action: Action, now: u64) {
+    fn pan(&mut self, action: Action, now: Time) {
         let (layout, size) = (self.crop.layout(), self.tape.term().size());
         if !layout.hides(size) {
             return self.notify("all of it is in sight", now);
@@ -468,13 +468,13 @@ impl<'a> Screening<'a> {
         self.notify(&text, now);
     }
 
-    fn notify(&mut self, text: &str, now: u64) {
-        self.notice = Some((human::printable(text), now + NOTICE_NS));
+    fn notify(&mut self, text: &str, now: Time) {
+        self.notice = Some((human::printable(text), now + NOTICE));
         self.stale = true;
     }
 
     /// Shows where a jump to a marker went, as soon as it is known.
-    fn tell_hop(&mut self, now: u64) {
+    fn tell_hop(&mut self, now: Time) {
         match self.tape.take_hop() {
             Some(Some(moment)) => self.notify(&moment_name(&moment), now),
             Some(None) => self.notify(NO_MARKER, now),
@@ -506,7 +506,7 @@ impl<'a> Screening<'a> {
 
     /// Begins to search for the pattern from here on.
     fn search(&mut self) -> Result<(), Stopped> {
-        let now = self.clock.now().mono.as_nanos();
+        let now = self.clock.now().mono;
         if self.pattern.is_empty() {
             self.notify("nothing to search for: type / and a pattern", now);
             return Ok(());
@@ -522,7 +522,7 @@ impl<'a> Screening<'a> {
     }
 
     /// Takes note of what a search came to.
-    fn searched(&mut self, step: Step, now: u64) -> Result<(), Stopped> {
+    fn searched(&mut self, step: Step, now: Time) -> Result<(), Stopped> {
         match step {
             Step::Searching => {}
             Step::Found => {
@@ -540,7 +540,7 @@ impl<'a> Screening<'a> {
     /// Ends a search, back where it began.
     fn stop_search(&mut self) -> Result<(), Stopped> {
         if let Some(search) = self.search.take() {
-            self.tape.go(search.began(), self.clock.now().mono.as_nanos())?;
+            self.tape.go(search.began(), self.clock.now().mono)?;
             self.stale = true;
         }
         Ok(())

@@ -47,7 +47,7 @@ impl Search {
     pub(super) fn new(regex: Regex, player: &Player) -> Self {
         let term = player.term();
         Self {
-            began: Goal::Moment { anchor: player.offset(), time_ns: player.at_ns() },
+            began: Goal::Moment { anchor: player.offset(), time: player.at() },
             known: matching(&regex, term),
             top: top_row(term),
             seen: term.generation(),

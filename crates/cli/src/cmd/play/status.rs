@@ -1,17 +1,17 @@
 //! What `play` writes over the picture: the status line and the help.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use tapdeck_cli::keymap::Keymap;
+use tapdeck_core::Time;
 use tapdeck_term::{Size, text_width};
 
 use crate::human;
 
 /// What the status line shows.
 pub(super) struct Status<'a> {
-    pub(super) at_ns: u64,
-    pub(super) end_ns: u64,
+    pub(super) at: Time,
+    pub(super) end: Time,
     pub(super) paused: bool,
     pub(super) speed: f64,
     /// A message in place of the bar.
@@ -23,16 +23,16 @@ pub(super) struct Status<'a> {
 impl Status<'_> {
     /// The line, as wide as the terminal.
     pub(super) fn line(&self, cols: u16) -> String {
-        let time = |ns: u64| human::clock(Duration::from_nanos(ns));
+        let time = |at: Time| human::clock(at.since_start());
         let sign = if self.paused { "❚❚" } else { "▶ " };
         let speed = if (self.speed - 1.0).abs() < 1e-9 { String::new() } else { format!(" {}x", self.speed) };
         let cols = usize::from(cols);
-        let mut left = format!(" {sign} {} / {}{speed} ", time(self.at_ns), time(self.end_ns));
+        let mut left = format!(" {sign} {} / {}{speed} ", time(self.at), time(self.end));
         let hints = self.hints();
         let fits = |left: &str, hint: &str| text_width(left) + text_width(hint) <= cols;
         if self.cut.is_some() && !hints.last().is_some_and(|hint| fits(&left, hint)) {
             // That a part is missing matters more than the length.
-            left = format!(" {sign} {} ", time(self.at_ns));
+            left = format!(" {sign} {} ", time(self.at));
         }
         let right = hints.into_iter().find(|hint| fits(&left, hint)).unwrap_or_default();
         let room = cols.saturating_sub(text_width(&left) + text_width(&right));
@@ -44,7 +44,7 @@ impl Status<'_> {
                 format!("{text}{}", " ".repeat(blanks))
             }
             None => {
-                let share = if self.end_ns == 0 { 1.0 } else { self.at_ns as f64 / self.end_ns as f64 };
+                let share = self.at.share_of(self.end);
                 let done = ((room as f64 * share) as usize).min(room);
                 format!("{}{}", "━".repeat(done), "╌".repeat(room - done))
             }
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn the_status_line_is_as_wide_as_the_terminal() {
         let whole = Status {
-            at_ns: 30_000_000_000,
-            end_ns: 60_000_000_000,
+            at: Time::from_secs(30),
+            end: Time::from_secs(60),
             paused: true,
             speed: 2.0,
             notice: None,
@@ -131,7 +131,7 @@ mod tests {
         let cut = Status { cut: Some(((11, 40), Size::new(80, 24))), ..whole };
         assert!(cut.line(40).contains("of 80×24"), "{}", cut.line(40));
         assert!(cut.line(100).contains("Alt-←"), "{}", cut.line(100));
-        let none = Status { end_ns: 0, at_ns: 0, paused: false, speed: 1.0, ..whole };
+        let none = Status { end: Time::ZERO, at: Time::ZERO, paused: false, speed: 1.0, ..whole };
         assert!(none.line(40).contains("0:00 / 0:00"));
     }
 

@@ -8,19 +8,21 @@ mod mini;
 pub mod run;
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
+use tapdeck_core::Time;
 use tapdeck_core::turns::AgentState;
 
 use super::live::Live;
 use super::theme::{Mood, Theme};
 
 /// The time between two searches for new sessions.
-const LOOK_NS: u64 = 1_000_000_000;
+const LOOK: Duration = Duration::from_secs(1);
 /// How long the last picture of an ended session stays.
-const LINGER_NS: u64 = 15_000_000_000;
-const NOTICE_NS: u64 = 6_000_000_000;
+const LINGER: Duration = Duration::from_secs(15);
+const NOTICE: Duration = Duration::from_secs(6);
 
 /// A source of sessions.
 pub trait Registry {
@@ -41,7 +43,7 @@ pub trait Registry {
 struct Tile {
     id: String,
     live: Live,
-    ended_ns: Option<u64>,
+    ended: Option<Time>,
     /// The area it was drawn in, and where the program's screen begins there.
     drawn: Rect,
     origin: (u16, u16),
@@ -85,13 +87,13 @@ pub struct Dash {
     zoomed: bool,
     scaled: bool,
     mode: Mode,
-    notice: Option<(String, Mood, u64)>,
-    looked_ns: Option<u64>,
+    notice: Option<(String, Mood, Time)>,
+    looked: Option<Time>,
     /// The first row of tiles in sight, and how many tiles stand side by side.
     first_row: usize,
     columns: usize,
     dirty: bool,
-    now: u64,
+    now: Time,
 }
 
 impl Dash {
@@ -107,11 +109,11 @@ impl Dash {
             scaled: false,
             mode: Mode::Choose,
             notice: None,
-            looked_ns: None,
+            looked: None,
             first_row: 0,
             columns: 1,
             dirty: true,
-            now: 0,
+            now: Time::ZERO,
         }
     }
 
@@ -122,19 +124,19 @@ impl Dash {
     }
 
     /// Takes the news, and looks for new sessions now and then.
-    pub fn tick(&mut self, now: u64) {
+    pub fn tick(&mut self, now: Time) {
         self.now = now;
         for tile in &mut self.tiles {
             if tile.live.gone().is_none() {
                 self.dirty |= tile.live.poll();
             }
-            if !tile.live.runs() && tile.ended_ns.is_none() {
-                tile.ended_ns = Some(now);
+            if !tile.live.runs() && tile.ended.is_none() {
+                tile.ended = Some(now);
                 self.dirty = true;
             }
         }
-        if self.looked_ns.is_none_or(|at| now >= at + LOOK_NS) {
-            self.looked_ns = Some(now);
+        if self.looked.is_none_or(|at| now >= at + LOOK) {
+            self.looked = Some(now);
             self.look();
         }
         let denials: Vec<String> = self.tiles.iter_mut().filter_map(|t| t.live.take_denial()).collect();
@@ -164,7 +166,7 @@ impl Dash {
             }
             match self.registry.open(&id) {
                 Ok(live) => {
-                    self.tiles.push(Tile { id, live, ended_ns: None, drawn: Rect::ZERO, origin: (0, 0) });
+                    self.tiles.push(Tile { id, live, ended: None, drawn: Rect::ZERO, origin: (0, 0) });
                     self.dirty = true;
                 }
                 Err(why) => {
@@ -175,15 +177,15 @@ impl Dash {
         }
         let (now, kept) = (self.now, self.tiles.get(self.chosen).map(|t| t.id.clone()));
         let before = self.tiles.len();
-        let lingers = |t: &Tile| t.ended_ns.is_none_or(|at| now < at + LINGER_NS);
+        let lingers = |t: &Tile| t.ended.is_none_or(|at| now < at + LINGER);
         self.tiles.retain(|t| lingers(t) || Some(&t.id) == kept.as_ref());
         self.dirty |= self.tiles.len() != before;
         self.chosen = kept.and_then(|id| self.tiles.iter().position(|t| t.id == id)).unwrap_or(0);
     }
 
     /// When [`Dash::tick`] has something to do again.
-    pub fn due_ns(&self) -> Option<u64> {
-        let look = self.looked_ns.map_or(0, |at| at + LOOK_NS);
+    pub fn due(&self) -> Option<Time> {
+        let look = self.looked.map_or(Time::ZERO, |at| at + LOOK);
         Some(self.notice.as_ref().map_or(look, |n| n.2.min(look)))
     }
 
@@ -193,7 +195,7 @@ impl Dash {
     }
 
     fn notify(&mut self, text: impl Into<String>, mood: Mood) {
-        self.notice = Some((text.into(), mood, self.now + NOTICE_NS));
+        self.notice = Some((text.into(), mood, self.now + NOTICE));
         self.dirty = true;
     }
 
@@ -206,7 +208,7 @@ impl Dash {
     }
 
     /// Handles an event of the user.
-    pub fn on_event(&mut self, event: &Event, now: u64) -> Effect {
+    pub fn on_event(&mut self, event: &Event, now: Time) -> Effect {
         self.now = now;
         self.dirty = true;
         match (self.mode, event) {

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time};
 use tapdeck_term::Size;
 
 use super::*;
@@ -36,7 +37,7 @@ struct Stage {
     dash: Dash,
     sessions: Sessions,
     terminal: Terminal<TestBackend>,
-    now: u64,
+    now: Time,
 }
 
 impl Stage {
@@ -44,20 +45,20 @@ impl Stage {
         let sessions: Sessions = Rc::default();
         sessions.borrow_mut().extend(names.iter().map(|n| ((*n).to_owned(), PaperLink::default())));
         let dash = Dash::new(Box::new(Paper(sessions.clone())), Theme { colour: true });
-        let mut stage = Self { dash, sessions, terminal: terminal(cols, rows), now: 0 };
-        stage.pass(0);
+        let mut stage = Self { dash, sessions, terminal: terminal(cols, rows), now: Time::ZERO };
+        stage.pass(Duration::ZERO);
         stage
     }
 
-    fn pass(&mut self, ns: u64) {
-        self.now += ns;
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
         self.dash.tick(self.now);
         self.terminal.draw(|frame| self.dash.draw(frame)).expect("in memory");
     }
 
     fn tell(&mut self, i: usize, news: News) {
         self.sessions.borrow()[i].1.0.borrow_mut().news.push_back(news);
-        self.pass(1);
+        self.pass(Duration::from_nanos(1));
     }
 
     fn send(&mut self, keys: &str) -> Effect {
@@ -67,7 +68,7 @@ impl Stage {
         let mut last = Effect::Nothing;
         for event in events {
             last = self.dash.on_event(&event, self.now);
-            self.pass(1);
+            self.pass(Duration::from_nanos(1));
         }
         last
     }
@@ -86,11 +87,11 @@ fn sessions_come_and_go() {
     let mut stage = Stage::new(&[], 80, 20);
     assert!(stage.screen().contains("No live sessions"), "{}", stage.screen());
     stage.sessions.borrow_mut().extend(["one", "shy"].map(|n| (n.to_owned(), PaperLink::default())));
-    stage.pass(LOOK_NS);
+    stage.pass(LOOK);
     assert!(stage.screen().contains("1 one"), "{}", stage.screen());
     assert!(stage.screen().contains("shy cannot be reached"), "{}", stage.screen());
     stage.sessions.borrow_mut().push(("two".into(), PaperLink::default()));
-    stage.pass(LOOK_NS);
+    stage.pass(LOOK);
     assert!(stage.screen().contains("2 two"), "{}", stage.screen());
     stage.tell(2, News::Output(b"last words".to_vec()));
     stage.tell(2, News::Ended(Exit::Signal(9)));
@@ -100,7 +101,7 @@ fn sessions_come_and_go() {
         "{}",
         stage.screen()
     );
-    stage.pass(LINGER_NS + LOOK_NS);
+    stage.pass(LINGER + LOOK);
     assert!(!stage.screen().contains("two"), "{}", stage.screen());
 }
 

@@ -320,8 +320,8 @@ impl App {
     fn paint_timeline(&mut self, area: Rect, buf: &mut Buffer) -> Rect {
         let (now, theme) = (self.now, self.options.theme);
         let Origin::Tape(tape) = &mut self.origin else { return Rect::ZERO };
-        let (at_ns, end_ns, speed) = (tape.at_ns(now), tape.duration_ns(), tape.speed());
-        Timeline { at_ns, end_ns, speed, moments: tape.moments() }.draw(buf, area, theme)
+        let (at, end, speed) = (tape.at(now), tape.end(), tape.speed());
+        Timeline { at, end, speed, moments: tape.moments() }.draw(buf, area, theme)
     }
 
     fn paint_status(&mut self, area: Rect, buf: &mut Buffer) {
@@ -418,7 +418,7 @@ impl App {
             return notice.text.clone();
         }
         if let Some(count) = self.count {
-            let tenth = if count.tenth_ns.is_some() { " …" } else { "" };
+            let tenth = if count.tenth_at.is_some() { " …" } else { "" };
             return format!(":{}{tenth}", count.n);
         }
         if self.search.is_busy() {

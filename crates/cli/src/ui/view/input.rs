@@ -1,7 +1,10 @@
 //! Handles keys and the mouse.
 
+use std::time::Duration;
+
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
+use tapdeck_core::{Time, WallTime};
 use tapdeck_host::{Goal, PlayError};
 
 use super::commands::{Act, Chord, Found};
@@ -18,14 +21,14 @@ const WHEEL_COLUMNS: i64 = 8;
 /// The largest count.
 const MAX_COUNT: u64 = 999_999_999;
 /// How long a digit stays single before it jumps to that tenth of the recording.
-const ALONE_NS: u64 = 500_000_000;
+const ALONE: Duration = Duration::from_millis(500);
 
 impl App {
-    /// Handles an event of the user. `wall_ns` is the time of day, for instructions.
+    /// Handles an event of the user. `wall` is the time of day, for instructions.
     ///
     /// # Errors
     /// When the recording cannot be read.
-    pub fn on_event(&mut self, event: &Event, now: u64, wall_ns: u64) -> Result<Effect, PlayError> {
+    pub fn on_event(&mut self, event: &Event, now: Time, wall: WallTime) -> Result<Effect, PlayError> {
         self.now = now;
         self.dirty = true;
         if matches!(event, Event::Key(_)) {
@@ -34,7 +37,7 @@ impl App {
         }
         match &self.mode {
             Mode::Type => return Ok(self.on_typed(event)),
-            Mode::Write(_) => return Ok(self.on_written(event, wall_ns)),
+            Mode::Write(_) => return Ok(self.on_written(event, wall)),
             _ => {}
         }
         match event {
@@ -96,7 +99,7 @@ impl App {
             (KeyCode::Char(c @ '0'..='9'), _) if bare => return self.on_digit(c).map(|()| Effect::Nothing),
             (KeyCode::Backspace, Some(count)) if bare => {
                 let n = count.n / 10;
-                self.count = (n > 0).then_some(Count { n, tenth_ns: None });
+                self.count = (n > 0).then_some(Count { n, tenth_at: None });
                 return Ok(Effect::Nothing);
             }
             (KeyCode::Esc, Some(_)) if bare => {
@@ -106,7 +109,7 @@ impl App {
             _ => {}
         }
         if let Some(count) = &mut self.count {
-            count.tenth_ns = None;
+            count.tenth_at = None;
         }
         self.keys.extend(escape);
         self.keys.push(chord);
@@ -137,17 +140,17 @@ impl App {
         let digit = u64::from(u32::from(c) - u32::from('0'));
         let tape = matches!(self.origin, Origin::Tape(_));
         self.count = match self.count {
-            Some(count) => Some(Count { n: (count.n * 10 + digit).min(MAX_COUNT), tenth_ns: None }),
+            Some(count) => Some(Count { n: (count.n * 10 + digit).min(MAX_COUNT), tenth_at: None }),
             // No number begins with 0, so the key need not wait.
             None if digit == 0 => return self.seek_tenth(0),
-            None => Some(Count { n: digit, tenth_ns: tape.then_some(self.now + ALONE_NS) }),
+            None => Some(Count { n: digit, tenth_at: tape.then_some(self.now + ALONE) }),
         };
         Ok(())
     }
 
     /// Jumps to the tenth of the recording that a single digit means.
     pub(super) fn go_to_tenth(&mut self) -> Result<(), PlayError> {
-        let Some(Count { n, tenth_ns: Some(at) }) = self.count else { return Ok(()) };
+        let Some(Count { n, tenth_at: Some(at) }) = self.count else { return Ok(()) };
         if at > self.now {
             return Ok(());
         }
@@ -331,7 +334,7 @@ impl App {
         self.go_to_top(top);
     }
 
-    fn on_written(&mut self, event: &Event, wall_ns: u64) -> Effect {
+    fn on_written(&mut self, event: &Event, wall: WallTime) -> Effect {
         if let Event::Mouse(mouse) = event {
             match mouse.kind {
                 MouseEventKind::ScrollUp => self.scroll(-WHEEL),
@@ -344,7 +347,7 @@ impl App {
         match written.input(event) {
             BoxAction::Nothing => {}
             BoxAction::Close => self.mode = Mode::Read,
-            BoxAction::Submit => self.submit(wall_ns),
+            BoxAction::Submit => self.submit(wall),
             BoxAction::TooLong => self.notify("that is more than an instruction may hold", Mood::Wrong),
             BoxAction::Move(by) => {
                 written.row = Visible::of(self.origin.term(), &self.filter).moved(written.row, by);
@@ -389,7 +392,7 @@ impl App {
                 self.leaving = true;
                 self.notify("the program is being ended; q leaves before that", Mood::Calm);
                 // The notice stays until then.
-                self.notice.iter_mut().for_each(|notice| notice.until_ns = u64::MAX);
+                self.notice.iter_mut().for_each(|notice| notice.until = Time::MAX);
                 Effect::Nothing
             }
             KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Effect::Quit,

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{Block, BorderType, Widget};
 use ratatui_textarea::{TextArea, WrapMode};
+use tapdeck_core::WallTime;
 use tapdeck_tape::{Branch, Instruction, Moment};
 
 use super::rows::Row;
@@ -102,9 +103,9 @@ impl Instruct {
     }
 
     /// The instruction as it is kept.
-    pub(super) fn instruction(&self, ts_ns: u64) -> Instruction {
+    pub(super) fn instruction(&self, written: WallTime) -> Instruction {
         Instruction {
-            ts_ns,
+            written,
             anchor_byte: self.anchor,
             line: self.row,
             snapshot: self.snapshot.as_ref().and_then(Branch::of),
@@ -189,7 +190,7 @@ mod tests {
     fn places_are_filled_in_once() {
         let template = ["go", "-s={snapshot}", "{text}", "{x}", "{", "{label}{anchor}"].map(String::from);
         let instruction = Instruction {
-            ts_ns: 0,
+            written: WallTime::ZERO,
             anchor_byte: 3,
             line: 0,
             snapshot: Some(Branch { id: 42, anchor_byte: 9, label: "cp".into() }),

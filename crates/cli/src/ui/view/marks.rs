@@ -3,7 +3,9 @@
 //! the terminal changes, and for a short time after that.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use tapdeck_core::Time;
 use tapdeck_tape::export::place_moments;
 use tapdeck_tape::{Instruction, Moment, MomentKind};
 use tapdeck_term::{Generation, Term};
@@ -11,7 +13,7 @@ use tapdeck_term::{Generation, Term};
 use super::rows::Row;
 
 /// The greatest age of the marks while the terminal keeps changing.
-const KEEP_NS: u64 = 250_000_000;
+const KEEP: Duration = Duration::from_millis(250);
 
 /// The marks of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +33,7 @@ pub(super) struct Marks {
     /// Snapshots with their rows, in order of their anchors.
     snapshots: Vec<(Row, usize)>,
     made: Option<(Generation, usize, usize, u64)>,
-    made_ns: u64,
+    made_at: Time,
 }
 
 impl Marks {
@@ -43,17 +45,17 @@ impl Marks {
         moments: &[Moment],
         instructions: &[Instruction],
         offset: u64,
-        now: u64,
+        now: Time,
     ) -> bool {
         let wanted = (term.generation(), moments.len(), instructions.len(), offset);
         if self.made == Some(wanted) {
             return false;
         }
         let counts = |m: Option<(Generation, usize, usize, u64)>| m.map(|(_, m, i, _)| (m, i));
-        if counts(self.made) == counts(Some(wanted)) && now < self.made_ns.saturating_add(KEEP_NS) {
+        if counts(self.made) == counts(Some(wanted)) && now < self.made_at + KEEP {
             return true;
         }
-        (self.made, self.made_ns) = (Some(wanted), now);
+        (self.made, self.made_at) = (Some(wanted), now);
         self.rows.clear();
         self.snapshots.clear();
         let there = &moments[..moments.partition_point(|m| m.anchor <= offset)];
@@ -78,8 +80,8 @@ impl Marks {
             .filter(|i| i.anchor_byte < offset)
             .map(|i| Moment {
                 kind: MomentKind::Marker,
-                time_ns: 0,
-                ts_ns: None,
+                time: Time::ZERO,
+                wall: None,
                 anchor: i.anchor_byte.saturating_add(1),
                 label: String::new(),
             })
@@ -103,6 +105,8 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_core::WallTime;
+
     use super::*;
     use tapdeck_term::{Settings, Size};
 
@@ -112,15 +116,21 @@ mod tests {
         term.feed(b"one\r\ntwo\r\nthree");
         let snapshot = |id, anchor| Moment {
             kind: MomentKind::Snapshot(id),
-            time_ns: 0,
-            ts_ns: None,
+            time: Time::ZERO,
+            wall: None,
             anchor,
             label: String::new(),
         };
         let moments = [snapshot(1, 3), snapshot(2, 8), snapshot(3, 8), snapshot(4, 100)];
-        let instruction = Instruction { ts_ns: 0, anchor_byte: 7, line: 1, snapshot: None, text: "x".into() };
+        let instruction = Instruction {
+            written: WallTime::ZERO,
+            anchor_byte: 7,
+            line: 1,
+            snapshot: None,
+            text: "x".into(),
+        };
         let mut marks = Marks::default();
-        marks.refresh(&term, &moments, &[instruction], 15, 0);
+        marks.refresh(&term, &moments, &[instruction], 15, Time::ZERO);
         assert_eq!(marks.of(0), Some(Mark { snapshots: 1, ..Mark::default() }));
         assert_eq!(marks.of(1), Some(Mark { snapshots: 2, instruction: true, ..Mark::default() }));
         assert_eq!(marks.of(2), None);

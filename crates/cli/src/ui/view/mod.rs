@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ratatui::layout::Rect;
+use tapdeck_core::{Time, WallTime};
 use tapdeck_host::{Goal, PlayError, append_lines, sidecar};
 use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
 use tapdeck_term::Term;
@@ -44,12 +45,12 @@ use rows::Row;
 use search::{Hit, Search, Step};
 
 /// How long a notice stays.
-const NOTICE_NS: u64 = 6_000_000_000;
+const NOTICE: Duration = Duration::from_secs(6);
 /// How long a key that needs the moments of a recording waits for them.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STILL_LOOKING: &str = "the recording is still being looked through: try again";
 /// The time without a change after which the terminal counts as still.
-const SETTLED_NS: u64 = 200_000_000;
+const SETTLED: Duration = Duration::from_millis(200);
 
 /// The source of the terminal.
 pub enum Origin {
@@ -147,7 +148,7 @@ enum Letter {
 struct Count {
     n: u64,
     /// When a single digit becomes a jump to that tenth of the recording.
-    tenth_ns: Option<u64>,
+    tenth_at: Option<Time>,
 }
 
 /// The part of the rows that is in sight.
@@ -173,7 +174,7 @@ struct Drawn {
 struct Notice {
     text: String,
     mood: Mood,
-    until_ns: u64,
+    until: Time,
 }
 
 /// The viewer's state.
@@ -210,13 +211,13 @@ pub struct App {
     drawn: Drawn,
     tall: bool,
     counting: bool,
-    changed_ns: u64,
+    changed_at: Time,
     /// A search is to begin once the place is reached.
     wants_search: bool,
     /// The program is being ended, and the viewer goes with it.
     leaving: bool,
     dirty: bool,
-    now: u64,
+    now: Time,
 }
 
 impl App {
@@ -247,11 +248,11 @@ impl App {
             drawn: Drawn::default(),
             tall: false,
             counting: false,
-            changed_ns: 0,
+            changed_at: Time::ZERO,
             wants_search: false,
             leaving: false,
             dirty: true,
-            now: 0,
+            now: Time::ZERO,
         }
     }
 
@@ -354,14 +355,14 @@ impl App {
     ///
     /// # Errors
     /// When the recording cannot be read on.
-    pub fn tick(&mut self, now: u64) -> Result<(), PlayError> {
+    pub fn tick(&mut self, now: Time) -> Result<(), PlayError> {
         self.now = now;
         let changed = match &mut self.origin {
             Origin::Tape(tape) => tape.tick(now)?,
             Origin::Live(live, _) => live.poll(),
         };
         if changed {
-            (self.dirty, self.changed_ns) = (true, now);
+            (self.dirty, self.changed_at) = (true, now);
             self.look_for_until();
         }
         self.tell_hop();
@@ -385,7 +386,7 @@ impl App {
                 }
             }
         }
-        if self.notice.as_ref().is_some_and(|n| n.until_ns <= now) {
+        if self.notice.as_ref().is_some_and(|n| n.until <= now) {
             self.notice = None;
             self.dirty = true;
         }
@@ -404,7 +405,7 @@ impl App {
     /// count anew.
     fn count(&mut self) {
         self.counting = self.search.is_set();
-        if !self.counting || self.now < self.changed_ns + SETTLED_NS {
+        if !self.counting || self.now < self.changed_at + SETTLED {
             return;
         }
         let before = self.search.counted();
@@ -433,16 +434,16 @@ impl App {
     }
 
     /// When [`App::tick`] has something to do again, on the same clock.
-    pub fn due_ns(&mut self, now: u64) -> Option<u64> {
+    pub fn due(&mut self, now: Time) -> Option<Time> {
         let origin = match &mut self.origin {
-            Origin::Tape(tape) => tape.due_ns(now),
-            Origin::Live(live, _) => live.link().due_ns().map(|every| now + every),
+            Origin::Tape(tape) => tape.due(now),
+            Origin::Live(live, _) => live.link().look_every().map(|every| now + every),
         };
         let busy = (self.search.is_busy() || self.filter.is_busy() || self.may_search()).then_some(now);
-        let tenth = self.count.and_then(|count| count.tenth_ns);
-        let count = self.counting.then_some((self.changed_ns + SETTLED_NS).max(now));
-        let notice = self.notice.as_ref().map(|n| n.until_ns);
-        let marks = self.marks_stale.then_some(now + 100_000_000);
+        let tenth = self.count.and_then(|count| count.tenth_at);
+        let count = self.counting.then_some((self.changed_at + SETTLED).max(now));
+        let notice = self.notice.as_ref().map(|n| n.until);
+        let marks = self.marks_stale.then_some(now + Duration::from_millis(100));
         [origin, busy, tenth, count, notice, marks].into_iter().flatten().min()
     }
 
@@ -457,7 +458,7 @@ impl App {
     }
 
     fn notify(&mut self, text: impl Into<String>, mood: Mood) {
-        self.notice = Some(Notice { text: text.into(), mood, until_ns: self.now + NOTICE_NS });
+        self.notice = Some(Notice { text: text.into(), mood, until: self.now + NOTICE });
         self.dirty = true;
     }
 
@@ -570,9 +571,9 @@ impl App {
     }
 
     /// Keeps the instruction.
-    fn submit(&mut self, wall_ns: u64) {
+    fn submit(&mut self, wall: WallTime) {
         let Mode::Write(written) = &self.mode else { return };
-        let instruction = written.instruction(wall_ns);
+        let instruction = written.instruction(wall);
         if instruction.text.is_empty() {
             self.mode = Mode::Read;
             self.notify("nothing was written, so nothing is kept", Mood::Calm);

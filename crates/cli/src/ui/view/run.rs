@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time};
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Clock, Launch, PlayError};
 
@@ -13,9 +13,9 @@ use super::{App, Effect, Origin};
 use crate::ui::screen::{Screen, ScreenEvent};
 
 /// The time between two frames.
-pub const FRAME_NS: u64 = 1_000_000_000 / 60;
+pub const FRAME: Duration = Duration::from_nanos(1_000_000_000 / 60);
 /// How long a frame that the program does not end is held back.
-const HALF_DRAWN_NS: u64 = 150_000_000;
+const HALF_DRAWN: Duration = Duration::from_millis(150);
 
 /// Why the viewer failed.
 #[derive(Debug, thiserror::Error)]
@@ -57,47 +57,47 @@ pub fn run(
     if let Origin::Tape(tape) = &mut app.origin {
         tape.look_ahead();
     }
-    let mut drawn_ns = None;
+    let mut drawn_at = None;
     loop {
         let Some(shown) = &mut screen else {
             screen = Some(Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?);
-            drawn_ns = None;
+            drawn_at = None;
             continue;
         };
-        let now = clock.now().mono.as_nanos();
+        let now = clock.now().mono;
         app.tick(now)?;
         if app.has_left() {
             return Ok(None);
         }
-        let wait = if app.is_half_drawn() { HALF_DRAWN_NS } else { FRAME_NS };
-        let may_draw_ns = drawn_ns.map_or(now, |last: u64| last + wait);
-        if app.is_dirty() && may_draw_ns <= now {
+        let wait = if app.is_half_drawn() { HALF_DRAWN } else { FRAME };
+        let may_draw_at = drawn_at.map_or(now, |last: Time| last + wait);
+        if app.is_dirty() && may_draw_at <= now {
             shown.draw(|frame| app.draw(frame))?;
-            drawn_ns = Some(now);
+            drawn_at = Some(now);
         }
-        let draw = app.is_dirty().then_some(may_draw_ns);
-        let due = [app.due_ns(now), draw].into_iter().flatten().min();
-        let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(now)));
+        let draw = app.is_dirty().then_some(may_draw_at);
+        let due = [app.due(now), draw].into_iter().flatten().min();
+        let limit = due.map(|due| due.since(now));
         let events = match shown.wait(limit, &app.fds())? {
             ScreenEvent::Signal(signal) => return Ok(Some(signal)),
             ScreenEvent::Repaint => {
-                (app.dirty, drawn_ns) = (true, None);
+                (app.dirty, drawn_at) = (true, None);
                 continue;
             }
             ScreenEvent::Input(events) => events,
         };
         for event in events {
             let stamp = clock.now();
-            match app.on_event(&event, stamp.mono.as_nanos(), stamp.wall.as_nanos())? {
+            match app.on_event(&event, stamp.mono, stamp.wall)? {
                 Effect::Nothing => {}
                 Effect::Quit => return Ok(None),
                 Effect::Suspend => {
                     shown.suspend()?;
-                    (app.dirty, drawn_ns) = (true, None);
+                    (app.dirty, drawn_at) = (true, None);
                 }
                 Effect::Repaint => {
                     shown.clear()?;
-                    (app.dirty, drawn_ns) = (true, None);
+                    (app.dirty, drawn_at) = (true, None);
                 }
                 Effect::Run(command) => {
                     screen = None;

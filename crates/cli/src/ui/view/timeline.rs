@@ -1,10 +1,9 @@
 //! The line at the bottom that shows where a recording stands, with its markers and snapshots on
 //! it.
 
-use std::time::Duration;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use tapdeck_core::Time;
 use tapdeck_tape::{Moment, MomentKind};
 
 use crate::human;
@@ -14,9 +13,9 @@ use crate::ui::theme::Theme;
 /// What the line shows.
 pub(super) struct Timeline<'a> {
     /// Where the recording stands.
-    pub(super) at_ns: u64,
-    /// How long it is.
-    pub(super) end_ns: u64,
+    pub(super) at: Time,
+    /// Where it ends.
+    pub(super) end: Time,
     /// How fast it plays.
     pub(super) speed: f64,
     /// Markers and snapshots.
@@ -26,8 +25,8 @@ pub(super) struct Timeline<'a> {
 impl Timeline<'_> {
     /// Draws the line. Returns the area of the bar, for clicks.
     pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, theme: Theme) -> Rect {
-        let time = |ns: u64| human::clock(Duration::from_nanos(ns));
-        let times = format!(" {} / {} ", time(self.at_ns), time(self.end_ns));
+        let time = |at: Time| human::clock(at.since_start());
+        let times = format!(" {} / {} ", time(self.at), time(self.end));
         let speed = format!(" {}× ", self.speed);
         let left = label(buf, area.x, area.y, area.width, &times, theme.title());
         let right = (speed.chars().count() as u16).min(area.width - left);
@@ -36,7 +35,7 @@ impl Timeline<'_> {
         if bar.is_empty() {
             return bar;
         }
-        let here = self.column(self.at_ns, bar.width);
+        let here = self.column(self.at, bar.width);
         for i in 0..bar.width {
             let (symbol, style) = if i < here {
                 ("━", theme.passed())
@@ -52,7 +51,7 @@ impl Timeline<'_> {
         for snapshots in [false, true] {
             for moment in self.moments {
                 let is_snapshot = matches!(moment.kind, MomentKind::Snapshot(_));
-                let at = self.column(moment.time_ns, bar.width);
+                let at = self.column(moment.time, bar.width);
                 if is_snapshot != snapshots || at == here || last == Some((at, is_snapshot)) {
                     continue;
                 }
@@ -65,12 +64,8 @@ impl Timeline<'_> {
         bar
     }
 
-    fn column(&self, ns: u64, width: u16) -> u16 {
-        if self.end_ns == 0 {
-            return width - 1;
-        }
-        let share = (ns as f64 / self.end_ns as f64).min(1.0);
-        (share * f64::from(width - 1)).round() as u16
+    fn column(&self, at: Time, width: u16) -> u16 {
+        (at.share_of(self.end) * f64::from(width - 1)).round() as u16
     }
 }
 

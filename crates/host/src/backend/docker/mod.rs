@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapdeck_core::check::signal_name;
-use tapdeck_core::{Exit, Stamp, Stream, WinSize};
+use tapdeck_core::{Exit, Stamp, Stream, Time, WinSize};
 
 use super::remote::{Drain, Keys, Verdict};
 use super::{Backend, EndOfInput, Got, StopSignal, Watch};
@@ -115,7 +115,7 @@ impl Backend for Docker {
             readable: [stream, None],
             writable: stream,
             exit: (!self.drain.begun()).then(|| self.verdict.fd()),
-            read_at_ns: if self.tube.has_more() { Some(0) } else { self.drain.look_at_ns() },
+            read_at: if self.tube.has_more() { Some(Time::ZERO) } else { self.drain.look_at() },
             unsent: self.tube.stream.as_ref().is_some_and(Socket::unsent),
             ..Watch::default()
         }

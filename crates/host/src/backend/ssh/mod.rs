@@ -277,7 +277,7 @@ impl Backend for Ssh {
             readable: [self.out.as_ref().map(AsFd::as_fd), self.err.as_ref().map(AsFd::as_fd)],
             writable: self.out.as_ref().map(AsFd::as_fd),
             exit: (!self.drain.begun()).then(|| self.verdict.fd()),
-            read_at_ns: self.drain.look_at_ns(),
+            read_at: self.drain.look_at(),
             ..Watch::default()
         }
     }

@@ -1,5 +1,8 @@
 //! Flows against screens that answer as the agents do, without a program and without a clock.
 
+use std::time::Duration;
+
+use tapdeck_core::Time;
 use tapdeck_term::Size;
 
 use super::super::flow::agent;
@@ -17,8 +20,8 @@ fn play(
     let probe = agent.probe(probe).expect("a probe");
     let mut machine = Machine::new(&agent, &probe);
     let mut model = Model::new(Size::new(agent.cols, agent.rows));
-    let (mut now, mut next, mut sent) = (0, 0, Vec::<String>::new());
-    while machine.result().is_none() && now < 200_000 {
+    let (mut now, mut next, mut sent) = (Time::ZERO, 0, Vec::<String>::new());
+    while machine.result().is_none() && now < Time::from_secs(200) {
         if let Some((after, output)) = script.get(next)
             && (after.is_empty() || sent.last().is_some_and(|s| s == after))
         {
@@ -38,10 +41,10 @@ fn play(
             Some(Action::Finish) => break,
             None => {}
         }
-        if exits && next == script.len() && now > 1_000 {
+        if exits && next == script.len() && now > Time::from_secs(1) {
             machine.exited(&model);
         }
-        now += 50;
+        now += Duration::from_millis(50);
     }
     let (status, detail) = machine.result().map(|(s, d)| (s, d.to_owned())).expect("a result");
     sent.retain(|s| !s.is_empty());

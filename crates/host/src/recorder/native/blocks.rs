@@ -2,7 +2,9 @@
 //! refuses.
 
 use std::io;
+use std::time::Duration;
 
+use tapdeck_core::WallTime;
 use tapdeck_tape::ahr::{BlockBuilder, Mark, Quality, Record};
 
 use super::NativeTap;
@@ -17,13 +19,13 @@ const TRY_EVERY: u32 = 8;
 /// With this much pending even that is too slow, and blocks are stored as they are.
 const STORE_PENDING: usize = 6 << 20;
 /// After the disk was full, how long before it is tried again.
-const RETRY_NS: u64 = 1_000_000_000;
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The state of the disk.
 pub(super) enum Disk {
     Fine,
     /// Full; to be tried again at this time.
-    Full(u64),
+    Full(WallTime),
     /// Not to be trusted again.
     Broken,
 }
@@ -55,7 +57,7 @@ impl NativeTap {
         if self.builder.is_empty() && !last {
             return;
         }
-        let now = self.clock.now().wall.as_nanos();
+        let now = self.clock.now().wall;
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,
@@ -93,20 +95,20 @@ impl NativeTap {
         }
     }
 
-    fn note_refusal(&mut self, e: &io::Error, now: u64) {
+    fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
         let may_pass = matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        self.disk = if may_pass { Disk::Full(now + RETRY_NS) } else { Disk::Broken };
+        self.disk = if may_pass { Disk::Full(now + RETRY) } else { Disk::Broken };
         self.trouble.get_or_insert_with(|| e.to_string());
     }
 
     /// Writes down what was lost, and the size that a reader could not know of. This has a block of
     /// its own before the one in hand: a gap that is explained later, or never, is taken for
     /// damage.
-    fn tell_loss(&mut self, now: u64, in_hand: u64) -> io::Result<()> {
+    fn tell_loss(&mut self, now: WallTime, in_hand: u64) -> io::Result<()> {
         if self.refused == 0 {
             return Ok(());
         }
-        let ts = self.builder.first_ts().unwrap_or(now);
+        let ts = self.builder.first_ts().unwrap_or(now.as_nanos());
         let mut builder = BlockBuilder::new(self.builder.byte_off().saturating_sub(in_hand));
         let size = self.size.or_default();
         let marks = Mark::pieces(self.refused).map(|piece| Record::mark(ts, Mark::DiskLoss(piece)));

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, Stamp, Stream, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, Stamp, Stream, WallTime, WinSize};
 use tapdeck_tape::Losses;
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
 use tapdeck_tape::meta::{self, Meta};
@@ -18,7 +18,7 @@ use super::live::Indexing;
 use super::scrub::Held;
 use super::seal::Sealing;
 use super::snapshots::Snapshots;
-use super::{BLOCK_AGE_NS, RecordOptions, RecorderTap, Report, events};
+use super::{BLOCK_AGE, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
 use crate::inbox::Anchor;
 use crate::shared::SharedLog;
@@ -115,16 +115,21 @@ impl NativeTap {
     }
 
     /// The recording begins in the middle of the session, at this byte and time, in this size.
-    pub(super) fn begin_late(&mut self, from: u64, ts: u64, size: WinSize) {
+    pub(super) fn begin_late(&mut self, from: u64, at: WallTime, size: WinSize) {
         self.builder = BlockBuilder::new(self.base_off + from);
         self.size = size;
         self.meta.extra.insert("firstByte".into(), from.into());
         let size = size.or_default();
-        self.push(Record::resize(ts, size.into()));
+        self.push(Record::resize(at.as_nanos(), size.into()));
+    }
+
+    /// When the block in hand is old enough to be written.
+    fn block_due(&self) -> Option<WallTime> {
+        self.builder.first_ts().map(|first| WallTime::from_nanos(first) + BLOCK_AGE)
     }
 
     /// Takes what has been held back long enough, or all of it.
-    fn release(&mut self, now: u64, all: bool) {
+    fn release(&mut self, now: WallTime, all: bool) {
         if let Some(held) = &mut self.held {
             let entries = held.release(now, all);
             self.take_all(entries.into_iter());
@@ -174,7 +179,7 @@ impl NativeTap {
                 if !self.snapshots.waiting() {
                     self.refusal = None;
                 }
-                let anchor = Anchor { byte: self.base_off + entry.offset, ts_ns: ts };
+                let anchor = Anchor { byte: self.base_off + entry.offset, at: entry.at.wall };
                 self.snapshots.add(entry.seq, id, &label, anchor);
                 self.push(Record::snapshot(ts, id, anchor.byte, &*label));
             }
@@ -196,7 +201,7 @@ impl NativeTap {
                     Exit::Code(code) => meta::Exit::Code(code),
                     Exit::Signal(signal) => meta::Exit::Signal(signal),
                 });
-                self.meta.ended_at_ns = Some(ts);
+                self.meta.ended_at = Some(entry.at.wall);
             }
             _ => {}
         }
@@ -270,7 +275,7 @@ impl Tap for NativeTap {
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         if let Some(held) = &mut self.held {
             entries.for_each(|entry| held.push(entry));
-            self.release(now.wall.as_nanos(), false);
+            self.release(now.wall, false);
         } else {
             self.take_all(entries);
         }
@@ -280,7 +285,7 @@ impl Tap for NativeTap {
         self.log.answer_lost(lag);
         let lost = lag.offsets.end - lag.offsets.start;
         // What was held back comes before the gap.
-        self.release(u64::MAX, true);
+        self.release(WallTime::MAX, true);
         if let Some(held) = &mut self.held {
             held.lost(lost);
         }
@@ -293,28 +298,28 @@ impl Tap for NativeTap {
     }
 
     fn next_wake(&self, now: Stamp) -> Wake {
-        let held = self.held.as_ref().and_then(Held::due_ns);
-        let block = self.builder.first_ts().map(|first| first + BLOCK_AGE_NS);
+        let held = self.held.as_ref().and_then(Held::due);
+        let block = self.block_due();
         let Some(due) = held.into_iter().chain(block).min() else { return Wake::default() };
         let weight = BLOCK_LIMIT.saturating_sub(self.builder.len());
-        Wake { weight, after: Some(Duration::from_nanos(due.saturating_sub(now.wall.as_nanos()))) }
+        Wake { weight, after: Some(due.since(now.wall)) }
     }
 
     fn due(&mut self, now: Stamp) {
-        self.release(now.wall.as_nanos(), false);
-        if self.builder.first_ts().is_some_and(|first| now.wall.as_nanos() >= first + BLOCK_AGE_NS) {
+        self.release(now.wall, false);
+        if self.block_due().is_some_and(|due| now.wall >= due) {
             self.write_block(false);
         }
     }
 
     fn flush(&mut self, now: Stamp) {
-        self.release(now.wall.as_nanos(), true);
+        self.release(now.wall, true);
         self.write_block(false);
         self.sync();
     }
 
     fn closed(&mut self, now: Stamp) {
-        self.release(now.wall.as_nanos(), true);
+        self.release(now.wall, true);
         self.closing = true;
         if matches!(self.disk, Disk::Full(_)) {
             // There may be room for the end, and then for what was lost.

@@ -3,11 +3,12 @@
 mod less;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
-use tapdeck_core::Exit;
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::Source;
 use tapdeck_term::Size;
 
@@ -16,12 +17,12 @@ use crate::ui::keys::Decoder;
 use crate::ui::live::News;
 use crate::ui::testing::{PaperLink, terminal, text};
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND: Duration = Duration::from_secs(1);
 
 struct Stage {
     app: App,
     terminal: Terminal<TestBackend>,
-    now: u64,
+    now: Time,
     _home: Option<tempfile::TempDir>,
 }
 
@@ -76,7 +77,12 @@ impl Stage {
     fn on(origin: Origin, cols: u16, rows: u16, colour: bool) -> Self {
         let theme = Theme { colour };
         let options = Options { theme, branch_command: vec!["branch".into(), "{snapshot}".into()] };
-        Self { app: App::new(origin, options), terminal: terminal(cols, rows), now: SECOND, _home: None }
+        Self {
+            app: App::new(origin, options),
+            terminal: terminal(cols, rows),
+            now: SECOND.into(),
+            _home: None,
+        }
     }
 
     fn path(&self, suffix: &str) -> PathBuf {
@@ -87,15 +93,15 @@ impl Stage {
     fn settle(&mut self) {
         loop {
             self.app.tick(self.now).expect("it reads");
-            if self.app.due_ns(self.now).is_none_or(|due| due > self.now) {
+            if self.app.due(self.now).is_none_or(|due| due > self.now) {
                 break;
             }
         }
         self.terminal.draw(|frame| self.app.draw(frame)).expect("in memory");
     }
 
-    fn pass(&mut self, ns: u64) {
-        self.now += ns;
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
         self.settle();
     }
 
@@ -106,7 +112,7 @@ impl Stage {
         let mut events = decoder.push(keys.as_bytes());
         events.extend(decoder.flush());
         for event in events {
-            last = self.app.on_event(&event, self.now, 99).expect("it reads");
+            last = self.app.on_event(&event, self.now, WallTime::from_nanos(99)).expect("it reads");
             self.settle();
         }
         last
@@ -481,7 +487,7 @@ fn any_size_and_any_key() {
         stage.settle();
         for _ in 0..150 {
             stage.send(keys[next(keys.len())]);
-            stage.pass(next(300) as u64 * 10_000_000);
+            stage.pass(Duration::from_millis(10 * next(300) as u64));
         }
     }
 }
