@@ -45,8 +45,8 @@ pub struct Input {
     pub reply: bool,
 }
 
-/// One thing that happened, as checks see it. It differs from [`crate::Event`] in that keys, signals
-/// and marks have names, and in that nothing is in it that no check asks for.
+/// One thing that happened, as checks see it. It differs from [`crate::Event`] in that keys,
+/// signals and marks have names, and in that nothing is in it that no check asks for.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum What {

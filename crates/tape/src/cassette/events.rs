@@ -18,8 +18,8 @@ pub struct CassetteEvent {
     pub kind: EventKind,
 }
 
-/// What happened, as the streams of a cassette tell it. It differs from [`crate::Kind`] in what only
-/// a cassette keeps: offsets, frames, keys and authors of input.
+/// What happened, as the streams of a cassette tell it. It differs from [`crate::Kind`] in what
+/// only a cassette keeps: offsets, frames, keys and authors of input.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EventKind {
