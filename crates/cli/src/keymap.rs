@@ -225,6 +225,52 @@ pub fn spelled(key: KeyPress) -> String {
 mod tests {
     use super::*;
 
+    /// The table of a page: a row for each key that browsers leave to it.
+    fn page_table(keymap: &Keymap) -> String {
+        let mut table = "// The keys of the player, made from the keymap of the command by its own test: name, action, text.\n\
+                         export const KEYS = [\n"
+            .to_owned();
+        for binding in keymap.bindings().iter().filter(|binding| !binding.action.pans()) {
+            for key in binding.keys.iter().filter(|key| !key.mods.contains(Mods::CTRL)) {
+                let texts = [&key.to_string(), binding.action.name(), binding.text];
+                let row = texts.map(|text| serde_json::json!(text).to_string()).join(", ");
+                table += &format!("  [{row}],\n");
+            }
+        }
+        table + "];\n"
+    }
+
+    /// `UPDATE_DOCS=1` writes the table anew.
+    #[test]
+    fn the_page_has_the_same_keys() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/src/web/page/keymap.js");
+        let table = page_table(&Keymap::default());
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, &table).expect("written");
+        }
+        let page = std::fs::read_to_string(path).expect("the page's table");
+        assert_eq!(page, table, "run this test with UPDATE_DOCS=1");
+    }
+
+    /// The page of an export is one file and has a table of its own.
+    #[test]
+    fn an_exported_page_obeys_the_same_keys() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tape/src/export/player.js");
+        let script = std::fs::read_to_string(path).expect("the script");
+        let exempt = |action| matches!(action, Action::Quit | Action::Next | Action::Tenth(_));
+        for binding in Keymap::default().bindings() {
+            if binding.action.pans() || exempt(binding.action) {
+                continue;
+            }
+            for key in &binding.keys {
+                let name = key.to_string().replace("S-", "Shift+").replace("Space", " ");
+                let name = name.replace("Left", "ArrowLeft").replace("Right", "ArrowRight");
+                let there = [format!("\n      \"{name}\": "), format!("\n      {name}: ")];
+                assert!(there.iter().any(|entry| script.contains(entry.as_str())), "{name} is missing");
+            }
+        }
+    }
+
     #[test]
     fn every_key_has_a_name_and_one_action() {
         let keymap = Keymap::default();

@@ -51,7 +51,7 @@ pub(crate) struct PlayArgs {
     file: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    /// So many times as fast
+    /// Play this many times as fast
     #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse::speed)]
     speed: f64,
     /// Make pauses no longer than this

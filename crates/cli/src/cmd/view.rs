@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
+use tapdeck_cli::keymap::Keymap;
 use tapdeck_cli::ui::session;
 use tapdeck_cli::ui::theme::Theme;
 use tapdeck_cli::ui::view::run::{ViewError, run as show};
@@ -25,7 +27,7 @@ use crate::{formats, parse};
 #[derive(Args)]
 #[command(after_help = "\
 The terminal is shown in a frame of its true size, with everything that scrolled off it. The keys
-are those of less, and those of play for moving in time; h shows them all.
+are those of play and, for all others, those of less; ? shows them.
 
 i, or a click, opens a box behind a line. What is written there is kept in
 NAME.instructions.jsonl, with the snapshot nearest to the line, and can be handed to a command of
@@ -51,8 +53,14 @@ pub(crate) struct ViewArgs {
     /// Begin playing
     #[arg(short, long)]
     play: bool,
+    /// Play this many times as fast
+    #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse::speed)]
+    speed: f64,
+    /// Make pauses no longer than this
+    #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
+    idle_time_limit: Option<Duration>,
     /// Begin with a search for this
-    #[arg(short, long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX")]
     search: Option<String>,
     /// The recording's format, if it cannot be told from its content and name
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
@@ -88,14 +96,19 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
         return Ok(ending);
     };
     let source = Source::find(file, args.from, args.timing.as_deref())?;
-    let tape = Tape::open(source, config.view.scrollback).map_err(ViewError::from)?;
+    let mut tape = Tape::open(source, config.view.scrollback).map_err(ViewError::from)?;
+    tape.set_pace(args.speed, args.idle_time_limit);
     let mut app = App::new(Origin::Tape(Box::new(tape)), options(config));
     let signal = show(&mut app, mouse, |app| begin(app, args, file))?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
 }
 
 fn options(config: Config) -> Options {
-    Options { theme: Theme::from_env(), branch_command: config.view.branch_command }
+    Options {
+        theme: Theme::from_env(),
+        branch_command: config.view.branch_command,
+        keymap: Keymap::default(),
+    }
 }
 
 /// Shows a live session. Returns how its program ended, too, if it has.

@@ -126,7 +126,7 @@ fn an_instruction_is_kept_and_the_command_started() {
     command.env("XDG_CONFIG_HOME", home.path("config"));
     let mut seat = Seat::with_size(command, 80, 24);
     seat.wait_text("line 12");
-    seat.send("[");
+    seat.send("{");
     seat.wait_text("snapshot 5");
     seat.send("i");
     seat.wait_text("Instruction from snapshot 5");
@@ -210,7 +210,7 @@ fn a_hundred_thousand_rows_are_searched() {
     seat.wait_text("row 1 of many");
     seat.send("/row 99[9]98\\b\r");
     seat.wait_text("row 99998 of many");
-    seat.send("?row 17 \r");
+    seat.send("\x1b?row 17 \r");
     seat.wait_text("row 17 of many");
     seat.send("q");
     assert_eq!(seat.end().code(), Some(0));

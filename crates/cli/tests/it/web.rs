@@ -464,6 +464,22 @@ fn a_recording_plays_seeks_and_stops_in_a_browser() {
     browser.js(&format!("document.querySelector('.recording').tile.endSearch(); {PLACE}.at_ms; document.querySelector('.recording').tile.seek(1600)"));
     shows(&["second"], &["third"]);
     browser.wait("its place", &format!("return {PLACE}.at_ms === 1600"));
+    // The keys are those of `play`.
+    browser.js("document.querySelector('.recording').tile.focus()");
+    browser.type_keys("?");
+    browser.wait_text("1 minute forward");
+    browser.type_keys("?G");
+    browser.wait("the end", &format!("return {PLACE}.at_ms === {PLACE}.duration_ms"));
+    browser.type_keys("g");
+    browser.wait("the start", &format!("return {PLACE}.at_ms === 0"));
+    browser.type_keys(">");
+    browser.wait("more speed", &format!("return {PLACE}.speed === 8"));
+    browser.chord(&["\u{e008}", "\u{e014}"]);
+    browser.wait("a minute on", &format!("return {PLACE}.at_ms === 60000"));
+    browser.type_keys("<");
+    browser.wait("less speed", &format!("return {PLACE}.speed === 4"));
+    browser.js("document.querySelector('.recording').tile.seek(1600)");
+    browser.wait("it back there", &format!("return {PLACE}.at_ms === 1600"));
     browser.js("document.querySelector('.recording').tile.link.cut()");
     browser.wait("it back", "const t = document.querySelector('.recording'); return !t.classList.contains('away') && t.tile.now.at_ms === 1600");
     shows(&["second"], &["third"]);

@@ -9,7 +9,7 @@ use super::guard::refuse;
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 11] = [
     ("style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
     ("icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
     ("app.js", SCRIPT, include_str!("page/app.js")),
@@ -17,6 +17,7 @@ const FILES: [(&str, &str, &str); 10] = [
     ("link.js", SCRIPT, include_str!("page/link.js")),
     ("panel.js", SCRIPT, include_str!("page/panel.js")),
     ("recording.js", SCRIPT, include_str!("page/recording.js")),
+    ("keymap.js", SCRIPT, include_str!("page/keymap.js")),
     ("painter.js", SCRIPT, include_str!("page/painter.js")),
     ("hands.js", SCRIPT, include_str!("page/hands.js")),
     ("dom.js", SCRIPT, include_str!("page/dom.js")),

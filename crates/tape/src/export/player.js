@@ -108,8 +108,9 @@
   const copyButton = make("button", { textContent: "Copy screen" });
   const query = make("input", { type: "search", placeholder: "Search" });
   const found = make("span");
+  const help = make("p", { className: "time", hidden: true, textContent: "Keys: space plays and pauses; . , step; ← → 5 seconds, with Shift a minute; [ ] markers; 0-9 tenths; < > speed; / searches; g G start and end; ? shows and hides this." });
   root.append(screen, make("div", { className: "bar" }, play, seek, time, speed),
-    make("div", { className: "bar" }, query, found, copyButton));
+    make("div", { className: "bar" }, query, found, copyButton), help);
 
   let shown = -2, now = 0, playing = false, last = 0, needle = "";
   const draw = () => {
@@ -249,17 +250,29 @@
     if (e.target === query || e.ctrlKey || e.metaKey || e.altKey) return;
     const i = frameAt(now);
     const marks = tail.moments.map((m) => m[0]);
+    const faster = (by) => { speed.selectedIndex = Math.min(speed.length - 1, Math.max(0, speed.selectedIndex + by)); };
     const keys = {
       " ": toggle,
       ArrowLeft: () => go(now - 5000),
       ArrowRight: () => go(now + 5000),
+      "Shift+ArrowLeft": () => go(now - 60000),
+      "Shift+ArrowRight": () => go(now + 60000),
       ".": () => frames[i + 1] && go(frames[i + 1].t),
       ",": () => frames[i - 1] && go(frames[i - 1].t),
       "[": () => go([...marks].reverse().find((t) => t < now) ?? 0),
       "]": () => go(marks.find((t) => t > now) ?? tail.duration),
+      "<": () => faster(-1),
+      ">": () => faster(1),
+      "/": () => query.focus(),
+      g: () => go(0),
+      Home: () => go(0),
+      G: () => go(tail.duration),
+      End: () => go(tail.duration),
+      "?": () => { help.hidden = !help.hidden; },
     };
-    if (e.key >= "0" && e.key <= "9") go((tail.duration * Number(e.key)) / 10);
-    else if (keys[e.key]) keys[e.key]();
+    const key = e.shiftKey && e.key.startsWith("Arrow") ? "Shift+" + e.key : e.key;
+    if (key >= "0" && key <= "9") go((tail.duration * Number(key)) / 10);
+    else if (Object.hasOwn(keys, key)) keys[key]();
     else return;
     e.preventDefault();
   });

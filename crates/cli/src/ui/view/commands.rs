@@ -1,8 +1,11 @@
-//! The keys while reading, as data: one table for `less`'s, one for what recordings have beside
-//! them, one for live sessions. They are what keys are looked up in and what the help page shows,
-//! so that the two cannot disagree. Where a key of ours is also one of `less`'s, ours wins.
+//! The keys while reading, as data: the keymap of all players, a table for `less`'s keys, and one
+//! for live sessions. They are what keys are looked up in and what the help page shows, so that the
+//! two cannot disagree. The keymap comes first: where a key of it is also one of `less`'s, it wins.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tapdeck_term::keys::{Key, KeyPress, Mods};
+
+use crate::keymap::{Action, Keymap, spelled as spelled_press};
 
 /// A command of the viewer. A number typed before its key is its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,24 +82,10 @@ type Row = (&'static [&'static str], Act, &'static str);
 type Part = (&'static str, &'static [Row]);
 
 const OURS: &[Row] = &[
-    (&["["], Act::SnapshotBack, "the snapshot before"),
-    (&["]"], Act::SnapshotOn, "the next snapshot"),
+    (&["{", "["], Act::SnapshotBack, "row of the previous snapshot"),
+    (&["}", "]"], Act::SnapshotOn, "row of the next snapshot"),
     (&["i"], Act::Instruct, "write an instruction behind a line, as does a click"),
     (&["t"], Act::Tall, "as many rows as fit, or the terminal's own"),
-];
-
-const TAPE: &[Row] = &[
-    (&["Space"], Act::Play, "play, pause"),
-    (&["Right"], Act::SkipOn, "5 seconds on (or N)"),
-    (&["Left"], Act::SkipBack, "5 seconds back (or N)"),
-    (&["S-Right"], Act::LongSkipOn, "a minute on (or N)"),
-    (&["S-Left"], Act::LongSkipBack, "a minute back (or N)"),
-    (&["."], Act::StepOn, "one piece of output on (or N)"),
-    (&[","], Act::StepBack, "one piece of output back (or N)"),
-    (&["{"], Act::MomentBack, "the marker or snapshot before"),
-    (&["}"], Act::MomentOn, "the next marker or snapshot"),
-    (&["+"], Act::Faster, "faster"),
-    (&["-"], Act::Slower, "slower"),
 ];
 
 const LIVE: &[Row] = &[(&["Enter"], Act::Type, "type to the program, which takes the stick; Ctrl-] stops")];
@@ -135,7 +124,7 @@ const JUMPING: &[Row] = &[
 
 const SEARCHING: &[Row] = &[
     (&["/"], Act::SearchOn, "search on (the N-th); a regular expression"),
-    (&["?"], Act::SearchBack, "search back (the N-th)"),
+    (&["?", "Esc ?"], Act::SearchBack, "search back (the N-th)"),
     (&["n", "Esc n"], Act::Next, "the next (the N-th); the search goes round the end"),
     (&["N", "Esc N"], Act::Previous, "the one before (the N-th)"),
     (&["Esc u"], Act::Unlight, "put the lights out, or on again"),
@@ -209,6 +198,31 @@ impl Chord {
         (has(KeyModifiers::ALT).then_some(Self::ESCAPE), chord)
     }
 
+    /// The key press, as the keymap has it.
+    fn press(self) -> Option<KeyPress> {
+        let key = match self.code {
+            KeyCode::Char(c) => Key::Char(c),
+            KeyCode::Enter => Key::Enter,
+            KeyCode::Tab | KeyCode::BackTab => Key::Tab,
+            KeyCode::Backspace => Key::Backspace,
+            KeyCode::Esc => Key::Escape,
+            KeyCode::Up => Key::Up,
+            KeyCode::Down => Key::Down,
+            KeyCode::Left => Key::Left,
+            KeyCode::Right => Key::Right,
+            KeyCode::Home => Key::Home,
+            KeyCode::End => Key::End,
+            KeyCode::PageUp => Key::PageUp,
+            KeyCode::PageDown => Key::PageDown,
+            KeyCode::Insert => Key::Insert,
+            KeyCode::Delete => Key::Delete,
+            KeyCode::F(n) => Key::F(n),
+            _ => return None,
+        };
+        let held = |on: bool, held: Mods| if on { held } else { Mods::NONE };
+        Some(KeyPress::new(key, held(self.ctrl, Mods::CTRL).with(held(self.shift, Mods::SHIFT))))
+    }
+
     fn parse(text: &str) -> Self {
         let (ctrl, rest) = text.strip_prefix("C-").map_or((false, text), |rest| (true, rest));
         let (shift, rest) = rest.strip_prefix("S-").map_or((false, rest), |rest| (true, rest));
@@ -252,10 +266,10 @@ fn spelled(keys: &str) -> String {
 }
 
 impl Place {
-    /// The tables, in the order of the lookup.
+    /// The tables behind the keymap, in the order of the lookup.
     fn parts(self) -> [Part; 6] {
-        let own = match self {
-            Place::Tape => ("Time", TAPE),
+        let own: Part = match self {
+            Place::Tape => ("Time", &[]),
             Place::Live => ("The program", LIVE),
         };
         let rest = ("The rest", REST);
@@ -269,8 +283,50 @@ impl Place {
         ]
     }
 
+    /// The command for an action of the keymap. A live session has no other time to go to.
+    fn act_of(self, action: Action) -> Option<Act> {
+        let act = match action {
+            Action::Search => Act::SearchOn,
+            Action::Next => Act::Next,
+            Action::Start => Act::First,
+            Action::End => Act::Last,
+            Action::PanUp => Act::LineBack,
+            Action::PanDown => Act::LineOn,
+            Action::PanLeft => Act::Left,
+            Action::PanRight => Act::Right,
+            Action::Follow => Act::Follow,
+            Action::Help => Act::Help,
+            Action::Quit => Act::Quit,
+            _ if self == Place::Live => return None,
+            Action::Pause => Act::Play,
+            Action::StepOn => Act::StepOn,
+            Action::StepBack => Act::StepBack,
+            Action::SkipOn => Act::SkipOn,
+            Action::SkipBack => Act::SkipBack,
+            Action::LongSkipOn => Act::LongSkipOn,
+            Action::LongSkipBack => Act::LongSkipBack,
+            Action::MarkerOn => Act::MomentOn,
+            Action::MarkerBack => Act::MomentBack,
+            Action::Faster => Act::Faster,
+            Action::Slower => Act::Slower,
+            // A digit may be the beginning of a number, which is not looked up here.
+            Action::Tenth(_) => return None,
+        };
+        Some(act)
+    }
+
     /// Looks up the command of these keys.
-    pub(super) fn look_up(self, keys: &[Chord]) -> Found {
+    pub(super) fn look_up(self, keymap: &Keymap, keys: &[Chord]) -> Found {
+        let press = match keys {
+            [key] => key.press(),
+            [Chord::ESCAPE, key] => {
+                key.press().map(|press| KeyPress { mods: press.mods.with(Mods::ALT), ..press })
+            }
+            _ => None,
+        };
+        if let Some(act) = press.and_then(|press| self.act_of(keymap.action_of(press)?)) {
+            return Found::Act(act);
+        }
         let mut begun = false;
         for (_, rows) in self.parts() {
             for (all, act, _) in rows {
@@ -290,21 +346,36 @@ impl Place {
     }
 
     /// The help page: keys and what they do; a title has no keys.
-    pub(super) fn help(self) -> Vec<(String, &'static str)> {
+    pub(super) fn help(self, keymap: &Keymap) -> Vec<(String, &'static str)> {
         let mut page = Vec::new();
+        let listed = |act: Act| self.parts().iter().any(|(_, rows)| rows.iter().any(|(_, a, _)| *a == act));
         for (title, rows) in self.parts() {
             page.push((String::new(), title));
+            if title == "Time" {
+                let own = |action| self.act_of(action).is_some_and(|act| !listed(act));
+                page.extend(keymap.help(|action| own(action) || matches!(action, Action::Tenth(_))));
+            }
             for (keys, act, text) in rows {
                 let works = |k: &&str| {
-                    self.look_up(&k.split(' ').map(Chord::parse).collect::<Vec<_>>()) == Found::Act(*act)
+                    let keys: Vec<Chord> = k.split(' ').map(Chord::parse).collect();
+                    self.look_up(keymap, &keys) == Found::Act(*act)
                 };
-                let keys: Vec<String> = keys.iter().filter(|k| works(k)).map(|k| spelled(k)).collect();
+                let bound = keymap.bindings().iter().filter(|b| self.act_of(b.action) == Some(*act));
+                let mut names: Vec<String> =
+                    bound.flat_map(|b| &b.keys).map(|key| spelled_press(*key)).collect();
+                for key in keys.iter().filter(|k| works(k)).map(|k| spelled(k)) {
+                    // The same key has two names: Alt, and Esc before it.
+                    if !names.iter().any(|name| *name == key || name.replace("Alt-", "Esc-") == key) {
+                        names.push(key);
+                    }
+                }
+                let keys = names;
                 if !keys.is_empty() {
                     page.push((keys.join(" "), *text));
                 }
             }
             match title {
-                "Time" => page.push(("0-9, click".to_owned(), "to a tenth, after a moment; to a place")),
+                "Time" => page.push(("click".to_owned(), "on the timeline: to that place")),
                 "Searching" => {
                     page.push((String::new(), "A pattern may begin with"));
                     page.extend(MODIFIERS.iter().map(|(keys, text)| ((*keys).to_owned(), *text)));
@@ -312,7 +383,7 @@ impl Place {
                 _ => {}
             }
         }
-        page.push(("10j 50% 100g".to_owned(), "a number before a key is its N"));
+        page.push(("10j 50% 30→".to_owned(), "a number before a key is its N"));
         page
     }
 }
@@ -350,7 +421,10 @@ mod tests {
     fn every_key_of_less_does_something() {
         for place in [Place::Tape, Place::Live] {
             for key in LESS.split_whitespace() {
-                assert!(matches!(place.look_up(&chords(key)), Found::Act(_)), "{place:?} {key}");
+                assert!(
+                    matches!(place.look_up(&Keymap::default(), &chords(key)), Found::Act(_)),
+                    "{place:?} {key}"
+                );
             }
         }
     }
@@ -363,21 +437,21 @@ mod tests {
                 for (keys, act, _) in rows {
                     taken.extend(keys.iter().filter(|k| {
                         let keys: Vec<Chord> = k.split(' ').map(Chord::parse).collect();
-                        place.look_up(&keys) != Found::Act(*act)
+                        place.look_up(&Keymap::default(), &keys) != Found::Act(*act)
                     }));
                 }
             }
             taken.join(" ")
         };
-        assert_eq!(ours(Place::Tape), "Space Right Left { [ } ] - t +");
-        assert_eq!(ours(Place::Live), "Enter [ ] t");
+        assert_eq!(ours(Place::Tape), "[ ] Space Right Left < > { [ } ] ? t");
+        assert_eq!(ours(Place::Live), "Enter { [ } ] ? t");
     }
 
     #[test]
     fn the_help_names_each_key_once() {
         for place in [Place::Tape, Place::Live] {
             let mut seen = std::collections::HashSet::new();
-            for (keys, text) in place.help() {
+            for (keys, text) in place.help(&Keymap::default()) {
                 assert!(!text.is_empty());
                 for key in keys.split(' ').filter(|k| !k.is_empty() && text != "light up, but stay here") {
                     let modifier = MODIFIERS.iter().any(|(_, t)| *t == text);

@@ -74,7 +74,7 @@ impl App {
         }
         let (keys, theme) = (self.keys_of(), self.options.theme);
         if let Mode::Help(top) = &mut self.mode {
-            *top = help::draw(buf, layout.main, keys, *top, theme).0;
+            *top = help::draw(buf, layout.main, (keys, &self.options.keymap), *top, theme).0;
             return None;
         }
         cursor
@@ -493,12 +493,12 @@ impl App {
                 _,
             ) => Vec::new(),
             (_, Origin::Live(live, _)) if live.runs() => {
-                vec![("Enter", "type"), ("/", "search"), ("h", "help"), ("q", "quit")]
+                vec![("Enter", "type"), ("/", "search"), ("?", "keys"), ("q", "quit")]
             }
-            (_, Origin::Live(..)) => vec![("/", "search"), ("h", "help"), ("q", "quit")],
+            (_, Origin::Live(..)) => vec![("/", "search"), ("?", "keys"), ("q", "quit")],
             (_, Origin::Tape(tape)) => {
                 let space = if tape.plays() { "pause" } else { "play" };
-                vec![("space", space), ("/", "search"), ("i", "instruct"), ("h", "help"), ("q", "quit")]
+                vec![("space", space), ("/", "search"), ("i", "instruct"), ("?", "keys"), ("q", "quit")]
             }
         }
     }

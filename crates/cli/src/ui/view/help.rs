@@ -8,13 +8,20 @@ use ratatui::widgets::{Block, BorderType, Widget};
 use unicode_width::UnicodeWidthStr;
 
 use super::commands::Place;
+use crate::keymap::Keymap;
 use crate::ui::canvas::{cover, label};
 use crate::ui::theme::Theme;
 
 /// The keys of a recording or of a live session, in a box over the rest, beginning with line `top`;
 /// returns the line that it begins with, and how many are in sight.
-pub(super) fn draw(buf: &mut Buffer, area: Rect, place: Place, top: usize, theme: Theme) -> (usize, usize) {
-    let lines = place.help();
+pub(super) fn draw(
+    buf: &mut Buffer,
+    area: Rect,
+    (place, keymap): (Place, &Keymap),
+    top: usize,
+    theme: Theme,
+) -> (usize, usize) {
+    let lines = place.help(keymap);
     let keys = lines.iter().map(|(k, _)| k.width()).max().unwrap_or(0) as u16;
     let text = lines.iter().map(|(_, t)| t.width()).max().unwrap_or(0) as u16;
     let width = (keys + text + 6).min(area.width);

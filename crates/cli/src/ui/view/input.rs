@@ -117,11 +117,11 @@ impl App {
             self.stop();
         }
         let place = self.keys_of();
-        let found = match place.look_up(&self.keys) {
+        let found = match place.look_up(&self.options.keymap, &self.keys) {
             // A key that does not continue the keys before it may be a command alone.
             Found::Nothing if self.keys.len() > 1 => {
                 self.keys = vec![chord];
-                place.look_up(&self.keys)
+                place.look_up(&self.options.keymap, &self.keys)
             }
             found => found,
         };
@@ -179,7 +179,7 @@ impl App {
         let page = usize::from(self.height());
         let place = self.keys_of();
         let Mode::Help(top) = &mut self.mode else { return };
-        let found = place.look_up(&[Chord::of(key).1]);
+        let found = place.look_up(&self.options.keymap, &[Chord::of(key).1]);
         *top = match found {
             // On the help page the space key turns the page, even if it plays elsewhere.
             Found::Act(Act::PageOn | Act::Play | Act::WindowOn) => top.saturating_add(page),

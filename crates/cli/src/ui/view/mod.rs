@@ -33,6 +33,8 @@ use tapdeck_term::Term;
 
 pub use crate::tape::Tape;
 
+use crate::keymap::Keymap;
+
 use super::live::Live;
 use super::theme::{Mood, Theme};
 use commands::Chord;
@@ -92,6 +94,8 @@ pub struct Options {
     pub theme: Theme,
     /// The command that branches a session; none when empty.
     pub branch_command: Vec<String>,
+    /// The keys.
+    pub keymap: Keymap,
 }
 
 /// What the caller has to do after an event.

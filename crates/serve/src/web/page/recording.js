@@ -1,12 +1,19 @@
 // A recording in a tile: played by the server, drawn here, with a timeline.
 
 import { clock, make } from "./dom.js";
+import { keyName } from "./hands.js";
+import { KEYS } from "./keymap.js";
 import { Link } from "./link.js";
 import { Tile, button } from "./panel.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 64];
 const PAUSES = [["as recorded", ""], ["at most 5 s", "5000"], ["at most 2 s", "2000"], ["at most 1 s", "1000"], ["at most ¼ s", "250"]];
-const SKIP = 5000;
+const SKIP = 5000, LONG_SKIP = 60000;
+const ACTIONS = new Map(KEYS.map(([key, action]) => [key, action]));
+const SIGNS = { Space: "space", Left: "←", Right: "→" };
+// The tenths are one line.
+const HELP = KEYS.filter(([, action]) => !/^tenth-[1-9]/.test(action)).map(([key, action, text]) =>
+  [action === "tenth-0" ? "0-9" : key.replace("S-", "Shift-").replace(/Space|Left|Right/, (name) => SIGNS[name]), text]);
 
 export class Recording extends Tile {
   constructor(name, on) {
@@ -33,6 +40,9 @@ export class Recording extends Tile {
       make("div", { className: "line" }, this.range, this.ticks), this.time, this.jump, this.speed, this.pauses);
     this.el.addEventListener("keydown", (e) => this.keydown(e));
     this.painter.el.tabIndex = 0;
+    this.help = make("dl", { className: "help", hidden: true }, ...HELP.flatMap(([key, text]) => [make("dt", { textContent: key }), make("dd", { textContent: text })]));
+    this.painter.el.after(this.help);
+    this.tools.prepend(button("?", "Keys (?)", () => this.toggleHelp()));
     const path = name.split("/").map(encodeURIComponent).join("/");
     this.link = new Link("/ws/play/" + path, {
       open: () => {},
@@ -108,29 +118,45 @@ export class Recording extends Tile {
 
   playOrPause() { this.link.send(this.now.playing ? "PAUSE" : "PLAY"); this.focus(); }
 
+  toggleHelp() { this.help.hidden = !this.help.hidden; this.focus(); }
+
   keydown(e) {
     if (e.target.matches("input[type=search], select") || e.metaKey || e.altKey) return;
     if (e.ctrlKey) {
       if (e.shiftKey && e.code === "KeyF") { this.search(); e.preventDefault(); }
       return;
     }
-    const { at_ms: at, duration_ms: all } = this.now;
-    const keys = {
-      " ": () => this.playOrPause(),
-      ArrowLeft: () => this.seek(at - SKIP),
-      ArrowRight: () => this.seek(at + SKIP),
-      ".": () => this.link.send("STEP", { by: 1 }),
-      ",": () => this.link.send("STEP", { by: -1 }),
-      "[": () => this.hop(-1),
-      "]": () => this.hop(1),
-      "/": () => this.search(),
-      "<": () => this.faster(-1),
-      ">": () => this.faster(1),
-    };
-    if (/^[0-9]$/.test(e.key)) this.seek((all * Number(e.key)) / 10);
-    else if (keys[e.key] && !(e.key === " " && e.target.matches("button"))) keys[e.key]();
-    else return;
+    if (e.key === "Escape" && !this.help.hidden) return this.toggleHelp();
+    const action = ACTIONS.get(keyName(e)?.replace(/^KP|Arrow/, ""));
+    if (!action || (action === "pause" && e.target.matches("button"))) return;
+    this.act(action);
     e.preventDefault();
+  }
+
+  // What a key of the table does.
+  act(action) {
+    const { at_ms: at, duration_ms: all } = this.now;
+    const [what, tenth] = action.startsWith("tenth-") ? ["tenth", Number(action.slice(6))] : [action, 0];
+    ({
+      pause: () => this.playOrPause(),
+      "step-on": () => this.link.send("STEP", { by: 1 }),
+      "step-back": () => this.link.send("STEP", { by: -1 }),
+      "skip-on": () => this.seek(at + SKIP),
+      "skip-back": () => this.seek(at - SKIP),
+      "long-skip-on": () => this.seek(at + LONG_SKIP),
+      "long-skip-back": () => this.seek(at - LONG_SKIP),
+      "marker-on": () => this.hop(1),
+      "marker-back": () => this.hop(-1),
+      tenth: () => this.seek((all * tenth) / 10),
+      faster: () => this.faster(1),
+      slower: () => this.faster(-1),
+      search: () => this.search(),
+      next: () => this.step(1),
+      start: () => this.seek(0),
+      end: () => this.seek(all),
+      help: () => this.toggleHelp(),
+      quit: () => this.close(),
+    })[what]?.();
   }
 
   // Counted from what was asked for last, which the player may not have said yet.

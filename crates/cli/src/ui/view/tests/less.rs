@@ -26,8 +26,8 @@ fn the_keys_of_less_move() {
         ("G", "line 33"),
         ("'a", "line 4"),
         ("''", "line 33"),
-        ("<", "line 1"),
-        (">", "line 33"),
+        ("\x1b<", "line 1"),
+        ("\x1b>", "line 33"),
         ("\x1b[<64;20;5M", "line 30"),
         ("\x1b[<65;20;5M", "line 33"),
         ("\x1b[H", "line 1"),
@@ -62,7 +62,7 @@ fn the_keys_of_less_move() {
         ("\x16\x0e", "line 4"),
         ("\x1bv", "line 2"),
         ("3/line .*0$\r", "line 28"),
-        ("2?line .*0$\r", "line 18"),
+        ("2\x1b?line .*0$\r", "line 18"),
         ("2n", "line 33"),
     ] {
         stage.send(keys);
@@ -133,7 +133,7 @@ fn patterns_have_modifiers_and_case() {
         ("g/!line 1?[0-9]$\r", Some(19)),
         ("n", Some(20)),
         ("G/@line 3\r", Some(2)),
-        ("g?@line 3\r", Some(38)),
+        ("g\x1b?@line 3\r", Some(38)),
         ("/*line 7$\r", Some(6)),
     ] {
         stage.send(keys);
@@ -205,7 +205,7 @@ fn brackets_files_and_what_is_not_here() {
     let Effect::Run(command) = stage.send("!echo hi\r") else { panic!("nothing is run") };
     assert_eq!(command[4], "echo hi");
     assert!(matches!(stage.send("v"), Effect::Run(_)));
-    for (keys, text) in [("T", "no tags"), (":n", "one recording"), ("V", "tapdeck 0."), ("-x", "0.75×")] {
+    for (keys, text) in [("T", "no tags"), (":n", "one recording"), ("V", "tapdeck 0."), ("<", "0.75×")] {
         stage.send(keys);
         assert!(stage.screen().contains(text), "{keys}\n{}", stage.screen());
     }
@@ -227,7 +227,7 @@ fn the_help_scrolls_and_names_everything() {
         "a line on (or N)",
         "Esc-v",
         "only matching lines",
-        "5 seconds on",
+        "5 seconds forward",
         "^X^X",
         "a number before a key is its N",
     ] {

@@ -76,7 +76,11 @@ impl Stage {
 
     fn on(origin: Origin, cols: u16, rows: u16, colour: bool) -> Self {
         let theme = Theme { colour };
-        let options = Options { theme, branch_command: vec!["branch".into(), "{snapshot}".into()] };
+        let options = Options {
+            theme,
+            branch_command: vec!["branch".into(), "{snapshot}".into()],
+            keymap: crate::keymap::Keymap::default(),
+        };
         Self {
             app: App::new(origin, options),
             terminal: terminal(cols, rows),
@@ -196,7 +200,7 @@ fn searching_is_incremental_and_lights_up() {
         stage.send(key);
         assert_eq!(stage.app.focus, Some(row), "{key}");
     }
-    stage.send("G?line 3[0-5]\r");
+    stage.send("G\x1b?line 3[0-5]\r");
     assert_eq!(stage.app.focus, Some(34));
     stage.send("n");
     assert_eq!(stage.app.focus, Some(33), "n goes on in the direction of the search");
@@ -215,9 +219,9 @@ fn the_timeline_seeks_steps_and_plays() {
         (",", "line 19", "0:19"),
         ("\x1b[C", "line 24", "0:24"),
         ("\x1b[D", "line 19", "0:19"),
-        ("{", "line 10", "0:10"),
+        ("[", "line 10", "0:10"),
         ("0", "", "0:00"),
-        ("}", "line 10", "0:10"),
+        ("]", "line 10", "0:10"),
         ("\x1b[1;2C", "line 40", "0:40"),
         ("\x1b[1;2D", "", "0:00"),
     ] {
@@ -232,9 +236,9 @@ fn the_timeline_seeks_steps_and_plays() {
         stage.pass(SECOND);
         assert_eq!(last(&stage), format!("line {second}"));
     }
-    stage.send("+");
+    stage.send(">");
     assert!(stage.screen().contains("1.5×"));
-    stage.send("+ ");
+    stage.send("> ");
     stage.pass(10 * SECOND);
     assert_eq!(last(&stage), "line 3", "paused");
     stage.send(" ");
@@ -258,13 +262,13 @@ fn the_timeline_seeks_steps_and_plays() {
 #[test]
 fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
     let mut stage = Stage::with(&forty(), SNAPSHOTS, 60, 20, true);
-    stage.send("[");
+    stage.send("{");
     assert!(stage.screen().contains("snapshot 8"), "{}", stage.screen());
     let (_, y) = stage.find("line 30");
     assert!(stage.rows()[usize::from(y)].trim_start().starts_with('◆'), "{}", stage.screen());
-    stage.send("[");
+    stage.send("{");
     assert!(stage.screen().contains("snapshot 7 “twenty”"), "{}", stage.screen());
-    stage.send("[");
+    stage.send("{");
     assert!(stage.screen().contains("the first snapshot"), "{}", stage.screen());
     stage.send("i");
     let rows = stage.rows();
@@ -350,7 +354,7 @@ fn without_colour_there_is_none() {
     let mut cast = forty();
     cast += "[41.0,\"o\",\"\\u001b[31;44mred\"]\n";
     let mut stage = Stage::with(&cast, SNAPSHOTS, 60, 16, false);
-    for keys in ["", "/red\r", "[", "i", "\x1b", "h"] {
+    for keys in ["", "/red\r", "{", "i", "\x1b", "h"] {
         stage.send(keys);
         for cell in &stage.terminal.backend().buffer().content {
             assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "after {keys:?}");
