@@ -117,7 +117,7 @@ fn stage(root: &Path) -> Result<PathBuf> {
     if staged.exists() {
         fs::remove_dir_all(&staged)?;
     }
-    for folder in ["man", "completions", "docs"] {
+    for folder in ["man", "completions"] {
         fs::create_dir_all(staged.join(folder))?;
     }
     let binary = root.join("target/release/tapdeck");
@@ -130,8 +130,13 @@ fn stage(root: &Path) -> Result<PathBuf> {
     for file in FILES {
         fs::copy(root.join(file), staged.join(file)).with_context(|| format!("cannot pack {file}"))?;
     }
-    for entry in fs::read_dir(root.join("docs"))?.flatten().filter(|entry| entry.path().is_file()) {
-        fs::copy(entry.path(), staged.join("docs").join(entry.file_name()))?;
+    for (folder, ending) in [("docs", "md"), ("docs/img", "svg"), ("docs/schema", "json")] {
+        fs::create_dir_all(staged.join(folder))?;
+        for entry in fs::read_dir(root.join(folder))?.flatten() {
+            if entry.path().extension().is_some_and(|end| end == ending) {
+                fs::copy(entry.path(), staged.join(folder).join(entry.file_name()))?;
+            }
+        }
     }
     Ok(staged)
 }

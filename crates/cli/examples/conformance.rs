@@ -76,9 +76,12 @@ fn report(
 ) -> Result<()> {
     println!("# Conformance\n");
     println!(
-        "Made by `cargo run -p tapdeck-cli --example conformance -- DIR > docs/conformance.md` from cases recorded from"
+        "The terminal model is checked with cases from the test suites of other terminals. Replies are not"
     );
-    println!("other terminals' own test suites. Replies are not compared here.\n");
+    println!(
+        "compared here. `cargo run -p tapdeck-cli --example conformance -- DIR > docs/conformance.md` makes"
+    );
+    println!("this page.\n");
     println!("| suite | cases | pass |\n| --- | --- | --- |");
     let (mut cases, mut ok) = (0, 0);
     for (name, (n, good)) in suites {
@@ -89,14 +92,15 @@ fn report(
     println!("| all | {cases} | {ok} |");
     println!("| of which xterm and at least four others agree on | {core} | {passed} |\n");
     println!("## Differences\n");
-    println!("Each is a choice; the reason is given once for cases that differ in the same way.\n");
+    println!("Each difference is a choice.\n");
+    println!("| reason | cases |\n| --- | --- |");
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for name in failed {
         let Some(why) = reason(name) else { bail!("{name} differs and no reason is written down") };
         by_reason.entry(why).or_default().push(name);
     }
     for (why, names) in by_reason {
-        println!("- {why}: {}.", names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
+        println!("| {why} | {} |", names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
     }
     if passed < core {
         bail!("{} cases that all agree on differ", core - passed);

@@ -122,7 +122,7 @@ tables! {
     /// What happens when the state of a session's program changes.
     [hooks] Hooks {
         /// The program to run, with its arguments. `{session}`, `{name}`, `{state}` and `{rule}`
-        /// are filled in; the change is on its standard input as JSON.
+        /// are filled in; `TAPDECK_STATE_EVENT` has the change as JSON.
         on_state: Vec<String> = Vec::new(),
         /// The states that it is run for; all when empty.
         states: Vec<String> = Vec::new(),
