@@ -116,27 +116,56 @@ impl Screen {
 fn fresh(keyboard: &Keyboard) -> io::Result<Terminal<CrosstermBackend<Out>>> {
     let size = keyboard.screen_size().unwrap_or_default();
     let area = Rect::new(0, 0, size.cols.min(MAX_SIDE), size.rows.min(MAX_SIDE));
-    let backend = CrosstermBackend::new(Out(b"\x1b[m\x1b[2J".to_vec()));
+    let backend = CrosstermBackend::new(Out::new(io::stdout(), b"\x1b[m\x1b[2J"));
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(area) })
 }
 
-/// Standard output. Each frame is one write, marked as one synchronised update.
-struct Out(Vec<u8>);
+/// Standard output, by frames. Each frame is one write, marked as one synchronised update.
+///
+/// A frame with the bytes of the one before changes nothing and is not written. Otherwise a view
+/// that shows its own session would see its own writing as news, and paint forever.
+struct Out<W = io::Stdout> {
+    to: W,
+    frame: Vec<u8>,
+    last: Vec<u8>,
+}
 
-impl Write for Out {
+impl<W: Write> Out<W> {
+    fn new(to: W, begin: &[u8]) -> Self {
+        Self { to, frame: begin.to_vec(), last: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Out<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend_from_slice(bytes);
+        self.frame.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.0.is_empty() {
+        let same = self.frame.is_empty() || self.frame == self.last;
+        std::mem::swap(&mut self.last, &mut self.frame);
+        self.frame.clear();
+        if same {
             return Ok(());
         }
-        let frame = [b"\x1b[?2026h", &self.0[..], b"\x1b[?2026l"].concat();
-        self.0.clear();
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(&frame)?;
-        stdout.flush()
+        self.to.write_all(&[b"\x1b[?2026h", &self.last[..], b"\x1b[?2026l"].concat())?;
+        self.to.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_changes_nothing_is_not_written() {
+        let mut out = Out::new(Vec::new(), b"");
+        for frame in ["a", "b", "b", "b", "a"] {
+            out.write_all(frame.as_bytes()).expect("taken");
+            out.flush().expect("written");
+        }
+        let written = String::from_utf8(out.to).expect("text");
+        assert_eq!(written.replace("\x1b[?2026h", "<").replace("\x1b[?2026l", ">"), "<a><b><a>");
     }
 }
