@@ -354,3 +354,87 @@ fn keys_work_in_every_format() {
         assert_eq!(seat.end().code(), Some(0), "{name}");
     }
 }
+
+/// Whatever ended a painted recording, the terminal was to be usable, with the lines on it.
+#[test]
+fn the_terminal_is_given_back_however_it_ends() {
+    let home = Home::new();
+    let cast = "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"begun\\r\\n\"]\n\
+                [0.1,\"o\",\"\\u001b[?1049h\\u001b[?25l\\u001b[?1000h\\u001b[5 qalternate\"]\n[9000,\"o\",\"over\"]\n";
+    std::fs::write(home.path("long.cast"), cast).expect("written");
+    for (cols, rows) in [(80, 24), (100, 30), (40, 12)] {
+        for end in ["q", "\x03", "SIGTERM"] {
+            let mut seat = Seat::with_size(home.tapdeck(["play", "long.cast"]), cols, rows);
+            seat.wait_text("alternate");
+            match end {
+                "SIGTERM" => crate::support::signal(seat.child.id(), rustix::process::Signal::TERM),
+                keys => seat.send(keys),
+            }
+            let status = seat.end();
+            assert_eq!(status.success(), end != "SIGTERM", "{cols}x{rows} {end:?}: {status}");
+            let (modes, cursor) = (seat.term.modes(), seat.term.cursor());
+            assert!(!modes.alternate() && cursor.visible, "{cols}x{rows} {end:?}");
+            assert_eq!(cursor.shape, tapdeck_term::CursorShape::Default, "{cols}x{rows} {end:?}");
+            assert_eq!(modes.mouse(), tapdeck_term::MouseTracking::Off, "{cols}x{rows} {end:?}");
+            assert!(seat.screen().contains("begun"), "{cols}x{rows} {end:?}\n{}", seat.screen());
+            assert_eq!(format!("{:?}", seat.termios()), seat.original, "{cols}x{rows} {end:?}");
+        }
+    }
+}
+
+#[test]
+fn a_search_goes_on_in_time_and_help_shows_the_keys() {
+    let home = Home::new();
+    std::fs::write(home.path("m.cast"), marked_cast()).expect("written");
+    for (cols, rows) in [(80, 24), (100, 30)] {
+        let mut seat = Seat::with_size(home.tapdeck(["play", "m.cast", "-s", "0.01"]), cols, rows);
+        seat.wait("it to begin", |s| s.raw.windows(2).any(|w| w == b"\x1b["));
+        let at = |seat: &Seat, n: u32| {
+            let screen = seat.screen();
+            screen.contains(&format!("line {n}")) && !screen.contains(&format!("line {}", n + 1))
+        };
+        seat.send("/LINE\r");
+        seat.wait_text("not found after this place: LINE");
+        seat.send("/LINX\x7f\x7f\x7f\x7fline [47]\r");
+        seat.wait("the first match", |s| at(s, 4) && s.screen().contains("found line"));
+        seat.send("n");
+        seat.wait("the second match", |s| at(s, 7));
+        seat.send("n");
+        seat.wait_text("not found after this place");
+        assert!(at(&seat, 7), "it stays\n{}", seat.screen());
+        seat.send("/(\r");
+        seat.wait_text("unclosed");
+        seat.send("?");
+        seat.wait_text("1 minute forward");
+        seat.send("\x1b");
+        seat.wait("no help", |s| !s.screen().contains("1 minute forward"));
+        seat.send("G");
+        seat.wait_text("line 9");
+        seat.send("g");
+        seat.wait("the start", |s| !s.screen().contains("line 1"));
+        seat.send(">");
+        seat.wait_text("0.25x");
+        seat.send("q");
+        assert_eq!(seat.end().code(), Some(0));
+    }
+}
+
+/// The terminal changes its size while a recording plays in it.
+#[test]
+fn a_resize_of_the_terminal_is_followed() {
+    let home = Home::new();
+    let cast = "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"begun\"]\n[9000,\"o\",\"over\"]\n";
+    std::fs::write(home.path("long.cast"), cast).expect("written");
+    let mut seat = Seat::new(home.tapdeck(["play", "long.cast"]));
+    seat.wait_text("begun");
+    assert!(!seat.term.modes().alternate(), "bytes pass where the sizes agree");
+    seat.resize(100, 30);
+    seat.wait("a frame", |s| s.screen().contains('┌') && s.screen().contains("│begun"));
+    seat.resize(40, 12);
+    seat.wait("a part of it", |s| s.screen().starts_with("begun") && s.screen().contains("of 80×24"));
+    seat.resize(80, 24);
+    seat.wait("all of it", |s| s.screen() == "begun");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    assert!(!seat.term.modes().alternate() && seat.screen().contains("begun"), "{}", seat.screen());
+}
