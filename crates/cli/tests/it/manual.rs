@@ -8,7 +8,8 @@
 //! - `<!-- exits with N -->` expects that exit code of its last command;
 //! - `<!-- at a terminal`, then one step a line (`expect TEXT`, `send KEY…`, `type TEXT`,
 //!   `stable`), then `-->`, runs it on a terminal;
-//! - `<!-- in the background until TEXT -->` leaves it running until the end of the page;
+//! - `<!-- in the background until TEXT -->` leaves it running until the end of the page; without
+//!   `until TEXT` nothing is waited for;
 //! - `<!-- file NAME -->` writes a block of any language to that file;
 //! - `<!-- setup`, commands, `-->` runs commands that readers need not see.
 //!
@@ -307,6 +308,18 @@ impl Desk {
         eventually(&format!("{until:?} of {at}"), || self.printed(&path).contains(until));
     }
 
+    /// Whether a process runs that has the page's home.
+    fn has_processes(&self) -> bool {
+        let home = format!("HOME={}", self.home.path("").display());
+        let home = home.trim_end_matches('/').as_bytes();
+        let all = fs::read_dir("/proc").expect("the processes").flatten();
+        all.into_iter().any(|process| {
+            // Processes of others cannot be read, and some are gone by now.
+            let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == home)
+        })
+    }
+
     /// The live sessions that a page has left, by id.
     fn left(&self) -> Vec<String> {
         let list = self.home.run(["ls", "--json"]).stdout;
@@ -319,13 +332,21 @@ impl Desk {
 impl Drop for Desk {
     fn drop(&mut self) {
         self.servers.iter_mut().for_each(end);
-        for id in self.left() {
-            // It may have ended by itself meanwhile; whether it is gone is looked at below.
-            let _ = self.home.run(["kill", "--signal", "KILL", &id]);
-            let _ = self.home.run(["peek", &id]);
-        }
-        if !std::thread::panicking() {
-            eventually("the end of all sessions", || self.left().is_empty());
+        let ended = || {
+            let left = self.left();
+            for id in &left {
+                // It may have ended by itself meanwhile. A signal may meet a shell's child instead
+                // of the shell, so this is done again until the session is gone.
+                let _ = self.home.run(["kill", "--signal", "KILL", id]);
+                let _ = self.home.run(["peek", id]);
+            }
+            left.is_empty()
+        };
+        if std::thread::panicking() {
+            ended();
+        } else {
+            eventually("the end of all sessions", ended);
+            eventually("the end of all processes of the page", || !self.has_processes());
         }
     }
 }

@@ -105,7 +105,8 @@ fn directive(comment: &str, next: &mut (How, i32)) -> Option<String> {
         next.1 = code.trim().parse().ok()?;
     } else if first == "at a terminal" {
         next.0 = How::AtTerminal(rest.lines().map(step).collect::<Option<_>>()?);
-    } else if let Some(text) = first.strip_prefix("in the background until ") {
+    } else if let Some(until) = first.strip_prefix("in the background") {
+        let text = until.strip_prefix(" until ").unwrap_or_default();
         next.0 = How::InBackground(text.trim().to_owned());
     } else if let Some(name) = first.strip_prefix("file ") {
         next.0 = How::File(name.trim().to_owned());
