@@ -99,8 +99,8 @@ const TENTHS: [&str; 10] = [
 /// Keys by their names, separated by spaces; the action; its text in the help.
 const USUAL: &[(&str, Action, &str)] = &[
     ("Space", Action::Pause, "play or pause"),
-    (".", Action::StepOn, "step forward to the next output"),
-    (",", Action::StepBack, "step back to the output before"),
+    (".", Action::StepOn, "step to the next output"),
+    (",", Action::StepBack, "step to the output before"),
     ("Right", Action::SkipOn, "5 seconds forward"),
     ("Left", Action::SkipBack, "5 seconds back"),
     ("S-Right", Action::LongSkipOn, "1 minute forward"),
@@ -127,7 +127,7 @@ const USUAL: &[(&str, Action, &str)] = &[
     ("Down j", Action::PanDown, "move the view down"),
     ("M-Left", Action::PanLeft, "move the view left"),
     ("M-Right", Action::PanRight, "move the view right"),
-    ("F", Action::Follow, "let the view follow the cursor"),
+    ("F", Action::Follow, "follow the cursor again"),
     ("?", Action::Help, "show or hide the keys"),
     ("q Q C-c", Action::Quit, "quit"),
 ];

@@ -1,8 +1,8 @@
 // The keys of the player, made from the keymap of the command by its own test: name, action, text.
 export const KEYS = [
   ["Space", "pause", "play or pause"],
-  [".", "step-on", "step forward to the next output"],
-  [",", "step-back", "step back to the output before"],
+  [".", "step-on", "step to the next output"],
+  [",", "step-back", "step to the output before"],
   ["Right", "skip-on", "5 seconds forward"],
   ["Left", "skip-back", "5 seconds back"],
   ["S-Right", "long-skip-on", "1 minute forward"],
