@@ -89,13 +89,18 @@ impl Failure {
 
     /// A failure to write this file.
     pub(crate) fn write(path: &Path, e: &io::Error) -> Self {
-        let path = path.display();
-        match e.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Self::usage(format!("{path} exists: give another name, or --overwrite"))
+        let shown = path.display();
+        let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+        match (e.kind(), folder) {
+            (io::ErrorKind::AlreadyExists, _) => {
+                Self::usage(format!("{shown} exists: give another name, or --overwrite"))
             }
-            io::ErrorKind::ResourceBusy => Self::usage(format!("cannot write {path}: {e}")),
-            _ => Self::io(format!("cannot write {path}: {e}")),
+            (io::ErrorKind::ResourceBusy, _) => Self::usage(format!("cannot write {shown}: {e}")),
+            (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
+                let folder = folder.display();
+                Self::io(format!("cannot write {shown}: there is no folder {folder}; create it first"))
+            }
+            _ => Self::io(format!("cannot write {shown}: {e}")),
         }
     }
 

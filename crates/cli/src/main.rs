@@ -25,6 +25,7 @@ mod service_events;
 mod session_args;
 mod sessions;
 mod snapshot_door;
+mod usage;
 
 use cmd::Command;
 use ending::{Ending, Kind, Report};
@@ -33,7 +34,7 @@ use tapdeck_cli::human;
 
 /// Run a program on a terminal, and make the session something to record, replay, share and test.
 #[derive(Parser)]
-#[command(name = "tapdeck", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+#[command(name = "tapdeck", version, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -61,23 +62,9 @@ fn main() {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
                 .unwrap_or(Ending::Failed(Kind::Internal))
         }
-        Err(e) => usage_error(&e),
+        Err(e) => usage::report(&e),
     };
     ending.end()
-}
-
-/// Prints help, the version, or what is wrong with the command line.
-fn usage_error(e: &clap::Error) -> Ending {
-    let as_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
-    if as_json && e.use_stderr() {
-        let text = e.render().to_string();
-        let first = text.split("\n\n").next().unwrap_or_default().trim();
-        let why = first.strip_prefix("error: ").unwrap_or(first);
-        return Failure::usage(why).report(Report::Json);
-    }
-    // With standard error gone as well, there is no place left for the message.
-    let _ = e.print();
-    if e.use_stderr() { Ending::Failed(Kind::Usage) } else { Ending::Done }
 }
 
 /// Runs a command, with a log of its start and its end. A server starts its log itself.

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use tapdeck_core::{Event, Exit, LogLimits, WinSize};
+use tapdeck_core::{Event, LogLimits, WinSize};
 
 use crate::backend::{Backend, CommandSpec, NonInteractive, Place, Prompter, SpawnError, TerminalSetup};
 use crate::clock::Clock;
@@ -143,8 +143,8 @@ impl Launch {
     }
 
     /// Runs the session to its end. Call before starting any thread: the signals of this process
-    /// become the session's. A recording is whole however the session ends, a program that could
-    /// not be started included.
+    /// become the session's. A recording is whole however the session ends; none is made of a
+    /// program that could not be started.
     pub fn run(&self, recording: Option<Recording>) -> Finished {
         self.run_with(recording, |_| ())
     }
@@ -207,7 +207,8 @@ impl Launch {
     /// `finish` is called when the log is closed, before the doors are.
     ///
     /// # Errors
-    /// When the session could not even be set up, so that there is nothing to finish.
+    /// When the session could not be set up or its program not started: `start` is not called
+    /// then, and there is nothing to finish.
     pub fn run_recorded<R, T, D>(
         &self,
         start: impl FnOnce(&SharedLog, Clock, WinSize) -> io::Result<R>,
@@ -243,14 +244,12 @@ impl Launch {
         let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
         let log = SharedLog::new(limits);
         let mut backend = match &signals {
-            Some(signals) => backend(inherited, user.as_ref(), size, &mut TerminalPrompter::new(signals)),
-            None => backend(inherited, user.as_ref(), size, &mut NonInteractive),
+            Some(signals) => backend(inherited, user.as_ref(), size, &mut TerminalPrompter::new(signals))?,
+            None => backend(inherited, user.as_ref(), size, &mut NonInteractive)?,
         };
         // A far place takes its time, in which the user's terminal may have changed.
         let now = self.size.or_else(|| user.as_ref().and_then(UserSide::size)).unwrap_or(size);
-        if let Ok(backend) = &mut backend
-            && now != size
-        {
+        if now != size {
             backend.resize(now).map_err(LaunchError::Setup)?;
             size = now;
         }
@@ -262,25 +261,22 @@ impl Launch {
             no_input: self.no_input,
             ..Config::default()
         };
-        if backend.as_ref().is_ok_and(Backend::bare_lines) {
+        if backend.bare_lines() {
             log.set_pipes();
         }
         // The first event of every session is its true size.
         log.append(Event::Resize(size), clock.now());
         let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;
         let mut doors = None;
-        let outcome = backend.and_then(|backend| {
-            let (has_terminal, pid) = (backend.has_terminal(), backend.pid());
-            let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup)?;
+        let (has_terminal, pid) = (backend.has_terminal(), backend.pid());
+        let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup);
+        let outcome = driver.and_then(|driver| {
             let driver = driver.with(user, signals);
             let (handle, glass) = (driver.handle(), driver.glass());
             handle.driven_here();
             doors = Some(open(Session { handle, log: log.clone(), glass, clock, size, has_terminal, pid }));
             driver.run().map_err(LaunchError::Drive)
         });
-        if let Err(LaunchError::Spawn(e)) = &outcome {
-            log.append(Event::Exit(Exit::Code(e.exit_code())), clock.now());
-        }
         log.close();
         let report = finish(recorder);
         // Last, so that a caller that waits for its snapshot can still be answered.

@@ -59,6 +59,9 @@ const NOT_LATE: [&str; 23] = [
 /// The format that carries everything.
 const NATIVE: Container = Container { format: Format::Ahr, zst: false };
 
+/// The endings of names that `rec` records.
+const RECORDED: &str = ".ahr, .cast, .ttyrec, .typescript or .raw (.zst behind it compresses)";
+
 /// Record a session, byte for byte.
 #[derive(Args, Clone)]
 #[command(
@@ -68,7 +71,7 @@ Ends as the program ends. The recording is safe to read at any moment, also afte
 on the screen for more than a quarter of a second is on disk.
 
 A name that ends in .cast, .ttyrec, .typescript or .raw (.zst behind it compresses) records in that
-format; a name that says nothing is an .ahr's, which alone carries everything.
+format. A name without an ending is an .ahr's, which alone carries everything.
 
 Examples:
   tapdeck rec                            your shell, to the default folder
@@ -198,13 +201,36 @@ impl RecArgs {
                 "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
             )
         })?;
+        // The folder of recordings is made; one that the user names on the command line must be there.
+        std::fs::create_dir_all(&folder).map_err(|e| Failure::write(&folder, &e))?;
         Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
     }
 
-    /// The format to record in. A name without a known extension is a native recording's.
-    fn container(&self, path: &Path) -> Container {
-        let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
-        self.format.or(named).unwrap_or(NATIVE)
+    /// The format of the recording: that of `--format`, or the one that the file's name says.
+    fn container(&self, path: &Path) -> Result<Container> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let container = self.format.or_else(|| Container::of_name(&name));
+        let Some(container) = container else {
+            // A name without an extension is a native recording's. One with another extension asks
+            // for what cannot be recorded.
+            return match path.extension() {
+                None => Ok(NATIVE),
+                // It says itself what it is.
+                Some(_) if self.append => Ok(NATIVE),
+                Some(ending) => Err(Failure::usage(format!(
+                    "cannot record {}: unknown format \".{}\"; use {RECORDED}, or give --format",
+                    path.display(),
+                    ending.to_string_lossy(),
+                ))),
+            };
+        };
+        if !can_record(container.format) {
+            return Err(Failure::usage(format!(
+                "cannot record {}: {container} can only be converted to; record {RECORDED}, and see tapdeck convert",
+                path.display(),
+            )));
+        }
+        Ok(container)
     }
 
     /// The options of the recording that follow from the arguments alone.
@@ -273,13 +299,7 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let _held = hold_signals()?;
     let file = open(args, &launch)?;
     let container = file.container();
-    let door = args.ipc.open(file.path(), args.export_session).inspect_err(|_| {
-        // Nothing was recorded, and the empty file would be in the way of the next attempt.
-        // Removing it is a courtesy: the failure is reported either way.
-        if !args.append && !args.overwrite {
-            let _ = std::fs::remove_file(file.path());
-        }
-    })?;
+    let door = args.ipc.open(file.path(), args.export_session)?;
     let ipc = door.as_ref().map(|door| door.address().to_string());
     let doors = args.doors.open(&launch, Some(file.path()))?;
     if args.export_session {
@@ -295,7 +315,7 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
             args.session.comment_on(&outcome);
             Ending::of(&outcome)
         }
-        // The recording is reported even if its program did not start.
+        // The recording is reported even if the session broke down.
         Err(e) => Failure::from(e).report(ending::Report::Text),
     };
     Ok(match &finished.report {
@@ -338,17 +358,11 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
             "a recording cannot go to standard output, which shows the session: name a file",
         ));
     }
-    let container = args.container(&path);
-    let name = container;
-    if !can_record(container.format) {
-        return Err(Failure::usage(format!(
-            "{name} cannot be recorded: record an .ahr, and see tapdeck convert"
-        )));
-    }
+    let container = args.container(&path)?;
     if container != NATIVE {
         if args.append || args.seal.is_some() {
             let what = if args.append { "continued" } else { "sealed" };
-            return Err(Failure::usage(format!("{name} cannot be {what}: only an .ahr can")));
+            return Err(Failure::usage(format!("{container} cannot be {what}: only an .ahr can")));
         }
         return RecordingFile::open_as(&path, container, args.overwrite).map_err(cannot_create);
     }
@@ -387,6 +401,7 @@ fn cannot_create(e: CreateError) -> Failure {
     let message = match &e {
         CreateError::Exists(_) => format!("{e}: give another name, or --append or --overwrite"),
         CreateError::Left(_) => format!("{e}: give another name, move it away, or say --overwrite"),
+        CreateError::NoFolder { .. } => format!("{e}; create it first"),
         _ => e.to_string(),
     };
     Failure::new(if e.is_refusal() { Kind::Usage } else { Kind::Io }, message)

@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     export_session: bool,
     /// The program and its arguments; your shell when left out
-    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 

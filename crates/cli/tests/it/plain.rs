@@ -312,3 +312,32 @@ fn errors_are_data_where_answers_are() {
         serde_json::from_str(&session.ok(&["wait", "--text", "here", "--json"])).expect("JSON");
     assert!(waited["waited_ms"].is_u64() && waited["exit"].is_null(), "{waited}");
 }
+
+/// `run --cwdd x -- ls` ran a program called `--cwdd`, and `help` was an unknown command.
+#[test]
+fn mistyped_options_and_commands_are_named_with_the_right_ones() {
+    let home = Home::new();
+    for (args, says) in [
+        (&["run", "--cwdd", "x", "--", "ls"][..], "unknown option --cwdd; did you mean --cwd?"),
+        (&["ls", "--jsn"], "unknown option --jsn; did you mean --json?"),
+        (&["ls", "-Z"], "unknown option -Z; see tapdeck ls --help"),
+        (&["cassette", "recrd"], "unknown command \"recrd\"; did you mean record?"),
+        (&["peek", "a", "b"], "unexpected argument \"b\"; see tapdeck peek --help"),
+        (&["help", "recc"], "recc"),
+    ] {
+        let out = home.run(args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+    let out = home.run(["run", "sh", "-c", "echo \"$0\"", "--cwdd"]);
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "--cwdd\r\n", "the program's own options are its own");
+    for (args, usage) in [
+        (&["help", "rec"][..], "Usage: tapdeck rec "),
+        (&["help", "cassette", "record"], "Usage: tapdeck cassette record "),
+        (&["help", "serve", "token", "add"], "Usage: tapdeck serve token add "),
+    ] {
+        let out = home.run(args);
+        assert!(out.status.success() && String::from_utf8_lossy(&out.stdout).contains(usage), "{args:?}");
+    }
+}

@@ -32,6 +32,7 @@ fn every_byte_is_recorded_and_shown_as_it_is() {
 #[test]
 fn a_recording_is_private_and_described() {
     let home = Home::new();
+    std::fs::create_dir_all(home.path("deep/er")).expect("made");
     let file = "deep/er/demo.ahr";
     let out = home.run(["rec", "--title", "a demo", file, "--", "sh", "-c", "echo hi; exit 3"]);
     assert_eq!(out.status.code(), Some(3));
@@ -49,6 +50,42 @@ fn a_recording_is_private_and_described() {
     ] {
         assert!(info.contains(part), "{part} in {info}");
     }
+}
+
+/// `rec /nope/x.ahr` created the folder, `rec demo.gif` wrote an `.ahr` under that name, and a
+/// program that could not be started left an empty recording, or an emptied one.
+#[test]
+fn what_cannot_be_recorded_leaves_nothing_behind() {
+    let home = Home::new();
+    std::fs::write(home.path("plain"), "").expect("written");
+    assert_eq!(home.run(["rec", "-q", "kept.ahr", "--", "echo", "kept"]).status.code(), Some(0));
+    let files = || {
+        let listed = std::fs::read_dir(home.path("")).expect("listed").flatten();
+        let mut names: Vec<String> = listed.map(|f| f.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    for (args, code, says) in [
+        (&["nope/x.ahr", "--", "true"][..], 4, "cannot write nope/x.ahr: there is no folder nope; create it"),
+        (&["demo.gif", "--", "true"], 2, "cannot record demo.gif: unknown format \".gif\"; use .ahr, .cast"),
+        (&["demo.ans", "--", "true"], 2, "cannot record demo.ans"),
+        (&["x.ahr", "--", "no-such-program"], 127, "no-such-program: command not found"),
+        (&["x.cast", "--", "no-such-program"], 127, "command not found"),
+        (&["x.typescript", "--", "no-such-program"], 127, "command not found"),
+        (&["x.ahr", "--", "./plain"], 126, "./plain: cannot be executed"),
+        (&["-d", "x.ahr", "--", "no-such-program"], 127, "command not found"),
+        (&["--overwrite", "kept.ahr", "--", "no-such-program"], 127, "command not found"),
+        (&["f.ahr", "echo", "x y"], 2, "put -- before the command: tapdeck rec f.ahr -- echo 'x y'"),
+    ] {
+        let out = home.run([&["rec"], args].concat());
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(says) && said.lines().count() == 1, "{args:?}: {said}");
+        assert_eq!(files(), before, "{args:?}");
+        assert_eq!(recorded_output(&home.path("kept.ahr")), b"kept\r\n", "{args:?}");
+    }
+    assert_eq!(String::from_utf8_lossy(&home.run(["ls", "--json"]).stdout).trim(), "[]");
 }
 
 #[test]
@@ -283,14 +320,6 @@ fn two_recorders_do_not_share_a_file() {
     seat.send("\r");
     seat.end();
     assert_eq!(recorded_output(&home.path("one.ahr")), b"up\r\n\r\n");
-}
-
-#[test]
-fn a_program_that_cannot_start_leaves_a_valid_recording() {
-    let home = Home::new();
-    assert_eq!(home.run(["rec", "-q", "no.ahr", "--", "/nonexistent"]).status.code(), Some(127));
-    let out = home.run(["verify", "no.ahr"]);
-    assert!(String::from_utf8_lossy(&out.stdout).contains("ended with exit code 127"));
 }
 
 #[test]

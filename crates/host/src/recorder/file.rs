@@ -55,6 +55,14 @@ pub enum CreateError {
         /// What it is instead.
         what: &'static str,
     },
+    /// The folder that it would be in is not there.
+    #[error("cannot write {}: there is no folder {}", path.display(), folder.display())]
+    NoFolder {
+        /// The recording.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// It cannot be continued.
     #[error("{} cannot be continued: {why}", path.display())]
     CannotAppend {
@@ -76,8 +84,17 @@ pub enum CreateError {
 impl CreateError {
     /// Whether the fault lies in what was asked for, rather than in the system.
     pub fn is_refusal(&self) -> bool {
-        !matches!(self, CreateError::System { .. })
+        !matches!(self, CreateError::System { .. } | CreateError::NoFolder { .. })
     }
+}
+
+/// A file that the recorder has not begun to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    /// It was created for this recording, and goes if none is made.
+    Created,
+    /// It holds an earlier recording, which stays if none is made.
+    Replaced,
 }
 
 /// A recording's file, locked for this process.
@@ -97,6 +114,8 @@ pub struct RecordingFile {
     /// it was replaced.
     former: Option<File>,
     mended: Option<Mended>,
+    /// What the file is until the recorder begins to write; `None` from then on.
+    unwritten: Option<Unwritten>,
 }
 
 impl fmt::Debug for RecordingFile {
@@ -122,12 +141,16 @@ impl RecordingFile {
         Ok(this)
     }
 
-    /// Creates, overwrites or continues a file. Folders are created; the file is private and
-    /// locked.
+    /// Creates a file, or opens one to be overwritten or continued. The file is private and locked.
+    /// A file that is to be overwritten is emptied when the recorder starts; one that was created
+    /// is removed again if no recorder starts.
+    ///
+    /// # Errors
+    /// When the folder is not there, or the file cannot be created or may not be used.
     pub fn open(path: &Path, if_exists: IfExists) -> Result<Self, CreateError> {
         let system = |why| CreateError::System { path: path.to_owned(), why };
-        if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            fs::DirBuilder::new().recursive(true).create(parent).map_err(system)?;
+        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
+            return Err(CreateError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
         }
         let mut options = fs::OpenOptions::new();
         options.read(true).write(true).mode(0o600);
@@ -180,16 +203,30 @@ impl RecordingFile {
             cut: false,
             former: None,
             mended: None,
+            unwritten: match (is_new, if_exists) {
+                (true, _) => Some(Unwritten::Created),
+                (false, IfExists::Overwrite) => Some(Unwritten::Replaced),
+                _ => None,
+            },
         };
-        if is_new || if_exists == IfExists::Overwrite {
-            this.file.set_len(0).map_err(system)?;
-            // What happened in the recording that was there is not what will happen in this one.
-            forget_sidecars(path);
-            sync_folder(path);
-        } else if let Some(tail) = tail {
+        if let Some(tail) = tail {
             this.continue_behind(&tail).map_err(system)?;
         }
         Ok(this)
+    }
+
+    /// Makes room for the recording: empties a file that is to be overwritten, and removes what
+    /// spoke of the recording that was there.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        if let Some(beside) = &mut self.beside {
+            beside.begin()?;
+        }
+        if self.unwritten.take().is_some() {
+            self.file.set_len(0)?;
+            forget_sidecars(&self.path);
+            sync_folder(&self.path);
+        }
+        Ok(())
     }
 
     /// Where the file is.
@@ -299,6 +336,15 @@ impl RecordingFile {
         io::Seek::rewind(&mut whole)?;
         io::copy(&mut whole, &mut self.sha256)?;
         Ok(())
+    }
+}
+
+impl Drop for RecordingFile {
+    fn drop(&mut self) {
+        if self.unwritten == Some(Unwritten::Created) {
+            // Nothing was recorded. A file that cannot be removed is empty, and harms nothing.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

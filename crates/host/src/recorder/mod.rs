@@ -204,7 +204,7 @@ impl Recorder {
     }
 
     fn begin(
-        file: RecordingFile,
+        mut file: RecordingFile,
         log: SharedLog,
         reader: ReaderId,
         clock: Clock,
@@ -212,6 +212,7 @@ impl Recorder {
         size: WinSize,
         late: Option<(u64, WallTime, WinSize)>,
     ) -> io::Result<Self> {
+        file.begin()?;
         let path = file.path().to_owned();
         let tap_reader = TapReader::new(&log, reader, clock);
         if file.container().format != Format::Ahr || file.container().zst {

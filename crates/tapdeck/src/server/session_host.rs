@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -186,7 +186,7 @@ impl SessionHost {
         let options = DoorOptions {
             id: Some(id),
             name: wanted.name.clone(),
-            recording: path.clone(),
+            recording: path,
             detached: wanted.detached,
             linger,
             turns: turns.filter(|_| !launch.no_pty),
@@ -230,10 +230,7 @@ impl SessionHost {
         }
         match finished.outcome {
             Ok(outcome) => client.over(Ok(outcome.exit)),
-            Err(e) => {
-                forget(path.as_deref().filter(|_| served.is_none()));
-                return Err(failed(&e));
-            }
+            Err(e) => return Err(failed(&e)),
         }
         // Attached clients are told, and a detached session is kept until a client has seen its
         // end.
@@ -267,16 +264,6 @@ fn place(wanted: &Negotiation) -> Result<Place, Refusal> {
         (other, ..) => other.to_owned(),
     };
     text.parse().map_err(|e: PlaceError| unknown(&e))
-}
-
-/// Nothing was recorded of a session that never ran.
-fn forget(path: Option<&Path>) {
-    if let Some(path) = path {
-        tapdeck_host::forget_sidecars(path);
-        // Files that were not made yet need not be removed.
-        let _ = std::fs::remove_file(tapdeck_host::sidecar(path, "meta.json"));
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 fn cannot_record(e: impl std::fmt::Display) -> Refusal {

@@ -8,7 +8,7 @@ use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_proto::bus::{Event, Frames, Rec, Release, Role, Sub};
 use tapdeck_serve::client::Bus;
 
-use super::RecArgs;
+use super::{NATIVE, RecArgs};
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
 use crate::health::meta;
@@ -24,8 +24,7 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
     let Some(text) = path.to_str() else {
         return Err(Failure::usage("the recording's name is not UTF-8: give another"));
     };
-    if tapdeck_tape::Container::of_name(text).is_some_and(|c| c.format != tapdeck_tape::Format::Ahr || c.zst)
-    {
+    if args.container(&path)? != NATIVE {
         return Err(Failure::usage("a late recording is an .ahr: see tapdeck convert"));
     }
     // From here on Ctrl-C ends the recording, not only this process.
