@@ -49,6 +49,7 @@ mod glass;
 mod inbox;
 mod launch;
 mod opaque;
+mod out_file;
 mod player;
 pub mod probe;
 mod process_table;
@@ -70,6 +71,7 @@ pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
 pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
+pub use out_file::OutFile;
 pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{

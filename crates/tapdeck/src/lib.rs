@@ -52,7 +52,6 @@ mod error;
 mod far;
 #[cfg(feature = "live")]
 pub mod live;
-mod out_file;
 pub mod paths;
 mod recording;
 #[cfg(feature = "live")]
@@ -70,7 +69,6 @@ pub mod turns;
 
 pub use cond::{Cond, cursor, quiet, row, state, text};
 pub use error::{Error, Result};
-pub use out_file::OutFile;
 pub use recording::{Events, Recording};
 #[cfg(feature = "live")]
 pub use remote::Remote;
@@ -78,6 +76,7 @@ pub use screen::Screen;
 #[cfg(feature = "net")]
 pub use session::Credentials;
 pub use session::{Finished, Party, Session, SessionBuilder, Update, Updates};
+pub use tapdeck_host::OutFile;
 pub use terminal::Terminal;
 
 /// What [`SessionBuilder::tap_with`] needs: a tap sees each entry of a session's log.

@@ -95,7 +95,7 @@ pub(crate) fn write_file(
     overwrite: bool,
 ) -> Result<()> {
     let cannot = |e: io::Error| Failure::write(path, &e);
-    let mut out = OutFile::create(path, overwrite).map_err(cannot)?;
+    let mut out = OutFile::create_shared(path, overwrite).map_err(cannot)?;
     let list = list(recording, input)?;
     match list.write(form, &mut out) {
         Err(tapdeck_tape::Error::Write { source, .. }) => Err(cannot(source)),

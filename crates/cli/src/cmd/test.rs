@@ -297,7 +297,7 @@ fn as_json(report: &Report) -> Value {
 }
 
 fn write_junit(path: &Path, reports: &[Report], took_ns: u64) -> std::io::Result<()> {
-    let mut out = OutFile::create(path, true)?;
+    let mut out = OutFile::create_shared(path, true)?;
     out.write_all(junit(reports, took_ns).as_bytes())?;
     out.commit()
 }
@@ -408,7 +408,7 @@ fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>> {
     let mut done = Vec::new();
     for change in changes.values() {
         if agreed {
-            let written = OutFile::create(&change.path, true).and_then(|mut file| {
+            let written = OutFile::create_shared(&change.path, true).and_then(|mut file| {
                 file.write_all(change.text.as_bytes())?;
                 file.commit()
             });

@@ -311,11 +311,11 @@ impl Conversion {
                 (losses, written)
             }
             Some(to) => {
-                let mut main = Main::create(output, self.overwrite)?;
+                let mut main = Main::create(output, self.overwrite, OutFile::create)?;
                 (self.to_tape(from, to, &mut reader, &mut main, beside)?, main.written)
             }
             None => {
-                let mut main = Main::create(output, self.overwrite)?;
+                let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
                 let cut = self.to_export(&mut reader, &mut main)?;
                 main.commit()?;
                 let mut losses = export_losses(self.to, &reader.seen);
@@ -645,10 +645,15 @@ enum Out<'a> {
 }
 
 impl<'a> Main<'a> {
-    fn create(target: &'a mut Target<'_>, overwrite: bool) -> Result<Self, ConvertError> {
+    /// Begins the output. `create` decides who may read it.
+    fn create(
+        target: &'a mut Target<'_>,
+        overwrite: bool,
+        create: fn(&Path, bool) -> io::Result<OutFile>,
+    ) -> Result<Self, ConvertError> {
         let (path, to) = match target {
             Target::File(path) => {
-                let file = OutFile::create(path, overwrite).map_err(ConvertError::write(path))?;
+                let file = create(path, overwrite).map_err(ConvertError::write(path))?;
                 (path.clone(), Out::File(Some(file)))
             }
             Target::Writer(writer) => (PathBuf::new(), Out::Writer(&mut **writer)),

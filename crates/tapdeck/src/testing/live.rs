@@ -361,7 +361,7 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
     let mut ready = Vec::new();
     for (path, text) in new {
         let cannot = |e| wrong(format_args!("{}: {e}", path.display()));
-        let mut file = OutFile::create_shared(&path).map_err(cannot)?;
+        let mut file = OutFile::create_shared(&path, true).map_err(cannot)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync()).map_err(cannot)?;
         ready.push((path, file));
     }

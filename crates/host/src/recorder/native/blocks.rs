@@ -57,6 +57,9 @@ impl NativeTap {
         if self.builder.is_empty() && !last {
             return;
         }
+        if !self.closing {
+            self.write_beside();
+        }
         let now = self.clock.now().wall;
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {

@@ -13,7 +13,7 @@ use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 
-use super::file::{RecordingFile, replace_file, sidecar};
+use super::file::{RecordingFile, sidecar};
 use super::live::Indexing;
 use super::scrub::Held;
 use super::seal::Sealing;
@@ -21,6 +21,7 @@ use super::snapshots::Snapshots;
 use super::{BLOCK_AGE, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
 use crate::inbox::Anchor;
+use crate::out_file::OutFile;
 use crate::shared::SharedLog;
 use crate::tap::{Tap, Wake};
 
@@ -53,6 +54,12 @@ pub(super) struct NativeTap {
     output_bytes: u64,
     trouble: Option<String>,
     events: Option<std::fs::File>,
+    /// Lines for the events' file that are written with the block in hand, and the time of the
+    /// oldest.
+    pending_events: Vec<u8>,
+    pending_since: Option<WallTime>,
+    /// `meta.json` has been written.
+    described: bool,
     /// Why the last block was not written, since this was last asked for.
     refusal: Option<String>,
     snapshots: Snapshots,
@@ -102,6 +109,9 @@ impl NativeTap {
             output_bytes: 0,
             trouble: None,
             events: None,
+            pending_events: Vec::new(),
+            pending_since: None,
+            described: false,
             refusal: None,
             snapshots,
             seal: None,
@@ -126,6 +136,11 @@ impl NativeTap {
     /// When the block in hand is old enough to be written.
     fn block_due(&self) -> Option<WallTime> {
         self.builder.first_ts().map(|first| WallTime::from_nanos(first) + BLOCK_AGE)
+    }
+
+    /// When the lines of the events' file are old enough to be written.
+    fn events_due(&self) -> Option<WallTime> {
+        self.pending_since.map(|since| since + BLOCK_AGE)
     }
 
     /// Takes what has been held back long enough, or all of it.
@@ -245,7 +260,8 @@ impl NativeTap {
         {
             self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
         }
-        let written = self.meta.to_bytes().map_err(io::Error::other).and_then(|b| replace_file(&path, &b));
+        let written =
+            self.meta.to_bytes().map_err(io::Error::other).and_then(|b| OutFile::replace(&path, &b));
         if let Err(e) = written {
             self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
         }
@@ -253,14 +269,29 @@ impl NativeTap {
 
     fn write_event(&mut self, line: &str) {
         let scrubbed = self.held.as_mut().map(|h| scrub_line(line.as_bytes(), h.scrubber()));
-        let line = scrubbed.as_deref().unwrap_or(line.as_bytes());
+        self.pending_events.extend_from_slice(scrubbed.as_deref().unwrap_or(line.as_bytes()));
+        self.pending_since.get_or_insert_with(|| self.clock.now().wall);
+    }
+
+    /// Writes what stands beside the recording. That waits for the first block, so that a short
+    /// program finds nothing but the recording itself in its folder.
+    pub(super) fn write_beside(&mut self) {
+        if !self.described {
+            self.described = true;
+            self.write_meta();
+        }
+        self.pending_since = None;
+        let lines = std::mem::take(&mut self.pending_events);
+        if lines.is_empty() {
+            return;
+        }
         if self.events.is_none() {
             let path = sidecar(self.file.path(), "events.jsonl");
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
             self.events = options.open(path).ok();
         }
-        let written = self.events.as_mut().map(|f| f.write_all(line));
+        let written = self.events.as_mut().map(|f| f.write_all(&lines));
         if !matches!(written, Some(Ok(()))) {
             self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
         }
@@ -268,10 +299,6 @@ impl NativeTap {
 }
 
 impl Tap for NativeTap {
-    fn started(&mut self, _now: Stamp) {
-        self.write_meta();
-    }
-
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         if let Some(held) = &mut self.held {
             entries.for_each(|entry| held.push(entry));
@@ -300,7 +327,8 @@ impl Tap for NativeTap {
     fn next_wake(&self, now: Stamp) -> Wake {
         let held = self.held.as_ref().and_then(Held::due);
         let block = self.block_due();
-        let Some(due) = held.into_iter().chain(block).min() else { return Wake::default() };
+        let events = self.events_due();
+        let Some(due) = held.into_iter().chain(block).chain(events).min() else { return Wake::default() };
         let weight = BLOCK_LIMIT.saturating_sub(self.builder.len());
         Wake { weight, after: Some(due.since(now.wall)) }
     }
@@ -310,11 +338,15 @@ impl Tap for NativeTap {
         if self.block_due().is_some_and(|due| now.wall >= due) {
             self.write_block(false);
         }
+        if self.events_due().is_some_and(|due| now.wall >= due) {
+            self.write_beside();
+        }
     }
 
     fn flush(&mut self, now: Stamp) {
         self.release(now.wall, true);
         self.write_block(false);
+        self.write_beside();
         self.sync();
     }
 
@@ -326,6 +358,9 @@ impl Tap for NativeTap {
             self.write_block(false);
         }
         self.write_block(true);
+        // It is described below, when everything about it is known.
+        self.described = true;
+        self.write_beside();
         self.sync();
         if self.trouble.is_none() {
             self.trouble = self.file.tampering().map(Into::into);

@@ -43,20 +43,28 @@ impl OutFile {
         Self::begin(path, overwrite, Mode::RUSR | Mode::WUSR)
     }
 
-    /// Begins a file that replaces the one of this name and keeps its permissions, or is a new one
-    /// with the usual ones.
+    /// Begins a file for others to read: with the permissions that the umask leaves, or those of
+    /// the file that it replaces.
     ///
     /// # Errors
     /// As [`OutFile::create`].
-    pub fn create_shared(path: &Path) -> io::Result<Self> {
+    pub fn create_shared(path: &Path, overwrite: bool) -> io::Result<Self> {
         let all = Mode::from_raw_mode(0o666);
-        let this = Self::begin(path, true, all)?;
+        let this = Self::begin(path, overwrite, all)?;
         if let Ok(old) = fs::metadata(&this.path)
             && !matches!(this.place, Place::Direct)
         {
             this.file.set_permissions(old.permissions())?;
         }
         Ok(this)
+    }
+
+    /// Puts a small private file in the place of whatever has this name, a link included. The old
+    /// or the new content is there, never half of one.
+    pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut this = Self::nameless(path.to_owned(), true, Mode::RUSR | Mode::WUSR, None)?;
+        this.write_all(content)?;
+        this.commit()
     }
 
     /// Has what was written so far reach the disk.
@@ -83,6 +91,11 @@ impl OutFile {
             _ => {}
         }
         let old = lock_old(&path)?;
+        Self::nameless(path, overwrite, mode, old)
+    }
+
+    /// Begins a file without a name, or with a hidden one where the system wants a name.
+    fn nameless(path: PathBuf, overwrite: bool, mode: Mode, old: Option<File>) -> io::Result<Self> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Ok(fd) = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
             return Ok(Self { file: fd.into(), path, place: Place::Nameless, overwrite, _old: old });
@@ -105,8 +118,10 @@ impl OutFile {
         if matches!(self.place, Place::Nameless) {
             let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             let link = |to: &Path| linkat(CWD, own.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW);
-            if !self.overwrite {
-                return Ok(link(&self.path)?);
+            // A name that is free is taken in one step, with no other name before it.
+            match link(&self.path) {
+                Err(Errno::EXIST) if self.overwrite => {}
+                linked => return Ok(linked?),
             }
             let temporary = temporary(&self.path);
             link(&temporary)?;
