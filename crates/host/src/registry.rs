@@ -10,7 +10,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use tapdeck_core::WallTime;
 
 use crate::processes::Process;
@@ -103,21 +105,73 @@ pub struct Registered {
 impl Registered {
     /// Puts the session on the list.
     pub fn new(folder: &Path, listing: &Listing) -> io::Result<Self> {
-        let path = listing_path(folder, &listing.id);
-        let new = folder.join(format!(".{}.new", listing.id));
+        let this = Self { path: listing_path(folder, &listing.id) };
+        this.update(listing)?;
+        Ok(this)
+    }
+
+    /// Replaces what the list says of the session.
+    ///
+    /// # Errors
+    /// When the file cannot be written; then the list says what it said before.
+    pub fn update(&self, listing: &Listing) -> io::Result<()> {
+        let new = self.path.with_file_name(format!(".{}.new", listing.id));
         // There is one only after a crash.
         let _ = fs::remove_file(&new);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())?;
         // A process that lists sees all of it or nothing.
-        fs::rename(&new, &path)?;
-        Ok(Self { path })
+        fs::rename(&new, &self.path)
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
         // Another process may have removed it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A session's name, which no other session can have while this lives. It is a lock that the system
+/// lifts when the process ends, however it ends.
+#[derive(Debug)]
+pub struct ClaimedName {
+    path: PathBuf,
+    _lock: fs::File,
+}
+
+impl ClaimedName {
+    /// Claims a name; `None` if another session has it.
+    ///
+    /// # Errors
+    /// When the lock's file cannot be made.
+    pub fn claim(folder: &Path, name: &str) -> io::Result<Option<Self>> {
+        // A name may have any characters, and more bytes than a file's name.
+        let hash = Sha256::digest(name.as_bytes());
+        let hash: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();
+        let path = folder.join(format!(".name-{hash}"));
+        loop {
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            let lock = options.open(&path)?;
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(e) => return Err(e.into()),
+            }
+            // The process that had the name may have removed the file after it was opened here.
+            let own = lock.metadata()?;
+            if fs::metadata(&path).is_ok_and(|m| (m.dev(), m.ino()) == (own.dev(), own.ino())) {
+                return Ok(Some(Self { path, _lock: lock }));
+            }
+        }
+    }
+}
+
+impl Drop for ClaimedName {
+    fn drop(&mut self) {
+        // Before the lock is lifted, so that it is still this claim's file. One that stays is empty
+        // and can be locked again.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -260,6 +314,29 @@ mod tests {
         }
         assert!(!is_alive(child.id()));
         child.wait().expect("it has ended");
+    }
+
+    #[test]
+    fn a_name_is_had_once_and_given_back() {
+        let temp = tempfile::tempdir().expect("temp");
+        let claim = |name: &str| ClaimedName::claim(temp.path(), name).expect("claimed or taken");
+        let long = "/ä".repeat(32);
+        let (first, other) = (claim("build"), claim(&long));
+        assert!(first.is_some() && other.is_some() && claim("build").is_none() && claim(&long).is_none());
+        drop(first);
+        assert_eq!(fs::read_dir(temp.path()).expect("listed").count(), 1);
+        assert!(claim("build").is_some());
+        // Many at once: each time exactly one has it.
+        let start = std::sync::Barrier::new(8);
+        let race = || {
+            start.wait();
+            claim("raced")
+        };
+        let winners = std::thread::scope(|scope| {
+            let racers: Vec<_> = (0..8).map(|_| scope.spawn(&race)).collect();
+            racers.into_iter().filter_map(|r| r.join().expect("ran")).collect::<Vec<_>>()
+        });
+        assert_eq!(winners.len(), 1);
     }
 
     #[test]

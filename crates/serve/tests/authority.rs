@@ -21,7 +21,7 @@ use tapdeck_serve::wire::{self, ChunkKind};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What each request of the bus needs, with a payload to try it.
-const BUS: [(&str, &str, Need); 19] = [
+const BUS: [(&str, &str, Need); 20] = [
     ("SNAP", "", Need::Watch),
     ("INFO", "brief", Need::Watch),
     ("SUB", "{\"frames\":\"none\"}", Need::Watch),
@@ -41,6 +41,7 @@ const BUS: [(&str, &str, Need); 19] = [
     ("RESIZE", "{\"cols\":80,\"rows\":24}", Need::Command),
     ("KILL", "{\"signal\":\"CONT\"}", Need::Command),
     ("REC", "{}", Need::Administer),
+    ("RENAME", "{\"name\":\"x\"}", Need::Administer),
 ];
 
 /// What each request of the attach wire needs. A resize without the stick is ignored without a

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tapdeck_core::scrub::Rules;
-use tapdeck_host::registry::{self, Registered};
+use tapdeck_host::registry::{self, ClaimedName, Registered};
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, RecordOptions, Recorder, RecordingFile,
     Session,
 };
 use tapdeck_proto::bus::Rec;
 use tapdeck_serve::door::Door;
-use tapdeck_serve::live::{About, Dismissal, Live, LiveOptions, StartRecording};
+use tapdeck_serve::live::{About, Admin, Dismissal, Live, LiveOptions};
 
 pub use tapdeck_host::registry::Listing;
 pub use tapdeck_serve::door::{Address, AddressError};
@@ -48,6 +48,14 @@ pub enum DoorError {
     /// Its name is empty or too long.
     #[error("a name has 1 to {NAME_LIMIT} characters, and not {0}")]
     Name(usize),
+    /// Another session has its name.
+    #[error("the name {name:?} is taken{}", by.as_ref().map(|id| format!(" by session {id}")).unwrap_or_default())]
+    Taken {
+        /// The name.
+        name: String,
+        /// The id of the session that has it, once it can be found.
+        by: Option<String>,
+    },
     /// An address could not be bound.
     #[error("{address}: {source}")]
     Bind {
@@ -117,6 +125,7 @@ impl fmt::Debug for DoorOptions {
 pub struct Doors {
     folder: PathBuf,
     listing: Listing,
+    name: Option<ClaimedName>,
     doors: Vec<(Door, Grants)>,
     options: DoorOptions,
 }
@@ -128,15 +137,13 @@ impl fmt::Debug for Doors {
 }
 
 impl Doors {
-    /// Binds the session's own socket and every further address.
+    /// Claims the session's name, and binds its own socket and every further address.
     ///
     /// # Errors
-    /// When one cannot be bound, or the name makes no sense.
+    /// When an address cannot be bound, or the name makes no sense or is taken.
     pub fn open(launch: &Launch, options: DoorOptions) -> Result<Self, DoorError> {
-        if let Some(name) = &options.name {
-            check_name(name)?;
-        }
         let folder = registry::folder().map_err(DoorError::Own)?;
+        let name = options.name.as_deref().map(|name| claim_name(&folder, name)).transpose()?;
         let token = registry::new_token().map_err(DoorError::Own)?;
         let (id, own) = own_door(&folder, options.id.as_deref()).map_err(DoorError::Own)?;
         let mut doors = vec![(own, Grants::own(&token))];
@@ -167,7 +174,7 @@ impl Doors {
             recording: recording.map(|p| p.to_string_lossy().into_owned()),
             human_token: token,
         };
-        Ok(Self { folder, listing, doors, options })
+        Ok(Self { folder, listing, name, doors, options })
     }
 
     /// The folder of the session's entry, and the entry.
@@ -187,6 +194,9 @@ impl Doors {
     pub fn serve(self, session: Session) -> io::Result<Served> {
         let listing = &self.listing;
         let late = LateRecordings::new(&session, listing, self.options.warn);
+        let entry = Entry { listing: listing.clone(), name: self.name, registered: None };
+        let entry = Arc::new(Mutex::new(entry));
+        let admin = Office { late: late.clone(), folder: self.folder.clone(), entry: Arc::clone(&entry) };
         let about = About {
             id: listing.id.clone(),
             name: listing.name.clone(),
@@ -201,11 +211,70 @@ impl Doors {
             linger: self.options.linger,
             turns: self.options.turns,
             on_state: self.options.on_state,
-            record: Some(late.starter()),
+            admin: Some(Box::new(admin)),
         };
         let live = Live::start(session, options)?;
-        let registered = Registered::new(&self.folder, listing)?;
-        Ok(Served { late, live, _registered: registered })
+        // A client may have renamed the session already.
+        let mut listed = lock(&entry);
+        listed.registered = Some(Registered::new(&self.folder, &listed.listing)?);
+        drop(listed);
+        Ok(Served { late, live, _entry: entry })
+    }
+}
+
+/// Claims a name for a session.
+fn claim_name(folder: &Path, name: &str) -> Result<ClaimedName, DoorError> {
+    check_name(name)?;
+    // Sessions of older versions have names without a claim. An id is found before a name.
+    let has = |l: &Listing| (l.name.as_deref() == Some(name) || l.id == name) && registry::is_alive(l.pid);
+    let found = || Ok(registry::listed(folder)?.into_iter().find(has).map(|l| l.id));
+    let claimed = ClaimedName::claim(folder, name).map_err(DoorError::Own)?;
+    let taken = |by| DoorError::Taken { name: name.to_owned(), by };
+    match (claimed, found().map_err(DoorError::Own)?) {
+        (Some(claimed), None) => Ok(claimed),
+        (_, by) => Err(taken(by)),
+    }
+}
+
+/// A session's place in the list of sessions.
+struct Entry {
+    listing: Listing,
+    name: Option<ClaimedName>,
+    registered: Option<Registered>,
+}
+
+fn lock(entry: &Mutex<Entry>) -> MutexGuard<'_, Entry> {
+    entry.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does what clients ask of the process that hosts the session.
+struct Office {
+    late: LateRecordings,
+    folder: PathBuf,
+    entry: Arc<Mutex<Entry>>,
+}
+
+impl Admin for Office {
+    fn record(&mut self, asked: &Rec) -> Result<u64, String> {
+        self.late.answer(asked)
+    }
+
+    fn recording(&self) -> Option<String> {
+        self.late.recorders().last().map(|r| r.path().to_string_lossy().into_owned())
+    }
+
+    fn rename(&mut self, name: &str) -> Result<(), String> {
+        let mut entry = lock(&self.entry);
+        if entry.listing.name.as_deref() == Some(name) {
+            return Ok(());
+        }
+        let claimed = claim_name(&self.folder, name).map_err(|e| e.to_string())?;
+        let listing = Listing { name: Some(name.to_owned()), ..entry.listing.clone() };
+        if let Some(registered) = &entry.registered {
+            registered.update(&listing).map_err(|e| format!("cannot rename the session: {e}"))?;
+        }
+        (entry.listing, entry.name) = (listing, Some(claimed));
+        Ok(())
     }
 }
 
@@ -235,7 +304,7 @@ pub struct Served {
     // The order of the fields is the order in which they end.
     late: LateRecordings,
     live: Live,
-    _registered: Registered,
+    _entry: Arc<Mutex<Entry>>,
 }
 
 impl fmt::Debug for Served {
@@ -318,12 +387,7 @@ impl LateRecordings {
         Ok(from)
     }
 
-    /// What the bus starts and stops recordings by.
-    fn starter(&self) -> StartRecording {
-        let late = self.clone();
-        Box::new(move |request| late.answer(request))
-    }
-
+    /// Starts or stops a recording, as a client asks.
     fn answer(&self, request: &Rec) -> Result<u64, String> {
         if let Some(path) = &request.stop {
             let mut recorders = self.recorders();
@@ -338,6 +402,7 @@ impl LateRecordings {
             request.scrub.as_ref().map(|packs| scrub_rules(packs.clone(), &self.0.cwd)).transpose()?;
         let if_exists = if request.overwrite { IfExists::Overwrite } else { IfExists::Refuse };
         let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| match &e {
+            CreateError::NoFolder { .. } => format!("{e}; create it first"),
             CreateError::Exists(_) | CreateError::Left(_) => {
                 format!("{e}: give another name, or say that it is to be overwritten")
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags};
-use tapdeck::live::{Address, AddressError, Bus, DoorOptions, Doors, Grants, Served};
+use tapdeck::live::{Address, AddressError, Bus, DoorError, DoorOptions, Doors, Grants, Served};
 use tapdeck::turns::RuleBook;
 use tapdeck_host::{Keyboard, Launch, Pressed, Session};
 
@@ -71,10 +71,19 @@ impl DoorArgs {
         options.linger = self.detached_host.then_some(Duration::MAX);
         options.on_state = crate::hooks::on_state();
         options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
-        let opened = self.buses(addresses).and_then(|buses| {
+        let opened = self.buses(addresses).map(|buses| {
             options.buses = buses;
-            Doors::open(launch, options).map_err(|e| e.to_string())
+            Doors::open(launch, options)
         });
+        let opened = match opened {
+            Ok(Err(e @ DoorError::Taken { .. })) => {
+                let name = self.name.as_deref().unwrap_or_default();
+                let how = format!("give another name, or end that session with tapdeck kill {name}");
+                return Err(Failure::usage(format!("{e}: {how}")));
+            }
+            Ok(opened) => opened.map_err(|e| e.to_string()),
+            Err(why) => Err(why),
+        };
         match opened {
             Ok(doors) => Ok(Some(OpenDoors { doors, alone: self.detached_host })),
             Err(why) if asked => Err(Failure::io(format!("cannot open the session to others: {why}"))),

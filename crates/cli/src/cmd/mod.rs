@@ -35,6 +35,7 @@ mod play;
 mod probe;
 mod rec;
 mod relay;
+mod rename;
 mod render;
 mod repair;
 mod resize;
@@ -79,6 +80,7 @@ pub(crate) enum Command {
     Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
+    Rename(rename::RenameArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
     #[cfg(feature = "net")]
@@ -137,6 +139,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Hotkeys(args) => hotkeys::run(args),
         Command::Tail(args) => tail::run(args),
         Command::Kill(args) => kill::run(args),
+        Command::Rename(args) => rename::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),
         #[cfg(feature = "net")]

@@ -27,8 +27,8 @@ pub use reply::{
 };
 pub use request::{
     Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill, Line as TypedLine,
-    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Rec, Release, Request, RequestError, Resize, Rows, Snap,
-    Sub, Take, Turns, Typing, VERBS, VerbDoc, WhichTurn,
+    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Rec, Release, Rename, Request, RequestError, Resize,
+    Rows, Snap, Sub, Take, Turns, Typing, VERBS, VerbDoc, WhichTurn,
 };
 
 /// The longest frame in either direction, unless a client agreed on more.

@@ -207,6 +207,9 @@ verbs! {
     "REC" Rec(Rec) object -> "OK" reply::Recorded,
         "`{path, input, hidden_input, quality, overwrite, title, scrub: [packs]}` with an absolute path, or `{stop: path}`",
         "`OK {from}`, or `DENIED`: for a person";
+    "RENAME" Rename(Rename) object -> "OK" reply::Nothing,
+        "`{name}`: another name for the session",
+        "`OK`, or `DENIED`: for a person, where the name is not taken";
 }
 
 /// `HELLO`: who the client is.
@@ -748,6 +751,14 @@ pub struct Kill {
     /// The signal's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+}
+
+/// `RENAME`: gives the session another name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rename {
+    /// The new name.
+    pub name: String,
 }
 
 /// `REC`: starts or stops a recording of the running session.

@@ -166,6 +166,7 @@ impl LiveSession {
             Request::Resize(asked) => Ok(self.resize(client, asked)?.into()),
             Request::Kill(asked) => Ok(self.kill(client, &asked)?.into()),
             Request::Rec(asked) => Ok(self.rec(client, &asked)?.into()),
+            Request::Rename(asked) => Ok(self.rename(client, asked)?.into()),
             other => Err(Denied::because(RequestError::UnknownVerb(other.verb().to_owned()))),
         }
     }

@@ -157,6 +157,21 @@ impl Client {
         }
     }
 
+    /// Whether the client subscribes only to wait, and does not look at the session.
+    pub(crate) fn only_waits(&self) -> bool {
+        matches!(&self.kind, Kind::Bus(BusState { sub: Some(sub), .. }) if !sub.looks)
+    }
+
+    /// Whether the client sees the end of a session. One that asks a question, as `ls` does, is not
+    /// told of it.
+    pub(crate) fn sees_end(&self) -> bool {
+        match &self.kind {
+            Kind::Bus(bus) => bus.sub.as_ref().map_or(bus.capture.is_some(), |sub| sub.looks),
+            Kind::Wire(_) => true,
+            Kind::Unknown => false,
+        }
+    }
+
     /// Returns the state of a bus client.
     pub(crate) fn bus(&mut self) -> Option<&mut BusState> {
         match &mut self.kind {

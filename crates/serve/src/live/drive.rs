@@ -149,13 +149,21 @@ impl LiveSession {
         if !self.allows(client, Need::Administer) {
             return Err(Denied::because("only a person can have the session recorded"));
         }
-        let start =
-            self.record.as_mut().ok_or_else(|| Denied::because("this session cannot be recorded late"))?;
-        let from = start(asked).map_err(Denied::because)?;
-        if let Some(path) = &asked.path {
-            self.about.recording = Some(path.clone());
-        }
+        let admin = self.admin.as_mut();
+        let admin = admin.ok_or_else(|| Denied::because("this session cannot be recorded late"))?;
+        let from = admin.record(asked).map_err(Denied::because)?;
         Ok(Recorded { from })
+    }
+
+    pub(super) fn rename(&mut self, client: &Client, asked: bus::Rename) -> Result<Nothing, Denied> {
+        if !self.allows(client, Need::Administer) {
+            return Err(Denied::because("only a person can rename the session"));
+        }
+        let admin = self.admin.as_mut();
+        let admin = admin.ok_or_else(|| Denied::because("this session cannot be renamed"))?;
+        admin.rename(&asked.name).map_err(Denied::because)?;
+        self.about.name = Some(asked.name);
+        Ok(Nothing {})
     }
 }
 

@@ -77,7 +77,7 @@ impl Hub {
             about: options.about,
             has_terminal: session.has_terminal,
             pid: session.pid,
-            record: options.record,
+            admin: options.admin,
             turns: Turns::new(ring, follow, options.on_state),
             size: session.size,
             holder: None,

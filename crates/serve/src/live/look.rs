@@ -20,7 +20,7 @@ const MAX_FPS: u32 = 240;
 impl LiveSession {
     pub(super) fn snap(&mut self, client: &Client, asked: Snap) -> Answer {
         if self.exit.is_some() {
-            self.looked = true;
+            self.looked |= !client.only_waits();
         }
         let look = self.access.look();
         let mut screen = frame::full(&look, true);
@@ -76,7 +76,8 @@ impl LiveSession {
                 pid: self.pid,
                 driver,
                 waiting: self.waiting,
-                recording: about.recording.clone(),
+                recording: (self.admin.as_ref().and_then(|admin| admin.recording()))
+                    .or_else(|| about.recording.clone()),
                 cols: term.size().cols,
                 rows_n: term.size().rows,
                 title: term.title().to_owned(),

@@ -61,12 +61,28 @@ pub struct About {
     pub cwd: String,
     /// It has no terminal of its own.
     pub detached: bool,
-    /// Where it is recorded.
+    /// Where it is recorded from its beginning on.
     pub recording: Option<String>,
 }
 
-/// Starts a recording of a running session. Returns the offset in the output at which it begins.
-pub type StartRecording = Box<dyn FnMut(&tapdeck_proto::bus::Rec) -> Result<u64, String> + Send>;
+/// What clients who may administer a session ask of the process that hosts it. Errors are sentences
+/// for the client.
+pub trait Admin: Send {
+    /// Starts or stops a recording. Returns the offset in the output at which it begins or ends.
+    ///
+    /// # Errors
+    /// When the recording cannot be started, or there is none to stop.
+    fn record(&mut self, asked: &tapdeck_proto::bus::Rec) -> Result<u64, String>;
+
+    /// Returns the newest recording that was started here and has not been stopped.
+    fn recording(&self) -> Option<String>;
+
+    /// Gives the session another name.
+    ///
+    /// # Errors
+    /// When the name is taken or makes no sense.
+    fn rename(&mut self, name: &str) -> Result<(), String>;
+}
 
 /// How a session is served.
 #[derive(Default)]
@@ -81,8 +97,8 @@ pub struct LiveOptions {
     pub turns: Option<TurnOptions>,
     /// Called when the program's state has changed.
     pub on_state: Option<OnState>,
-    /// How a late recording is started, if it can be.
-    pub record: Option<StartRecording>,
+    /// Late recordings and the session's name, if they can be changed.
+    pub admin: Option<Box<dyn Admin>>,
 }
 
 impl std::fmt::Debug for LiveOptions {

@@ -109,7 +109,7 @@ impl LiveSession {
     pub(super) fn say_over(&mut self, client: &mut Client, exit: Exit) {
         let now = self.clock.now().mono;
         self.told_at.get_or_insert(now);
-        self.looked |= !matches!(&client.kind, Kind::Bus(BusState { sub: Some(sub), .. }) if !sub.looks);
+        self.looked |= client.sees_end();
         match &mut client.kind {
             Kind::Bus(bus) => {
                 if let Some(answer) = bus.capture.as_ref().map(|pending| pending.work.cut_short()) {

@@ -11,7 +11,7 @@ use tapdeck_proto::bus;
 
 use super::access::Access;
 use super::turns::Turns;
-use super::{About, StartRecording};
+use super::{About, Admin};
 
 /// A session that is served.
 pub(super) struct LiveSession {
@@ -21,7 +21,7 @@ pub(super) struct LiveSession {
     pub(super) about: About,
     pub(super) has_terminal: bool,
     pub(super) pid: Option<i32>,
-    pub(super) record: Option<StartRecording>,
+    pub(super) admin: Option<Box<dyn Admin>>,
     pub(super) turns: Turns,
     pub(super) size: WinSize,
     /// The client that holds the stick, as far as the log has been read.

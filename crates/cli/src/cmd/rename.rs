@@ -1,0 +1,33 @@
+//! `tapdeck rename`: gives a session another name.
+
+use clap::Args;
+use tapdeck_proto::bus::Rename;
+
+use crate::ending::Ending;
+use crate::failure::Result;
+use crate::parse;
+use crate::sessions::{ask, connect, find};
+
+/// Give a session another name.
+#[derive(Args)]
+#[command(after_help = "\
+A name that another live session has is refused.
+
+Examples:
+  tapdeck rename build nightly
+  tapdeck rename 4711 build")]
+pub(crate) struct RenameArgs {
+    /// Id or name of the session
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// Its new name
+    #[arg(value_name = "NAME", value_parser = parse::session_name)]
+    name: String,
+}
+
+pub(crate) fn run(args: &RenameArgs) -> Result {
+    let listing = find(Some(&args.session))?;
+    let mut bus = connect(&listing, "rename", "human")?;
+    ask(&mut bus, &Rename { name: args.name.clone() })?;
+    Ok(Ending::Done)
+}
