@@ -38,7 +38,7 @@ pub(crate) fn start_host(size: Option<WinSize>) -> Result<String> {
     let mut ours = vec![OsString::from("--detached-host")];
     // A terminal may not know its size: those of serial lines and of containers often do not.
     if let Some(size) = size.filter(|size| size.cols > 0 && size.rows > 0) {
-        ours.push(format!("--window-size={}x{}", size.cols, size.rows).into());
+        ours.push(format!("--size={}x{}", size.cols, size.rows).into());
     }
     args.splice(1..1, ours);
     start(args)

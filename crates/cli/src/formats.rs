@@ -3,7 +3,7 @@
 use tapdeck::convert::To;
 use tapdeck_tape::Container;
 
-/// A target as `--to` takes it.
+/// A target as `--format` of `convert` takes it.
 pub(crate) fn target(text: &str) -> Result<To, String> {
     text.parse().map_err(|e: tapdeck::convert::ConvertError| e.to_string())
 }

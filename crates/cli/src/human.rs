@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tapdeck_core::WallTime;
+use tapdeck_term::text_width;
 
 /// A count of bytes: `512 bytes`, `1.4 MB`.
 pub fn bytes(n: u64) -> String {
@@ -63,6 +64,26 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// Cuts foreign text to a number of columns, with an ellipsis in place of the rest.
+pub fn shortened(text: &str, width: usize) -> String {
+    let text = printable(text);
+    if text_width(&text) <= width {
+        return text;
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        out.push(c);
+        if text_width(&out) + 1 > width {
+            out.pop();
+            break;
+        }
+    }
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
 /// A value as one line of JSON, with unsafe characters escaped.
 pub fn json(value: &impl serde::Serialize) -> String {
     // A `Value` sorts the keys.
@@ -88,6 +109,15 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "18446744073.71 GB");
         assert_eq!(duration(Duration::from_millis(420)), "0.42s");
         assert_eq!(duration(Duration::from_secs(3_723)), "1:02:03");
+    }
+
+    #[test]
+    fn shortening() {
+        assert_eq!(shortened("abc", 3), "abc");
+        assert_eq!(shortened("abcd", 3), "ab…");
+        assert_eq!(shortened("漢字", 3), "漢…");
+        assert_eq!(shortened("a\x1b[31m", 9), "a\u{fffd}[31m");
+        assert_eq!(shortened("abc", 0), "");
     }
 
     #[test]

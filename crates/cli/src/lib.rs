@@ -6,6 +6,7 @@
     reason = "the views hold terminals and threads, and only the command uses them"
 )]
 
+pub mod color;
 pub mod human;
 pub mod keymap;
 pub mod render;

@@ -52,9 +52,20 @@ pub(crate) fn speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A duration such as `10`, `1.5s`, `200ms`, `2m`, `1h` or `1:23:45`.
+/// A duration such as `10`, `1.5s`, `200ms`, `2m`, `1h`, `7d`, `2w` or `1:23:45`. A plain number is
+/// in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a duration such as 10s, 1.5m, 200ms or 1:23:45".to_owned();
+    duration_in(text, 1.0)
+}
+
+/// The same where a plain number is in milliseconds.
+pub(crate) fn duration_ms(text: &str) -> Result<Duration, String> {
+    duration_in(text, 1e-3)
+}
+
+/// A duration; a plain number is in units of so many seconds.
+fn duration_in(text: &str, plain: f64) -> Result<Duration, String> {
+    let wrong = || "expected a duration such as 500ms, 10s, 1.5m, 2h, 7d or 1:23:45".to_owned();
     if text.contains(':') {
         let mut secs = 0.0;
         for part in text.split(':') {
@@ -70,10 +81,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(split);
     let n: f64 = number.trim().parse().map_err(|_| wrong())?;
     let scale = match unit {
-        "" | "s" | "sec" => 1.0,
+        "" => plain,
+        "s" | "sec" => 1.0,
         "ms" => 1e-3,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
+        "w" => 7.0 * 86_400.0,
         _ => return Err(wrong()),
     };
     Duration::try_from_secs_f64(n * scale).map_err(|_| wrong())
@@ -117,21 +131,6 @@ pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String>
         true => Err("expected NAME or NAME=VALUE".to_owned()),
         false => Ok((name.to_owned(), value)),
     }
-}
-
-/// A long duration such as `7d` or `2w`, or any other.
-#[cfg(feature = "net")]
-pub(crate) fn long_duration(text: &str) -> Result<Duration, String> {
-    let days = |number: &str, scale: f64| {
-        let days: f64 = number.parse().ok()?;
-        Duration::try_from_secs_f64(days * scale * 86_400.0).ok()
-    };
-    let long = match (text.strip_suffix('d'), text.strip_suffix('w')) {
-        (Some(number), _) => days(number, 1.0),
-        (_, Some(number)) => days(number, 7.0),
-        _ => return duration(text),
-    };
-    long.ok_or_else(|| "expected a duration such as 12h, 7d or 2w".to_owned())
 }
 
 /// A place in a recording.
@@ -194,11 +193,16 @@ mod tests {
             ("1.5s", 1_500),
             ("200ms", 200),
             ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("2d", 172_800_000),
+            ("1w", 604_800_000),
             ("1:02", 62_000),
             ("1:23:45", 5_025_000),
         ] {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
+        assert_eq!(duration_ms("500"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration_ms("0.5s"), Ok(Duration::from_millis(500)));
         for bad in ["", "s", "-1", "nan", "inf", "1e308h", "1:2:3:4", "5 apples", "1:-2"] {
             assert!(duration(bad).is_err(), "{bad}");
         }

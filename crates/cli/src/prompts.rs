@@ -31,7 +31,7 @@ impl Delivery {
         let text = text.to_owned();
         let request = Paste { text, enter: self.enter, raw: self.raw, wait_ms: Some(wait_ms) };
         // There are four steps at most.
-        let limit = self.step_limit * 4 + Duration::from_secs(10);
+        let limit = self.step_limit.saturating_mul(4).saturating_add(Duration::from_secs(10));
         Ok(bus.request(&request, limit)?)
     }
 }

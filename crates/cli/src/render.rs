@@ -3,6 +3,7 @@
 //! Besides a person's view and a JSON document it serves conformance suites and other programs with
 //! one request a line (`--jsonl`), so that thousands of small cases need one process.
 
+use crate::color::Color;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -26,8 +27,11 @@ pub struct RenderArgs {
     /// Print the rows that scrolled off the screen, too
     #[arg(long)]
     scrollback: bool,
-    /// Keep colours in the printed text
-    #[arg(long)]
+    /// When to print colors
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    color: Color,
+    /// The old name of `--color always`
+    #[arg(long, hide = true, conflicts_with = "color")]
     colour: bool,
     /// Take a line feed for a new line (for files that no terminal driver has seen)
     #[arg(long)]
@@ -84,9 +88,10 @@ pub fn render(args: &RenderArgs) -> Result<()> {
         out.write_all(b"\n")?;
     } else {
         let mut text = Vec::new();
+        let colors = args.colour || args.color.is_on();
         let skip = if args.scrollback { 0 } else { term.scrollback_len() };
         for line in term.lines().skip(skip) {
-            line.write_ansi(&mut text, args.colour);
+            line.write_ansi(&mut text, colors);
             text.push(b'\n');
         }
         out.write_all(&text)?;

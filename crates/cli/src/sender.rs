@@ -15,11 +15,11 @@ const RETRY: Duration = Duration::from_millis(20);
 #[derive(Args)]
 pub(crate) struct SenderArgs {
     /// Take the stick if another client drives
-    #[arg(long)]
-    take: bool,
+    #[arg(long, alias = "take")]
+    pub(crate) takeover: bool,
     /// As a program, which never takes the stick from a person
     #[arg(long)]
-    bot: bool,
+    pub(crate) bot: bool,
 }
 
 impl SenderArgs {
@@ -32,7 +32,7 @@ impl SenderArgs {
     pub(crate) fn send_all(&self, session: &str, requests: impl Iterator<Item = Typing>) -> Result<()> {
         let listing = find(Some(session))?;
         let mut bus = connect(&listing, "send", if self.bot { Role::Bot } else { Role::Human })?;
-        if self.take {
+        if self.takeover {
             ask(&mut bus, &Take)?;
         }
         for request in requests {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::{CommandSpec, Descriptors};
-use tapdeck_host::{Ended, HeldSignals, Launch, LaunchError, Outcome};
+use tapdeck_host::{Ended, Glass, Handle, HeldSignals, Launch, LaunchError, Outcome, Session};
 
-use crate::ending::say;
+use crate::ending::{print, say};
 use crate::failure::{Failure, Result};
 use crate::parse;
 use crate::place::PlaceArgs;
@@ -40,12 +40,12 @@ pub(crate) struct SessionArgs {
     /// Run on pipes instead of a terminal; standard output and error stay apart
     #[arg(long)]
     no_pty: bool,
-    /// Leave this terminal alone: nothing is shown, nothing is typed
+    /// Leave this terminal alone: nothing is typed, and nothing shown but the final screen
     #[arg(long)]
     headless: bool,
     /// Size of the program's terminal, if not yours
-    #[arg(long, value_name = "COLSxROWS", value_parser = parse::size)]
-    window_size: Option<WinSize>,
+    #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size)]
+    size: Option<WinSize>,
     /// End the program after this long
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     timeout: Option<Duration>,
@@ -70,17 +70,23 @@ impl SessionArgs {
         launch.place = place;
         launch.no_pty = self.no_pty;
         launch.headless = self.headless;
-        launch.size = self.window_size;
+        launch.size = self.size;
         launch.timeout = self.timeout;
         Ok(launch)
     }
 
     /// The size of this terminal for a detached session, unless another was asked for.
     pub(crate) fn detached_size(&self) -> Option<WinSize> {
-        if self.window_size.is_some() {
+        if self.size.is_some() {
             return None;
         }
         tapdeck_host::terminal_size()
+    }
+
+    /// What shows the final screen of a session without a terminal, if that is to be printed.
+    pub(crate) fn final_screen(&self, session: &Session, quiet: bool, detached: bool) -> Option<FinalScreen> {
+        let wanted = self.headless && !quiet && !detached;
+        wanted.then(|| FinalScreen { glass: session.glass.clone(), handle: session.handle.clone() })
     }
 
     /// Prints what the exit status does not tell.
@@ -94,6 +100,26 @@ impl SessionArgs {
         }
         if outcome.ended == Ended::TimedOut {
             say(format_args!("ended after {:?}, the time limit", self.timeout.unwrap_or_default()));
+        }
+    }
+}
+
+/// The final screen of a session without a terminal.
+pub(crate) struct FinalScreen {
+    glass: Glass,
+    handle: Handle,
+}
+
+impl FinalScreen {
+    /// Prints the rows down to the last one with text. The session has ended.
+    pub(crate) fn print(&self) {
+        let rows: Vec<String> = {
+            let look = self.glass.look(&self.handle);
+            look.term().screen().map(|line| line.text()).collect()
+        };
+        let used = rows.iter().rposition(|row| !row.trim_end().is_empty()).map_or(0, |last| last + 1);
+        for row in &rows[..used] {
+            print(format_args!("{}\n", row.trim_end()));
         }
     }
 }

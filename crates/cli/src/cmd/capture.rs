@@ -7,7 +7,7 @@ use tapdeck_serve::broker::BrokerClient;
 
 use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
-use crate::sessions::{id_or_name, split_turn_id};
+use crate::sessions::{find, id_or_name, split_turn_id};
 
 /// Capture the last turn of a session, or one by its id, at the broker.
 #[derive(Args)]
@@ -16,9 +16,9 @@ Examples:
   tapdeck capture claude
   tapdeck capture 4711:3 --json")]
 pub(crate) struct CaptureArgs {
-    /// Id or name of a session, or the id of a turn
+    /// Id or name of a session, or the id of a turn; left out, the only session there is
     #[arg(value_name = "SESSION|TURN")]
-    what: String,
+    what: Option<String>,
     /// What was captured, as JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -26,8 +26,10 @@ pub(crate) struct CaptureArgs {
 
 pub(crate) fn run(args: &CaptureArgs) -> Result {
     let mut broker = BrokerClient::connect()?;
-    let (session, number) = split_turn_id(&args.what);
-    let id = id_or_name(session);
+    let (id, number) = match args.what.as_deref().map(split_turn_id) {
+        Some((session, number)) => (id_or_name(session), number),
+        None => (find(None)?.id, None),
+    };
     let request = match number {
         Some(number) => Request::CaptureById { turn_id: format!("{id}:{number}") },
         None => Request::Capture { session: id },

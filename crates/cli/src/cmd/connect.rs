@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -80,8 +81,8 @@ pub(crate) struct ConnectArgs {
     #[arg(long, visible_alias = "on", value_name = "BACKEND", default_value = "local")]
     backend: String,
     /// Size of the program's terminal, if not yours
-    #[arg(long, value_name = "COLSxROWS", value_parser = parse::size)]
-    window_size: Option<WinSize>,
+    #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size)]
+    size: Option<WinSize>,
     /// The file that holds the token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -136,11 +137,8 @@ impl ConnectArgs {
             ("--takeover", self.takeover),
             ("--detach-keys", self.detach_keys.is_some()),
         ];
-        let starting = [
-            ("--cwd", self.cwd.is_some()),
-            ("--env", !self.env.is_empty()),
-            ("--window-size", self.window_size.is_some()),
-        ];
+        let starting =
+            [("--cwd", self.cwd.is_some()), ("--env", !self.env.is_empty()), ("--size", self.size.is_some())];
         let given = |options: [(&'static str, bool); 3]| {
             options.into_iter().find_map(|(option, given)| given.then_some(option))
         };
@@ -159,8 +157,15 @@ impl ConnectArgs {
         let text = match &self.token_file {
             Some(path) => {
                 let failed = |e: std::io::Error| Failure::file(path, &e);
-                if std::fs::metadata(path).map_err(failed)?.len() > TOKEN_LIMIT {
+                let about = std::fs::metadata(path).map_err(failed)?;
+                if about.len() > TOKEN_LIMIT {
                     return Err(Failure::usage(format!("{} is too long to be a token", path.display())));
+                }
+                if about.is_file() && about.mode() & 0o077 != 0 {
+                    let path = path.display();
+                    say(format_args!(
+                        "warning: other users can read the token in {path}; run chmod 600 {path}"
+                    ));
                 }
                 Some(std::fs::read_to_string(path).map_err(failed)?)
             }
@@ -218,7 +223,7 @@ impl ConnectArgs {
 
 /// Starts a program and leaves it running.
 fn detach(args: &ConnectArgs) -> Result {
-    let size = args.window_size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
+    let size = args.size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
     let conn = args.dial(token.as_deref(), &mut NonInteractive)?;
     let (_, session) = FarProgram::open(conn, &args.wanted(size, None, token))?;
@@ -260,7 +265,7 @@ fn run_there(args: &ConnectArgs) -> Result {
     let token = args.token()?;
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
-    launch.size = args.window_size;
+    launch.size = args.size;
     let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failure> {
         let conn = args.dial(token.as_deref(), prompter)?;
         Ok(FarProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)

@@ -16,27 +16,27 @@ use crate::progress::Progress;
 
 mod losses;
 
-use losses::losses_json;
 pub(crate) use losses::losses_text;
+use losses::{losses_json, losses_that_matter};
 
 /// Convert a recording to another format, or export what it shows.
 #[derive(Args)]
 #[command(
     visible_alias = "export",
     after_help = "\
-Formats, by the end of the name or with --from and --to:
+Formats, by the end of the name or with --from and --format:
   recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, 3a, raw; .zst behind any
-  cassettes    a folder (--to cassette, or a name in .cassette) or one archive (.tar.zst)
+  cassettes    a folder (--format cassette, or a name in .cassette) or one archive (.tar.zst)
   read only    cast-v1
   exports      txt, ansi (text with colours), md, json, csv, html (plays), svg, svg-still
 
-What the target cannot carry is counted and said. The output appears whole or not at all.
+Losses that matter are reported; --json counts all of them. The output appears whole or not at all.
 
 Examples:
   tapdeck convert demo.ahr -o demo.cast
   tapdeck convert demo.ahr -o demo.html
   tapdeck convert typescript --timing typescript.timing -o demo.ahr
-  curl -s https://example.org/demo.cast | tapdeck convert - -o - --to txt | less"
+  curl -s https://example.org/demo.cast | tapdeck convert - -o - --format txt | less"
 )]
 pub(crate) struct ConvertArgs {
     /// The recording; `-` for standard input
@@ -49,8 +49,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
     from: Option<Container>,
     /// The format to write, if it is not the one that OUT's name says
-    #[arg(long, value_name = "FORMAT", value_parser = formats::target)]
-    to: Option<To>,
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = formats::target)]
+    format: Option<To>,
     /// The timing file of a typescript that is read (or of the one written, when none is read)
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub(crate) struct ConvertArgs {
     /// How hard to compress an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
     brotli_q: u8,
-    /// Say nothing when all is well
+    /// Say nothing unless it fails
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     /// Report in JSON: on standard output, or on standard error when that carries the recording
@@ -107,11 +107,11 @@ impl ConvertArgs {
     }
 
     fn target(&self) -> Result<To> {
-        let found = self.to.or_else(|| To::of_path(&self.output));
+        let found = self.format.or_else(|| To::of_path(&self.output));
         let target = found.ok_or_else(|| {
             let path = self.output.display();
             Failure::usage(format!(
-                "{path}: its name says no format that can be written: say which with --to"
+                "cannot write {path}: its name says no format; give --format, such as cast, html or txt"
             ))
         })?;
         // What shows a recording cannot act on a terminal; a recording can.
@@ -170,17 +170,21 @@ fn refused_conversion(e: ConvertError, args: &ConvertArgs) -> Failure {
 
 fn report(done: &Converted, args: &ConvertArgs) {
     let input = args.input.display();
-    if !args.quiet {
-        say(format_args!(
-            "{} to {}: {} events, {} of output, {}; {} written",
-            done.from,
-            done.to,
-            done.events,
-            human::bytes(done.output_bytes),
-            human::duration(done.duration),
-            human::bytes(done.written),
-        ));
+    if let Some(why) = &done.broke_off {
+        say(format_args!("{input}: {why}: what comes before it was kept"));
     }
+    if args.quiet {
+        return;
+    }
+    say(format_args!(
+        "{} to {}: {} events, {} of output, {}; {} written",
+        done.from,
+        done.to,
+        done.events,
+        human::bytes(done.output_bytes),
+        human::duration(done.duration),
+        human::bytes(done.written),
+    ));
     for note in done.notes.iter().take(5) {
         say(format_args!("{input}: {note}"));
     }
@@ -188,11 +192,8 @@ fn report(done: &Converted, args: &ConvertArgs) {
     if more > 0 {
         say(format_args!("{input}: and {more} more remarks"));
     }
-    if let Some(why) = &done.broke_off {
-        say(format_args!("{input}: {why}: what comes before it was kept"));
-    }
-    if !done.losses.is_empty() {
-        say(format_args!("what {} cannot carry: {}", done.to, losses_text(&done.losses)));
+    if let Some(losses) = losses_that_matter(done.to, &done.losses) {
+        say(format_args!("what {} cannot carry: {losses}", done.to));
     }
 }
 

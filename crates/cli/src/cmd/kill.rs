@@ -1,15 +1,15 @@
-//! `tapdeck kill`: ends a session, or sends it a signal.
+//! `tapdeck kill`: ends sessions, or sends them a signal.
 
 use clap::Args;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::bus::{Event, Frames, Kill, Role, Sub};
 use tapdeck_serve::client::{ClientError, connect_to};
 
-use crate::ending::Ending;
+use crate::ending::{Ending, Report};
 use crate::failure::{Failure, Result};
-use crate::sessions::{ANSWER, ask, connect, find};
+use crate::sessions::{ANSWER, alive, ask, connect, find};
 
-/// End a session, or send it a signal.
+/// End sessions, or send them a signal.
 #[derive(Args)]
 #[command(after_help = "\
 Without --signal the program is asked to end, its terminal hangs up after two seconds, and it is
@@ -17,11 +17,16 @@ killed after ten.
 
 Examples:
   tapdeck kill build
+  tapdeck kill build nightly
+  tapdeck kill --all
   tapdeck kill build --signal INT")]
 pub(crate) struct KillArgs {
-    /// Id or name of the session
-    #[arg(value_name = "SESSION")]
-    session: String,
+    /// Ids or names of the sessions
+    #[arg(value_name = "SESSION", required_unless_present = "all", conflicts_with = "all")]
+    sessions: Vec<String>,
+    /// All live sessions
+    #[arg(short, long)]
+    all: bool,
     /// Send this signal to the terminal's foreground instead
     #[arg(short, long, value_name = "NAME")]
     signal: Option<String>,
@@ -31,17 +36,32 @@ pub(crate) fn run(args: &KillArgs) -> Result {
     if let Some(name) = &args.signal
         && tapdeck_host::signals::number(name).is_none()
     {
-        return Err(Failure::usage(format!("no signal is called {name:?}")));
+        return Err(Failure::usage(format!("no signal is called {name:?}; see kill -l")));
     }
-    let listing = find(Some(&args.session))?;
-    if args.signal.is_some() {
-        let mut bus = connect(&listing, "kill", Role::Human)?;
-        ask(&mut bus, &Kill { signal: args.signal.clone() })?;
-        return Ok(Ending::Done);
+    let found: Vec<Result<Listing>> = match args.all {
+        true => alive()?.1.into_iter().map(Ok).collect(),
+        false => args.sessions.iter().map(|session| find(Some(session))).collect(),
+    };
+    // All at once: each may take seconds to end.
+    let results: Vec<Result<()>> = std::thread::scope(|scope| {
+        let kill = |found: Result<Listing>| scope.spawn(move || kill(&found?, args.signal.as_deref()));
+        let killers: Vec<_> = found.into_iter().map(kill).collect();
+        let broken = |_| Err(Failure::internal("a thread broke down"));
+        killers.into_iter().map(|killer| killer.join().unwrap_or_else(broken)).collect()
+    });
+    let failures = results.into_iter().filter_map(Result::err);
+    Ok(failures.map(|failure| failure.report(Report::Text)).fold(Ending::Done, Ending::worse))
+}
+
+fn kill(listing: &Listing, signal: Option<&str>) -> Result<()> {
+    if signal.is_some() {
+        let mut bus = connect(listing, "kill", Role::Human)?;
+        ask(&mut bus, &Kill { signal: signal.map(str::to_owned) })?;
+        return Ok(());
     }
-    match end(&listing) {
+    match end(listing) {
         // The session ended before it read the request.
-        Ok(()) | Err(ClientError::Ended) => Ok(Ending::Done),
+        Ok(()) | Err(ClientError::Ended) => Ok(()),
         Err(e) => Err(e.into()),
     }
 }

@@ -9,7 +9,9 @@ use tapdeck_proto::bus::{Role, Take};
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
+use crate::parse;
 use crate::prompts::{Delivery, MAX_PROMPT, is_delivered};
+use crate::sender::SenderArgs;
 use crate::sessions::{ask, connect, find};
 
 /// Paste a prompt into a session, press Enter, and say whether it was taken.
@@ -38,15 +40,11 @@ pub(crate) struct PasteArgs {
     /// Send the text exactly as it is, control characters and line ends included
     #[arg(long)]
     raw: bool,
-    /// How long each step may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
-    timeout: u64,
-    /// Take the stick if another client drives
-    #[arg(long)]
-    take: bool,
-    /// As a program, which never takes the stick from a person
-    #[arg(long)]
-    bot: bool,
+    /// How long each step may take
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse::duration)]
+    timeout: Duration,
+    #[command(flatten)]
+    sender: SenderArgs,
     /// The outcome as JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -65,13 +63,12 @@ pub(crate) fn run(args: &PasteArgs) -> Result {
         Some(text) => text.to_owned(),
     };
     let listing = find(Some(&args.session))?;
-    let role = if args.bot { Role::Bot } else { Role::Human };
+    let role = if args.sender.bot { Role::Bot } else { Role::Human };
     let mut bus = connect(&listing, "paste", role)?;
-    if args.take {
+    if args.sender.takeover {
         ask(&mut bus, &Take)?;
     }
-    let delivery =
-        Delivery { enter: !args.no_enter, raw: args.raw, step_limit: Duration::from_secs(args.timeout) };
+    let delivery = Delivery { enter: !args.no_enter, raw: args.raw, step_limit: args.timeout };
     let outcome = delivery.paste(&mut bus, &text)?;
     let what = outcome.outcome.name();
     if args.json {

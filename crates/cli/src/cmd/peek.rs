@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use tapdeck_cli::color::Color;
 use tapdeck_proto::bus::{Role, Screen, Snap};
 use tapdeck_serve::client::{ANSWER, Bus};
 
@@ -27,8 +28,11 @@ Examples:
 pub(crate) struct PeekArgs {
     #[command(flatten)]
     which: Which,
-    /// With colours
-    #[arg(long, conflicts_with = "json")]
+    /// When to print colors
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t, conflicts_with_all = ["json", "since"])]
+    color: Color,
+    /// The old name of `--color always`
+    #[arg(long, hide = true, conflicts_with_all = ["json", "since", "color"])]
     ansi: bool,
     /// Rows, styles, cursor, modes, title and place, as JSON
     #[arg(long)]
@@ -37,20 +41,21 @@ pub(crate) struct PeekArgs {
     #[arg(long)]
     scrollback: bool,
     /// Only what was written since this place in the output
-    #[arg(long, value_name = "SEQ", conflicts_with_all = ["scrollback", "ansi"])]
+    #[arg(long, value_name = "SEQ", conflicts_with = "scrollback")]
     since: Option<u64>,
 }
 
 pub(crate) fn run(args: &PeekArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "peek", Role::Observer)?;
-    let asked = Snap { ansi: args.ansi, scrollback: args.scrollback, since: args.since, before: None };
+    let ansi = args.ansi || (args.color.is_on() && !args.json && args.since.is_none());
+    let asked = Snap { ansi, scrollback: args.scrollback, since: args.since, before: None };
     let screen = whole(&mut bus, asked)?;
     if args.json {
         print_json(&screen);
         return Ok(Ending::Done);
     }
-    let rows = if args.ansi {
+    let rows = if ansi {
         screen.ansi
     } else if args.since.is_some() || args.scrollback {
         screen.lines

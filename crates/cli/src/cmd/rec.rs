@@ -45,7 +45,7 @@ const NOT_LATE: [&str; 23] = [
     "cwd",
     "no_pty",
     "headless",
-    "window_size",
+    "size",
     "timeout",
     "env",
     "bus",
@@ -140,7 +140,7 @@ pub(crate) struct RecArgs {
     /// A title for the recording
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Do not say at the end where the recording is
+    /// Do not say at the end where the recording is, nor print the final screen of --headless
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -306,12 +306,17 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), ipc.as_deref()));
     }
     let options = RecordOptions { ipc, seal, scrub, ..args.options(&launch) };
+    let mut screen = None;
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
+        screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);
         let snapshots = snapshot_door::answer(door, session.handle.clone());
         (snapshots, doors.and_then(|d| d.serve(session)))
     });
     let ending = match finished.outcome {
         Ok(outcome) => {
+            if let Some(screen) = screen {
+                screen.print();
+            }
             args.session.comment_on(&outcome);
             Ending::of(&outcome)
         }
@@ -424,7 +429,7 @@ fn comment_on(report: &Report, container: Container, quiet: bool) {
     }
     let losses: Vec<_> = report.losses.iter().collect();
     if !losses.is_empty() && !quiet {
-        say(format_args!("what {} cannot carry: {}", container, losses_text(&losses)));
+        say(format_args!("what {container} cannot carry: {}", losses_text(&losses)));
     }
     match &report.trouble {
         Some(trouble) if report.lost_bytes > 0 => say(format_args!(

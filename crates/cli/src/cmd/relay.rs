@@ -9,6 +9,7 @@ use tapdeck_proto::bus::{Role, WhichTurn};
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
+use crate::parse;
 use crate::prompts::{Delivery, is_delivered};
 use crate::sessions::{ask, connect, find, split_turn_id};
 
@@ -33,9 +34,9 @@ pub(crate) struct RelayArgs {
     /// Only paste it, without Enter
     #[arg(long)]
     no_enter: bool,
-    /// How long each step may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    timeout: u64,
+    /// How long each step may take
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::duration)]
+    timeout: Duration,
     /// The outcome as JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -59,8 +60,7 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
         None => answer,
     };
     let mut bus = connect(&to, "relay", Role::Human)?;
-    let delivery =
-        Delivery { enter: !args.no_enter, raw: false, step_limit: Duration::from_secs(args.timeout) };
+    let delivery = Delivery { enter: !args.no_enter, raw: false, step_limit: args.timeout };
     let outcome = delivery.paste(&mut bus, &text)?;
     if turn.truncated {
         say("only the end of that answer was in sight, and no more of it was passed on");

@@ -1,7 +1,7 @@
 //! `tapdeck rename`: gives a session another name.
 
 use clap::Args;
-use tapdeck_proto::bus::Rename;
+use tapdeck_proto::bus::{Rename, Role};
 
 use crate::ending::Ending;
 use crate::failure::Result;
@@ -27,7 +27,7 @@ pub(crate) struct RenameArgs {
 
 pub(crate) fn run(args: &RenameArgs) -> Result {
     let listing = find(Some(&args.session))?;
-    let mut bus = connect(&listing, "rename", "human")?;
+    let mut bus = connect(&listing, "rename", Role::Human)?;
     ask(&mut bus, &Rename { name: args.name.clone() })?;
     Ok(Ending::Done)
 }

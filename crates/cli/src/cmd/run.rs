@@ -17,6 +17,10 @@ use crate::{detached_host, snapshot_door};
 Ends as the program ends: with its exit code, or by the same signal. One that cannot be started:
 127 not found, 126 not executable, 125 otherwise (no such folder, no terminal to be had).
 
+The program always has a terminal, also where standard output is a pipe or a file: it may write
+colors and progress bars, its lines end with CR LF, and standard error is mixed in. --no-pty runs it
+on pipes instead, as the shell would.
+
 Examples:
   tapdeck run                            your shell
   tapdeck run -- vim notes.txt
@@ -36,6 +40,9 @@ pub(crate) struct RunArgs {
     /// Tell the program which session it runs in: set TAPDECK_SESSION for it
     #[arg(long)]
     export_session: bool,
+    /// With --headless, do not print the final screen
+    #[arg(short, long)]
+    quiet: bool,
     /// The program and its arguments; your shell when left out
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     command: Vec<OsString>,
@@ -55,7 +62,15 @@ pub(crate) fn run(args: &RunArgs) -> Result {
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), None));
     }
-    let outcome = launch.run_with(None, |session| doors.and_then(|d| d.serve(session))).outcome?;
+    let mut screen = None;
+    let finished = launch.run_with(None, |session| {
+        screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);
+        doors.and_then(|d| d.serve(session))
+    });
+    let outcome = finished.outcome?;
+    if let Some(screen) = screen {
+        screen.print();
+    }
     args.session.comment_on(&outcome);
     Ok(Ending::of(&outcome))
 }

@@ -15,7 +15,7 @@ Keys have the names that tmux gives them: Enter, Tab, BSpace, Escape, Up, F5, C-
 single character is itself. They are sent as the program's modes want them.
 
 Examples:
-  tapdeck send build C-c --take
+  tapdeck send build C-c --takeover
   tapdeck send build Up Enter
   tapdeck send build : w q Enter")]
 pub(crate) struct SendArgs {

@@ -1,5 +1,6 @@
 //! `tapdeck wait`: waits until a condition holds in a session, without polling.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::Args;
@@ -7,7 +8,8 @@ use regex::Regex;
 use serde_json::json;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
-use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Role, Sub};
+use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Role, Snap, Sub};
+use tapdeck_serve::client::Bus;
 
 use crate::ending::{Ending, print_json};
 use crate::failure::{Failure, Result};
@@ -18,18 +20,27 @@ use crate::sessions::{Which, ask, connect, find};
 #[derive(Args)]
 #[command(after_help = "\
 Ends with 0 when it is so, with 1 when the time is over or the program ends first, and with 3 when
-there is no such session. --exit ends with 0 whatever the program's own code, and prints how it
+there is no such session. --text matches rows that are on the screen already; --new and --since
+look only at what was written later, scrolled away or not. --exit ends with 0 whatever the program's own code, and prints how it
 ended as JSON. --json says how long it took, or what went wrong, as JSON too.
 
 Examples:
   tapdeck wait build --text 'tests? passed' --timeout 5m
-  tapdeck wait build --idle 500
+  tapdeck wait build --text 'listening on' --new
+  tapdeck wait build --idle 500ms
   tapdeck wait build --exit | jq .code")]
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
     condition: Condition,
+    /// With --text, match only rows that are written after this call
+    #[arg(long, conflicts_with = "since")]
+    new: bool,
+    /// With --text, match only rows that were written since this place in the output, as peek --json
+    /// gives it
+    #[arg(long, value_name = "SEQ")]
+    since: Option<u64>,
     /// Answer in JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -45,9 +56,9 @@ struct Condition {
     /// A row of the screen matches this regular expression
     #[arg(long, value_name = "RE", value_parser = Regex::new)]
     text: Option<Regex>,
-    /// Nothing was written for this many milliseconds
-    #[arg(long, value_name = "MS")]
-    idle: Option<u64>,
+    /// Nothing was written for this long; a plain number is in milliseconds
+    #[arg(long, value_name = "TIME", value_parser = parse::duration_ms)]
+    idle: Option<Duration>,
     /// The program has ended
     #[arg(long)]
     exit: bool,
@@ -63,6 +74,9 @@ struct Condition {
 const SETTLED: Duration = Duration::from_millis(150);
 
 pub(crate) fn run(args: &WaitArgs) -> Result {
+    if (args.new || args.since.is_some()) && args.condition.text.is_none() {
+        return Err(Failure::usage("--new and --since go with --text"));
+    }
     let clock = Clock::start();
     let exit = wait(args, &clock)?;
     if args.condition.exit {
@@ -93,6 +107,10 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
         state = again.status.agent_state;
     }
     let mut screen = info.contents.unwrap_or_default();
+    let mut written = args.start(info.status.seq).map(|since| Written::new(since, &mut screen));
+    if let Some(written) = &mut written {
+        written.keep(&mut bus, &mut screen);
+    }
     loop {
         if args.condition.state.is_some_and(|s| state.name() == s.name())
             || args.condition.holds(&screen, now().saturating_sub(idle_since) + idle_before)
@@ -108,10 +126,18 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
             args.condition.quiet().map(|q| q.saturating_sub(now().saturating_sub(idle_since) + idle_before));
         let left = quiet.map_or(left, |q| left.min(q.max(Duration::from_millis(1))));
         match bus.next(Some(left))?.and_then(|frame| frame.push()) {
-            Some(Push::Frame(Frame::Screen(frame))) => screen = frame.contents,
+            Some(Push::Frame(Frame::Screen(frame))) => {
+                screen = frame.contents;
+                if let Some(written) = &mut written {
+                    written.keep(&mut bus, &mut screen);
+                }
+            }
             Some(Push::Out(_)) => (idle_since, idle_before) = (now(), Duration::ZERO),
             Some(Push::Event(Event::State(judged))) => state = judged.state,
             Some(Push::Event(Event::Closed { exit })) => {
+                if let Some(written) = &mut written {
+                    written.keep(&mut bus, &mut screen);
+                }
                 args.condition.check_ended(&screen)?;
                 return Ok(Some(exit));
             }
@@ -120,10 +146,41 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     }
 }
 
+impl WaitArgs {
+    /// The place in the output from which rows count, if not all do; `end` is where it ends now.
+    fn start(&self, end: u64) -> Option<u64> {
+        self.since.or(self.new.then_some(end))
+    }
+}
+
+/// The rows that were written from a place in the output on.
+struct Written {
+    since: u64,
+    /// The rows that were on the screen at first.
+    before: HashSet<String>,
+}
+
+impl Written {
+    /// Leaves no row on the screen: none is known to be new.
+    fn new(since: u64, screen: &mut Contents) -> Self {
+        Self { since, before: screen.rows.drain(..).collect() }
+    }
+
+    /// Leaves only the rows that were written since, with those that have scrolled away.
+    fn keep(&mut self, bus: &mut Bus, screen: &mut Contents) {
+        let asked = Snap { since: Some(self.since), ..Snap::default() };
+        match ask(bus, &asked).ok().and_then(|answer| answer.lines) {
+            Some(lines) => screen.rows = lines,
+            // The session is gone: of its last screen, what was not there before is new.
+            None => screen.rows.retain(|row| !self.before.contains(row)),
+        }
+    }
+}
+
 impl Condition {
     /// How long the program must be silent for the condition to hold.
     fn quiet(&self) -> Option<Duration> {
-        self.idle.map(Duration::from_millis).or(self.prompt.then_some(SETTLED))
+        self.idle.or(self.prompt.then_some(SETTLED))
     }
 
     fn holds(&self, screen: &Contents, idle: Duration) -> bool {

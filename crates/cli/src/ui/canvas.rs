@@ -190,28 +190,6 @@ pub fn label(buf: &mut Buffer, x: u16, y: u16, width: u16, text: &str, style: St
     end - x
 }
 
-/// Cuts text to a number of columns, with an ellipsis in place of the rest.
-pub fn shortened(text: &str, width: usize) -> String {
-    let text = human::printable(text);
-    if text.width() <= width {
-        return text;
-    }
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let w = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
-        if used + w + 1 > width {
-            break;
-        }
-        used += w;
-        out.push(c);
-    }
-    if width > 0 {
-        out.push('…');
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,14 +245,5 @@ mod tests {
         assert_eq!(buf[(0, 0)].fg, Color::Indexed(1));
         assert_eq!(buf[(1, 0)].fg, Color::Rgb(1, 2, 3));
         assert_eq!(buf[(2, 0)].fg, Color::Rgb(9, 8, 7));
-    }
-
-    #[test]
-    fn shortening() {
-        assert_eq!(shortened("abc", 3), "abc");
-        assert_eq!(shortened("abcd", 3), "ab…");
-        assert_eq!(shortened("漢字", 3), "漢…");
-        assert_eq!(shortened("a\x1b[31m", 9), "a\u{fffd}[31m");
-        assert_eq!(shortened("abc", 0), "");
     }
 }

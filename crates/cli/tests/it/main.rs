@@ -10,6 +10,7 @@ mod broker;
 mod browser;
 mod bus;
 mod cassette;
+mod commands;
 mod config;
 mod convert;
 #[cfg(feature = "hotkeys")]

@@ -40,7 +40,7 @@ TERM, LANG, LC_ALL, LC_CTYPE, TZ, COLORTERM, and what --env names.
 
 Examples:
   tapdeck cassette record cassettes/hello -- sh -c 'echo hello'
-  tapdeck cassette record --headless --window-size 120x40 --timeout 30s top -- top -n 3
+  tapdeck cassette record --headless --size 120x40 --timeout 30s top -- top -n 3
   tapdeck cassette record --check 'claude auth status' --account me --env ANTHROPIC_API_KEY c -- claude
   tapdeck cassette record --resolution 10ms demo.tar.zst -- vim notes.txt")]
 pub(crate) struct RecordArgs {
@@ -159,6 +159,7 @@ fn record(args: &RecordArgs) -> Result {
         Failure::io(format!("cannot read service events from {path}: {e}"))
     })?;
     let mut started = WallTime::ZERO;
+    let mut screen = None;
     let finished = launch.run_recorded(
         |log, clock, size| {
             started = clock.wall_start();
@@ -172,7 +173,10 @@ fn record(args: &RecordArgs) -> Result {
             )
         },
         CassetteRecorder::finish,
-        |session| source.map(|source| source.read(session.handle)),
+        |session| {
+            screen = args.session.final_screen(&session, args.quiet, false);
+            source.map(|source| source.read(session.handle))
+        },
     );
     let setup = |e: LaunchError| Failure::io(e.to_string());
     let (outcome, recorded) = finished.map_err(setup)?;
@@ -182,6 +186,9 @@ fn record(args: &RecordArgs) -> Result {
         Ok(outcome) => outcome,
         Err(e) => return args.fail(recorded, clock, &e.to_string(), None, closing),
     };
+    if let Some(screen) = screen {
+        screen.print();
+    }
     args.session.comment_on(&outcome);
     let m = &mut closing.manifest;
     m.harness.captured_at = rfc3339(started);

@@ -36,7 +36,7 @@ its address is printed too: a browser opens it with a token in the place of TOKE
 
 Examples:
   tapdeck serve --listen unix:/run/user/1000/tty/tty.sock
-  tapdeck serve token add --name laptop > laptop.token
+  tapdeck serve token add --name laptop -o laptop.token
   tapdeck serve --listen quic://0.0.0.0:4433 --listen tls://0.0.0.0:4433
   tapdeck serve --listen wss://0.0.0.0:8443        the page in the browser, and sessions beside it
   tapdeck serve --listen ssh://127.0.0.1:2222      then: ssh -p 2222 build@127.0.0.1

@@ -1,9 +1,12 @@
 //! `tapdeck serve token`: the tokens of network clients, and what each allows.
 
+use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tapdeck::OutFile;
 use tapdeck_core::WallTime;
 use tapdeck_host::Clock;
 use tapdeck_host::cassette::rfc3339;
@@ -20,7 +23,7 @@ A token is printed once, when it is made, and kept by its digest alone. Taking o
 connections that were let in by it.
 
 Examples:
-  tapdeck serve token add --name laptop > laptop.token
+  tapdeck serve token add --name laptop -o laptop.token
   tapdeck serve token add --scope observe --name guest --expires 7d
   tapdeck serve token ls
   tapdeck serve token rm guest")]
@@ -46,8 +49,14 @@ enum TokenCommand {
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
         /// For how long it is good, such as 12h or 7d; for ever when left out
-        #[arg(long, value_name = "TIME", value_parser = parse::long_duration)]
+        #[arg(long, value_name = "TIME", value_parser = parse::duration)]
         expires: Option<Duration>,
+        /// Write it to this file, which only you can read, instead of printing it
+        #[arg(short, long, value_name = "FILE", value_parser = parse::file())]
+        output: Option<PathBuf>,
+        /// Replace a file that is there
+        #[arg(long, requires = "output")]
+        overwrite: bool,
     },
     /// List the tokens there are
     Ls {
@@ -71,14 +80,25 @@ pub(super) fn run(args: &TokenArgs) -> Result {
     };
     let now = Clock::start().wall_start();
     match &args.command {
-        TokenCommand::Add { scope, name, expires } => {
+        TokenCommand::Add { scope, name, expires, output, overwrite } => {
             let scopes = Scope::ALL.into_iter().filter(|known| scope.contains(known)).collect();
             if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
                 return Err(Failure::usage("a token's name must not be empty or have control characters"));
             }
             let ends = expires.map(|e| now + e);
-            let (_, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;
-            print(format_args!("{secret}\n"));
+            // Before the token is made: one that cannot be handed over must not be good.
+            let create =
+                |path: &PathBuf| OutFile::create(path, *overwrite).map_err(|e| Failure::write(path, &e));
+            let file = output.as_ref().map(create).transpose()?;
+            let (token, secret) = tokens.add(name.as_deref(), scopes, now, ends).map_err(failed)?;
+            let (Some(mut file), Some(path)) = (file, output) else {
+                print(format_args!("{secret}\n"));
+                return Ok(Ending::Done);
+            };
+            if let Err(e) = writeln!(file, "{secret}").and_then(|()| file.commit()) {
+                tokens.remove(&token.name).map_err(failed)?;
+                return Err(Failure::write(path, &e));
+            }
         }
         TokenCommand::Ls { json: true } => {
             let all = tokens.all().map_err(failed)?;

@@ -11,7 +11,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::grid::Grid;
 use super::{Dash, Mode, Tile, mini};
-use crate::ui::canvas::{Brush, cover, label, shortened};
+use crate::human::shortened;
+use crate::ui::canvas::{Brush, cover, label};
 use crate::ui::theme::{Mood, Theme};
 
 const HELP: &[(&str, &str)] = &[

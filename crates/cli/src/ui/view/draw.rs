@@ -17,7 +17,8 @@ use super::rows::{self, Row};
 use super::search::Hit;
 use super::timeline::Timeline;
 use super::{App, Drawn, Letter, Mode, Origin, help};
-use crate::ui::canvas::{Brush, cover, label, shortened};
+use crate::human::shortened;
+use crate::ui::canvas::{Brush, cover, label};
 use crate::ui::theme::Mood;
 
 /// The least width of the box, if there is room: a narrow terminal is no reason for a narrow

@@ -14,7 +14,7 @@ use tapdeck_core::WallTime;
 use tapdeck_tape::{Branch, Instruction, Moment};
 
 use super::rows::Row;
-use crate::ui::canvas::shortened;
+use crate::human::shortened;
 use crate::ui::theme::Theme;
 
 /// The longest text, in bytes.
