@@ -123,7 +123,8 @@ impl Ending {
 /// the terminal.
 pub(crate) fn say(message: impl std::fmt::Display) {
     // With standard error gone as well, there is no place left for the message.
-    let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message.to_string()));
+    let message = crate::human::without_numbers(&message.to_string());
+    let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message));
 }
 
 /// How a command reports.
@@ -145,7 +146,7 @@ impl Report {
 
     /// Reports a failure. With JSON, `about` stands beside the error.
     pub(crate) fn failure(self, mut about: Map<String, Value>, message: &str) {
-        about.insert("error".to_owned(), message.into());
+        about.insert("error".to_owned(), crate::human::without_numbers(message).into());
         match self {
             Report::Text => say(message),
             Report::Json => print_json(&about),

@@ -200,6 +200,9 @@ impl From<FindError> for Failure {
             FindError::Empty => Self::usage(format!("{e}: see tapdeck ls")),
             FindError::NoSession => Self::not_found(format!("{e}: start one with tapdeck run -d")),
             FindError::Several { .. } => Self::usage(e.to_string()),
+            FindError::Unknown { sessions, .. } if sessions.is_empty() => {
+                Self::not_found(format!("{e}: start one with tapdeck run -d --name NAME"))
+            }
             FindError::Unknown { .. } => Self::not_found(e.to_string()),
             _ => Self::io(e.to_string()),
         }

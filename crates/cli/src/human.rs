@@ -64,6 +64,20 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// Removes the numbers that the system's errors end with, such as `(os error 2)`: the words before
+/// them say the same.
+pub fn without_numbers(message: &str) -> String {
+    let mut out = String::new();
+    let mut rest = message;
+    while let Some((before, behind)) = rest.split_once(" (os error ") {
+        out.push_str(before);
+        rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest = rest.strip_prefix(')').unwrap_or(rest);
+    }
+    out.push_str(rest);
+    out
+}
+
 /// Cuts foreign text to a number of columns, with an ellipsis in place of the rest.
 pub fn shortened(text: &str, width: usize) -> String {
     let text = printable(text);
@@ -109,6 +123,16 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "18446744073.71 GB");
         assert_eq!(duration(Duration::from_millis(420)), "0.42s");
         assert_eq!(duration(Duration::from_secs(3_723)), "1:02:03");
+    }
+
+    #[test]
+    fn messages_have_words_alone() {
+        let missing = std::io::Error::from_raw_os_error(2);
+        assert_eq!(
+            without_numbers(&format!("a: {missing}; b: {missing}")),
+            "a: No such file or directory; b: No such file or directory"
+        );
+        assert_eq!(without_numbers("plain"), "plain");
     }
 
     #[test]

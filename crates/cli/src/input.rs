@@ -40,7 +40,12 @@ impl InputArgs {
 
 /// Finds a native recording, for a command that works with no other; `done` says what it does.
 pub(crate) fn native(path: &Path, done: &str) -> Result<Source> {
-    let source = InputArgs::default().judge(path)?;
+    let source = Source::find(path, None, None).map_err(|e| match e {
+        SourceError::Unknown(_) | SourceError::Misnamed { .. } | SourceError::Not { .. } => {
+            Failure::check(e.to_string())
+        }
+        e => e.into(),
+    })?;
     let container = source.container();
     if container.format != Format::Ahr || container.zst {
         let path = path.display();

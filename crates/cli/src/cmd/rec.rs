@@ -172,7 +172,7 @@ impl RecArgs {
             args.scrub.get_or_insert_default();
         }
         if !config.seal.is_empty() && !args.append && args.attach.is_none() && args.seal.is_none() {
-            match args.container(args.file.as_deref().unwrap_or(Path::new(&config.name))) {
+            match args.container(args.file.as_deref().unwrap_or(Path::new(&config.name)))? {
                 NATIVE => args.seal = Some(parse::home_path(&config.seal)),
                 container => say(format_args!("{container} cannot be sealed: only an .ahr can")),
             }
@@ -215,8 +215,8 @@ impl RecArgs {
             // for what cannot be recorded.
             return match path.extension() {
                 None => Ok(NATIVE),
-                // It says itself what it is.
-                Some(_) if self.append => Ok(NATIVE),
+                // It says itself what it is, or its name was made from that of a program.
+                Some(_) if self.append || self.file.is_none() => Ok(NATIVE),
                 Some(ending) => Err(Failure::usage(format!(
                     "cannot record {}: unknown format \".{}\"; use {RECORDED}, or give --format",
                     path.display(),
@@ -295,6 +295,12 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     if let Some(list) = args.out_branch_points.as_deref().filter(|p| !args.overwrite && p.exists()) {
         let list = list.display();
         return Err(Failure::usage(format!("{list} exists: give another name, or --overwrite")));
+    }
+    if let Some(list) = &args.out_branch_points
+        && list.parent().is_some_and(|f| !f.as_os_str().is_empty() && !f.exists())
+    {
+        // Said before the program runs, and not after it.
+        return Err(Failure::write(list, &std::io::ErrorKind::NotFound.into()));
     }
     let _held = hold_signals()?;
     let file = open(args, &launch)?;

@@ -403,6 +403,7 @@ fn another_user_is_not_answered_but_root_is() {
 fn without_a_door_there_is_still_a_recording_unless_it_was_asked_for() {
     let home = Home::new();
     let file = format!("{}/s.ahr", "deep".repeat(30));
+    std::fs::create_dir(home.path(&"deep".repeat(30))).expect("made");
     let rec = |flags: &[&str], then: &str| {
         let args = [&["rec", "-q", "--overwrite"], flags, &[&file, "--", "sh", "-c", then]].concat();
         let mut command = home.tapdeck(args);

@@ -33,12 +33,14 @@ pub(crate) struct BusState {
     pub(crate) sub: Option<Box<Sub>>,
     pub(crate) capture: Option<Pending<Capture>>,
     pub(crate) paste: Option<Pending<Box<Paste>>>,
+    /// The client said with its subscription that it only waits: it does not look at the session.
+    pub(crate) only_waits: bool,
 }
 
 impl BusState {
     /// A client that has not asked for anything yet.
     pub(crate) fn new() -> Self {
-        Self { max_frame: MAX_FRAME, sub: None, capture: None, paste: None }
+        Self { max_frame: MAX_FRAME, sub: None, capture: None, paste: None, only_waits: false }
     }
 }
 
@@ -71,8 +73,6 @@ pub(crate) struct Sub {
     pub(crate) drawn: Option<crate::paint::Drawn>,
     /// Since when a frame is held back, because the program is in the middle of drawing.
     pub(crate) held_at: Option<Time>,
-    /// What it sees counts as seen. A subscriber that only waits leaves the last screen to others.
-    pub(crate) looks: bool,
     /// The last frame was held in vain: a program that draws without a pause is shown as it draws.
     pub(crate) restless: bool,
 }
@@ -157,16 +157,16 @@ impl Client {
         }
     }
 
-    /// Whether the client subscribes only to wait, and does not look at the session.
+    /// Whether the client only waits, and does not look at the session.
     pub(crate) fn only_waits(&self) -> bool {
-        matches!(&self.kind, Kind::Bus(BusState { sub: Some(sub), .. }) if !sub.looks)
+        matches!(&self.kind, Kind::Bus(bus) if bus.only_waits)
     }
 
     /// Whether the client sees the end of a session. One that asks a question, as `ls` does, is not
     /// told of it.
     pub(crate) fn sees_end(&self) -> bool {
         match &self.kind {
-            Kind::Bus(bus) => bus.sub.as_ref().map_or(bus.capture.is_some(), |sub| sub.looks),
+            Kind::Bus(bus) => (bus.sub.is_some() && !bus.only_waits) || bus.capture.is_some(),
             Kind::Wire(_) => true,
             Kind::Unknown => false,
         }
@@ -241,7 +241,6 @@ mod tests {
             undrawn: 0,
             drawn: None,
             held_at: None,
-            looks: true,
             restless: false,
         };
         // At a moment the program is drawing or not; the frame is held or sent.

@@ -109,6 +109,7 @@ impl LiveSession {
         client.conn.reply(id, &Subscribed { driver: self.holder_name() }.into());
         let missed = asked.since.and_then(|since| self.send_past(client, since));
         if let Some(bus) = client.bus() {
+            bus.only_waits = !asked.looks;
             bus.sub = Some(Box::new(Sub {
                 out: asked.out,
                 frames: asked.frames,
@@ -121,7 +122,6 @@ impl LiveSession {
                 undrawn: 0,
                 drawn: None,
                 held_at: None,
-                looks: asked.looks,
                 restless: false,
             }));
         }
