@@ -333,7 +333,7 @@ mod tests {
             claim("raced")
         };
         let winners = std::thread::scope(|scope| {
-            let racers: Vec<_> = (0..8).map(|_| scope.spawn(&race)).collect();
+            let racers: Vec<_> = (0..8).map(|_| scope.spawn(race)).collect();
             racers.into_iter().filter_map(|r| r.join().expect("ran")).collect::<Vec<_>>()
         });
         assert_eq!(winners.len(), 1);
