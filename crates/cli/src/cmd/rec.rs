@@ -201,7 +201,7 @@ impl RecArgs {
                 "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
             )
         })?;
-        // The folder of recordings is made; one that the user names on the command line must be there.
+        // The folder of recordings is made; a folder on the command line must be there.
         std::fs::create_dir_all(&folder).map_err(|e| Failure::write(&folder, &e))?;
         Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
     }

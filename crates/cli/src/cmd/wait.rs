@@ -37,7 +37,7 @@ pub(crate) struct WaitArgs {
     /// With --text, match only rows that are written after this call
     #[arg(long, conflicts_with = "since")]
     new: bool,
-    /// With --text, match only rows that were written since this place in the output, as peek --json
+    /// With --text, match only rows written since this place in the output, as peek --json
     /// gives it
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,

@@ -318,7 +318,7 @@ fn a_token_goes_to_a_private_file() {
     }
 }
 
-/// `convert` listed what no user misses, such as the recorder's own marks, and `-q` did not stop it.
+/// `convert` listed what no user misses, such as the recorder's marks, and `-q` did not stop it.
 #[test]
 fn a_conversion_speaks_of_losses_that_matter() {
     let home = Home::new();
