@@ -53,9 +53,16 @@ pub(crate) fn start(args: Vec<OsString>) -> Result<String> {
     }
 }
 
-/// Starts a detached host for a client that does not see standard error. The failure has the
-/// message that the host printed there.
-#[cfg(feature = "web")]
+/// The arguments of a detached host for a program; without one it runs the user's shell.
+#[cfg(any(feature = "tui", feature = "web"))]
+pub(crate) fn host_args(command: impl IntoIterator<Item = impl Into<OsString>>) -> Vec<OsString> {
+    let ours = ["run", "--detached-host", "--"].map(OsString::from);
+    ours.into_iter().chain(command.into_iter().map(Into::into)).collect()
+}
+
+/// Starts a detached host for a user who does not see standard error. The failure has the message
+/// that the host printed there.
+#[cfg(any(feature = "tui", feature = "web"))]
 pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
     let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
     if id.is_some() {
@@ -72,7 +79,10 @@ pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
 }
 
 /// A host that was started.
-#[cfg_attr(not(feature = "web"), expect(dead_code, reason = "the page alone reads all of it"))]
+#[cfg_attr(
+    not(any(feature = "tui", feature = "web")),
+    expect(dead_code, reason = "the page and the dashboard alone read all of it")
+)]
 struct Started {
     /// The id of its session, if that runs.
     id: Option<String>,

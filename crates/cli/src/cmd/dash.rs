@@ -6,15 +6,16 @@ use tapdeck_cli::ui::session::Sessions;
 use tapdeck_cli::ui::theme::Theme;
 
 use crate::config::Config;
+use crate::detached_host::{host_args, start_quietly};
 use crate::ending::Ending;
 use crate::failure::Result;
 
 /// Show all live sessions, side by side.
 #[derive(Args)]
 #[command(after_help = "\
-Tab and the arrows choose a session, z makes it as large as the screen, Enter types to it (which
-takes the stick; Ctrl-] stops and lets go), s shows whole screens in small; ? shows all keys.
-Watching changes nothing: sessions keep their size, and the stick stays with its holder.
+Tab and the arrows select a session, z zooms in, Enter types to the program (Ctrl-] stops), / filters
+by name, command or state, c starts a session, x ends one, s shows an overview of large screens; ?
+shows all keys. Watching changes nothing: sessions keep their size, and the stick its holder.
 
 Example:
   tapdeck dash")]
@@ -27,7 +28,17 @@ pub(crate) struct DashArgs {
 pub(crate) fn run(args: &DashArgs) -> Result {
     let config = Config::load()?;
     // Tiles show the screen alone.
-    let mut dash = Dash::new(Box::new(Sessions::new(0)), Theme::from_env());
+    let sessions = Sessions::new(0, Box::new(start));
+    let mut dash = Dash::new(Box::new(sessions), Theme::from_env());
     let signal = show(&mut dash, config.view.mouse && !args.no_mouse)?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
+}
+
+/// Starts a program as `tapdeck run -d` does, with the size of this terminal.
+fn start(command: Vec<String>) -> Result<String, String> {
+    let mut args = host_args(command);
+    if let Some(size) = tapdeck_host::terminal_size().filter(|size| size.cols > 0 && size.rows > 0) {
+        args.insert(1, format!("--window-size={}x{}", size.cols, size.rows).into());
+    }
+    start_quietly(args).map_err(|failure| failure.message().to_owned())
 }

@@ -9,7 +9,7 @@ use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
 use tapdeck_serve::web::{Site, SiteOptions, Start, serve};
 
-use crate::detached_host;
+use crate::detached_host::{self, host_args};
 use crate::ending::{Ending, print, say};
 use crate::failure::{Failure, Result};
 use crate::parse;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     let token = registry::new_token().map_err(|e| Failure::io(format!("no randomness to be had: {e}")))?;
     // After the port is bound: no session is left behind by a command that fails.
     let shown = match (shown, args.command.is_empty()) {
-        (None, false) => Some(detached_host::start(host_args(args.command.iter().cloned()))?),
+        (None, false) => Some(detached_host::start(host_args(&args.command))?),
         (shown, _) => shown,
     };
     let port = address.port();
@@ -96,14 +96,7 @@ pub(crate) fn run(args: &WebArgs) -> Result {
 /// Starts a program as a detached session for a user of the page, who is shown the message of a
 /// failure.
 fn start_quietly(command: Vec<String>) -> Result<String, String> {
-    let args = host_args(command.into_iter().map(OsString::from));
-    detached_host::start_quietly(args).map_err(|failure| failure.message().to_owned())
-}
-
-/// The arguments of a detached host for this program.
-fn host_args(command: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let ours = ["run", "--detached-host", "--"].map(OsString::from);
-    ours.into_iter().chain(command).collect()
+    detached_host::start_quietly(host_args(command)).map_err(|failure| failure.message().to_owned())
 }
 
 /// Waits for a signal to end.

@@ -191,6 +191,11 @@ impl Live {
         &self.term
     }
 
+    /// Whether the terminal shows what the program had written when the watch began.
+    pub fn is_drawn(&self) -> bool {
+        self.picture.is_empty()
+    }
+
     /// Snapshots taken since it is watched.
     pub fn moments(&self) -> &[tapdeck_tape::Moment] {
         &self.moments

@@ -5,6 +5,7 @@
 pub mod canvas;
 pub mod dash;
 pub mod keys;
+mod line_edit;
 pub mod live;
 pub mod screen;
 pub mod session;

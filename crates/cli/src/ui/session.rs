@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tapdeck_core::{Time, WallTime};
+use tapdeck_host::backend::command_line;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, sidecar};
 use tapdeck_proto::attach::{Asked, Said};
@@ -18,7 +19,7 @@ use tapdeck_serve::door::Address;
 use tapdeck_tape::{Moment, snapshots_of};
 use tapdeck_term::Size;
 
-use super::dash::Registry;
+use super::dash::{Entry, Registry};
 use super::live::{Link, Live, News};
 
 /// How long a session may take to answer.
@@ -211,22 +212,27 @@ fn end(listing: &Listing) -> Result<(), ClientError> {
     bus.request(&Kill::default(), ANSWER).map(drop)
 }
 
+/// Starts a program, or the user's shell without one, as a detached session. Returns the id of the
+/// session, or the reason why it could not be started.
+pub type Start = Box<dyn Fn(Vec<String>) -> Result<String, String>>;
+
 /// The live sessions of this user.
 pub struct Sessions {
     /// Rows kept above each screen.
-    pub scrollback: usize,
+    scrollback: usize,
+    start: Start,
     found: Vec<Listing>,
 }
 
 impl Sessions {
     /// Nothing found yet.
-    pub fn new(scrollback: usize) -> Self {
-        Self { scrollback, found: Vec::new() }
+    pub fn new(scrollback: usize, start: Start) -> Self {
+        Self { scrollback, start, found: Vec::new() }
     }
 }
 
 impl Registry for Sessions {
-    fn list(&mut self) -> Result<Vec<String>, String> {
+    fn list(&mut self) -> Result<Vec<Entry>, String> {
         let failed = |e: std::io::Error| format!("cannot list sessions: {e}");
         let folder = registry::folder().map_err(failed)?;
         let mut found = registry::listed(&folder).map_err(failed)?;
@@ -234,13 +240,17 @@ impl Registry for Sessions {
         self.found = found;
         // The one that this very dashboard runs in would show itself for ever.
         let own = std::env::var("TAPDECK_SESSION").ok();
-        let ids = self.found.iter().map(|l| l.id.clone());
-        Ok(ids.filter(|id| Some(id) != own.as_ref()).collect())
+        let entry = |l: &Listing| Entry { id: l.id.clone(), title: title(l), command: l.command.join(" ") };
+        Ok(self.found.iter().filter(|l| Some(&l.id) != own.as_ref()).map(entry).collect())
     }
 
     fn open(&mut self, id: &str) -> Result<Live, String> {
         let listing =
             self.found.iter().find(|l| l.id == id).ok_or_else(|| format!("{id}: no such session"))?;
         watch(listing, "dash", self.scrollback, true).map_err(|e| format!("{}: {e}", title(listing)))
+    }
+
+    fn start(&mut self, line: &str) -> Result<String, String> {
+        (self.start)(command_line(line))
     }
 }

@@ -379,7 +379,16 @@ fn the_dashboard_shows_sessions_as_they_come_and_types_to_one() {
     seat.wait("one tile", |s| !s.screen().contains("I am one") && s.screen().contains("I am two"));
     seat.send("z");
     seat.wait_text("I am one");
+    seat.send("/fir");
+    seat.wait("the filtered tile", |s| s.screen().contains("I am one") && !s.screen().contains("I am two"));
+    seat.send("\x1b");
+    seat.wait_text("I am two");
+    seat.send("cecho I am $((1+2)); cat\r");
+    seat.wait_text("I am 3");
+    seat.wait_text("3 LIVE");
     seat.send("xy");
+    seat.wait_text("2 LIVE");
+    seat.send("2xy");
     seat.wait_text("1 LIVE");
     seat.send("q");
     assert_eq!(seat.end().code(), Some(0));

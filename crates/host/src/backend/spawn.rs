@@ -55,6 +55,18 @@ impl CommandSpec {
     }
 }
 
+/// Splits a line into a program and its arguments. A line with shell syntax runs in a shell.
+pub fn command_line(line: &str) -> Vec<String> {
+    let plain = |c: char| c.is_alphanumeric() || " _-./:=,@%+".contains(c);
+    // An assignment in front is shell syntax, too.
+    let assigns = line.split_whitespace().next().is_some_and(|word| word.contains('='));
+    if line.chars().all(plain) && !assigns {
+        line.split_whitespace().map(str::to_owned).collect()
+    } else {
+        ["/bin/sh", "-c", line].map(str::to_owned).into()
+    }
+}
+
 /// Open files that a program gets under the numbers that they have here. The first program that is
 /// started with them gets them; this process then holds them no longer, so that a reader at the
 /// other end sees the program close them.
@@ -502,4 +514,25 @@ fn missing_interpreter(spec: &CommandSpec) -> Option<String> {
     let line = String::from_utf8_lossy(line);
     let interpreter = line.split_whitespace().next()?;
     (!Path::new(interpreter).exists()).then(|| interpreter.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words_are_a_program_and_the_rest_is_for_a_shell() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("", &[]),
+            ("   ", &[]),
+            ("htop", &["htop"]),
+            ("vim  -u NONE a.txt", &["vim", "-u", "NONE", "a.txt"]),
+            ("echo 'a b' | wc", &["/bin/sh", "-c", "echo 'a b' | wc"]),
+            ("~/x", &["/bin/sh", "-c", "~/x"]),
+            ("A=1 env", &["/bin/sh", "-c", "A=1 env"]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(command_line(line), expected, "{line:?}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
+use tapdeck_host::backend::command_line;
 
 use super::Site;
 use super::guard::{Pass, no_credential, refuse};
@@ -34,7 +35,7 @@ pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body
         Some(Value::String(line)) if line.len() <= LINE && !line.contains(char::is_control) => line,
         Some(_) => return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes"),
     };
-    match start(&site, &pass, words(line)).await {
+    match start(&site, &pass, command_line(line)).await {
         Ok(id) => (StatusCode::CREATED, Json(Started { id })).into_response(),
         Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why),
     }
@@ -53,38 +54,4 @@ async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String,
         None => Err("no sessions are opened here".into()),
     });
     started.await.unwrap_or_else(|e| Err(e.to_string()))
-}
-
-/// Splits a command line into a program and its arguments. A line with shell syntax runs in a
-/// shell.
-fn words(line: &str) -> Vec<String> {
-    let plain = |c: char| c.is_alphanumeric() || " _-./:=,@%+".contains(c);
-    // An assignment in front is shell syntax, too.
-    let assigns = line.split_whitespace().next().is_some_and(|word| word.contains('='));
-    if line.chars().all(plain) && !assigns {
-        line.split_whitespace().map(str::to_owned).collect()
-    } else {
-        ["/bin/sh", "-c", line].map(str::to_owned).into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_words_are_a_program_and_the_rest_is_for_a_shell() {
-        let cases: [(&str, &[&str]); 7] = [
-            ("", &[]),
-            ("   ", &[]),
-            ("htop", &["htop"]),
-            ("vim  -u NONE a.txt", &["vim", "-u", "NONE", "a.txt"]),
-            ("echo 'a b' | wc", &["/bin/sh", "-c", "echo 'a b' | wc"]),
-            ("~/x", &["/bin/sh", "-c", "~/x"]),
-            ("A=1 env", &["/bin/sh", "-c", "A=1 env"]),
-        ];
-        for (line, expected) in cases {
-            assert_eq!(words(line), expected, "{line:?}");
-        }
-    }
 }

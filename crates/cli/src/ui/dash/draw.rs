@@ -10,21 +10,25 @@ use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
 use super::grid::Grid;
-use super::{Dash, Mode, Tile, mini};
+use super::{Dash, Mode, Purpose, Tile, overview};
 use crate::human::shortened;
 use crate::ui::canvas::{Brush, cover, label};
 use crate::ui::theme::{Mood, Theme};
 
 const HELP: &[(&str, &str)] = &[
-    ("Tab ← ↑ ↓ → 1-9, click", "choose a session"),
-    ("b", "choose the next that waits for an answer"),
-    ("z space, second click", "as large as the screen, and back"),
-    ("Enter", "type to it, which takes the stick; Ctrl-] stops and lets go"),
-    ("t r", "take the stick without typing, let go of it"),
-    ("s", "the whole screen in small, or a part of it as it is"),
-    ("x", "end the program; remove one that has ended"),
-    ("Ctrl-L", "paint again"),
-    ("q", "quit: the sessions go on"),
+    ("Tab ← ↑ ↓ → 1-9, click", "select a session"),
+    ("PgUp PgDn Home End, wheel", "scroll, when there are more than fit"),
+    ("b", "select the next session that waits for an answer"),
+    ("/", "show only sessions whose name, command, title or state match; Esc shows all"),
+    ("z space, second click", "zoom in and out"),
+    ("s", "overview: readable excerpts of large screens"),
+    ("Enter i", "type to the program, which takes the stick; Ctrl-] stops and releases it"),
+    ("t r", "take the stick without typing, release it"),
+    ("c", "start a session: a command, or nothing for your shell"),
+    ("x", "end the program; remove a session that has ended"),
+    ("Ctrl-L", "repaint"),
+    ("? F1", "show or hide the keys"),
+    ("q", "quit; the sessions keep running"),
 ];
 
 impl Dash {
@@ -47,21 +51,13 @@ impl Dash {
         for tile in &mut self.tiles {
             tile.drawn = Rect::ZERO;
         }
-        let count = self.tiles.len();
-        if count == 0 {
+        self.refilter();
+        if self.shown.is_empty() {
             self.paint_empty(main, buf);
         } else if self.zoomed {
-            self.paint_tile(self.chosen, main, buf);
+            self.paint_tile(self.place(), main, buf);
         } else {
-            let shape = |f: fn(&Tile) -> u16| self.tiles.iter().map(f).max().unwrap_or(80);
-            let shape = (shape(|t| t.live.term().size().cols), shape(|t| t.live.term().size().rows));
-            let grid = Grid::of(count, main, shape);
-            self.columns = grid.columns;
-            let row = self.chosen / grid.columns;
-            self.first_row = self.first_row.clamp((row + 1).saturating_sub(grid.shown), row);
-            for i in 0..count {
-                self.paint_tile(i, grid.tile(i, count, self.first_row, main), buf);
-            }
+            self.paint_grid(main, buf);
         }
         if has_status {
             self.paint_status(Rect { y: area.bottom() - 1, height: 1, ..area }, buf);
@@ -73,8 +69,39 @@ impl Dash {
         self.cursor()
     }
 
+    fn paint_grid(&mut self, main: Rect, buf: &mut Buffer) {
+        let count = self.shown.len();
+        let sizes = || self.shown.iter().map(|i| self.tiles[*i].live.term().size());
+        let cols = sizes().map(|size| size.cols).max().unwrap_or(80);
+        let rows = sizes().map(|size| size.rows).max().unwrap_or(24);
+        let grid = Grid::of(count, main, (cols, rows));
+        (self.columns, self.rows) = (grid.columns, grid.shown);
+        let row = self.place() / grid.columns;
+        self.first_row = self.first_row.clamp((row + 1).saturating_sub(grid.shown), row);
+        self.first_row = self.first_row.min(grid.rows - grid.shown);
+        for nth in 0..count {
+            self.paint_tile(nth, grid.tile(nth, count, self.first_row, main), buf);
+        }
+        let above = self.first_row * grid.columns;
+        let below = count.saturating_sub((self.first_row + grid.shown) * grid.columns);
+        let more = match (above, below) {
+            (0, 0) => return,
+            (0, _) => format!(" ▼ {below} more "),
+            (_, 0) => format!(" ▲ {above} more "),
+            _ => format!(" ▲ {above} more · ▼ {below} more "),
+        };
+        let x = main.x + main.width.saturating_sub(more.width() as u16) / 2;
+        label(buf, x, main.bottom() - 1, main.width, &more, self.theme.title());
+    }
+
     fn paint_empty(&self, area: Rect, buf: &mut Buffer) {
-        let lines = ["No live sessions.", "", "Start one in another terminal: tapdeck run -- PROGRAM"];
+        let none = format!("No session matches {:?}.", self.filter);
+        let lines = match self.filter.is_empty() {
+            true => {
+                ["No live sessions.", "", "c starts one here, tapdeck run -- PROGRAM in another terminal."]
+            }
+            false => [&none, "", "Esc shows all sessions."],
+        };
         let top = area.y + area.height.saturating_sub(lines.len() as u16) / 2;
         for (y, line) in (top..area.bottom()).zip(lines) {
             let x = area.x + area.width.saturating_sub(line.width() as u16) / 2;
@@ -82,8 +109,10 @@ impl Dash {
         }
     }
 
-    fn paint_tile(&mut self, i: usize, area: Rect, buf: &mut Buffer) {
-        let (theme, scaled) = (self.theme, self.scaled);
+    /// Paints the `nth` tile of those that are shown.
+    fn paint_tile(&mut self, nth: usize, area: Rect, buf: &mut Buffer) {
+        let (theme, condensed) = (self.theme, self.overview);
+        let Some(i) = self.shown.get(nth).copied() else { return };
         let chosen = i == self.chosen;
         let typing = chosen && self.mode == Mode::Type;
         let Some(tile) = self.tiles.get_mut(i) else { return };
@@ -99,7 +128,7 @@ impl Dash {
             };
             let kind = if chosen { BorderType::Thick } else { BorderType::Rounded };
             Block::bordered().border_type(kind).border_style(style).render(area, buf);
-            paint_title(tile, i, area, theme, buf);
+            paint_title(tile, nth, area, theme, buf);
             area.inner(ratatui::layout::Margin::new(1, 1))
         } else {
             area
@@ -107,8 +136,10 @@ impl Dash {
         tile.drawn = inner;
         let term = tile.live.term();
         let size = term.size();
-        if scaled && (size.cols > inner.width || size.rows > inner.height) {
-            mini::draw(buf, inner, term, theme.colour);
+        let fits = size.cols <= inner.width && size.rows <= inner.height;
+        if condensed && !typing && !fits {
+            let brush = Brush::of(term, theme.colour).dimmed(!tile.live.runs());
+            overview::draw(buf, inner, term, &brush);
             return;
         }
         // Shows the part with the cursor, as a smaller window would.
@@ -140,7 +171,7 @@ impl Dash {
     }
 
     fn cursor(&self) -> Option<Position> {
-        let tile = self.tiles.get(self.chosen).filter(|_| self.mode == Mode::Type)?;
+        let tile = self.chosen_tile().filter(|_| self.mode == Mode::Type)?;
         let cursor = tile.live.term().cursor();
         cursor.visible.then(|| cell(tile, cursor.col, cursor.row))?
     }
@@ -154,36 +185,59 @@ impl Dash {
             (_, Some((_, Mood::Wrong, _))) => ("!".to_owned(), Mood::Wrong),
             (Mode::Type, _) => ("⌨ TYPING".to_owned(), Mood::Driving),
             (Mode::AskEnd, _) => ("?".to_owned(), Mood::Asking),
+            (Mode::Line(Purpose::Filter), _) => ("/".to_owned(), Mood::Asking),
+            (Mode::Line(Purpose::Start), _) => ("new session".to_owned(), Mood::Asking),
             _ if blocked > 0 => (format!("● {running} LIVE, {blocked} BLOCKED"), Mood::Asking),
             _ => (format!("● {running} LIVE"), Mood::Going),
         };
-        let text = match (self.mode, &self.notice, self.tiles.get(self.chosen)) {
-            (Mode::AskEnd, _, Some(tile)) => format!("End {}?   y yes   n no", tile.live.name),
+        let mut x = area.x;
+        x += label(buf, x, area.y, area.width, &format!(" {badge} "), theme.badge(mood)) + 1;
+        let room = area.right().saturating_sub(x);
+        let only = match self.filter.is_empty() || matches!(self.mode, Mode::Line(_)) {
+            true => String::new(),
+            false => format!("{} of {} match {:?} · ", self.shown.len(), self.tiles.len(), self.filter),
+        };
+        let subject = self.tiles.iter().find(|t| t.id == self.subject);
+        let text = match (self.mode, &self.notice, self.chosen_tile()) {
+            (Mode::AskEnd, _, _) => {
+                format!("End {}?   y yes   n no", subject.map_or("it", |tile| &tile.live.name))
+            }
+            (Mode::Line(_), _, _) => self.line.shown_within(usize::from(room)),
             (_, Some((text, _, _)), _) => text.clone(),
             (_, None, Some(tile)) => {
                 let title = tile.live.term().title();
                 let dash = if title.is_empty() { "" } else { " — " };
                 let state = state(tile).map_or(String::new(), |s| format!(" · {s}"));
-                format!("{}{dash}{title}{state} · {}", tile.live.name, holder_text(tile))
+                format!("{only}{}{dash}{title}{state} · {}", tile.live.name, holder_text(tile))
             }
-            (_, None, None) => String::new(),
+            (_, None, None) => only,
         };
-        let mut x = area.x;
-        x += label(buf, x, area.y, area.width, &format!(" {badge} "), theme.badge(mood)) + 1;
-        let room = area.right().saturating_sub(x);
         let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), theme.status());
         let hints: &[(&str, &str)] = match self.mode {
             Mode::Type => &[("Ctrl-]", "stop typing")],
             Mode::AskEnd => &[],
-            _ => &[("Tab", "next"), ("Enter", "type"), ("z", "zoom"), ("?", "help"), ("q", "quit")],
+            Mode::Line(Purpose::Filter) => &[("Enter", "keep"), ("Esc", "show all")],
+            Mode::Line(Purpose::Start) => &[("Enter", "start"), ("Esc", "cancel")],
+            _ => &[
+                ("Tab", "next"),
+                ("z", "zoom"),
+                ("Enter", "type"),
+                ("/", "filter"),
+                ("c", "new"),
+                ("?", "help"),
+                ("q", "quit"),
+            ],
         };
-        let width: usize = hints.iter().map(|(k, t)| k.width() + t.width() + 3).sum();
-        let mut at = area.right().saturating_sub(width as u16);
-        if x + used < at {
-            for (key, text) in hints {
-                at += label(buf, at, area.y, area.right() - at, key, theme.key());
-                at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), theme.status());
-            }
+        // Those that fit; the last are the most important.
+        let width = |hints: &[(&str, &str)]| -> usize {
+            hints.iter().map(|(key, text)| key.width() + text.width() + 3).sum()
+        };
+        let room = usize::from(room.saturating_sub(used + 1));
+        let first = (0..hints.len()).find(|from| width(&hints[*from..]) <= room).unwrap_or(hints.len());
+        let mut at = area.right().saturating_sub(width(&hints[first..]) as u16);
+        for (key, text) in &hints[first..] {
+            at += label(buf, at, area.y, area.right() - at, key, theme.key());
+            at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), theme.status());
         }
     }
 

@@ -5,6 +5,9 @@ use ratatui::layout::Rect;
 /// The smallest tile, unless the screen is smaller.
 const LEAST: (u16, u16) = (24, 6);
 
+/// More columns and rows are not worth fewer tiles: most rows of a terminal are short.
+const ENOUGH: (u16, u16) = (60, 24);
+
 /// Tiles in a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
@@ -19,6 +22,7 @@ impl Grid {
     pub(super) fn of(count: usize, area: Rect, shape: (u16, u16)) -> Self {
         let most = usize::from(area.width / LEAST.0).max(1).min(count.max(1));
         let fits = usize::from(area.height / LEAST.1).max(1);
+        let shape = (shape.0.min(ENOUGH.0), shape.1.min(ENOUGH.1));
         // The best number of columns is the one with which a tile shows the largest part of its
         // terminal.
         let worth = |columns: usize| {
@@ -27,7 +31,8 @@ impl Grid {
             let height = f64::from(area.height) / rows as f64;
             let share = |has: f64, wants: u16| (has / (f64::from(wants) + 2.0)).min(1.0);
             let seen = (rows * columns).min(count) as f64 / count.max(1) as f64;
-            share(width, shape.0) * share(height, shape.1) * seen
+            // A few rows tell more than the same share of the columns.
+            share(width, shape.0) * share(height, shape.1).powf(0.7) * seen
         };
         let mut columns = 1;
         for n in 2..=most {
@@ -91,5 +96,8 @@ mod tests {
         assert_eq!(Grid::of(2, Rect::new(0, 0, 200, 50), (80, 24)).columns, 2);
         assert_eq!(Grid::of(2, Rect::new(0, 0, 80, 60), (80, 24)).columns, 1);
         assert_eq!(Grid::of(4, Rect::new(0, 0, 170, 54), (80, 24)).columns, 2);
+        for (size, columns) in [((80, 23), 2), ((120, 39), 2), ((200, 49), 3)] {
+            assert_eq!(Grid::of(5, Rect::new(0, 0, size.0, size.1), (120, 40)).columns, columns, "{size:?}");
+        }
     }
 }

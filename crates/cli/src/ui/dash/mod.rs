@@ -4,17 +4,18 @@
 
 mod draw;
 mod grid;
-mod mini;
+mod input;
+mod overview;
 pub mod run;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use tapdeck_core::Time;
 use tapdeck_core::turns::AgentState;
 
+use super::line_edit::LineEdit;
 use super::live::Live;
 use super::theme::{Mood, Theme};
 
@@ -23,6 +24,19 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long the last picture of an ended session stays.
 const LINGER: Duration = Duration::from_secs(15);
 const NOTICE: Duration = Duration::from_secs(6);
+/// How long a painting waits for the first pictures of sessions.
+const HOLD: Duration = Duration::from_millis(500);
+
+/// A session on the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its id.
+    pub id: String,
+    /// The title of its tile: its name, or its id and program.
+    pub title: String,
+    /// Program and arguments.
+    pub command: String,
+}
 
 /// A source of sessions.
 pub trait Registry {
@@ -30,18 +44,26 @@ pub trait Registry {
     ///
     /// # Errors
     /// With the reason, when they cannot be listed.
-    fn list(&mut self) -> Result<Vec<String>, String>;
+    fn list(&mut self) -> Result<Vec<Entry>, String>;
 
     /// Begins to watch one of them.
     ///
     /// # Errors
     /// With the reason, when it cannot be reached.
     fn open(&mut self, id: &str) -> Result<Live, String>;
+
+    /// Starts a session that runs a command line, or the user's shell if that is empty. Returns the
+    /// id of the session.
+    ///
+    /// # Errors
+    /// With the reason, when the program cannot be started.
+    fn start(&mut self, line: &str) -> Result<String, String>;
 }
 
 /// A session in its tile.
 struct Tile {
     id: String,
+    command: String,
     live: Live,
     ended: Option<Time>,
     /// The area it was drawn in, and where the program's screen begins there.
@@ -53,6 +75,17 @@ impl Tile {
     fn is_blocked(&self) -> bool {
         self.live.runs() && self.live.state() == AgentState::Blocked
     }
+
+    /// Whether its name, id, command, title or state has each of these words in it.
+    fn matches(&self, words: &[String]) -> bool {
+        if words.is_empty() {
+            return true;
+        }
+        let state = if self.live.runs() { self.live.state().to_string() } else { "ended".to_owned() };
+        let parts = [&self.live.name, &self.id, &self.command, self.live.term().title(), &state];
+        let text = parts.map(str::to_lowercase).join("\n");
+        words.iter().all(|word| text.contains(word))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +94,15 @@ enum Mode {
     Type,
     Help,
     AskEnd,
+    /// A line is being typed at the bottom.
+    Line(Purpose),
+}
+
+/// The purpose of a line typed at the bottom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Filter,
+    Start,
 }
 
 /// What the caller has to do after an event.
@@ -83,15 +125,27 @@ pub struct Dash {
     tiles: Vec<Tile>,
     /// Sessions that could not be reached. They are not tried every second.
     refused: Vec<String>,
+    /// The text of the filter, and the tiles that it shows.
+    filter: String,
+    shown: Vec<usize>,
     chosen: usize,
     zoomed: bool,
-    scaled: bool,
+    overview: bool,
     mode: Mode,
+    line: LineEdit,
+    /// Command lines that were started here.
+    started: Vec<String>,
+    /// The session that a question or a line is about.
+    subject: String,
     notice: Option<(String, Mood, Time)>,
     looked: Option<Time>,
-    /// The first row of tiles in sight, and how many tiles stand side by side.
+    /// Until when a painting waits for first pictures.
+    hold_until: Time,
+    /// The first row of tiles in sight, how many tiles stand side by side, and how many rows of
+    /// them are in sight.
     first_row: usize,
     columns: usize,
+    rows: usize,
     dirty: bool,
     now: Time,
 }
@@ -104,14 +158,21 @@ impl Dash {
             theme,
             tiles: Vec::new(),
             refused: Vec::new(),
+            filter: String::new(),
+            shown: Vec::new(),
             chosen: 0,
             zoomed: false,
-            scaled: false,
+            overview: false,
             mode: Mode::Choose,
+            line: LineEdit::default(),
+            started: Vec::new(),
+            subject: String::new(),
             notice: None,
             looked: None,
+            hold_until: Time::ZERO,
             first_row: 0,
             columns: 1,
+            rows: 1,
             dirty: true,
             now: Time::ZERO,
         }
@@ -152,6 +213,26 @@ impl Dash {
             self.notice = None;
             self.dirty = true;
         }
+        self.refilter();
+    }
+
+    /// The words of the filter.
+    fn words(&self) -> Vec<String> {
+        self.filter.split_whitespace().map(str::to_lowercase).collect()
+    }
+
+    /// Finds the tiles that the filter shows. The choice moves to one of them.
+    fn refilter(&mut self) {
+        let words = self.words();
+        // A program that is typed to stays in sight whatever becomes of its state.
+        let typed = (self.mode == Mode::Type).then_some(self.chosen);
+        let tiles = self.tiles.iter().enumerate();
+        self.shown =
+            tiles.filter(|(i, tile)| Some(*i) == typed || tile.matches(&words)).map(|(i, _)| i).collect();
+        if !self.shown.contains(&self.chosen) {
+            let next = self.shown.iter().find(|i| **i > self.chosen).or(self.shown.last());
+            self.chosen = next.copied().unwrap_or(0);
+        }
     }
 
     fn look(&mut self) {
@@ -159,14 +240,21 @@ impl Dash {
             Ok(found) => found,
             Err(why) => return self.notify(why, Mood::Wrong),
         };
-        self.refused.retain(|id| found.contains(id));
-        for id in found {
-            if self.refused.contains(&id) || self.tiles.iter().any(|t| t.id == id) {
+        self.refused.retain(|id| found.iter().any(|entry| entry.id == *id));
+        for Entry { id, title, command } in found {
+            if let Some(tile) = self.tiles.iter_mut().find(|t| t.id == id) {
+                self.dirty |= tile.live.name != title;
+                tile.live.name = title;
+                continue;
+            }
+            if self.refused.contains(&id) {
                 continue;
             }
             match self.registry.open(&id) {
                 Ok(live) => {
-                    self.tiles.push(Tile { id, live, ended: None, drawn: Rect::ZERO, origin: (0, 0) });
+                    let (drawn, origin) = (Rect::ZERO, (0, 0));
+                    self.tiles.push(Tile { id, command, live, ended: None, drawn, origin });
+                    self.hold_until = self.now + HOLD;
                     self.dirty = true;
                 }
                 Err(why) => {
@@ -186,12 +274,18 @@ impl Dash {
     /// When [`Dash::tick`] has something to do again.
     pub fn due(&self) -> Option<Time> {
         let look = self.looked.map_or(Time::ZERO, |at| at + LOOK);
-        Some(self.notice.as_ref().map_or(look, |n| n.2.min(look)))
+        let notice = self.notice.as_ref().map(|n| n.2);
+        [Some(look), notice, self.is_held().then_some(self.hold_until)].into_iter().flatten().min()
     }
 
-    /// Whether there is something new to be drawn.
+    /// Whether there is something new to be drawn, and all of it is there.
     pub fn is_dirty(&self) -> bool {
-        self.dirty
+        self.dirty && !self.is_held()
+    }
+
+    /// Whether first pictures of sessions are still to come: tiles are not shown empty.
+    fn is_held(&self) -> bool {
+        self.now < self.hold_until && self.tiles.iter().any(|t| t.live.runs() && !t.live.is_drawn())
     }
 
     fn notify(&mut self, text: impl Into<String>, mood: Mood) {
@@ -199,168 +293,23 @@ impl Dash {
         self.dirty = true;
     }
 
+    /// The chosen tile, if there is one in sight.
+    fn chosen_tile(&self) -> Option<&Tile> {
+        self.tiles.get(self.chosen).filter(|_| self.shown.contains(&self.chosen))
+    }
+
     fn chosen(&self) -> Option<&Live> {
-        self.tiles.get(self.chosen).map(|t| &t.live)
+        self.chosen_tile().map(|t| &t.live)
     }
 
     fn chosen_mut(&mut self) -> Option<&mut Live> {
-        self.tiles.get_mut(self.chosen).map(|t| &mut t.live)
+        let shown = self.shown.contains(&self.chosen);
+        self.tiles.get_mut(self.chosen).filter(|_| shown).map(|t| &mut t.live)
     }
 
-    /// Handles an event of the user.
-    pub fn on_event(&mut self, event: &Event, now: Time) -> Effect {
-        self.now = now;
-        self.dirty = true;
-        match (self.mode, event) {
-            (Mode::Type, _) => {
-                self.on_typed(event);
-                Effect::Nothing
-            }
-            (Mode::Help, Event::Key(_)) => {
-                self.mode = Mode::Choose;
-                Effect::Nothing
-            }
-            (Mode::AskEnd, Event::Key(key)) => {
-                self.mode = Mode::Choose;
-                if matches!(key.code, KeyCode::Char('y' | 'Y'))
-                    && let Some(live) = self.chosen_mut()
-                {
-                    live.link_mut().end();
-                }
-                Effect::Nothing
-            }
-            (_, Event::Key(key)) => self.on_key(*key),
-            (_, Event::Mouse(mouse)) => {
-                self.on_mouse(*mouse);
-                Effect::Nothing
-            }
-            _ => Effect::Nothing,
-        }
-    }
-
-    fn on_key(&mut self, key: KeyEvent) -> Effect {
-        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('z') if ctrl => return Effect::Suspend,
-            KeyCode::Char('l') if ctrl => return Effect::Repaint,
-            KeyCode::Char('c') if ctrl => return Effect::Quit,
-            _ if ctrl => {}
-            KeyCode::Char('q' | 'Q') => return Effect::Quit,
-            KeyCode::Esc if self.zoomed => self.zoomed = false,
-            KeyCode::Tab | KeyCode::Char('n') => self.choose(1, true),
-            KeyCode::BackTab | KeyCode::Char('p') => self.choose(-1, true),
-            KeyCode::Right | KeyCode::Char('l') => self.choose(1, false),
-            KeyCode::Left | KeyCode::Char('h') => self.choose(-1, false),
-            KeyCode::Down | KeyCode::Char('j') => self.choose(self.columns as isize, false),
-            KeyCode::Up | KeyCode::Char('k') => self.choose(-(self.columns as isize), false),
-            KeyCode::Char(c @ '1'..='9') => {
-                let nth = usize::from(c as u8 - b'1');
-                if nth < self.tiles.len() {
-                    self.chosen = nth;
-                }
-            }
-            KeyCode::Char('b') => self.choose_blocked(),
-            KeyCode::Char('z' | ' ') => self.zoomed = !self.zoomed && !self.tiles.is_empty(),
-            KeyCode::Char('s') => self.scaled = !self.scaled,
-            KeyCode::Enter | KeyCode::Char('i') => self.take(true),
-            KeyCode::Char('t') => self.take(false),
-            KeyCode::Char('r') => self.release(),
-            KeyCode::Char('x') => match self.chosen() {
-                Some(live) if live.runs() => self.mode = Mode::AskEnd,
-                Some(_) => {
-                    self.tiles.remove(self.chosen);
-                    self.chosen = self.chosen.min(self.tiles.len().saturating_sub(1));
-                }
-                None => {}
-            },
-            KeyCode::Char('?') | KeyCode::F(1) => self.mode = Mode::Help,
-            _ => {}
-        }
-        Effect::Nothing
-    }
-
-    fn choose(&mut self, by: isize, round: bool) {
-        let count = self.tiles.len();
-        if count == 0 {
-            return;
-        }
-        let to = self.chosen.cast_signed() + by;
-        if round {
-            self.chosen = to.rem_euclid(count.cast_signed()) as usize;
-        } else if (0..count.cast_signed()).contains(&to) {
-            self.chosen = to as usize;
-        }
-    }
-
-    /// The next session that waits for a person.
-    fn choose_blocked(&mut self) {
-        let count = self.tiles.len();
-        let next =
-            (1..=count).map(|by| (self.chosen + by) % count.max(1)).find(|i| self.tiles[*i].is_blocked());
-        match next {
-            Some(i) => self.chosen = i,
-            None => self.notify("no session waits for an answer", Mood::Calm),
-        }
-    }
-
-    fn take(&mut self, and_type: bool) {
-        match self.chosen_mut().map(Live::take) {
-            Some(Ok(())) if and_type => self.mode = Mode::Type,
-            Some(Ok(())) => self.notify("you drive: Enter types", Mood::Driving),
-            Some(Err(why)) => self.notify(why, Mood::Wrong),
-            None => {}
-        }
-    }
-
-    fn release(&mut self) {
-        match self.chosen_mut() {
-            Some(live) if live.drives() => {
-                live.release();
-                self.notify("the stick is free", Mood::Calm);
-            }
-            Some(_) => self.notify("you do not drive this one", Mood::Wrong),
-            None => {}
-        }
-    }
-
-    fn on_typed(&mut self, event: &Event) {
-        if *event == Event::Key(KeyEvent::new(KeyCode::Char(']'), KeyModifiers::CONTROL)) {
-            self.mode = Mode::Choose;
-            if let Some(live) = self.chosen_mut() {
-                live.release();
-            }
-            return;
-        }
-        let at = match (event, self.tiles.get(self.chosen)) {
-            (Event::Mouse(mouse), Some(tile)) => {
-                let at = Position::new(mouse.column, mouse.row);
-                let inside = tile.drawn.contains(at) && !self.scaled;
-                inside.then(|| (at.x - tile.drawn.x + tile.origin.0, at.y - tile.drawn.y + tile.origin.1))
-            }
-            _ => None,
-        };
-        if let Some(Err(why)) = self.chosen_mut().map(|live| live.type_event(event, at)) {
-            self.notify(why, Mood::Wrong);
-        }
-    }
-
-    fn on_mouse(&mut self, mouse: MouseEvent) {
-        let at = Position::new(mouse.column, mouse.row);
-        match mouse.kind {
-            MouseEventKind::Down(MouseButton::Left) => {
-                // The border belongs to its tile.
-                let around = |r: Rect| r.outer(ratatui::layout::Margin::new(1, 1)).contains(at);
-                let hit = self.tiles.iter().position(|t| !t.drawn.is_empty() && around(t.drawn));
-                match hit {
-                    Some(i) if i == self.chosen => self.zoomed = !self.zoomed,
-                    Some(i) => self.chosen = i,
-                    None => {}
-                }
-            }
-            MouseEventKind::ScrollDown => self.choose(self.columns as isize, false),
-            MouseEventKind::ScrollUp => self.choose(-(self.columns as isize), false),
-            _ => {}
-        }
+    /// The place of the chosen tile among those that the filter shows.
+    fn place(&self) -> usize {
+        self.shown.iter().position(|i| *i == self.chosen).unwrap_or(0)
     }
 }
 

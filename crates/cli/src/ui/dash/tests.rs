@@ -19,8 +19,9 @@ type Sessions = Rc<RefCell<Vec<(String, PaperLink)>>>;
 struct Paper(Sessions);
 
 impl Registry for Paper {
-    fn list(&mut self) -> Result<Vec<String>, String> {
-        Ok(self.0.borrow().iter().map(|(id, _)| id.clone()).collect())
+    fn list(&mut self) -> Result<Vec<Entry>, String> {
+        let entry = |id: &String| Entry { id: id.clone(), title: id.clone(), command: format!("run-{id}") };
+        Ok(self.0.borrow().iter().map(|(id, _)| entry(id)).collect())
     }
 
     fn open(&mut self, id: &str) -> Result<Live, String> {
@@ -29,7 +30,20 @@ impl Registry for Paper {
         if id == "shy" {
             return Err("shy cannot be reached".into());
         }
-        Ok(Live::new(id, Size::new(40, 10), 0, Box::new(link.clone())))
+        let mut live = Live::new(id, Size::new(40, 10), 0, Box::new(link.clone()));
+        if id == "slow" {
+            live.hear(News::Picture { len: 5, offset: 5 });
+        }
+        Ok(live)
+    }
+
+    fn start(&mut self, line: &str) -> Result<String, String> {
+        if line == "nosuch" {
+            return Err("nosuch: not found".into());
+        }
+        let id = format!("new-{line}");
+        self.0.borrow_mut().push((id.clone(), PaperLink::default()));
+        Ok(id)
     }
 }
 
@@ -176,14 +190,124 @@ fn a_stick_that_is_taken_ends_the_typing() {
 }
 
 #[test]
-fn a_small_tile_shows_the_part_with_the_cursor_or_everything_in_small() {
+fn a_small_tile_shows_the_part_with_the_cursor() {
     let mut stage = Stage::new(&["a"], 30, 8);
     let lines: String = (1..=10).map(|i| format!("row {i}\r\n")).collect();
     stage.tell(0, News::Output(lines.trim_end().as_bytes().to_vec()));
     assert!(stage.screen().contains("row 10") && !stage.screen().contains("row 2"), "{}", stage.screen());
+}
+
+/// Tiles were painted empty, and filled a moment later.
+#[test]
+fn tiles_are_painted_with_their_first_pictures() {
+    let sessions: Sessions = Rc::new(RefCell::new(vec![("slow".to_owned(), PaperLink::default())]));
+    let mut dash = Dash::new(Box::new(Paper(sessions.clone())), Theme { colour: true });
+    dash.tick(Time::ZERO);
+    assert!(!dash.is_dirty(), "the picture has not come");
+    assert_eq!(dash.due(), Some(Time::ZERO + HOLD));
+    sessions.borrow()[0].1.0.borrow_mut().news.push_back(News::Output(b"hello".to_vec()));
+    dash.tick(Time::from_nanos(1));
+    assert!(dash.is_dirty());
+    let mut dash = Dash::new(Box::new(Paper(sessions)), Theme { colour: true });
+    dash.tick(Time::ZERO);
+    assert!(!dash.is_dirty());
+    dash.tick(Time::ZERO + HOLD);
+    assert!(dash.is_dirty(), "a session that does not answer is not waited for any longer");
+}
+
+#[test]
+fn a_filter_shows_sessions_by_name_command_title_and_state() {
+    let mut stage = Stage::new(&["build", "bot", "shell"], 120, 30);
+    stage.tell(1, News::State(AgentState::Blocked));
+    stage.tell(2, News::Output(b"\x1b]0;Mail\x07".to_vec()));
+    for (typed, shown) in [
+        ("bu", &["build"][..]),
+        ("B", &["build", "bot"]),
+        ("b LD", &["build"]),
+        ("blocked", &["bot"]),
+        ("run-sh", &["shell"]),
+        ("mail", &["shell"]),
+        ("nowhere", &[]),
+    ] {
+        stage.send(&format!("/{typed}\r"));
+        let names: Vec<&str> = stage.dash.shown.iter().map(|i| &*stage.dash.tiles[*i].live.name).collect();
+        assert_eq!(names, shown, "{typed}");
+        assert_eq!(stage.screen().contains("No session matches"), shown.is_empty(), "{}", stage.screen());
+        assert!(stage.screen().contains(&format!("{} of 3 match", shown.len())), "{}", stage.screen());
+        stage.send("\x1b");
+        assert_eq!(stage.dash.shown.len(), 3, "Esc shows all");
+    }
+    // What is not in sight gets no keys.
+    stage.send("/nowhere\r\rxyz");
+    assert!(stage.sent(0).is_empty() && !stage.sessions.borrow()[0].1.0.borrow().ended);
+    stage.send("\x1b");
+    stage.send("/bo");
+    assert!(stage.screen().contains("1 bot") && !stage.screen().contains("build"), "{}", stage.screen());
+    stage.send("\rx");
+    // The question stays about the session that it was asked for.
+    stage.tell(1, News::State(AgentState::Idle));
+    stage.dash.filter = "build".into();
+    stage.send("y");
+    let ended = |i: usize| stage.sessions.borrow()[i].1.0.borrow().ended;
+    assert_eq!([ended(0), ended(1), ended(2)], [false, true, false]);
+}
+
+#[test]
+fn sessions_are_started_and_chosen() {
+    let mut stage = Stage::new(&["a"], 100, 30);
+    stage.send("/a\rctop -b\r");
+    assert!(stage.screen().contains("2 new-top -b"), "{}", stage.screen());
+    assert!(stage.screen().contains("started new-top -b"), "{}", stage.screen());
+    assert_eq!(stage.dash.chosen, 1);
+    stage.send("cnosuch\r");
+    assert!(stage.screen().contains("nosuch: not found"), "{}", stage.screen());
+    stage.send("c\x1b[A\x1b[A");
+    assert!(stage.screen().contains("top -b▏"), "the history: {}", stage.screen());
+    stage.send("\x1b");
+    assert_eq!((stage.dash.tiles.len(), stage.dash.mode), (2, Mode::Choose));
+    assert_eq!(stage.send("q"), Effect::Quit);
+}
+
+#[test]
+fn more_sessions_than_fit_are_scrolled() {
+    let names: Vec<String> = (1..=30).map(|i| format!("s{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut stage = Stage::new(&names, 80, 24);
+    let per_page = stage.dash.columns * stage.dash.rows;
+    assert!(per_page < 30 && stage.screen().contains(&format!("▼ {} more", 30 - per_page)));
+    stage.send("\x1b[6~");
+    assert_eq!(stage.dash.chosen, per_page);
+    assert!(stage.screen().contains('▲') && stage.screen().contains('▼'), "{}", stage.screen());
+    stage.send("\x1b[F");
+    assert!(stage.screen().contains("30 s30") && !stage.screen().contains('▼'), "{}", stage.screen());
+    stage.send("\x1b[5~\x1b[H");
+    assert_eq!((stage.dash.chosen, stage.dash.first_row), (0, 0));
+    // The wheel moves the tiles, and the choice only as far as it must stay in sight.
+    stage.send("\x1b[<65;2;2M");
+    assert_eq!((stage.dash.chosen, stage.dash.first_row), (stage.dash.columns, 1));
+    stage.send("\x1b[<64;2;2M");
+    assert_eq!((stage.dash.chosen, stage.dash.first_row), (stage.dash.columns, 0));
+}
+
+#[test]
+fn the_overview_leaves_out_what_is_not_text() {
+    let mut stage = Stage::new(&["a"], 30, 8);
+    let box_of = "╭──────────────────────────────────────╮";
+    let end_of = "╰──────────────────────────────────────╯";
+    let bar = |text: &str| format!("│ {text:<36} │");
+    let rows = ["first".to_owned(), String::new(), "second".to_owned(), String::new(), box_of.to_owned()];
+    let rows = rows.into_iter().chain([bar("> ask"), bar("  more"), end_of.to_owned(), String::new()]);
+    let text = rows.chain(["last        of    all            parts".to_owned()]).collect::<Vec<_>>();
+    stage.tell(0, News::Output(text.join("\r\n").into_bytes()));
+    assert!(!stage.screen().contains("first"), "{}", stage.screen());
     stage.send("s");
-    assert!(stage.screen().contains(['▌', '█', '▛', '▀', '▖']), "{}", stage.screen());
-    assert!(!stage.screen().contains("row 10"), "{}", stage.screen());
+    for text in ["first", "second", "> ask", "more", "last     of all parts"] {
+        assert!(stage.screen().contains(text), "{text}: {}", stage.screen());
+    }
+    assert!(!stage.screen().contains("╭──────────────────────────────────────"), "{}", stage.screen());
+    // Typing needs the screen as it is.
+    stage.send("\r");
+    assert!(stage.screen().contains("of    all            parts"), "{}", stage.screen());
 }
 
 #[test]
@@ -215,6 +339,13 @@ fn any_size_and_many_sessions() {
             "\x1d",
             "9",
             "\x1b[<0;2;2M",
+            "\x1b[<65;2;2M",
+            "\x1b[6~",
+            "/s1\r",
+            "s",
+            "G",
+            "s",
+            "\x1b",
         ] {
             stage.send(key);
         }

@@ -10,11 +10,12 @@ use tapdeck_host::{Goal, PlayError};
 use super::commands::{Act, Chord, Found};
 use super::filter::Visible;
 use super::instruct::{BoxAction, branch_command};
-use super::prompt::{Edited, Purpose};
+use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::{App, Count, Effect, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, Tape, timeline};
 use crate::human;
 use crate::tape::NO_MARKER;
+use crate::ui::line_edit::Edited;
 
 const WHEEL: i64 = 3;
 const WHEEL_COLUMNS: i64 = 8;

@@ -4,8 +4,9 @@
 use crossterm::event::KeyEvent;
 
 use super::matcher::{Matcher, Query};
-use super::prompt::{Edited, Prompt, Purpose};
+use super::prompt::{Prompt, Purpose};
 use super::{App, Effect, Mode, Mood, Place, outside, rows};
+use crate::ui::line_edit::Edited;
 
 impl App {
     /// Opens the prompt for a line.
