@@ -29,7 +29,9 @@ use crate::{formats, parse};
 The terminal is shown in a frame of its true size, with everything that scrolled off it. The keys
 are those of play and, for all others, those of less; ? shows them.
 
-i, or a click, opens a box behind a line. What is written there is kept in
+Dragging selects text, and y copies it to the terminal's clipboard.
+
+i, or a click on the left border, opens a box behind a line. What is written there is kept in
 NAME.instructions.jsonl, with the snapshot nearest to the line, and can be handed to a command of
 yours that branches the session, as [view] branch_command in the configuration says.
 

@@ -9,6 +9,7 @@ use crossterm::event::Event;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
+use tapdeck_core::base64;
 use tapdeck_host::{Keyboard, Pressed};
 use tapdeck_term::MAX_SIDE;
 
@@ -95,6 +96,16 @@ impl Screen {
     /// When the terminal is gone.
     pub fn clear(&mut self) -> io::Result<()> {
         self.repaint()
+    }
+
+    /// Puts text on the clipboard of the terminal, if it allows that (OSC 52).
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        write!(stdout, "\x1b]52;c;{}\x07", base64::encode(text.as_bytes()))?;
+        stdout.flush()
     }
 
     fn repaint(&mut self) -> io::Result<()> {

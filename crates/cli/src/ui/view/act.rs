@@ -22,6 +22,7 @@ impl App {
             Act::Quit => return Ok(self.quit()),
             Act::Repaint => return Ok(Effect::Repaint),
             Act::Edit => return Ok(self.edit()),
+            Act::Copy => return Ok(self.copy()),
             Act::Help => self.mode = Mode::Help(0),
             Act::SearchOn => self.open_prompt(Purpose::Search { forth: true }, nth),
             Act::SearchBack => self.open_prompt(Purpose::Search { forth: false }, nth),

@@ -58,6 +58,7 @@ pub(super) enum Act {
     NoFiles,
     Tall,
     Instruct,
+    Copy,
     SnapshotOn,
     SnapshotBack,
     Play,
@@ -84,7 +85,8 @@ type Part = (&'static str, &'static [Row]);
 const OURS: &[Row] = &[
     (&["{", "["], Act::SnapshotBack, "row of the previous snapshot"),
     (&["}", "]"], Act::SnapshotOn, "row of the next snapshot"),
-    (&["i"], Act::Instruct, "write an instruction behind a line, as does a click"),
+    (&["i"], Act::Instruct, "write an instruction behind a line, as does a click on the left border"),
+    (&["y"], Act::Copy, "copy the selection, or the line, to the clipboard (OSC 52); drag to select"),
     (&["t"], Act::Tall, "as many rows as fit, or the terminal's own"),
 ];
 
@@ -443,8 +445,8 @@ mod tests {
             }
             taken.join(" ")
         };
-        assert_eq!(ours(Place::Tape), "[ ] Space Right Left < > { [ } ] ? t");
-        assert_eq!(ours(Place::Live), "Enter { [ } ] ? t");
+        assert_eq!(ours(Place::Tape), "[ ] y Space Right Left < > { [ } ] ? t");
+        assert_eq!(ours(Place::Live), "Enter y { [ } ] ? t");
     }
 
     #[test]

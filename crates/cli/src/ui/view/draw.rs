@@ -168,7 +168,9 @@ impl App {
             let Some(row) = *slot else { continue };
             let Some(line) = rows::line(term, row) else { continue };
             let below = boxed.is_some_and(|(at, _)| row > at);
-            let over = self.lights(&hits, row);
+            let mut over = self.lights(&hits, row);
+            let selected = self.selection.and_then(|selection| selection.columns(row));
+            over.extend(selected.map(|columns| (columns, Style::new().add_modifier(Modifier::REVERSED))));
             let brush = if below { &dim } else { &bright };
             brush.row(buf, Rect { y, height: 1, ..inner }, line, self.place.left, &over);
         }

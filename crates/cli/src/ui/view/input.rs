@@ -116,6 +116,7 @@ impl App {
         self.keys.push(chord);
         if self.keys == [Chord::ESCAPE] {
             self.stop();
+            self.selection = None;
         }
         let place = self.keys_of();
         let found = match place.look_up(&self.options.keymap, &self.keys) {
@@ -469,6 +470,8 @@ impl App {
                 }
             }
             MouseEventKind::Down(MouseButton::Left) => self.on_click(at),
+            MouseEventKind::Drag(MouseButton::Left) => self.drag(mouse),
+            MouseEventKind::Up(MouseButton::Left) => self.let_go(),
             _ => {}
         }
         Ok(Effect::Nothing)
@@ -481,10 +484,11 @@ impl App {
         }
         let inner = self.drawn.inner;
         // The border to the left is the gutter: its marks are there to be clicked.
-        let hit = at.y >= inner.y && at.y < inner.bottom() && at.x + 1 >= inner.x && at.x < inner.right();
+        let gutter = at.y >= inner.y && at.y < inner.bottom() && at.x + 1 == inner.x;
         let slot = self.drawn.slots.get(usize::from(at.y.saturating_sub(inner.y))).copied().flatten();
-        if let (true, Mode::Read, Some(row)) = (hit, &self.mode, slot) {
-            self.write_behind(row);
+        match (&self.mode, slot) {
+            (Mode::Read, Some(row)) if gutter => self.write_behind(row),
+            _ => self.press(at),
         }
     }
 

@@ -18,6 +18,7 @@ mod prompting;
 pub mod rows;
 pub mod run;
 pub mod search;
+mod select;
 mod timeline;
 
 use std::collections::HashMap;
@@ -45,6 +46,7 @@ use matcher::{Case, Query};
 use prompt::{History, Prompt};
 use rows::Row;
 use search::{Hit, Search, Step};
+use select::Selection;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(6);
@@ -109,6 +111,8 @@ pub enum Effect {
     Suspend,
     /// Paint everything again.
     Repaint,
+    /// Put this text on the clipboard of the terminal.
+    Copy(String),
     /// Run this command on the terminal, then come back.
     Run(Vec<String>),
 }
@@ -189,6 +193,7 @@ pub struct App {
     place: Place,
     /// The row that is meant: found, clicked, or that of a snapshot.
     focus: Option<Row>,
+    selection: Option<Selection>,
     search: Search,
     /// The last query, and its direction.
     last: (Query, bool),
@@ -233,6 +238,7 @@ impl App {
             mode: Mode::Read,
             place: Place { top: 0, left: 0, follow: true },
             focus: None,
+            selection: None,
             search: Search::default(),
             last: (Query::default(), true),
             case: Case::default(),

@@ -99,6 +99,7 @@ pub fn run(
                     shown.clear()?;
                     (app.dirty, drawn_at) = (true, None);
                 }
+                Effect::Copy(text) => shown.copy(&text)?,
                 Effect::Run(command) => {
                     screen = None;
                     branch(app, &command);

@@ -20,7 +20,7 @@ fn the_keys_of_less_move() {
         ("k", "line 1"),
         ("\x1b[B\x1b[B", "line 3"),
         ("e", "line 4"),
-        ("y", "line 3"),
+        ("\x19", "line 3"),
         ("\x05", "line 4"),
         ("ma", "line 4"),
         ("G", "line 33"),

@@ -298,10 +298,13 @@ fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
 }
 
 #[test]
-fn a_click_opens_the_box_behind_that_line() {
+fn a_click_in_the_gutter_opens_the_box_behind_that_line() {
     let mut stage = Stage::of(&forty(), 60, 20);
     let (x, y) = stage.find("line 36");
-    stage.send(&format!("\x1b[<0;{};{}M", x + 1, y + 1));
+    stage.send(&format!("\x1b[<0;{0};{1}M\x1b[<0;{0};{1}m", x + 1, y + 1));
+    assert!(!stage.screen().contains("no snapshot"), "a click in the text\n{}", stage.screen());
+    assert_eq!(stage.app.selection, None);
+    stage.send(&format!("\x1b[<0;{};{}M", x, y + 1));
     let (_, at) = stage.find("line 36");
     assert!(stage.rows()[usize::from(at) + 1].contains("no snapshot to branch from"), "{}", stage.screen());
     stage.send("x\r");
@@ -316,6 +319,51 @@ fn a_click_opens_the_box_behind_that_line() {
     stage.send("iy\r");
     assert!(stage.screen().contains("cannot write"), "{}", stage.screen());
     assert!(stage.screen().contains("│y"), "what was written is not lost\n{}", stage.screen());
+}
+
+#[test]
+fn text_is_selected_by_dragging_and_copied() {
+    let mut stage = Stage::of(&forty(), 60, 20);
+    let at = |stage: &Stage, text: &str| stage.find(text);
+    let drag = |from: (u16, u16), to: (u16, u16)| {
+        format!("\x1b[<0;{};{}M\x1b[<32;{2};{3}M\x1b[<0;{2};{3}m", from.0 + 1, from.1 + 1, to.0 + 1, to.1 + 1)
+    };
+    let (from, to) = (at(&stage, "line 36"), at(&stage, "line 38"));
+    stage.send(&drag((from.0 + 5, from.1), (to.0 + 3, to.1)));
+    let reversed = |stage: &Stage, (x, y): (u16, u16)| {
+        stage.terminal.backend().buffer()[(x, y)].modifier.contains(Modifier::REVERSED)
+    };
+    assert!(reversed(&stage, (from.0 + 5, from.1)) && reversed(&stage, (to.0 + 3, to.1)));
+    assert!(!reversed(&stage, (from.0 + 4, from.1)) && !reversed(&stage, (to.0 + 4, to.1)));
+    assert_eq!(stage.send("y"), Effect::Copy("36\nline 37\nline".into()));
+    assert!(stage.screen().contains("copied 3 lines, 15 characters"), "{}", stage.screen());
+    // The same, from the end to the start.
+    stage.send(&drag((to.0 + 3, to.1), (from.0 + 5, from.1)));
+    assert_eq!(stage.send("y"), Effect::Copy("36\nline 37\nline".into()));
+    // Beyond the upper edge it scrolls.
+    stage.send(&drag((to.0 + 6, to.1), (to.0, 0)));
+    let Effect::Copy(text) = stage.send("y") else { panic!("nothing is copied") };
+    assert!(text.starts_with("line 32\n") && text.ends_with("\nline 38"), "{text}");
+    stage.send("\x1b");
+    assert_eq!(stage.app.selection, None);
+    stage.send("G");
+    assert_eq!(stage.send("y"), Effect::Copy("line 40".into()), "without a selection the last line");
+    stage.send("/line 35\r");
+    assert_eq!(stage.send("y"), Effect::Copy("line 35".into()), "or the line that was found");
+}
+
+#[test]
+fn a_wrapped_line_is_copied_as_one_and_too_much_is_refused() {
+    let mut cast = "{\"version\":2,\"width\":20,\"height\":4}\n".to_owned();
+    cast += "[0.1,\"o\",\"a line that is longer than its 漢字 row\\r\\nend\"]\n";
+    let mut stage = Stage::of(&cast, 60, 20);
+    stage.send("/longer\r");
+    assert_eq!(stage.send("y"), Effect::Copy("a line that is longer than its 漢字 row".into()));
+    let long =
+        format!("{{\"version\":2,\"width\":500,\"height\":400}}\n[0.1,\"o\",\"{}\"]\n", "x".repeat(90_000));
+    let mut stage = Stage::of(&long, 60, 20);
+    assert_eq!(stage.send("y"), Effect::Nothing);
+    assert!(stage.screen().contains("cannot copy 90000 bytes"), "{}", stage.screen());
 }
 
 #[test]
@@ -478,6 +526,9 @@ fn any_size_and_any_key() {
         "\x1b[<0;1;1M",
         "\x1b[<64;1;1M",
         "\x1b[<32;9;9M",
+        "\x1b[<0;9;9m",
+        "\x1b[<32;1;1M",
+        "y",
         "\x1b[200~p\nq\x1b[201~",
         "d",
         "u",
