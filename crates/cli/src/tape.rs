@@ -21,6 +21,8 @@ const INDEX_SAVES: u64 = 256 << 20;
 const SCROLLBACK_BYTES: usize = 64 << 20;
 /// While it plays, the time is drawn anew this often.
 const TICK: Duration = Duration::from_millis(250);
+/// How often a recording in progress is looked at for more.
+const FOLLOW: Duration = Duration::from_millis(250);
 const SPEEDS: [f64; 11] = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0, 16.0, 64.0];
 
 /// What a user is told when there is no marker to jump to.
@@ -53,6 +55,8 @@ pub struct Tape {
     hopped: Option<Option<Moment>>,
     instructions: Vec<Instruction>,
     shown: Time,
+    /// It waits at the end for more, and when it last looked for that.
+    following: Option<Time>,
 }
 
 impl Tape {
@@ -95,6 +99,7 @@ impl Tape {
             hopped: None,
             instructions,
             shown: Time::ZERO,
+            following: None,
         }
     }
 
@@ -250,7 +255,7 @@ impl Tape {
             return Ok(changed);
         }
         if !self.playing {
-            return Ok(changed);
+            return Ok(self.look_for_more(now)? || changed);
         }
         let stop = self.player.offset().saturating_add(STEP);
         while self.due <= now && self.player.offset() < stop {
@@ -279,7 +284,53 @@ impl Tape {
         }
         let learning = (self.wants_moments && !self.all_moments).then_some(now + TICK);
         let playing = self.playing.then(|| self.due.min(self.shown + TICK));
-        [learning, playing].into_iter().flatten().min()
+        let following = self.following.filter(|_| !self.playing).map(|looked| looked + FOLLOW);
+        [learning, playing, following].into_iter().flatten().min()
+    }
+
+    /// Goes on when something was added to a recording that is followed.
+    fn look_for_more(&mut self, now: Time) -> Result<bool, PlayError> {
+        if self.following.is_none_or(|looked| now < looked + FOLLOW) {
+            return Ok(false);
+        }
+        self.following = Some(now);
+        if !self.player.look_for_more()? {
+            return Ok(false);
+        }
+        self.way = Some(Goal::Byte(u64::MAX));
+        Ok(true)
+    }
+
+    /// Waits at the end for what is added to a recording in progress, and shows it. With `at_once`
+    /// it goes to the end now, otherwise it plays up to there. Everything that moves in the
+    /// recording stops it.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn follow(&mut self, at_once: bool, now: Time) -> Result<(), PlayError> {
+        if at_once {
+            self.pause();
+            self.go(Goal::Byte(u64::MAX), now)?;
+        } else if !self.playing && !self.is_at_end() {
+            self.play(now)?;
+        }
+        self.following = Some(now);
+        Ok(())
+    }
+
+    /// Whether it waits at the end for more, or plays up to there to do so.
+    pub fn is_following(&self) -> bool {
+        self.following.is_some()
+    }
+
+    /// Stops waiting for more.
+    pub fn unfollow(&mut self) {
+        self.following = None;
+    }
+
+    /// Whether the file has grown since it was read to its end.
+    pub fn has_grown(&self) -> bool {
+        self.player.has_grown()
     }
 
     fn schedule(&mut self, now: Time) -> Result<(), PlayError> {
@@ -315,6 +366,7 @@ impl Tape {
             self.player.seek(Goal::Time(at))?;
         }
         self.playing = !self.playing;
+        self.following = None;
         self.reschedule(now)
     }
 
@@ -334,7 +386,7 @@ impl Tape {
 
     /// Stops at the present place, even on the way to another.
     pub fn pause(&mut self) {
-        (self.playing, self.over, self.way) = (false, false, None);
+        (self.playing, self.over, self.way, self.following) = (false, false, None, None);
         self.owed.clear();
     }
 
@@ -344,7 +396,7 @@ impl Tape {
     /// When the recording cannot be read.
     pub fn restart(&mut self, now: Time) -> Result<(), PlayError> {
         self.player.rewind()?;
-        (self.playing, self.way) = (true, None);
+        (self.playing, self.way, self.following) = (true, None, None);
         self.reschedule(now)
     }
 
@@ -400,7 +452,7 @@ impl Tape {
 
     fn begin(&mut self, goal: Goal, now: Time) -> Result<(), PlayError> {
         self.player.begin_seek(goal)?;
-        (self.way, self.over) = (Some(goal), false);
+        (self.way, self.over, self.following) = (Some(goal), false, None);
         // A short way is done at once.
         if self.player.approach(goal, STEP)? {
             self.way = None;

@@ -206,6 +206,17 @@ impl Link for SessionLink {
     }
 }
 
+/// Whether a live session of this user writes this recording.
+pub fn is_being_recorded(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    let listed = registry::folder().and_then(|folder| registry::listed(&folder)).unwrap_or_default();
+    let mut live = listed.iter().filter(|listing| registry::is_alive(listing.pid));
+    live.any(|listing| {
+        let recording = listing.recording.as_ref().map(Path::new);
+        recording.and_then(|recording| recording.canonicalize().ok()).as_ref() == Some(&path)
+    })
+}
+
 /// Has a session's program ended, as `tapdeck kill` would.
 fn end(listing: &Listing) -> Result<(), ClientError> {
     let mut bus = connect_to(listing, "view", Role::Human)?;

@@ -358,6 +358,38 @@ fn snapshots_from_before_the_view_came_are_at_their_rows() {
     assert_eq!(seat.end().code(), Some(0));
 }
 
+/// A recording that grows is followed, and its text copied by the terminal.
+#[test]
+fn a_recording_in_progress_is_followed_and_copied_from() {
+    let home = Home::new();
+    let script = "echo first words; read x; echo later words; read x";
+    let args =
+        ["rec", "-d", "--name", "grows", "--window-size", "60x10", "grows.ahr", "--", "sh", "-c", script];
+    let out = home.run(args);
+    assert!(out.status.success(), "{out:?}");
+    let _ends = Ends(&home, "grows");
+    eventually("the first words on disk", || {
+        recorded_output(&home.path("grows.ahr")).windows(11).any(|w| w == b"first words")
+    });
+    let mut seat = Seat::with_size(home.tapdeck(["view", "grows.ahr"]), 80, 20);
+    seat.wait_text("first words");
+    seat.wait_text("■ END");
+    seat.send("gF");
+    seat.wait_text("● FOLLOWING");
+    assert!(home.run(["type", "grows", "--enter", "x"]).status.success());
+    seat.wait_text("later words");
+    seat.send("y");
+    seat.wait_text("copied 1 line, 11 characters");
+    // "later words" in Base64.
+    let copied = b"\x1b]52;c;bGF0ZXIgd29yZHM=\x07";
+    seat.wait("the clipboard", |s| s.raw.windows(copied.len()).any(|w| w == copied));
+    seat.send("k");
+    seat.wait_text("no longer following");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(0));
+    restored(&seat);
+}
+
 #[test]
 fn the_dashboard_shows_sessions_as_they_come_and_types_to_one() {
     let home = Home::new();

@@ -65,6 +65,14 @@ impl Feed {
             Feed::Other(other) => other.go_to(spot),
         }
     }
+
+    /// Opens the recording again behind the last event read, to find what was added to it since.
+    pub(super) fn resume(&mut self) -> Result<(), PlayError> {
+        match self {
+            Feed::Native(native) => native.resume(),
+            Feed::Other(other) => other.go_to(Spot::Events { count: other.count, off: other.off }),
+        }
+    }
 }
 
 /// Counts what is met for the first time: a player that goes back meets everything again.
@@ -91,6 +99,9 @@ pub(super) struct Native {
     time: Time,
     last_ts: Option<u64>,
     block: Option<u64>,
+    /// Where the present block is entered, and how many events of it have been read.
+    entry: Spot,
+    read: u64,
     damages: Once,
 }
 
@@ -107,6 +118,8 @@ impl Native {
             time: Time::ZERO,
             last_ts: None,
             block: None,
+            entry: Spot::Start,
+            read: 0,
             damages: Once::default(),
         })
     }
@@ -139,7 +152,8 @@ impl Native {
             let block = self.reader.block().map(|(offset, _)| offset);
             if let Some(offset) = block.filter(|_| block != self.block) {
                 self.block = block;
-                spot = Some(Spot::Block { offset, time: self.time, last_ts: self.last_ts });
+                let entry = Spot::Block { offset, time: self.time, last_ts: self.last_ts };
+                (spot, self.entry, self.read) = (Some(entry), entry, 0);
             }
             // A clock that was set back must not make time run backwards: it stands still instead.
             let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
@@ -159,8 +173,17 @@ impl Native {
                 },
                 _ => continue,
             };
+            self.read += 1;
             return Ok(Some(Got { at: self.time, off, event, spot }));
         }
+    }
+
+    fn resume(&mut self) -> Result<(), PlayError> {
+        let read = self.read;
+        self.go_to(self.entry);
+        // The last block may have been incomplete: its events are the same, and there are more.
+        while self.read < read && self.next()?.is_some() {}
+        Ok(())
     }
 
     fn go_to(&mut self, spot: Spot) {
@@ -170,6 +193,7 @@ impl Native {
         };
         self.reader = reader_at(&self.file, offset);
         (self.time, self.last_ts, self.block) = (time, last_ts, None);
+        (self.entry, self.read) = (spot, 0);
     }
 }
 

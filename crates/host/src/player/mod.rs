@@ -91,6 +91,8 @@ pub struct Player {
     idle_limit: Option<Duration>,
     length: Time,
     next: Option<Got>,
+    /// The length of the file when its end was last looked for.
+    seen_len: u64,
     /// The place, and the time of the last event passed, which may be earlier.
     at: Time,
     event_at: Time,
@@ -142,6 +144,7 @@ impl Player {
             idle_limit,
             length: Time::ZERO,
             next: None,
+            seen_len: 0,
             at: Time::ZERO,
             event_at: Time::ZERO,
             offset: 0,
@@ -151,6 +154,7 @@ impl Player {
             index_saves: 0,
             surveyor: Surveyor::Idle,
         };
+        player.seen_len = player.source.len();
         player.prepare_native()?;
         // A recording begins with its size; stand behind it, so that the model has it from the
         // start.
@@ -308,6 +312,32 @@ impl Player {
             self.take_keyframe();
         }
         Ok(self.next.as_ref().map(|got| (got.at, &got.event)))
+    }
+
+    /// Whether the file is longer than when its end was last looked for. A recording that is no
+    /// plain file does not grow.
+    pub fn has_grown(&self) -> bool {
+        self.file_len().is_some_and(|len| len > self.seen_len)
+    }
+
+    fn file_len(&self) -> Option<u64> {
+        let meta = self.source.file().and_then(|file| file.metadata()).ok()?;
+        meta.is_file().then_some(meta.len())
+    }
+
+    /// At the end of a recording in progress, looks for what was added to it. Returns whether there
+    /// are more events.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn look_for_more(&mut self) -> Result<bool, PlayError> {
+        if self.peek()?.is_some() {
+            return Ok(true);
+        }
+        let Some(len) = self.file_len().filter(|len| *len > self.seen_len) else { return Ok(false) };
+        self.seen_len = len;
+        self.feed.resume()?;
+        Ok(self.peek()?.is_some())
     }
 
     /// Passes the next event: the model takes it, and it comes back to be shown.

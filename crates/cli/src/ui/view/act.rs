@@ -8,6 +8,7 @@ use super::matcher::{Case, Query};
 use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::{App, Effect, Letter, Mode, Mood, Origin, brackets};
+use crate::ui::session::is_being_recorded;
 
 const SECOND: i64 = 1_000_000_000;
 const SKIP: u64 = 5;
@@ -151,12 +152,13 @@ impl App {
         Ok(())
     }
 
-    /// Keeps the end in sight; a recording plays on.
+    /// Keeps the end in sight. A recording in progress is shown as it grows; any other plays.
     fn follow(&mut self) -> Result<(), PlayError> {
         let now = self.now;
         self.place.follow = true;
         let Some(tape) = self.tape() else { return Ok(()) };
-        if tape.plays() || tape.is_at_end() { Ok(()) } else { tape.toggle(now) }
+        let in_progress = tape.has_grown() || is_being_recorded(tape.path());
+        tape.follow(in_progress, now)
     }
 
     fn follow_until(&mut self) -> Result<(), PlayError> {

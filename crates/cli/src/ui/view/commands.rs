@@ -105,7 +105,7 @@ const MOVING: &[Row] = &[
     (&["Esc (", "Esc Left", "Left"], Act::Left, "half a width to the left (or N columns)"),
     (&["Esc }", "C-Right"], Act::RightEnd, "to the last column"),
     (&["Esc {", "C-Left"], Act::LeftEnd, "to the first column"),
-    (&["F"], Act::Follow, "follow what comes; a recording plays"),
+    (&["F"], Act::Follow, "follow the end of a live session or a recording in progress; others play"),
     (&["Esc F"], Act::FollowUntil, "the same, until what is searched for comes"),
 ];
 

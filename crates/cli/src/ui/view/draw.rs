@@ -367,8 +367,9 @@ impl App {
         match &mut self.origin {
             Origin::Tape(tape) => {
                 let (word, mood) = match (tape.is_on_its_way(), tape.plays(), tape.is_at_end()) {
-                    (true, _, _) => ("… SEEKING", Mood::Going),
+                    (true, _, _) if !tape.is_following() => ("… SEEKING", Mood::Going),
                     (_, true, _) => ("▶ PLAYING", Mood::Going),
+                    _ if tape.is_following() => ("● FOLLOWING", Mood::Going),
                     (_, _, true) => ("■ END", Mood::Calm),
                     _ => ("❚❚ PAUSED", Mood::Calm),
                 };

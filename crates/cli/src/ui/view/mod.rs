@@ -376,6 +376,7 @@ impl App {
             self.look_for_until();
         }
         self.tell_hop();
+        self.watch_following();
         self.dirty |= self.filter.step(self.origin.term(), search::STEP);
         self.go_to_tenth()?;
         self.watch_holder();
@@ -421,6 +422,15 @@ impl App {
         let before = self.search.counted();
         self.counting = !self.search.count_step(self.origin.term(), &self.filter, search::STEP);
         self.dirty |= self.search.counted() != before;
+    }
+
+    /// A user who scrolls away from the end no longer follows it.
+    fn watch_following(&mut self) {
+        let at_end = self.place.follow;
+        if let Some(tape) = self.tape().filter(|tape| !at_end && tape.is_following()) {
+            tape.unfollow();
+            self.notify("no longer following: F follows again", Mood::Calm);
+        }
     }
 
     /// Another client may have taken the stick, or the program may have ended.

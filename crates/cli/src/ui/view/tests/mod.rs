@@ -321,6 +321,41 @@ fn a_click_in_the_gutter_opens_the_box_behind_that_line() {
     assert!(stage.screen().contains("│y"), "what was written is not lost\n{}", stage.screen());
 }
 
+/// A recording that grew was shown as it was when it was opened.
+#[test]
+fn a_recording_in_progress_is_followed() {
+    let cast = forty();
+    let (head, tail) = cast.split_at(cast.find("[30.0").expect("there"));
+    let mut stage = Stage::of(head, 60, 20);
+    assert!(stage.screen().contains("line 29") && stage.screen().contains("END"), "{}", stage.screen());
+    let path = stage.app.origin.path().expect("a recording").to_owned();
+    let grow = |more: &str| {
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).expect("it opens");
+        std::io::Write::write_all(&mut file, more.as_bytes()).expect("written");
+    };
+    stage.send("F");
+    assert!(stage.screen().contains("FOLLOWING"), "{}", stage.screen());
+    // The last line is still being written.
+    let (now, later) = tail.split_at(tail.find("[35.0").expect("there") + 9);
+    grow(now);
+    stage.pass(SECOND);
+    assert!(stage.screen().contains("line 34") && !stage.screen().contains("line 35"), "{}", stage.screen());
+    grow(later);
+    stage.pass(SECOND);
+    assert!(stage.screen().contains("line 40") && stage.screen().contains("FOLLOWING"), "{}", stage.screen());
+    stage.send("k");
+    assert!(stage.screen().contains("no longer following"), "{}", stage.screen());
+    grow("[41.0,\"o\",\"\\r\\nline 41\"]\n");
+    stage.pass(SECOND);
+    stage.send("G");
+    assert!(!stage.screen().contains("line 41"), "{}", stage.screen());
+    // From any place it goes to the end of a recording that has grown.
+    stage.send("0F");
+    assert!(stage.screen().contains("line 41"), "{}", stage.screen());
+    stage.send("\x1b[D");
+    assert!(!stage.screen().contains("FOLLOWING"), "a move in time\n{}", stage.screen());
+}
+
 #[test]
 fn text_is_selected_by_dragging_and_copied() {
     let mut stage = Stage::of(&forty(), 60, 20);
