@@ -104,7 +104,7 @@ impl Decoder {
 fn parse(bytes: &[u8], ended: bool) -> Parsed {
     let Some(&first) = bytes.first() else { return Parsed::Partial };
     if first == 0x1b {
-        return match escape(bytes) {
+        return match escape(bytes, ended) {
             // Two bytes and no more are Alt with that character.
             Parsed::Partial if ended && bytes.len() == 2 => match character(&bytes[1..]) {
                 Parsed::Whole(_, Some(Event::Key(k))) => {
@@ -161,7 +161,7 @@ fn character(bytes: &[u8]) -> Parsed {
     }
 }
 
-fn escape(bytes: &[u8]) -> Parsed {
+fn escape(bytes: &[u8], ended: bool) -> Parsed {
     match bytes.get(1) {
         None => Parsed::Partial,
         Some(b'[') => csi(bytes),
@@ -176,6 +176,8 @@ fn escape(bytes: &[u8]) -> Parsed {
                 Some(i) if bytes[i] == 7 => Parsed::Whole(i + 1, None),
                 Some(i) if bytes.get(i + 1) == Some(&b'\\') => Parsed::Whole(i + 2, None),
                 _ if bytes.len() == 2 => Parsed::Partial,
+                // The rest of the end may come with the next bytes.
+                Some(i) if i + 1 == bytes.len() && !ended => Parsed::Partial,
                 Some(i) => Parsed::Whole(i, None),
                 None => Parsed::Partial,
             }
@@ -396,6 +398,11 @@ mod tests {
         assert!(!decoder.is_waiting());
         assert_eq!(decoder.push(b"\x1b[?62;4c\x1b]11;rgb:0/0/0\x07\x1bP>|x\x1b\\\x1b[24;80R\xff"), []);
         assert_eq!(decoder.push(b"q"), [key(KeyCode::Char('q'), shift_of('q'))]);
+        // The end of an answer that came in two pieces was taken for Alt-\\.
+        assert_eq!(decoder.push(b"\x1b]11;rgb:0/0/0\x1b"), []);
+        assert_eq!(decoder.push(b"\\q"), [key(KeyCode::Char('q'), NONE)]);
+        assert_eq!(decoder.push(b"\x1b]11;rgb:0/0/0\x1b"), []);
+        assert_eq!(decoder.flush(), [key(KeyCode::Esc, NONE)]);
     }
 
     fn shift_of(c: char) -> KeyModifiers {
