@@ -14,8 +14,8 @@ use crate::failure::Result;
 #[derive(Args)]
 #[command(after_help = "\
 Tab and the arrows select a session, z zooms in, Enter types to the program (Ctrl-] stops), / filters
-by name, command or state, c starts a session, x ends one, s shows an overview of large screens; ?
-shows all keys. Watching changes nothing: sessions keep their size, and the stick its holder.
+by name, command or state, c starts a session, x ends one, comma renames one, s shows an overview of
+large screens; ? shows all keys. Watching changes nothing: sessions keep their size, and the stick its holder.
 
 Example:
   tapdeck dash")]
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DashArgs) -> Result {
 fn start(command: Vec<String>) -> Result<String, String> {
     let mut args = host_args(command);
     if let Some(size) = tapdeck_host::terminal_size().filter(|size| size.cols > 0 && size.rows > 0) {
-        args.insert(1, format!("--window-size={}x{}", size.cols, size.rows).into());
+        args.insert(1, format!("--size={}x{}", size.cols, size.rows).into());
     }
     start_quietly(args).map_err(|failure| failure.message().to_owned())
 }

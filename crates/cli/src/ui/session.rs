@@ -13,7 +13,7 @@ use tapdeck_host::backend::command_line;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, sidecar};
 use tapdeck_proto::attach::{Asked, Said};
-use tapdeck_proto::bus::{AgentState, Kill, Role};
+use tapdeck_proto::bus::{AgentState, Kill, Rename, Role};
 use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to, exit_of};
 use tapdeck_serve::door::Address;
 use tapdeck_tape::{Moment, snapshots_of};
@@ -251,7 +251,12 @@ impl Registry for Sessions {
         self.found = found;
         // The one that this very dashboard runs in would show itself for ever.
         let own = std::env::var("TAPDECK_SESSION").ok();
-        let entry = |l: &Listing| Entry { id: l.id.clone(), title: title(l), command: l.command.join(" ") };
+        let entry = |l: &Listing| Entry {
+            id: l.id.clone(),
+            name: l.name.clone(),
+            title: title(l),
+            command: l.command.join(" "),
+        };
         Ok(self.found.iter().filter(|l| Some(&l.id) != own.as_ref()).map(entry).collect())
     }
 
@@ -263,5 +268,12 @@ impl Registry for Sessions {
 
     fn start(&mut self, line: &str) -> Result<String, String> {
         (self.start)(command_line(line))
+    }
+
+    fn rename(&mut self, id: &str, name: &str) -> Result<(), String> {
+        let listing = self.found.iter().find(|l| l.id == id).ok_or("the session is gone")?;
+        let renamed = connect_to(listing, "dash", Role::Human)
+            .and_then(|mut bus| bus.request(&Rename { name: name.to_owned() }, ANSWER).map(drop));
+        renamed.map_err(|e| format!("cannot rename {}: {e}", title(listing)))
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn terminal(cols: u16, rows: u16) -> Terminal<TestBackend> {
 #[derive(Default)]
 pub(super) struct Paper {
     pub(super) news: VecDeque<News>,
+    pub(super) name: Option<String>,
     pub(super) sent: Vec<u8>,
     pub(super) refuses: Option<String>,
     pub(super) ended: bool,

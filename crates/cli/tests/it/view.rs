@@ -418,6 +418,9 @@ fn the_dashboard_shows_sessions_as_they_come_and_types_to_one() {
     seat.send("cecho I am $((1+2)); cat\r");
     seat.wait_text("I am 3");
     seat.wait_text("3 LIVE");
+    seat.send(",third\r");
+    seat.wait_text("3 third");
+    assert!(home.run(["ls"]).stdout.windows(5).any(|w| w == b"third"));
     seat.send("xy");
     seat.wait_text("2 LIVE");
     seat.send("2xy");

@@ -25,6 +25,7 @@ const HELP: &[(&str, &str)] = &[
     ("Enter i", "type to the program, which takes the stick; Ctrl-] stops and releases it"),
     ("t r", "take the stick without typing, release it"),
     ("c", "start a session: a command, or nothing for your shell"),
+    (",", "rename a session"),
     ("x", "end the program; remove a session that has ended"),
     ("Ctrl-L", "repaint"),
     ("? F1", "show or hide the keys"),
@@ -187,6 +188,7 @@ impl Dash {
             (Mode::AskEnd, _) => ("?".to_owned(), Mood::Asking),
             (Mode::Line(Purpose::Filter), _) => ("/".to_owned(), Mood::Asking),
             (Mode::Line(Purpose::Start), _) => ("new session".to_owned(), Mood::Asking),
+            (Mode::Line(Purpose::Rename), _) => ("rename".to_owned(), Mood::Asking),
             _ if blocked > 0 => (format!("● {running} LIVE, {blocked} BLOCKED"), Mood::Asking),
             _ => (format!("● {running} LIVE"), Mood::Going),
         };
@@ -218,6 +220,7 @@ impl Dash {
             Mode::AskEnd => &[],
             Mode::Line(Purpose::Filter) => &[("Enter", "keep"), ("Esc", "show all")],
             Mode::Line(Purpose::Start) => &[("Enter", "start"), ("Esc", "cancel")],
+            Mode::Line(Purpose::Rename) => &[("Enter", "rename"), ("Esc", "cancel")],
             _ => &[
                 ("Tab", "next"),
                 ("z", "zoom"),

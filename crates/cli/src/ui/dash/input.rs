@@ -60,6 +60,7 @@ impl Dash {
             KeyCode::Char('b') => self.choose_blocked(),
             KeyCode::Char('/') => self.open_line(Purpose::Filter, &self.filter.clone()),
             KeyCode::Char('c') => self.open_line(Purpose::Start, ""),
+            KeyCode::Char(',') => self.ask_name(),
             KeyCode::Char('z' | ' ') => self.zoomed = !self.zoomed && !self.shown.is_empty(),
             KeyCode::Char('s') => self.toggle_overview(),
             KeyCode::Enter | KeyCode::Char('i') => self.take(true),
@@ -148,8 +149,10 @@ impl Dash {
             }
             Edited::Accepted => {
                 self.mode = Mode::Choose;
-                if purpose == Purpose::Start {
-                    self.start();
+                match purpose {
+                    Purpose::Filter => {}
+                    Purpose::Start => self.start(),
+                    Purpose::Rename => self.rename(),
                 }
             }
         }
@@ -184,6 +187,31 @@ impl Dash {
             }
             self.notify(format!("started {}", self.tiles[i].live.name), Mood::Going);
         }
+    }
+
+    fn ask_name(&mut self) {
+        match self.chosen_tile().map(|tile| (tile.id.clone(), tile.name.clone(), tile.live.runs())) {
+            Some((id, name, true)) => {
+                self.subject = id;
+                self.open_line(Purpose::Rename, &name.unwrap_or_default());
+            }
+            Some(_) => self.notify("a session that has ended cannot be renamed", Mood::Wrong),
+            None => {}
+        }
+    }
+
+    /// Gives the session the name that was typed.
+    fn rename(&mut self) {
+        let name = self.line.text().trim().to_owned();
+        if name.is_empty() {
+            return;
+        }
+        if let Err(why) = self.registry.rename(&self.subject, &name) {
+            return self.notify(why, Mood::Wrong);
+        }
+        self.notify(format!("renamed to {name}"), Mood::Going);
+        self.looked = Some(self.now);
+        self.look();
     }
 
     fn ask_end(&mut self) {

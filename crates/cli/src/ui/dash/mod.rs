@@ -32,6 +32,8 @@ const HOLD: Duration = Duration::from_millis(500);
 pub struct Entry {
     /// Its id.
     pub id: String,
+    /// Its name, if it has one.
+    pub name: Option<String>,
     /// The title of its tile: its name, or its id and program.
     pub title: String,
     /// Program and arguments.
@@ -58,11 +60,18 @@ pub trait Registry {
     /// # Errors
     /// With the reason, when the program cannot be started.
     fn start(&mut self, line: &str) -> Result<String, String>;
+
+    /// Gives a session another name.
+    ///
+    /// # Errors
+    /// With the reason, when the session refuses it.
+    fn rename(&mut self, id: &str, name: &str) -> Result<(), String>;
 }
 
 /// A session in its tile.
 struct Tile {
     id: String,
+    name: Option<String>,
     command: String,
     live: Live,
     ended: Option<Time>,
@@ -103,6 +112,7 @@ enum Mode {
 enum Purpose {
     Filter,
     Start,
+    Rename,
 }
 
 /// What the caller has to do after an event.
@@ -241,10 +251,10 @@ impl Dash {
             Err(why) => return self.notify(why, Mood::Wrong),
         };
         self.refused.retain(|id| found.iter().any(|entry| entry.id == *id));
-        for Entry { id, title, command } in found {
+        for Entry { id, name, title, command } in found {
             if let Some(tile) = self.tiles.iter_mut().find(|t| t.id == id) {
                 self.dirty |= tile.live.name != title;
-                tile.live.name = title;
+                (tile.live.name, tile.name) = (title, name);
                 continue;
             }
             if self.refused.contains(&id) {
@@ -253,7 +263,7 @@ impl Dash {
             match self.registry.open(&id) {
                 Ok(live) => {
                     let (drawn, origin) = (Rect::ZERO, (0, 0));
-                    self.tiles.push(Tile { id, command, live, ended: None, drawn, origin });
+                    self.tiles.push(Tile { id, name, command, live, ended: None, drawn, origin });
                     self.hold_until = self.now + HOLD;
                     self.dirty = true;
                 }

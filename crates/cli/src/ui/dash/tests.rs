@@ -20,8 +20,12 @@ struct Paper(Sessions);
 
 impl Registry for Paper {
     fn list(&mut self) -> Result<Vec<Entry>, String> {
-        let entry = |id: &String| Entry { id: id.clone(), title: id.clone(), command: format!("run-{id}") };
-        Ok(self.0.borrow().iter().map(|(id, _)| entry(id)).collect())
+        let entry = |id: &String, link: &PaperLink| {
+            let name = link.0.borrow().name.clone();
+            let title = name.clone().unwrap_or_else(|| id.clone());
+            Entry { id: id.clone(), name, title, command: format!("run-{id}") }
+        };
+        Ok(self.0.borrow().iter().map(|(id, link)| entry(id, link)).collect())
     }
 
     fn open(&mut self, id: &str) -> Result<Live, String> {
@@ -44,6 +48,16 @@ impl Registry for Paper {
         let id = format!("new-{line}");
         self.0.borrow_mut().push((id.clone(), PaperLink::default()));
         Ok(id)
+    }
+
+    fn rename(&mut self, id: &str, name: &str) -> Result<(), String> {
+        if name == "taken" {
+            return Err("another session has the name taken".into());
+        }
+        let sessions = self.0.borrow();
+        let (_, link) = sessions.iter().find(|(own, _)| own == id).ok_or("no such session")?;
+        link.0.borrow_mut().name = Some(name.to_owned());
+        Ok(())
     }
 }
 
@@ -266,6 +280,24 @@ fn sessions_are_started_and_chosen() {
     stage.send("\x1b");
     assert_eq!((stage.dash.tiles.len(), stage.dash.mode), (2, Mode::Choose));
     assert_eq!(stage.send("q"), Effect::Quit);
+}
+
+#[test]
+fn sessions_are_renamed() {
+    let mut stage = Stage::new(&["a", "b"], 100, 30);
+    stage.send("2,build\r");
+    assert!(stage.screen().contains("2 build") && stage.screen().contains("renamed to build"));
+    stage.send(",");
+    assert!(stage.screen().contains("build▏"), "the name can be edited: {}", stage.screen());
+    stage.send("\x15taken\r");
+    assert!(stage.screen().contains("another session has the name"), "{}", stage.screen());
+    // Another client may rename it, too.
+    stage.sessions.borrow()[0].1.0.borrow_mut().name = Some("deploy".into());
+    stage.pass(LOOK);
+    assert!(stage.screen().contains("1 deploy"), "{}", stage.screen());
+    stage.tell(1, News::Ended(Exit::Code(0)));
+    stage.send(",");
+    assert!(stage.screen().contains("has ended cannot be renamed"), "{}", stage.screen());
 }
 
 #[test]
