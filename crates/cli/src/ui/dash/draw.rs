@@ -15,16 +15,16 @@ use crate::human::shortened;
 use crate::ui::canvas::{Brush, cover, label};
 use crate::ui::theme::{Mood, Theme};
 
-const HELP: &[(&str, &str)] = &[
+pub(super) const HELP: &[(&str, &str)] = &[
     ("Tab ← ↑ ↓ → 1-9, click", "select a session"),
     ("PgUp PgDn Home End, wheel", "scroll, when there are more than fit"),
     ("b", "select the next session that waits for an answer"),
-    ("/", "show only sessions whose name, command, title or state match; Esc shows all"),
+    ("/", "filter by name, command, title or state; Esc: all"),
     ("z space, second click", "zoom in and out"),
     ("s", "overview: readable excerpts of large screens"),
-    ("Enter i", "type to the program, which takes the stick; Ctrl-] stops and releases it"),
+    ("Enter i", "take the stick and type; Ctrl-] stops and releases"),
     ("t r", "take the stick without typing, release it"),
-    ("c", "start a session: a command, or nothing for your shell"),
+    ("c", "start a session: a command, empty for your shell"),
     (",", "rename a session"),
     ("x", "end the program; remove a session that has ended"),
     ("Ctrl-L", "repaint"),

@@ -301,6 +301,18 @@ fn sessions_are_renamed() {
 }
 
 #[test]
+fn the_keys_are_shown_whole_on_80_columns() {
+    let mut stage = Stage::new(&["a"], 80, 24);
+    stage.send("?");
+    for (key, text) in draw::HELP {
+        assert!(stage.screen().contains(&format!(" {key} ")), "{key}\n{}", stage.screen());
+        assert!(stage.screen().contains(text), "{text}\n{}", stage.screen());
+    }
+    stage.send("?");
+    assert!(!stage.screen().contains("show or hide the keys"), "{}", stage.screen());
+}
+
+#[test]
 fn more_sessions_than_fit_are_scrolled() {
     let names: Vec<String> = (1..=30).map(|i| format!("s{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
