@@ -168,6 +168,38 @@ impl Keymap {
         &self.bindings
     }
 
+    /// The usual keys, with other ones for these actions: names of actions, and of their keys,
+    /// separated by spaces.
+    ///
+    /// # Errors
+    /// With the reason, when a key does not exist or has two actions.
+    pub fn with<'a>(others: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, (String, String)> {
+        let mut keymap = Self::default();
+        let mut changed = Vec::new();
+        for (name, keys) in others {
+            let wrong = |why: String| (name.to_owned(), why);
+            let binding = keymap.bindings.iter_mut().find(|binding| binding.action.name() == name);
+            let binding = binding.ok_or_else(|| wrong("there is no such action".into()))?;
+            let keys = keys.split(' ').filter(|key| !key.is_empty());
+            let parsed: Result<Vec<KeyPress>, _> = keys.map(|key| key.parse().map(plain)).collect();
+            let parsed = parsed.map_err(|e| wrong(e.to_string()))?;
+            if std::mem::replace(&mut binding.keys, parsed.clone()) != parsed {
+                changed.push(name);
+            }
+        }
+        for name in changed {
+            let of = |binding: &&Binding| binding.action.name() == name;
+            for key in keymap.bindings.iter().find(of).into_iter().flat_map(|binding| &binding.keys) {
+                let other = keymap.bindings.iter().find(|b| b.action.name() != name && b.keys.contains(key));
+                if let Some(other) = other {
+                    let why = format!("{key} is the key of {}, too", other.action.name().replace('-', "_"));
+                    return Err((name.to_owned(), why));
+                }
+            }
+        }
+        Ok(keymap)
+    }
+
     /// The action of a key.
     pub fn action_of(&self, key: KeyPress) -> Option<Action> {
         let key = plain(key);

@@ -16,6 +16,7 @@ use tapdeck_term::Settings;
 
 use self::screening::Screening;
 use super::info;
+use crate::config::Config;
 use crate::ending::{Ending, output_failed, say};
 use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
@@ -51,9 +52,9 @@ pub(crate) struct PlayArgs {
     file: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    /// Play this many times as fast
-    #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse::speed)]
-    speed: f64,
+    /// Play this many times as fast; 1 unless the configuration says otherwise
+    #[arg(short, long, value_name = "FACTOR", value_parser = parse::speed)]
+    speed: Option<f64>,
     /// Make pauses no longer than this
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
     idle_time_limit: Option<Duration>,
@@ -88,6 +89,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result {
         info::show(&args.file, &args.input, false)?;
         return Ok(Ending::Done);
     }
+    let config = Config::load()?;
     let source = Source::find(&args.file, args.input.from, args.input.timing.as_deref())?;
     let result = if args.fast {
         let player = Player::of(source, Settings { scrollback: ALL_ROWS, ..Settings::default() })?;
@@ -97,7 +99,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result {
             Settings { scrollback: LEFT_ROWS, scrollback_bytes: LEFT_BYTES, ..Settings::default() };
         let mut player = Player::of(source, settings)?;
         player.sparing_index(INDEX_SAVES);
-        Screening::new(args, player).and_then(Screening::run)
+        Screening::new(args, &config, player).and_then(Screening::run)
     };
     result.map_err(|stopped| match stopped {
         Stopped::Play(e) => e.into(),

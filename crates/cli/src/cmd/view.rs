@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use tapdeck_cli::keymap::Keymap;
 use tapdeck_cli::ui::session;
 use tapdeck_cli::ui::theme::Theme;
 use tapdeck_cli::ui::view::run::{ViewError, run as show};
@@ -55,9 +54,9 @@ pub(crate) struct ViewArgs {
     /// Begin playing
     #[arg(short, long)]
     play: bool,
-    /// Play this many times as fast
-    #[arg(short, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse::speed)]
-    speed: f64,
+    /// Play this many times as fast; 1 unless the configuration says otherwise
+    #[arg(short, long, value_name = "FACTOR", value_parser = parse::speed)]
+    speed: Option<f64>,
     /// Make pauses no longer than this
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
     idle_time_limit: Option<Duration>,
@@ -99,7 +98,7 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
     };
     let source = Source::find(file, args.from, args.timing.as_deref())?;
     let mut tape = Tape::open(source, config.view.scrollback).map_err(ViewError::from)?;
-    tape.set_pace(args.speed, args.idle_time_limit);
+    tape.set_pace(args.speed.unwrap_or(config.play.speed), args.idle_time_limit.or(config.play.idle_limit.0));
     let mut app = App::new(Origin::Tape(Box::new(tape)), options(config));
     let signal = show(&mut app, mouse, |app| begin(app, args, file))?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
@@ -108,8 +107,9 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
 fn options(config: Config) -> Options {
     Options {
         theme: Theme::from_env(),
+        // Reading the configuration has checked the keys.
+        keymap: config.keymap().unwrap_or_default(),
         branch_command: config.view.branch_command,
-        keymap: Keymap::default(),
     }
 }
 

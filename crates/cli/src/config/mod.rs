@@ -116,6 +116,10 @@ fn parse(text: &str) -> Result<(Config, Lines), Wrong> {
             message: format!("{name}: {why}"),
         })?;
     }
+    if let Err((name, why)) = config.keymap() {
+        let line = lines.get(&("keys".to_owned(), name.clone())).copied().unwrap_or(1);
+        return Err(Wrong { line, message: format!("{name}: {why}") });
+    }
     Ok((config, lines))
 }
 
@@ -159,6 +163,8 @@ fn unknown_key(table: &Table, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_cli::keymap::Keymap;
+
     use super::*;
 
     #[test]
@@ -180,6 +186,8 @@ mod tests {
             ("[play]\nspeed = 0", 2, "speed: the speed must be between"),
             ("[play]\nidle_limit = \"2 weeks\"", 2, "expected a duration"),
             ("[attach]\n\ndetach_keys = \"a b c\"", 3, "detach_keys: "),
+            ("[keys]\npause = \"Spce\"", 2, "pause: "),
+            ("[keys]\nsearch = \"q\"", 2, "search: q is the key of quit, too"),
             ("[rec]\nname = \"a/b\"", 2, "the folder is a setting of its own"),
             ("[", 1, ""),
         ] {
@@ -197,6 +205,24 @@ mod tests {
                 assert_eq!(parse(&text).map(|(config, _)| config), Ok(Config::default()), "{text}");
             }
         }
+    }
+
+    /// The settings list the usual keys of every action but the tenths.
+    #[test]
+    fn the_keys_are_those_of_the_keymap() {
+        let usual = Keymap::default();
+        assert_eq!(Config::default().keymap(), Ok(usual.clone()));
+        let table = TABLES.iter().find(|table| table.name == "keys").expect("a table");
+        let actions = usual.bindings().iter().map(|binding| binding.action.name().replace('-', "_"));
+        let actions: Vec<_> = actions.filter(|name| !name.starts_with("tenth")).collect();
+        assert_eq!(table.keys.iter().map(|key| key.name).collect::<Vec<_>>(), actions);
+        let (config, _) = parse("[keys]\npause = \"p\"\nquit = \"x C-c\"").expect("it is right");
+        let keymap = config.keymap().expect("no key twice");
+        let action = |key: &str| keymap.action_of(key.parse().expect("a key")).map(|action| action.name());
+        assert_eq!(
+            [action("p"), action("Space"), action("x"), action("q")],
+            [Some("pause"), None, Some("quit"), None]
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tapdeck_cli::keymap::Keymap;
 
 use crate::parse;
 
@@ -91,7 +92,7 @@ tables! {
         seal: String = String::new(),
     }
 
-    /// How `tapdeck play` plays.
+    /// How `tapdeck play` and `tapdeck view` play.
     [play] Play {
         /// How many times as fast.
         speed: f64 = 1.0,
@@ -109,6 +110,54 @@ tables! {
         mouse: bool = true,
         /// How many rows are kept above the screen.
         scrollback: usize = 200_000,
+    }
+
+    /// The keys of `play` and `view`, in tmux's names, separated by spaces.
+    [keys] Keys {
+        /// Play or pause.
+        pause: String = "Space".into(),
+        /// Step forward to the next output.
+        step_on: String = ".".into(),
+        /// Step back to the output before.
+        step_back: String = ",".into(),
+        /// 5 seconds forward.
+        skip_on: String = "Right".into(),
+        /// 5 seconds back.
+        skip_back: String = "Left".into(),
+        /// 1 minute forward.
+        long_skip_on: String = "S-Right".into(),
+        /// 1 minute back.
+        long_skip_back: String = "S-Left".into(),
+        /// Next marker or snapshot.
+        marker_on: String = "]".into(),
+        /// Previous marker or snapshot.
+        marker_back: String = "[".into(),
+        /// Faster.
+        faster: String = ">".into(),
+        /// Slower.
+        slower: String = "<".into(),
+        /// Search.
+        search: String = "/".into(),
+        /// Next match.
+        next: String = "n".into(),
+        /// To the start.
+        start: String = "g Home".into(),
+        /// To the end.
+        end: String = "G End".into(),
+        /// Move the view up.
+        pan_up: String = "Up k".into(),
+        /// Move the view down.
+        pan_down: String = "Down j".into(),
+        /// Move the view left.
+        pan_left: String = "M-Left".into(),
+        /// Move the view right.
+        pan_right: String = "M-Right".into(),
+        /// Let the view follow the cursor.
+        follow: String = "F".into(),
+        /// Show or hide the keys.
+        help: String = "?".into(),
+        /// Quit.
+        quit: String = "q Q C-c".into(),
     }
 
     /// Attached terminals, `tapdeck attach`.
@@ -144,6 +193,20 @@ tables! {
 }
 
 impl Config {
+    /// The keys of `play` and `view`.
+    ///
+    /// # Errors
+    /// With the setting and the reason, when a key does not exist or has two actions.
+    pub(crate) fn keymap(&self) -> Result<Keymap, (String, String)> {
+        let keys = serde_json::to_value(&self.keys).unwrap_or_default();
+        let named = |(name, keys): (&String, &Value)| {
+            (name.replace('_', "-"), keys.as_str().unwrap_or_default().to_owned())
+        };
+        let named: Vec<_> = keys.as_object().into_iter().flatten().map(named).collect();
+        Keymap::with(named.iter().map(|(name, keys)| (name.as_str(), keys.as_str())))
+            .map_err(|(name, why)| (name.replace('-', "_"), why))
+    }
+
     /// The value of a setting, as JSON; values in this form are valid TOML, too.
     pub(crate) fn value(&self, key: Key) -> Value {
         let all = serde_json::to_value(self).unwrap_or_default();

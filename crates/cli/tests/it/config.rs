@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::Home;
+use crate::support::{Home, Seat};
 
 /// Runs the command with this configuration, and returns its exit code and both its outputs.
 fn with(home: &Home, config: &str, args: &[&str]) -> (Option<i32>, String, String) {
@@ -84,4 +84,25 @@ fn recordings_follow_the_configuration() {
         let cast = fs::read_to_string(home.path(file)).expect("a recording");
         assert_eq!(cast.contains(secret), !masked, "{cast}");
     }
+}
+
+/// Pauses are cut, and keys are others, by the configuration alone.
+#[test]
+fn playing_follows_the_configuration() {
+    let home = Home::new();
+    let cast = "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"begin \"]\n[7200.0,\"o\",\"end\"]\n";
+    fs::write(home.path("long.cast"), cast).expect("written");
+    fs::write(home.path("c.toml"), "[play]\nidle_limit = \"10ms\"\n[keys]\nquit = \"x\"\n").expect("written");
+    let mut command = home.tapdeck(["play", "long.cast"]);
+    command.env("TAPDECK_CONFIG", home.path("c.toml"));
+    let mut seat = Seat::new(command);
+    assert!(seat.end().success());
+    assert!(seat.screen().contains("begin end"), "{}", seat.screen());
+    fs::write(home.path("c.toml"), "[keys]\nquit = \"x\"\n").expect("written");
+    let mut command = home.tapdeck(["play", "long.cast"]);
+    command.env("TAPDECK_CONFIG", home.path("c.toml"));
+    let mut seat = Seat::new(command);
+    seat.wait_text("begin");
+    seat.send("qx");
+    assert!(seat.end().success());
 }

@@ -21,6 +21,7 @@ use super::keys::Decoder;
 use super::search::{self, Search, Step};
 use super::status::{self, Status};
 use super::{PlayArgs, Stopped, ended, go_to, moment_name};
+use crate::config::Config;
 use crate::ending::Ending;
 use crate::human;
 use crate::screen::crop::{Crop, Overlay, Room};
@@ -101,7 +102,7 @@ pub(super) struct Screening<'a> {
 }
 
 impl<'a> Screening<'a> {
-    pub(super) fn new(args: &'a PlayArgs, mut player: Player) -> Result<Self, Stopped> {
+    pub(super) fn new(args: &'a PlayArgs, config: &Config, mut player: Player) -> Result<Self, Stopped> {
         let keyboard = Keyboard::take_of_terminal()?;
         if let Some(size) = size_of(&keyboard) {
             player.assume_size(size);
@@ -114,7 +115,10 @@ impl<'a> Screening<'a> {
         }
         let returns = (player.is_of_pipes() && size_of(&keyboard).is_some()).then(AddReturns::default);
         let mut tape = Tape::of(player);
-        tape.set_pace(args.speed, args.idle_time_limit);
+        tape.set_pace(
+            args.speed.unwrap_or(config.play.speed),
+            args.idle_time_limit.or(config.play.idle_limit.0),
+        );
         Ok(Self {
             args,
             tape,
@@ -126,7 +130,8 @@ impl<'a> Screening<'a> {
             out: Vec::new(),
             crop: Crop::centred(!args.no_colors),
             pan: None,
-            keymap: Keymap::default(),
+            // Reading the configuration has checked the keys.
+            keymap: config.keymap().unwrap_or_default(),
             decoder: Decoder::default(),
             mode: Mode::Watch,
             notice: None,
