@@ -8,7 +8,9 @@ mod detached_host;
 mod ending;
 mod failure;
 mod formats;
+mod groups;
 mod health;
+mod help;
 mod hooks;
 mod input;
 mod log;
@@ -26,15 +28,16 @@ mod session_args;
 mod sessions;
 mod snapshot_door;
 mod usage;
+mod version;
 
 use cmd::Command;
 use ending::{Ending, Kind, Report};
 use failure::Failure;
 use tapdeck_cli::human;
 
-/// Run a program on a terminal, and make the session something to record, replay, share and test.
+/// Run a program on a terminal, and record, replay, share and test the session.
 #[derive(Parser)]
-#[command(name = "tapdeck", version, after_help = EXAMPLES)]
+#[command(name = "tapdeck", version, long_version = version::long(), after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,16 +45,17 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  tapdeck run -- vim notes.txt          run a program that cannot tell it is watched
-  tapdeck rec demo.ahr -- bash          record a session, byte for byte
-  tapdeck play demo.ahr                 watch it again, in its own time
-  tapdeck view demo.ahr                 read and search it, move through it in time
-  tapdeck play --fast demo.ahr          print everything it left on the screen and above
-  tapdeck snapshot --id 42              put a snapshot of the files into the recording around it
-  tapdeck convert demo.ahr -o demo.cast convert it to another format
-  tapdeck verify demo.ahr               check that every block is whole
-  tapdeck cassette record DIR -- top    keep a run as evidence, to make tests of
-  tapdeck test cassettes/               check what programs did, without them";
+  tapdeck tour                           learn the main commands in two minutes
+  tapdeck rec demo.ahr -- bash           record a session, byte for byte
+  tapdeck play demo.ahr                  watch it again; ? shows the keys
+  tapdeck view demo.ahr                  read it, search it, move through it in time
+  tapdeck convert demo.ahr -o demo.cast  convert it to another format
+  tapdeck run -d --name w -- claude      start a program in the background
+  tapdeck attach w                       bring it to this terminal; Ctrl-\\ d leaves it
+  tapdeck wait w --state idle            wait until the agent is idle
+  tapdeck test cassettes/                check what programs did, without running them
+
+tapdeck COMMAND --help describes a command, tapdeck man COMMAND prints its manual page.";
 
 fn main() {
     tapdeck_host::restore_terminal_on_panic();

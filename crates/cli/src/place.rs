@@ -10,19 +10,19 @@ use tapdeck_host::backend::{Container, Place};
 pub(crate) struct PlaceArgs {
     /// Run it elsewhere: docker:IMAGE (a new container), docker:exec:CONTAINER or
     /// ssh:[USER@]HOST[:PORT]
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", hide_short_help = true)]
     on: Option<Place>,
     /// With --on, the user to be there
-    #[arg(long, value_name = "USER", requires = "on")]
+    #[arg(long, value_name = "USER", requires = "on", hide_short_help = true)]
     user: Option<String>,
     /// With --on docker:IMAGE, a folder of this machine to be seen within: FOLDER:WITHIN[:ro]
-    #[arg(long, value_name = "FOLDER:WITHIN", requires = "on")]
+    #[arg(long, value_name = "FOLDER:WITHIN", requires = "on", hide_short_help = true)]
     mount: Vec<String>,
     /// With --on ssh:…, the private key to be known by, instead of your agent's and the usual ones
-    #[arg(long, value_name = "FILE", requires = "on")]
+    #[arg(long, value_name = "FILE", requires = "on", hide_short_help = true)]
     identity: Vec<PathBuf>,
     /// With --on ssh:…, believe a machine that you have not met yet, and remember its key
-    #[arg(long, requires = "on")]
+    #[arg(long, requires = "on", hide_short_help = true)]
     accept_new: bool,
 }
 

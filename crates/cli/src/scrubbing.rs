@@ -19,7 +19,7 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
     /// Mask the value of this environment variable wherever it is seen
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) secret_env: Vec<String>,
     /// Mask each line of this file wherever it is seen
     #[arg(long, value_name = "FILE")]

@@ -18,7 +18,7 @@ use crate::place::PlaceArgs;
 #[derive(Args, Clone)]
 pub(crate) struct VariableArgs {
     /// Set a variable for the program: NAME=VALUE, or NAME for yours where it runs elsewhere
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable, hide_short_help = true)]
     env: Vec<(String, Option<OsString>)>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
     /// Run on pipes instead of a terminal; standard output and error stay apart
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_pty: bool,
     /// Leave this terminal alone: nothing is typed, and nothing shown but the final screen
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size)]
     size: Option<WinSize>,
     /// End the program after this long
-    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     timeout: Option<Duration>,
     #[command(flatten)]
     place: PlaceArgs,

@@ -3,9 +3,9 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
-use crate::Cli;
-use crate::ending::{Ending, Kind, Report};
+use crate::ending::{Ending, Report};
 use crate::failure::Failure;
+use crate::{Cli, help};
 
 /// Prints help, the version, or what is wrong with the command line.
 pub(crate) fn report(e: &clap::Error) -> Ending {
@@ -22,9 +22,7 @@ pub(crate) fn report(e: &clap::Error) -> Ending {
         let why = first.strip_prefix("error: ").unwrap_or(first);
         return Failure::usage(why).report(how);
     }
-    // With standard error gone as well, there is no place left for the message.
-    let _ = e.print();
-    if e.use_stderr() { Ending::Failed(Kind::Usage) } else { Ending::Done }
+    help::print(e)
 }
 
 /// One sentence for the mistakes that have an obvious remedy.

@@ -48,10 +48,10 @@ pub(crate) struct ConnectArgs {
     #[arg(value_name = "ADDRESS")]
     address: Endpoint,
     /// Run on pipes, with standard output and error apart
-    #[arg(long, conflicts_with = "pty")]
+    #[arg(long, conflicts_with = "pty", hide_short_help = true)]
     no_pty: bool,
     /// Run on a terminal even if there is none here
-    #[arg(short = 't', long)]
+    #[arg(short = 't', long, hide_short_help = true)]
     pty: bool,
     /// Start it, print its session's id, and leave it running
     #[arg(short, long)]
@@ -66,7 +66,7 @@ pub(crate) struct ConnectArgs {
     #[arg(long)]
     takeover: bool,
     /// With --attach, the keys to leave with, one or two, or `none`
-    #[arg(long, value_name = "KEYS")]
+    #[arg(long, value_name = "KEYS", hide_short_help = true)]
     detach_keys: Option<String>,
     /// A name for the session
     #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
@@ -75,22 +75,28 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// Set a variable for the program: NAME=VALUE, or NAME for yours
-    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable, hide_short_help = true)]
     env: Vec<(String, Option<OsString>)>,
     /// Where the server is to run it: local, or a place as run --on has it
-    #[arg(long, visible_alias = "on", value_name = "BACKEND", default_value = "local")]
+    #[arg(
+        long,
+        visible_alias = "on",
+        value_name = "BACKEND",
+        default_value = "local",
+        hide_short_help = true
+    )]
     backend: String,
     /// Size of the program's terminal, if not yours
-    #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size)]
+    #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size, hide_short_help = true)]
     size: Option<WinSize>,
     /// The file that holds the token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The server's fingerprint, as it prints it
-    #[arg(long, value_name = "sha256:…", value_parser = parse::fingerprint)]
+    #[arg(long, value_name = "sha256:…", value_parser = parse::fingerprint, hide_short_help = true)]
     fingerprint: Option<String>,
     /// Believe servers whose certificate one of these has signed, as PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     ca: Option<PathBuf>,
     /// The program and its arguments; the shell of the server's user when left out
     #[arg(value_name = "CMD", last = true)]

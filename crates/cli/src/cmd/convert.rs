@@ -52,19 +52,19 @@ pub(crate) struct ConvertArgs {
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = formats::target)]
     format: Option<To>,
     /// The timing file of a typescript that is read (or of the one written, when none is read)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     timing: Option<PathBuf>,
     /// The timing file of a typescript that is written; OUT.timing when left out
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     out_timing: Option<PathBuf>,
     /// Replace files that are there, and what stands beside them
     #[arg(long)]
     overwrite: bool,
     /// Keep what could be read of a recording that breaks off
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     partial: bool,
     /// How hard to compress an .ahr, from 0 to 11
-    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
+    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
     /// Say nothing unless it fails
     #[arg(short, long, conflicts_with = "json")]

@@ -24,19 +24,19 @@ pub(crate) struct DoorArgs {
     #[arg(short = 'd', long)]
     pub(crate) detach: bool,
     /// Put the bus at an address of your own as well: unix:PATH (or just a path) or tcp:HOST:PORT
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     bus: Vec<String>,
     /// Let such an address be reached from other machines; what passes is not encrypted
-    #[arg(long, requires = "token_file")]
+    #[arg(long, requires = "token_file", hide_short_help = true)]
     allow_remote: bool,
     /// Tokens for these addresses, one a line, optionally after `human`, `bot` or `observer`
-    #[arg(long, value_name = "FILE", requires = "bus")]
+    #[arg(long, value_name = "FILE", requires = "bus", hide_short_help = true)]
     token_file: Option<PathBuf>,
     /// The rules by which its turns and states are found, by name; left out, by its command
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     agent: Option<String>,
     /// What its prompt looks like, as a regular expression over what stands in front of the cursor
-    #[arg(long, value_name = "RE")]
+    #[arg(long, value_name = "RE", hide_short_help = true)]
     prompt: Option<String>,
     /// This process is the host of a detached session
     #[arg(long, hide = true)]

@@ -47,6 +47,7 @@ mod serve;
 mod snapshot;
 mod tail;
 mod test;
+mod tour;
 mod turns;
 mod r#type;
 mod verify;
@@ -105,6 +106,7 @@ pub(crate) enum Command {
     Test(test::TestArgs),
     Scrub(scrub::ScrubCommand),
     Probe(probe::ProbeArgs),
+    Tour(tour::TourArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
@@ -164,6 +166,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Test(args) => test::run(args),
         Command::Scrub(args) => scrub::run(args),
         Command::Probe(args) => probe::run(args),
+        Command::Tour(args) => tour::run(args),
         Command::Config(args) => config::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args),

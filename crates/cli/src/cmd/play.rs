@@ -6,7 +6,7 @@ mod search;
 mod status;
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -74,6 +74,23 @@ pub(crate) struct PlayArgs {
     /// Print what is known about the recording instead
     #[arg(long)]
     print_meta: bool,
+}
+
+impl PlayArgs {
+    /// Plays a file as it is.
+    pub(super) fn of(file: &Path) -> Self {
+        Self {
+            file: file.to_owned(),
+            input: InputArgs::default(),
+            speed: Some(1.0),
+            idle_time_limit: None,
+            r#loop: false,
+            at: None,
+            fast: false,
+            no_colors: false,
+            print_meta: false,
+        }
+    }
 }
 
 /// The final lines come with this much scrollback.

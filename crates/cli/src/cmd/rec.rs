@@ -86,7 +86,7 @@ Examples:
   tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
 )]
 pub(crate) struct RecArgs {
-    /// Where to; a file of its own under $XDG_STATE_HOME/tapdeck/recordings when left out
+    /// Where to; left out, a new file in the recordings folder (see tapdeck config)
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Record what is typed as well, but for what the program has its terminal not show, such as
@@ -94,10 +94,10 @@ pub(crate) struct RecArgs {
     #[arg(short = 'I', long)]
     input: bool,
     /// Do not record what is typed, whatever the configuration says
-    #[arg(long, conflicts_with = "input")]
+    #[arg(long, conflicts_with = "input", hide_short_help = true)]
     no_input: bool,
     /// With --input, record also what is not shown
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     hidden_input: bool,
     /// Go on with an existing recording
     #[arg(long, conflicts_with = "overwrite")]
@@ -106,42 +106,42 @@ pub(crate) struct RecArgs {
     #[arg(long)]
     overwrite: bool,
     /// How hard to compress, from 0 to 11
-    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
+    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
     /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or
     /// `off`
-    #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse)]
+    #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse, hide_short_help = true)]
     ipc: Ipc,
     /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     export_session: bool,
     /// The format to record in, if it is not the one that FILE's name says
-    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
+    #[arg(long, value_name = "FORMAT", value_parser = formats::container, hide_short_help = true)]
     format: Option<Container>,
     /// Seal the recording with the key in this file: see tapdeck verify --key
-    #[arg(long, value_name = "KEYFILE", conflicts_with = "append")]
+    #[arg(long, value_name = "KEYFILE", conflicts_with = "append", hide_short_help = true)]
     seal: Option<PathBuf>,
     /// Write the index that lets the recording open anywhere: as it goes where that costs nothing,
     /// in `whole` to the very end however long that takes, or not at all
-    #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index)]
+    #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index, hide_short_help = true)]
     index: LiveIndex,
     /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     scrub: Option<String>,
     /// Mask nothing, whatever the configuration says
-    #[arg(long, conflicts_with = "scrub")]
+    #[arg(long, conflicts_with = "scrub", hide_short_help = true)]
     no_scrub: bool,
     /// With --scrub, mask the value of this environment variable wherever it is seen
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     secret_env: Vec<String>,
     /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
-    #[arg(long, value_name = "FILE", value_parser = parse::file())]
+    #[arg(long, value_name = "FILE", value_parser = parse::file(), hide_short_help = true)]
     out_branch_points: Option<PathBuf>,
     /// A title for the recording
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     title: Option<String>,
     /// Do not say at the end where the recording is, nor print the final screen of --headless
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true)]
     quiet: bool,
     #[command(flatten)]
     session: SessionArgs,

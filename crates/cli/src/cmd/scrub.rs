@@ -64,16 +64,16 @@ pub(crate) struct ScrubCommand {
     #[arg(long)]
     list_rules: bool,
     /// The recording's format, if it cannot be told from its content and name
-    #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
+    #[arg(long, value_name = "FORMAT", value_parser = formats::container, hide_short_help = true)]
     from: Option<Container>,
     /// The timing file of a typescript
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     timing: Option<PathBuf>,
     /// Replace files that are there, and what stands beside them
     #[arg(long)]
     overwrite: bool,
     /// How hard to compress an .ahr, from 0 to 11
-    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11))]
+    #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
     /// Say nothing when all is well
     #[arg(short, long, conflicts_with = "json")]

@@ -61,7 +61,7 @@ pub(crate) struct TestArgs {
     #[arg(long, requires = "update")]
     yes: bool,
     /// Fail when a scenario has to be skipped, for instance because its program is not installed
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_skips: bool,
     #[command(flatten)]
     place: PlaceArgs,

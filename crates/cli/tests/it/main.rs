@@ -19,6 +19,7 @@ mod desktop;
 mod doctor;
 mod exported_page;
 mod faults;
+mod help;
 mod live;
 #[cfg(feature = "net")]
 mod log;

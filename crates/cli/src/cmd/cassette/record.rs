@@ -51,58 +51,58 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     overwrite: bool,
     /// A command that must succeed before the run, in the same environment
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
     check: Option<String>,
     /// The account that the program uses; only one recording of it runs at a time
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     account: Option<String>,
     /// Give the program this variable as well, with its value here or the one given
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
     /// Give the program the variables of --env and no others, but for a TERM that it needs
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     env_only: bool,
     /// Times are rounded down to multiples of this
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = resolution)]
     resolution: u64,
     /// Read service events from this file or named pipe, a JSON value a line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     events: Option<PathBuf>,
     /// Keep the run as it was, secrets and all
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_scrub: bool,
     /// Scrub by the rules of these packs instead of the usual ones; `all` is every pack
     #[arg(long, value_name = "PACK", conflicts_with = "no_scrub")]
     scrub: Vec<String>,
     /// The run fails unless the program ends with this code
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", hide_short_help = true)]
     expect_exit: Option<i32>,
     /// Keep a run as evidence although it ended so
-    #[arg(long, value_name = "HOW", value_enum)]
+    #[arg(long, value_name = "HOW", value_enum, hide_short_help = true)]
     accept: Vec<Accept>,
-    /// Where the traces of a failed run go; $XDG_STATE_HOME/tapdeck/diagnostics when left out
-    #[arg(long, value_name = "FOLDER")]
+    /// Where the traces of a failed run go; left out, `diagnostics` in $XDG_STATE_HOME/tapdeck
+    #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     diagnostics: Option<PathBuf>,
     /// Name of what is recorded; the program's when left out
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     harness: Option<String>,
     /// A command that prints the program's version
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
     version_from: Option<String>,
     /// What the recording is evidence for
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     capability: Option<String>,
     /// Kind of account, such as `pro`
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", hide_short_help = true)]
     account_class: Option<String>,
     /// For how long the recording supports a claim about the live program, such as 24h
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", hide_short_help = true)]
     freshness: Option<String>,
     /// What the program was allowed to do, for programs that ask
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", hide_short_help = true)]
     permission_mode: Option<String>,
     /// Version of the contract that the service events keep
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", hide_short_help = true)]
     contract_version: Option<String>,
     /// Say nothing when all is well
     #[arg(short, long, conflicts_with = "json")]

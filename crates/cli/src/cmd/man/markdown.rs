@@ -4,32 +4,17 @@ use std::fmt::Write as _;
 
 use clap::{Arg, Command};
 
-/// The groups, each with its commands.
-const GROUPS: [(&str, &[&str]); 7] = [
-    ("Record and replay", &["rec", "play", "view", "snapshot", "branch-points", "instruct", "mark"]),
-    (
-        "Live sessions",
-        &[
-            "run", "ls", "attach", "peek", "tail", "send", "type", "wait", "resize", "rename", "kill",
-            "dash", "bus",
-        ],
-    ),
-    ("Agents", &["paste", "turns", "explain", "relay", "broker", "capture", "deliver", "hotkeys", "probe"]),
-    ("Tests", &["test", "cassette", "render"]),
-    ("Network", &["serve", "connect", "web"]),
-    ("Files", &["info", "verify", "repair", "index", "convert", "scrub"]),
-    ("Tool", &["doctor", "config", "tour", "completions", "man", "help"]),
-];
+use crate::groups::{GROUPS, about};
 
 /// Returns the reference of all subcommands. The command must have been built.
 pub(super) fn reference(all: &Command) -> String {
     let mut page = String::new();
-    for (group, names) in GROUPS {
-        let commands: Vec<&Command> = names.iter().filter_map(|name| all.find_subcommand(name)).collect();
+    for group in GROUPS {
+        let commands = group.commands(all);
         if commands.is_empty() {
             continue;
         }
-        add(&mut page, format_args!("## {group}\n\n| command | does |\n| --- | --- |\n"));
+        add(&mut page, format_args!("## {}\n\n| command | does |\n| --- | --- |\n", group.title));
         for command in &commands {
             let name = command.get_name();
             add(&mut page, format_args!("| [`{name}`](#tapdeck-{name}) | {} |\n", about(command)));
@@ -61,6 +46,10 @@ fn describe(command: &Command, page: &mut String) {
     let notes = notes.filter(|notes| !notes.trim().is_empty());
     if let Some(notes) = notes {
         add(page, format_args!("```text\n{}\n```\n\n", notes.trim_end()));
+    }
+    // Below `help` all commands stand once more.
+    if command.get_name() == "help" {
+        return;
     }
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
         describe(inner, page);
@@ -104,11 +93,6 @@ fn row(arg: &Arg) -> Option<String> {
     Some(format!("| `{}` | {} |\n", spelling.replace('|', "\\|"), help.replace('|', "\\|")))
 }
 
-fn about(command: &Command) -> String {
-    let about = command.get_about().map(|about| about.to_string()).unwrap_or_default();
-    about.trim_end_matches('.').replace('\n', " ")
-}
-
 fn add(page: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = page.write_fmt(text);
@@ -121,13 +105,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_is_in_a_group() {
+    fn commands_and_their_options_are_described() {
         let mut all = crate::Cli::command();
         all.build();
-        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
-            assert!(grouped.contains(&command.get_name()), "{} is in no group", command.get_name());
-        }
         let page = reference(&all);
         assert!(page.contains("### tapdeck serve token add"), "{page}");
         assert!(page.contains("| `-I, --input` |"), "{page}");

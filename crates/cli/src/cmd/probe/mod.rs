@@ -44,10 +44,10 @@ pub(crate) struct ProbeArgs {
     #[arg(value_name = "WHAT", value_enum)]
     what: Subject,
     /// The program, if it is not in PATH under its usual name
-    #[arg(long, value_name = "PROGRAM", conflicts_with = "from")]
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "from", hide_short_help = true)]
     program: Option<OsString>,
     /// Run it in this folder; in an empty one under $XDG_STATE_HOME/tapdeck when left out
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     cwd: Option<PathBuf>,
     /// End it after this long, whatever it is doing
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse::duration)]
@@ -57,10 +57,10 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     cassette: Option<PathBuf>,
     /// Replace a cassette that is there
-    #[arg(long, requires = "cassette")]
+    #[arg(long, requires = "cassette", hide_short_help = true)]
     overwrite: bool,
     /// Keep the timeline as it was, secrets and all
-    #[arg(long, requires = "cassette")]
+    #[arg(long, requires = "cassette", hide_short_help = true)]
     no_scrub: bool,
     /// Read a cassette of an earlier probe instead of running the program
     #[arg(long, value_name = "CASSETTE")]
@@ -69,10 +69,10 @@ pub(crate) struct ProbeArgs {
     #[arg(long, conflicts_with_all = ["from", "cassette"])]
     cached: bool,
     /// The same, but never start the agent: exit code 1 when there is nothing that may be believed
-    #[arg(long, conflicts_with_all = ["from", "cassette", "cached"])]
+    #[arg(long, conflicts_with_all = ["from", "cassette", "cached"], hide_short_help = true)]
     only_cached: bool,
     /// Believe an answer for this long, instead of as long as is usual for what was asked
-    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     max_age: Option<Duration>,
     /// Answer in JSON
     #[arg(long)]

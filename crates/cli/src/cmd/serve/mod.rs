@@ -51,19 +51,19 @@ pub(crate) struct ServeArgs {
     listen: Vec<Listen>,
     /// Whose keys open an ssh:// address; ~/.ssh/authorized_keys when left out
     #[cfg(feature = "ssh")]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     authorized_keys: Option<PathBuf>,
     /// Record every session in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     /// How many sessions there may be at once
-    #[arg(long, value_name = "N", default_value_t = Limits::default().sessions)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().sessions, hide_short_help = true)]
     max_sessions: usize,
     /// How many connections there may be at once
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, hide_short_help = true)]
     max_connections: usize,
     /// How long a client may take to say who it is and what it wants
-    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "10s", hide_short_help = true)]
     hello_time: Duration,
     /// A certificate of your own, as PEM, with those that vouch for it behind it
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -72,14 +72,14 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// A further name, with its port if any, under which a browser reaches the page
-    #[arg(long, value_name = "HOST[:PORT]")]
+    #[arg(long, value_name = "HOST[:PORT]", hide_short_help = true)]
     host: Vec<String>,
     /// A page elsewhere whose player may show live sessions to those who are logged in here:
     /// https://docs.example
-    #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
+    #[arg(long, value_name = "ORIGIN", value_parser = parse::origin, hide_short_help = true)]
     player: Vec<String>,
     /// How to log connections, refusals and errors on standard error
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_short_help = true)]
     log_format: LogFormat,
 }
 

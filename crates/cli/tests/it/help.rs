@@ -1,0 +1,71 @@
+//! The first words of the command: help, version and the tour.
+
+use std::process::Stdio;
+
+use crate::support::{Home, Seat};
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8(output.to_vec()).expect("text")
+}
+
+#[test]
+fn without_arguments_it_says_what_to_try() {
+    let home = Home::new();
+    let out = home.run::<&str>([]);
+    let said = text(&out.stderr);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0), "{said}");
+    assert!(said.contains("Three things to try:\n  tapdeck tour"), "{said}");
+    assert!(said.lines().count() < 12, "{said}");
+}
+
+#[test]
+fn the_version_names_the_features() {
+    let home = Home::new();
+    let long = text(&home.run(["--version"]).stdout);
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines.len(), 2, "{long}");
+    assert!(lines[0].starts_with(concat!("tapdeck ", env!("CARGO_PKG_VERSION"))), "{long}");
+    assert!(lines[1].starts_with("features: "), "{long}");
+    assert_eq!(text(&home.run(["-V"]).stdout), concat!("tapdeck ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// The terminal decides how wide help is, or `COLUMNS` where there is none.
+#[test]
+fn help_is_as_wide_as_the_terminal() {
+    let home = Home::new();
+    for (args, least) in [(["rec", "-h"], 20), (["rec", "--help"], 80), (["help", "wait"], 30)] {
+        let out = home.tapdeck(args).env("COLUMNS", "40").stdin(Stdio::null()).output().expect("it runs");
+        let help = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(0), "{help}");
+        assert!(help.lines().count() >= least, "{args:?}: {help}");
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 40).collect();
+        assert!(wide.is_empty(), "{args:?}: {wide:#?}");
+    }
+    let mut seat = Seat::with_size(home.tapdeck(["play", "-h"]), 50, 60);
+    seat.wait_text("Usage: tapdeck play");
+    assert!(seat.end().success());
+    let usage = seat.screen();
+    assert!(usage.lines().all(|line| line.chars().count() <= 50) && usage.contains("Examples:"), "{usage}");
+}
+
+#[test]
+fn the_tour_plays_in_any_terminal_and_reads_as_text() {
+    let home = Home::new();
+    let out = home.run(["tour"]);
+    let read = text(&out.stdout);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for shown in ["tapdeck rec hello.ahr", "tapdeck attach build", "tapdeck wait build", "1 passed, 0 failed"]
+    {
+        assert!(read.contains(shown), "no {shown:?} in {read}");
+    }
+    for (cols, rows) in [(80, 24), (72, 20), (40, 12)] {
+        let mut seat = Seat::with_size(home.tapdeck(["tour"]), cols, rows);
+        seat.wait_text("Tapdeck in two");
+        // The next chapter, and out.
+        seat.send("]");
+        seat.wait_text("1. Record");
+        seat.send("q");
+        seat.wait_text("Next: tapdeck rec");
+        assert!(seat.end().success(), "{cols}x{rows}");
+    }
+}
