@@ -3,6 +3,7 @@
 use clap::Parser;
 
 mod cmd;
+mod complete;
 mod config;
 mod detached_host;
 mod ending;
@@ -58,6 +59,7 @@ Examples:
 tapdeck COMMAND --help describes a command, tapdeck man COMMAND prints its manual page.";
 
 fn main() {
+    complete::answer();
     tapdeck_host::restore_terminal_on_panic();
     let ending = match Cli::try_parse() {
         // The message has been printed, with the terminal given back, by the time this returns.

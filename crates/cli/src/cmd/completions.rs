@@ -1,15 +1,18 @@
 //! `tapdeck completions`: completion scripts for shells.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::Cli;
+use crate::complete;
 use crate::ending::{Ending, print_bytes};
 use crate::failure::Result;
 
 /// Print completions for a shell.
 #[derive(Args)]
 #[command(after_help = "\
+The shell asks tapdeck itself what fits: names of sessions, recordings in the folder, agents, states,
+formats.
+
 Examples:
   tapdeck completions bash > ~/.local/share/bash-completion/completions/tapdeck
   tapdeck completions zsh > ~/.zfunc/_tapdeck       with ~/.zfunc in fpath
@@ -20,8 +23,6 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tapdeck", &mut script);
-    print_bytes(&script);
+    print_bytes(&complete::script(&args.shell.to_string())?);
     Ok(Ending::Done)
 }

@@ -1,8 +1,8 @@
-//! The first words of the command: help, version and the tour.
+//! The first words of the command: help, version, completions and the tour.
 
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 
-use crate::support::{Home, Seat};
+use crate::support::{Home, Seat, TAPDECK};
 
 fn text(output: &[u8]) -> String {
     String::from_utf8(output.to_vec()).expect("text")
@@ -46,6 +46,56 @@ fn help_is_as_wide_as_the_terminal() {
     assert!(seat.end().success());
     let usage = seat.screen();
     assert!(usage.lines().all(|line| line.chars().count() <= 50) && usage.contains("Examples:"), "{usage}");
+}
+
+/// Asks as bash does for what may stand after these words; the last is being typed.
+fn completed(home: &Home, words: &[&str]) -> Vec<String> {
+    let mut ask = home.tapdeck(["--", "tapdeck"]);
+    ask.args(words).env("TAPDECK_COMPLETE", "bash").env("_CLAP_IFS", "\n");
+    ask.env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    let Output { status, stdout, stderr } = ask.stdin(Stdio::null()).output().expect("it runs");
+    assert!(status.success(), "{}", text(&stderr));
+    text(&stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn completions_know_sessions_files_and_names() {
+    let home = Home::new();
+    let has = |words: &[&str], wanted: &str| {
+        let all = completed(&home, words);
+        assert!(all.iter().any(|word| word == wanted), "{words:?}: no {wanted} in {all:?}");
+    };
+    std::fs::write(home.path("demo.ahr"), "").expect("written");
+    std::fs::write(home.path("notes.txt"), "").expect("written");
+    std::fs::write(home.path("demo.scenario.yaml"), "").expect("written");
+    let started = home.run(["run", "-d", "--name", "kitchen", "--", "cat"]);
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    has(&["atta"], "attach");
+    has(&["attach", "ki"], "kitchen");
+    has(&["view", ""], "kitchen");
+    has(&["view", ""], "demo.ahr");
+    has(&["play", ""], "demo.ahr");
+    has(&["test", ""], "demo.scenario.yaml");
+    has(&["wait", "--state", ""], "blocked");
+    has(&["convert", "--format", ""], "html");
+    has(&["play", "--from", ""], "ttyrec");
+    has(&["run", "--agent", ""], "claude");
+    has(&["probe", ""], "codex");
+    has(&["rec", "--overw"], "--overwrite");
+    assert!(!completed(&home, &["play", ""]).contains(&"notes.txt".to_owned()), "it is no recording");
+    assert!(!completed(&home, &["convert", "--from", ""]).contains(&"html".to_owned()), "it is only written");
+
+    // A real shell, with the script that it is given.
+    let folder = std::path::Path::new(TAPDECK).parent().expect("a folder");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    let mut bash: Command = home.command("bash");
+    bash.env("PATH", path).args(["--norc", "-c"]).arg(
+        "source <(tapdeck completions bash); COMP_WORDS=(tapdeck attach ''); COMP_CWORD=2; COMP_TYPE=9\n\
+         _clap_complete_tapdeck tapdeck '' attach; printf '%s\\n' \"${COMPREPLY[@]}\"",
+    );
+    let out = bash.stdin(Stdio::null()).output().expect("bash runs");
+    assert!(text(&out.stdout).lines().any(|line| line == "kitchen"), "{out:?}");
+    assert!(home.run(["kill", "kitchen"]).status.success());
 }
 
 #[test]

@@ -267,8 +267,12 @@ fn completions_and_manual_pages_know_every_command() {
     let commands: Vec<&str> = names.filter(|c| !c.is_empty()).collect();
     assert!(commands.contains(&"rec") && commands.len() > 20, "{commands:?}");
     for shell in ["bash", "zsh", "fish"] {
+        let mut ask = home.tapdeck(["--", "tapdeck", ""]);
+        ask.env("TAPDECK_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "1").env("_CLAP_IFS", "\n");
+        let offered = String::from_utf8(ask.output().expect("it runs").stdout).expect("text");
+        assert!(commands.iter().all(|c| offered.contains(c)), "{shell}: {offered}");
         let script = String::from_utf8(home.run(["completions", shell]).stdout).expect("text");
-        assert!(commands.iter().all(|c| script.contains(c)), "{shell}");
+        assert!(script.contains("TAPDECK_COMPLETE"), "{shell}: {script}");
     }
     assert_eq!(home.run(["man", "--dir", "pages"]).status.code(), Some(0));
     for command in &commands {
