@@ -14,8 +14,8 @@ use tapdeck_tape::Container;
 
 use crate::{Cli, formats, human, sessions};
 
-/// The variable by which a shell asks. It has a name of its own because a program that runs inside a
-/// session may use `COMPLETE` for itself.
+/// The variable by which a shell asks. It has a name of its own because a program inside a session
+/// may use `COMPLETE` for itself.
 const VARIABLE: &str = "TAPDECK_COMPLETE";
 
 /// Answers the shell and ends the process, if a shell asks.

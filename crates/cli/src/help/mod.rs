@@ -52,8 +52,8 @@ pub(crate) fn print(e: &clap::Error) -> Ending {
     if e.use_stderr() { Ending::Failed(Kind::Usage) } else { Ending::Done }
 }
 
-/// The columns to lay help out for: the terminal's, those that `COLUMNS` names, or all that are good
-/// to read.
+/// The columns to lay help out for: the terminal's, those that `COLUMNS` names, or the most that
+/// are good to read.
 fn width() -> usize {
     let terminal = tapdeck_host::terminal_size().map(|size| usize::from(size.cols));
     let named = || std::env::var("COLUMNS").ok()?.parse().ok();

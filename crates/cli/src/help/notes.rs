@@ -1,8 +1,8 @@
 //! The text below a command's options: paragraphs and two-column lists, laid out for a width.
 //!
 //! In the source a paragraph is lines that begin in the first column. A line indented by two spaces
-//! is a row of a list, with two or more spaces between its columns; a paragraph right above the first
-//! row is the list's heading.
+//! is a row of a list, with two or more spaces between its columns. A paragraph right above the
+//! first row is the list's heading.
 
 use std::fmt::Write as _;
 
