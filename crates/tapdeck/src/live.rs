@@ -218,7 +218,7 @@ impl Doors {
         let mut listed = lock(&entry);
         listed.registered = Some(Registered::new(&self.folder, &listed.listing)?);
         drop(listed);
-        Ok(Served { late, live, _entry: entry })
+        Ok(Served { late, live, _listed: Listed(entry) })
     }
 }
 
@@ -241,6 +241,17 @@ struct Entry {
     listing: Listing,
     name: Option<ClaimedName>,
     registered: Option<Registered>,
+}
+
+/// Takes the session off the list and gives its name back when dropped, even while a thread that
+/// ends late still holds the entry.
+struct Listed(Arc<Mutex<Entry>>);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut entry = lock(&self.0);
+        (entry.registered, entry.name) = (None, None);
+    }
 }
 
 fn lock(entry: &Mutex<Entry>) -> MutexGuard<'_, Entry> {
@@ -304,7 +315,7 @@ pub struct Served {
     // The order of the fields is the order in which they end.
     late: LateRecordings,
     live: Live,
-    _entry: Arc<Mutex<Entry>>,
+    _listed: Listed,
 }
 
 impl fmt::Debug for Served {

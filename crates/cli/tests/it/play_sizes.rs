@@ -52,7 +52,18 @@ impl Recording {
             })
             .collect();
         let stops = shares.iter().map(|share| (events.len() as f64 * share) as usize).collect();
-        Self { size, events, stops }
+        let mut recording = Self { size, events, stops };
+        // The event before a stop changes the picture: otherwise the picture is there before the
+        // player has come to the stop, and the test goes on too early.
+        for i in 0..recording.stops.len() {
+            let screen = |stop| recording.fed(stop).screen().map(|line| line.text()).collect::<Vec<_>>();
+            let mut stop = recording.stops[i];
+            while stop > 1 && screen(stop) == screen(stop - 1) {
+                stop -= 1;
+            }
+            recording.stops[i] = stop;
+        }
+        recording
     }
 
     /// An asciicast that plays in half a second at a thousand times its speed, but for its stops.
@@ -71,21 +82,29 @@ impl Recording {
         std::fs::write(home.path(name), cast).expect("written");
     }
 
+    /// A terminal that has got the events before a stop.
+    fn fed(&self, stop: usize) -> Term {
+        let mut term = Term::new(self.size, Settings::default());
+        for event in &self.events[..stop] {
+            match event {
+                Event::Output(text) => drop(term.feed(text.as_bytes())),
+                Event::Resize(size) => drop(term.resize(*size)),
+            }
+        }
+        term
+    }
+
     /// The terminal at a stop, which is what `tapdeck render` says, too.
     fn term_at(&self, home: &Home, stop: usize) -> Term {
-        let mut term = Term::new(self.size, Settings::default());
+        let term = self.fed(stop);
         let mut ops = Vec::new();
         for event in &self.events[..stop] {
             match event {
                 Event::Output(text) => {
-                    term.feed(text.as_bytes());
                     let hex: String = text.bytes().map(|b| format!("{b:02x}")).collect();
                     ops.push(json!(["feed", hex]));
                 }
-                Event::Resize(size) => {
-                    term.resize(*size);
-                    ops.push(json!(["resize", size.cols, size.rows]));
-                }
+                Event::Resize(size) => ops.push(json!(["resize", size.cols, size.rows])),
             }
         }
         ops.push(json!(["snap"]));
