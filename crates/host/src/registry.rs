@@ -132,6 +132,14 @@ impl Drop for Registered {
     }
 }
 
+/// The file whose lock is the claim of a name. A name may have any characters, and more bytes than
+/// a file's name.
+fn name_path(folder: &Path, name: &str) -> PathBuf {
+    let hash = Sha256::digest(name.as_bytes());
+    let hash: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();
+    folder.join(format!(".name-{hash}"))
+}
+
 /// A session's name, which no other session can have while this lives. It is a lock that the system
 /// lifts when the process ends, however it ends.
 #[derive(Debug)]
@@ -146,10 +154,7 @@ impl ClaimedName {
     /// # Errors
     /// When the lock's file cannot be made.
     pub fn claim(folder: &Path, name: &str) -> io::Result<Option<Self>> {
-        // A name may have any characters, and more bytes than a file's name.
-        let hash = Sha256::digest(name.as_bytes());
-        let hash: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();
-        let path = folder.join(format!(".name-{hash}"));
+        let path = name_path(folder, name);
         loop {
             let mut options = fs::OpenOptions::new();
             options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
@@ -210,6 +215,19 @@ pub fn clear(folder: &Path, listing: &Listing) {
     // Another process may have removed them.
     let _ = fs::remove_file(listing_path(folder, &listing.id));
     let _ = fs::remove_file(&listing.socket);
+    if let Some(name) = &listing.name {
+        // A name that another session has by now stays. One that is claimed here is given back.
+        let _ = ClaimedName::claim(folder, name);
+    }
+}
+
+/// Takes the files of a session off the list that this process is about to end with.
+pub fn clear_own(folder: &Path, listing: &Listing) {
+    clear(folder, listing);
+    if let Some(name) = &listing.name {
+        // A file that stays is empty, and can be locked again.
+        let _ = fs::remove_file(name_path(folder, name));
+    }
 }
 
 /// Whether the process is there. One that has ended is not, even before its parent reaps it: in a

@@ -287,7 +287,7 @@ impl SessionRunner for SessionHost {
 
     fn close(&self) {
         for (folder, listing) in self.lingering().values() {
-            registry::clear(folder, listing);
+            registry::clear_own(folder, listing);
         }
     }
 
