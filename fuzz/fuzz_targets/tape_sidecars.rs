@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tapdeck_tape::ahr::{CarriedEvents, labels_of};
 use tapdeck_tape::meta::Meta;
-use tapdeck_tape::snapshots_of;
+use tapdeck_tape::{WallTime, snapshots_of};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(meta) = Meta::from_bytes(data) {
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(again.is_ok());
     }
     let _ = labels_of(data);
-    let _ = snapshots_of(data, 5);
+    let _ = snapshots_of(data, WallTime::from_nanos(5));
     let mut carried = CarriedEvents::new(data);
     let mut lines = 0;
     while let Ok(Some(line)) = carried.next_up_to(u64::MAX) {
