@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory};
 
 use crate::ending::{Ending, Report};
 use crate::failure::Failure;
-use crate::{Cli, help};
+use crate::{Cli, help, nearest};
 
 /// Prints help, the version, or what is wrong with the command line.
 pub(crate) fn report(e: &clap::Error) -> Ending {
@@ -55,8 +55,9 @@ fn sentence(e: &clap::Error, args: &[String]) -> Option<String> {
         }
         ErrorKind::InvalidSubcommand => {
             let unknown = text(ContextKind::InvalidSubcommand)?;
-            let (_, name) = subcommand(args);
-            Some(match text(ContextKind::SuggestedSubcommand) {
+            let (command, name) = subcommand(args);
+            let known = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
+            Some(match nearest::name(&unknown, known) {
                 Some(known) => format!("unknown command {unknown:?}; did you mean {known}?"),
                 None => format!("unknown command {unknown:?}; see {name} --help"),
             })
