@@ -5,6 +5,7 @@
 use std::mem;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use tapdeck_term::keys::Key;
 
 /// A sequence longer than this is no key.
 const MAX_SEQUENCE: usize = 4096;
@@ -336,6 +337,30 @@ fn mouse(report: &[u8], up: bool) -> Option<MouseEvent> {
         }
     }
     Some(MouseEvent { kind, column: x.checked_sub(1)?, row: y.checked_sub(1)?, modifiers: mods })
+}
+
+/// The key of a code, as the terminal model names it.
+pub(super) fn key_of(code: KeyCode) -> Option<Key> {
+    Some(match code {
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Tab | KeyCode::BackTab => Key::Tab,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Insert => Key::Insert,
+        KeyCode::Delete => Key::Delete,
+        KeyCode::F(n) => Key::F(n),
+        KeyCode::KeypadBegin => Key::Begin,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
-use tapdeck_term::keys::{self, Button, Key, KeyPress, Mods, MouseKind};
+use tapdeck_term::keys::{self, Button, KeyPress, Mods, MouseKind};
 use tapdeck_term::{Settings, Size, Term};
 
 /// What a session tells.
@@ -308,26 +308,7 @@ fn press(key: KeyEvent) -> Option<KeyPress> {
             mods = mods.with(to);
         }
     }
-    let code = match key.code {
-        KeyCode::Char(c) => Key::Char(c),
-        KeyCode::Enter => Key::Enter,
-        KeyCode::Tab | KeyCode::BackTab => Key::Tab,
-        KeyCode::Backspace => Key::Backspace,
-        KeyCode::Esc => Key::Escape,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        KeyCode::PageUp => Key::PageUp,
-        KeyCode::PageDown => Key::PageDown,
-        KeyCode::Insert => Key::Insert,
-        KeyCode::Delete => Key::Delete,
-        KeyCode::F(n) => Key::F(n),
-        KeyCode::KeypadBegin => Key::Begin,
-        _ => return None,
-    };
+    let code = super::keys::key_of(key.code)?;
     Some(KeyPress::new(code, mods))
 }
 

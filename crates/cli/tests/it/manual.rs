@@ -204,7 +204,9 @@ impl Desk {
     /// A shell in the page's folder, with nothing on its standard input.
     fn shell(&self, script: &str) -> Command {
         let mut command = self.home.command("bash");
-        command.args(["-c", script]).current_dir(self.home.path("work")).env("PATH", self.path());
+        command.args(["-c", script]).current_dir(self.home.path("work"));
+        // The prompt that the pages wait for is that of the home's `.bashrc`.
+        command.env("PATH", self.path()).env("SHELL", "/bin/bash");
         for variable in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "TAPDECK_TOKEN"] {
             command.env_remove(variable);
         }

@@ -3,9 +3,10 @@
 //! two cannot disagree. The keymap comes first: where a key of it is also one of `less`'s, it wins.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use tapdeck_term::keys::{Key, KeyPress, Mods};
+use tapdeck_term::keys::{KeyPress, Mods};
 
 use crate::keymap::{Action, Keymap, spelled as spelled_press};
+use crate::ui::keys::key_of;
 
 /// A command of the viewer. A number typed before its key is its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,25 +203,7 @@ impl Chord {
 
     /// The key press, as the keymap has it.
     fn press(self) -> Option<KeyPress> {
-        let key = match self.code {
-            KeyCode::Char(c) => Key::Char(c),
-            KeyCode::Enter => Key::Enter,
-            KeyCode::Tab | KeyCode::BackTab => Key::Tab,
-            KeyCode::Backspace => Key::Backspace,
-            KeyCode::Esc => Key::Escape,
-            KeyCode::Up => Key::Up,
-            KeyCode::Down => Key::Down,
-            KeyCode::Left => Key::Left,
-            KeyCode::Right => Key::Right,
-            KeyCode::Home => Key::Home,
-            KeyCode::End => Key::End,
-            KeyCode::PageUp => Key::PageUp,
-            KeyCode::PageDown => Key::PageDown,
-            KeyCode::Insert => Key::Insert,
-            KeyCode::Delete => Key::Delete,
-            KeyCode::F(n) => Key::F(n),
-            _ => return None,
-        };
+        let key = key_of(self.code)?;
         let held = |on: bool, held: Mods| if on { held } else { Mods::NONE };
         Some(KeyPress::new(key, held(self.ctrl, Mods::CTRL).with(held(self.shift, Mods::SHIFT))))
     }
