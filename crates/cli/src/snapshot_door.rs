@@ -2,13 +2,10 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_host::{Handle, sidecar};
-use tapdeck_serve::snapshot::{
-    Address, Door, Limits, Response, Server, Snapshot, Taken, default_folder, socket_name,
-};
+use tapdeck_host::{Handle, registry};
+use tapdeck_serve::snapshot::{Address, Door, Limits, Response, Server, Snapshot, Taken, socket_name};
 
 use crate::ending::say;
 use crate::failure::{Failure, Result};
@@ -47,10 +44,10 @@ impl Ipc {
     }
 
     /// Opens the door before the program starts. With `auto`, a recording goes on without one.
-    pub(crate) fn open(&self, recording: &Path, needed: bool) -> Result<Option<Door>> {
+    pub(crate) fn open(&self, needed: bool) -> Result<Option<Door>> {
         let opened = match self {
             Ipc::Off => return Ok(None),
-            Ipc::Auto | Ipc::Uds => private_socket(recording),
+            Ipc::Auto | Ipc::Uds => private_socket(),
             Ipc::Tcp(address) => Door::tcp(*address).map_err(|e| format!("tcp:{address}: {e}")),
         };
         match opened {
@@ -64,22 +61,11 @@ impl Ipc {
     }
 }
 
-/// Binds a socket in the user's runtime folder; without one, in a folder beside the recording.
-fn private_socket(recording: &Path) -> Result<Door, String> {
-    let name = socket_name(std::process::id());
-    let bind = |path: &Path| Door::unix(path).map_err(|e| format!("{}: {e}", path.display()));
-    let usual = default_folder().map(|folder| bind(&folder.join(&name)));
-    if let Some(Ok(door)) = usual {
-        return Ok(door);
-    }
-    let folder = std::path::absolute(sidecar(recording, "ipc")).map_err(|e| e.to_string())?;
-    let beside: PathBuf = folder.join(&name);
-    bind(&beside).map(Door::with_own_folder).map_err(|why| {
-        // The bind may have created the folder. One that is in use is not empty, and stays.
-        let _ = std::fs::remove_dir(&folder);
-        // The first reason is the one that the user can do something about.
-        usual.and_then(Result::err).unwrap_or(why)
-    })
+/// Binds a socket in the folder of the user's live sessions.
+fn private_socket() -> Result<Door, String> {
+    let folder = registry::folder().map_err(|e| e.to_string())?;
+    let path = folder.join(socket_name(std::process::id()));
+    Door::unix(&path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// The variables that tell a program about its recorder.

@@ -76,12 +76,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// The folder for sockets, if this user's session has one.
-pub fn default_folder() -> Option<PathBuf> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    Some(runtime.filter(|p| p.is_absolute())?.join("tapdeck"))
-}
-
 /// The name of the socket of the recorder with this process number.
 pub fn socket_name(pid: u32) -> String {
     format!("snapshot-{pid}.sock")
@@ -113,8 +107,6 @@ pub struct Door {
     address: Address,
     /// The identity of our file: another process may have replaced it.
     identity: Option<(u64, u64)>,
-    /// The folder was made for this socket alone.
-    own_folder: bool,
 }
 
 impl Door {
@@ -136,14 +128,7 @@ impl Door {
             listener: Listener::Unix(listener),
             address: Address::Unix(path.to_owned()),
             identity: Some((meta.dev(), meta.ino())),
-            own_folder: false,
         })
-    }
-
-    /// Has the socket's folder removed with it, if it is empty then.
-    pub fn with_own_folder(mut self) -> Self {
-        self.own_folder = true;
-        self
     }
 
     /// Binds a port of this machine; 0 for any that is free.
@@ -159,7 +144,7 @@ impl Door {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = Address::Tcp(listener.local_addr()?);
-        Ok(Self { listener: Listener::Tcp(listener), address, identity: None, own_folder: false })
+        Ok(Self { listener: Listener::Tcp(listener), address, identity: None })
     }
 
     /// Binds an address of either kind.
@@ -217,11 +202,6 @@ impl Drop for Door {
         let there = fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
         if there.is_some() && there == self.identity {
             let _ = fs::remove_file(path);
-        }
-        if self.own_folder
-            && let Some(folder) = path.parent()
-        {
-            let _ = fs::remove_dir(folder);
         }
     }
 }

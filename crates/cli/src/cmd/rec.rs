@@ -305,7 +305,7 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let _held = hold_signals()?;
     let file = open(args, &launch)?;
     let container = file.container();
-    let door = args.ipc.open(file.path(), args.export_session)?;
+    let door = args.ipc.open(args.export_session)?;
     let ipc = door.as_ref().map(|door| door.address().to_string());
     let doors = args.doors.open(&launch, Some(file.path()))?;
     if args.export_session {

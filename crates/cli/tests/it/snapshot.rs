@@ -193,16 +193,17 @@ fn a_hundred_clients_and_bad_ones_among_them() {
 #[test]
 fn the_socket_is_private_and_gone_afterwards() {
     let home = Home::new();
-    for (runtime, folder) in [(true, home.path("run/tapdeck")), (false, home.path("beside.ipc"))] {
-        let name = if runtime { "usual" } else { "beside" };
+    for (runtime, name) in [(true, "usual"), (false, "without")] {
         let file = format!("{name}.ahr");
         let mut command = home.tapdeck(["rec", "-q", &file, "--", "sh", "-c", "echo up; read x"]);
         if !runtime {
-            command.env_remove("XDG_RUNTIME_DIR");
+            command.env_remove("XDG_RUNTIME_DIR").env("TMPDIR", home.path(""));
         }
         let mut seat = Seat::new(command);
         seat.wait_text("up");
         let socket = socket_of(&home.path(&format!("{name}.meta.json")));
+        let folder = socket.parent().expect("a folder").to_owned();
+        assert!(!runtime || folder == home.path("run/tapdeck"), "{}", folder.display());
         assert_eq!(socket, folder.join(format!("snapshot-{}.sock", seat.child.id())));
         let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&socket)), (0o700, 0o600));
@@ -212,7 +213,8 @@ fn the_socket_is_private_and_gone_afterwards() {
         assert!(!socket.exists());
         drop(idle);
     }
-    assert!(!home.path("beside.ipc").exists(), "a folder that was made for it goes with it");
+    let beside = ["usual.ipc", "without.ipc"].map(|name| home.path(name).exists());
+    assert_eq!(beside, [false, false], "the recording's folder has no sockets");
 }
 
 /// The program cannot tell that it is recorded, unless it is to be told.
@@ -402,23 +404,22 @@ fn another_user_is_not_answered_but_root_is() {
 #[test]
 fn without_a_door_there_is_still_a_recording_unless_it_was_asked_for() {
     let home = Home::new();
-    let file = format!("{}/s.ahr", "deep".repeat(30));
-    std::fs::create_dir(home.path(&"deep".repeat(30))).expect("made");
+    let deep = home.path(&"deep".repeat(30));
+    std::fs::create_dir(&deep).expect("made");
     let rec = |flags: &[&str], then: &str| {
-        let args = [&["rec", "-q", "--overwrite"], flags, &[&file, "--", "sh", "-c", then]].concat();
+        let args = [&["rec", "-q", "--overwrite"], flags, &["s.ahr", "--", "sh", "-c", then]].concat();
         let mut command = home.tapdeck(args);
-        let out = command.env_remove("XDG_RUNTIME_DIR").stdin(Stdio::null()).output().expect("it runs");
+        let out = command.env("XDG_RUNTIME_DIR", &deep).stdin(Stdio::null()).output().expect("it runs");
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
     let (code, said) = rec(&[], "exit 6");
     assert!(code == Some(6) && said.contains("snapshots cannot be announced"), "{code:?} {said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.lines().count() == 2 && said.contains("clients cannot join"), "{said}");
     for flags in [&["--ipc", "uds"][..], &["--export-session"]] {
         let (code, said) = rec(flags, "touch ran");
         assert!(code == Some(4) && said.contains("cannot open the door"), "{code:?} {said}");
     }
-    let folder = home.path(&file).parent().expect("a folder").to_owned();
-    assert!(!folder.join("s.ipc").exists() && !home.path("ran").exists());
+    assert!(!home.path("ran").exists());
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let door = format!("tcp:{}", taken.local_addr().expect("bound"));

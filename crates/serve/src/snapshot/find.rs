@@ -6,12 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tapdeck_host::processes::parents;
+use tapdeck_host::registry;
 
-use crate::door::{Address, default_folder, socket_name};
+use crate::door::{Address, socket_name};
 
 /// Returns the nearest recorder above this process, or the one with a given process id.
 pub fn find(recorder: Option<u32>) -> Option<Address> {
-    // One read for all: sockets that lie beside a recording are known to the kernel only.
+    // One read for all: the recorder's runtime folder may be another than ours, and then only the
+    // kernel knows its socket.
     let known = fs::read("/proc/net/unix").unwrap_or_default();
     let known = String::from_utf8_lossy(&known);
     let socket_of = |pid| socket_of(pid, &known).map(Address::Unix);
@@ -23,7 +25,7 @@ pub fn find(recorder: Option<u32>) -> Option<Address> {
 
 fn socket_of(pid: u32, known: &str) -> Option<PathBuf> {
     let name = socket_name(pid);
-    let usual = default_folder().map(|folder| folder.join(&name)).filter(|path| is_of(path, pid));
+    let usual = registry::folder().map(|folder| folder.join(&name)).ok().filter(|path| is_of(path, pid));
     usual.or_else(|| {
         // The path is the last column and may hold spaces; no other holds a slash.
         let paths = known.lines().filter_map(|line| line.find('/').map(|at| PathBuf::from(&line[at..])));

@@ -10,7 +10,7 @@ mod find;
 mod frames;
 mod server;
 
-pub use crate::door::{Address, AddressError, Door, default_folder, socket_name};
+pub use crate::door::{Address, AddressError, Door, socket_name};
 pub use ask::{AskError, ask};
 pub use find::find;
 pub use server::{Limits, Server};
