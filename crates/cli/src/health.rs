@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tapdeck::convert::{ConvertError, Digest};
 use tapdeck_core::Time;
-use tapdeck_host::{Source, sidecar};
+use tapdeck_host::{Source, find_sidecar};
 use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
 
@@ -24,7 +24,7 @@ pub(crate) fn summarise(source: &Source) -> Result<Summary> {
 
 /// The `meta.json` beside a recording, if there is one.
 pub(crate) fn meta(path: &Path) -> Option<Meta> {
-    let bytes = std::fs::read(sidecar(path, "meta.json")).ok()?;
+    let bytes = std::fs::read(find_sidecar(path, "meta.json")).ok()?;
     Meta::from_bytes(&bytes).ok()
 }
 

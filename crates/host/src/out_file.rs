@@ -62,8 +62,13 @@ impl OutFile {
     /// Puts a small private file in the place of whatever has this name, a link included. The old
     /// or the new content is there, never half of one.
     pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+        Self::replace_with(path, &mut &*content)
+    }
+
+    /// Puts a private file with this content in the place of whatever has this name.
+    pub(crate) fn replace_with(path: &Path, content: &mut impl io::Read) -> io::Result<()> {
         let mut this = Self::nameless(path.to_owned(), true, Mode::RUSR | Mode::WUSR, None)?;
-        this.write_all(content)?;
+        io::copy(content, &mut this)?;
         this.commit()
     }
 

@@ -16,7 +16,7 @@ use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, cast_version, open, snapshots_of};
 
 use crate::ahead::Blocks;
-use crate::recorder::sidecar;
+use crate::recorder::{find_sidecar, sidecar};
 use crate::spool::{Way, is_device, open_way, reopen, spool};
 
 /// So much of a file tells its format.
@@ -100,6 +100,9 @@ impl Source {
             Some(container) => container,
             None => detect(path.to_str(), &head).ok_or_else(|| unknown(&shown, &head))?,
         };
+        if head.is_empty() && container.format == Format::Ahr {
+            return Err(unknown(&shown, &head));
+        }
         // Only what is a recording is worth the room.
         let spool = is_stream.then(|| spool(head.as_slice().chain(&file))).transpose().map_err(fail)?;
         let len = spool.as_ref().unwrap_or(&file).metadata().map_err(fail)?.len();
@@ -163,7 +166,7 @@ impl Source {
         let mut beside = Beside::default();
         if self.container.format == Format::Ahr {
             beside.meta = self.meta();
-            if let Ok(events) = File::open(sidecar(&self.path, "events.jsonl")) {
+            if let Ok(events) = File::open(find_sidecar(&self.path, "events.jsonl")) {
                 beside.labels = labels_of(BufReader::new(events)).unwrap_or_default();
             }
         }
@@ -183,7 +186,7 @@ impl Source {
 
     /// The sidecar of a native recording, if there is one.
     pub fn meta(&self) -> Option<Meta> {
-        let bytes = std::fs::read(sidecar(&self.path, "meta.json")).ok()?;
+        let bytes = std::fs::read(find_sidecar(&self.path, "meta.json")).ok()?;
         Meta::from_bytes(&bytes).ok()
     }
 
@@ -270,7 +273,7 @@ fn shown_name(path: &Path) -> PathBuf {
 fn unknown(path: &Path, head: &[u8]) -> SourceError {
     let named = path.to_str().and_then(Container::of_name);
     let what = match (head.is_empty(), cast_version(head), named) {
-        (true, ..) => "it is empty".to_owned(),
+        (true, ..) => "it is empty: nothing was recorded yet".to_owned(),
         _ if is_meta(head) => {
             "this is the sidecar of a recording, not one itself: give the .ahr that stands beside it"
                 .to_owned()

@@ -11,7 +11,7 @@ use tapdeck::convert::To;
 use tapdeck::scrub::{Owner, packs};
 use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
-use tapdeck_host::{Clock, Source, file_digest, sidecar, timing_names};
+use tapdeck_host::{Clock, Source, file_digest, find_sidecar, sidecar, timing_names};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::scrub::{Scrubbed, first_size, report_json, scrub_line, scrub_meta, status, study};
@@ -395,7 +395,7 @@ fn beside(
         file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
     };
     for suffix in ["snapshots.jsonl", "events.jsonl"] {
-        let old = sidecar(source.path(), suffix);
+        let old = find_sidecar(source.path(), suffix);
         let mut lines = match std::fs::File::open(&old) {
             Ok(file) => scrub_lines(BufReader::new(file), scrubber)
                 .map_err(|e| Failure::io(format!("{}: {e}", old.display())))?,

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tapdeck::convert::Digest;
 use tapdeck_core::Time;
-use tapdeck_host::{Source, SourceError, sidecar};
+use tapdeck_host::{Source, SourceError, find_sidecar, sidecar};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
 use tapdeck_tape::{Format, Item, Kind};
@@ -152,10 +152,10 @@ fn check_seal(source: &Source, key: &SealKey) -> Result<SealReport> {
             path.display()
         )));
     };
-    let lines = File::open(sidecar(path, "seal")).ok().map(BufReader::new);
+    let lines = File::open(find_sidecar(path, "seal")).ok().map(BufReader::new);
     let contents: Vec<(&str, Vec<u8>)> = tapdeck_host::SEALED_SIDECARS
         .iter()
-        .filter_map(|name| Some((*name, std::fs::read(sidecar(path, name)).ok()?)))
+        .filter_map(|name| Some((*name, std::fs::read(find_sidecar(path, name)).ok()?)))
         .collect();
     let sidecars: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
     let recording = BufReader::with_capacity(1 << 16, source.file().map_err(|e| fail(&e))?);

@@ -41,9 +41,9 @@ fn listed(path: &Path) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
-fn socket_of(meta: &Path) -> PathBuf {
+fn socket_of(home: &Home, recording: &str) -> PathBuf {
     // The recorder writes it while the program starts.
-    eventually("the recording to be described", || meta.exists());
+    let meta = home.sidecar(recording, "meta.json");
     let meta: serde_json::Value =
         serde_json::from_slice(&std::fs::read(meta).expect("it is there")).expect("JSON");
     meta["ipc"].as_str().expect("the socket is named").into()
@@ -57,7 +57,7 @@ fn waiting_session(home: &Home, args: &[&str], then: &str) -> (Seat, PathBuf) {
     all.extend(["s.ahr", "--", "sh", "-c", &script]);
     let mut seat = Seat::new(home.tapdeck(all));
     seat.wait_text("up");
-    let socket = socket_of(&home.path("s.meta.json"));
+    let socket = socket_of(home, "s.ahr");
     (seat, socket)
 }
 
@@ -201,7 +201,7 @@ fn the_socket_is_private_and_gone_afterwards() {
         }
         let mut seat = Seat::new(command);
         seat.wait_text("up");
-        let socket = socket_of(&home.path(&format!("{name}.meta.json")));
+        let socket = socket_of(&home, &file);
         let folder = socket.parent().expect("a folder").to_owned();
         assert!(!runtime || folder == home.path("run/tapdeck"), "{}", folder.display());
         assert_eq!(socket, folder.join(format!("snapshot-{}.sock", seat.child.id())));
@@ -243,7 +243,7 @@ fn the_environment_is_touched_only_when_asked() {
             &script,
         ]);
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
-        let address = socket_of(&home.path("s.meta.json"));
+        let address = socket_of(&home, "s.ahr");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], format!("AH_RECORDER_IPC_SOCKET={}", address.display()), "{text}");
         assert!(lines[1].starts_with("TAPDECK_SESSION="), "{text}");

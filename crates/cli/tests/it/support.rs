@@ -30,6 +30,25 @@ impl Home {
         self.0.path().join(name)
     }
 
+    /// A file that goes with a recording, waited for: beside it or, while it is recorded, in the
+    /// state folder.
+    #[track_caller]
+    pub fn sidecar(&self, recording: &str, suffix: &str) -> PathBuf {
+        let recording = self.path(recording);
+        let mut found = None;
+        eventually(suffix, || {
+            let folders = std::fs::read_dir(self.path("state/tapdeck/unfinished"));
+            let folders = folders.into_iter().flatten().flatten().map(|entry| entry.path());
+            let of_it = |folder: &PathBuf| {
+                std::fs::read_link(folder.join("recording")).is_ok_and(|link| link == recording)
+            };
+            let working = folders.filter(of_it).map(|folder| folder.join(suffix));
+            found = working.chain([recording.with_extension(suffix)]).find(|path| path.exists());
+            found.is_some()
+        });
+        found.expect("it is there")
+    }
+
     /// `tapdeck` with these arguments, in this home.
     pub fn tapdeck<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         // Another build can be tried instead, such as one with optimisations.

@@ -16,7 +16,7 @@ use tapdeck_tape::index::Index;
 use tapdeck_tape::{Format, Kind, Moment};
 use tapdeck_term::{Settings, Size, Term};
 
-use crate::recorder::sidecar;
+use crate::recorder::find_sidecar;
 use crate::source::{Source, SourceError};
 
 mod feed;
@@ -545,7 +545,7 @@ impl Player {
 
 /// The index beside a recording, as far as it belongs to it.
 fn load_index(source: &Source, recording: &File) -> Option<(Index, File)> {
-    let file = File::open(sidecar(source.path(), "ahx")).ok()?;
+    let file = File::open(find_sidecar(source.path(), "ahx")).ok()?;
     let mut index = Index::load(&file).ok()?;
     index.check(recording).ok()?;
     Some((index, file))

@@ -13,7 +13,7 @@ use tapdeck_tape::ahr::labels_of;
 use tapdeck_tape::index::Index;
 use tapdeck_tape::{Item, Kind, Moment, MomentKind};
 
-use crate::recorder::sidecar;
+use crate::recorder::find_sidecar;
 use crate::source::Source;
 
 /// Moments beyond this many are dropped: no user marks a session a million times.
@@ -128,7 +128,7 @@ pub(super) fn by_index(source: &Source, index: &Index) -> Option<Survey> {
     let mut moments = index.moments.clone();
     let markers = moments.iter().filter(|m| m.kind == MomentKind::Marker).count();
     if markers > 0 {
-        let file = File::open(sidecar(source.path(), "events.jsonl")).ok()?;
+        let file = File::open(find_sidecar(source.path(), "events.jsonl")).ok()?;
         let labels = labels_of(BufReader::new(file)).ok()?;
         if labels.len() != markers {
             return None;

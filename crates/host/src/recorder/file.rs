@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tapdeck_tape::{Container, Format, ahr};
 
 use super::salvage::{self, Mended};
+use super::sidecars::adopt;
 use crate::source::timing_names;
 
 /// What to do when the file is there already.
@@ -210,6 +211,7 @@ impl RecordingFile {
             },
         };
         if let Some(tail) = tail {
+            adopt(path)?;
             this.continue_behind(&tail).map_err(system)?;
         }
         Ok(this)
@@ -224,6 +226,11 @@ impl RecordingFile {
         if self.unwritten.take().is_some() {
             self.file.set_len(0)?;
             forget_sidecars(&self.path);
+            // Until the new one is complete, the old one would be taken for it.
+            match fs::remove_file(sidecar(&self.path, "meta.json")) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+                _ => {}
+            }
             sync_folder(&self.path);
         }
         Ok(())

@@ -82,12 +82,11 @@ struct Work {
 }
 
 impl Indexing {
-    pub(super) fn new(file: &RecordingFile, when: LiveIndex, pipes: bool) -> Self {
-        let path = sidecar(file.path(), "ahx");
+    pub(super) fn new(file: &RecordingFile, path: PathBuf, when: LiveIndex, pipes: bool) -> Self {
         let continued = file.written() > 0;
         if !continued {
             // One of a recording that is no more fits nothing.
-            let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(sidecar(file.path(), "ahx"));
         }
         let options = IndexOptions { pipes, ..IndexOptions::default() };
         let work = match file.share().ok().filter(|_| when != LiveIndex::Off) {

@@ -30,6 +30,7 @@ mod native;
 mod salvage;
 mod scrub;
 mod seal;
+mod sidecars;
 mod snapshots;
 
 pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
@@ -42,6 +43,8 @@ pub use salvage::Mended;
 use scrub::Held;
 pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
+use sidecars::Sidecars;
+pub use sidecars::find_sidecar;
 pub use snapshots::append_lines;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
@@ -236,12 +239,13 @@ impl Recorder {
         if !log.is_recorded() {
             log.set_recorder(reader);
         }
-        let seal = options.seal.clone().map(|key| Sealing::begin(&path, key)).transpose()?;
+        let sidecars = Sidecars::begin(&file);
+        let seal = options.seal.clone().map(|key| Sealing::begin(&sidecars.path("seal"), key)).transpose()?;
         let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
         if let Some(held) = &mut held {
             scrub_meta(&mut meta, held.scrubber());
         }
-        let mut tap = NativeTap::new(file, log, reader, clock, options, meta);
+        let mut tap = NativeTap::new(file, sidecars, log, reader, clock, options, meta);
         tap.seal = seal;
         if let Some((from, at, size)) = late {
             if let Some(held) = &mut held {

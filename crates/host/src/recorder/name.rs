@@ -24,7 +24,7 @@ pub fn state_folder() -> PathBuf {
     known_state_folder().unwrap_or_else(|| "/nonexistent/tapdeck".into())
 }
 
-fn known_state_folder() -> Option<PathBuf> {
+pub(super) fn known_state_folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
     Some(state.or_else(|| Some(home_folder()?.join(".local/state")))?.join("tapdeck"))
 }

@@ -21,12 +21,13 @@ pub(super) struct Sealing {
 }
 
 impl Sealing {
-    pub(super) fn begin(recording: &Path, key: SealKey) -> io::Result<Self> {
+    /// Begins a seal, with its lines in this file.
+    pub(super) fn begin(lines: &Path, key: SealKey) -> io::Result<Self> {
         let mut nonce = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut nonce)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let file = options.open(sidecar(recording, "seal"))?;
+        let file = options.open(lines)?;
         Ok(Self { sealer: Sealer::new(key, &nonce), file })
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tapdeck_core::WallTime;
-use tapdeck_host::{Source, sidecar, timing_names};
+use tapdeck_host::{Source, find_sidecar, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
 use tapdeck_tape::meta::Meta;
@@ -24,7 +24,7 @@ pub(super) struct Beside {
 
 impl Beside {
     pub(super) fn of(source: &Source) -> Self {
-        let open = |suffix| File::open(sidecar(source.path(), suffix)).ok();
+        let open = |suffix| File::open(find_sidecar(source.path(), suffix)).ok();
         Self {
             meta: source.meta(),
             events: open("events.jsonl").map(CarriedEvents::new),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 
-use tapdeck_host::{Source, forget_sidecars, sidecar};
+use tapdeck_host::{Source, find_sidecar, forget_sidecars, sidecar};
 use tapdeck_tape::ahr::{Repair, Summary};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::{Container, Format, Item};
@@ -154,7 +154,7 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
     let meta_file = old_meta.as_ref().map(|_| create(&meta_path)).transpose()?;
     let mut sidecars = Vec::new();
     for suffix in ["events.jsonl", "snapshots.jsonl"] {
-        let Ok(mut from) = File::open(sidecar(path, suffix)) else { continue };
+        let Ok(mut from) = File::open(find_sidecar(path, suffix)) else { continue };
         let path = sidecar(to, suffix);
         let mut copy = create(&path)?;
         io::copy(&mut from, &mut copy).map_err(ConvertError::write(&path))?;

@@ -16,7 +16,8 @@ use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 use super::file::{RecordingFile, sidecar};
 use super::live::Indexing;
 use super::scrub::Held;
-use super::seal::Sealing;
+use super::seal::{SEALED_SIDECARS, Sealing};
+use super::sidecars::Sidecars;
 use super::snapshots::Snapshots;
 use super::{BLOCK_AGE, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
@@ -32,6 +33,7 @@ use blocks::Disk;
 /// A native recording in the making.
 pub(super) struct NativeTap {
     file: RecordingFile,
+    sidecars: Sidecars,
     log: SharedLog,
     reader: ReaderId,
     clock: Clock,
@@ -79,6 +81,7 @@ pub(super) struct NativeTap {
 impl NativeTap {
     pub(super) fn new(
         file: RecordingFile,
+        sidecars: Sidecars,
         log: SharedLog,
         reader: ReaderId,
         clock: Clock,
@@ -87,9 +90,10 @@ impl NativeTap {
     ) -> Self {
         let base_off = file.start_off();
         let snapshots = Snapshots::new(&file, log.clone(), reader);
-        let index = Indexing::new(&file, options.index, meta.pipes);
+        let index = Indexing::new(&file, sidecars.path("ahx"), options.index, meta.pipes);
         Self {
             file,
+            sidecars,
             log,
             reader,
             clock,
@@ -254,7 +258,10 @@ impl NativeTap {
     }
 
     fn write_meta(&mut self) {
-        let path = sidecar(self.file.path(), "meta.json");
+        let path = match self.closing {
+            true => sidecar(self.file.path(), "meta.json"),
+            false => self.sidecars.path("meta.json"),
+        };
         if let Some(seal) = &self.seal
             && let Err(e) = seal.sign(self.file.path(), &mut self.meta, self.closing)
         {
@@ -273,8 +280,17 @@ impl NativeTap {
         self.pending_since.get_or_insert_with(|| self.clock.now().wall);
     }
 
-    /// Writes what stands beside the recording. That waits for the first block, so that a short
-    /// program finds nothing but the recording itself in its folder.
+    /// Puts files that were made elsewhere beside the recording.
+    fn publish(&mut self, suffixes: &[&str]) {
+        for suffix in suffixes {
+            if let Err(e) = self.sidecars.publish(suffix) {
+                let path = sidecar(self.file.path(), suffix);
+                self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+            }
+        }
+    }
+
+    /// Writes what goes with the recording.
     pub(super) fn write_beside(&mut self) {
         if !self.described {
             self.described = true;
@@ -286,7 +302,7 @@ impl NativeTap {
             return;
         }
         if self.events.is_none() {
-            let path = sidecar(self.file.path(), "events.jsonl");
+            let path = self.sidecars.path("events.jsonl");
             let mut options = OpenOptions::new();
             options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
             self.events = options.open(path).ok();
@@ -370,8 +386,12 @@ impl Tap for NativeTap {
             scrub_meta(&mut self.meta, held.scrubber());
         }
         self.meta.sha256 = Some(self.file.digest());
+        self.publish(&SEALED_SIDECARS);
+        self.publish(&["seal"]);
         self.write_meta();
         self.index_trouble = self.index.finish();
+        self.publish(&["ahx"]);
+        self.sidecars.finish();
         self.duration = self.clock.elapsed();
     }
 }
