@@ -37,6 +37,8 @@ pub(crate) enum Request {
     Waiting(Sender<usize>),
     /// How long a line of input may be.
     LongestLine(Sender<Option<usize>>),
+    /// Whether the program waits for input.
+    WaitsForInput(Sender<Option<bool>>),
     Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
     /// Something that was found out about the session.
@@ -257,6 +259,11 @@ impl Handle {
     /// How many bytes of input the program has not taken yet.
     pub fn undelivered(&self) -> Result<usize, Unanswered> {
         self.ask(Request::Waiting)
+    }
+
+    /// Whether the program waits for input, as far as can be seen; `None` where it cannot.
+    pub fn waits_for_input(&self) -> Result<Option<bool>, Unanswered> {
+        self.ask(Request::WaitsForInput)
     }
 
     /// How many bytes a line of input may have before the terminal itself drops the rest. `None`

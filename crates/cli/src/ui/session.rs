@@ -2,6 +2,7 @@
 //! the list of sessions as a [`Registry`]. A view joins without claiming the stick, and never
 //! resizes the session.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::os::fd::BorrowedFd;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tapdeck_core::{Time, WallTime};
 use tapdeck_host::backend::command_line;
 use tapdeck_host::registry::{self, Listing};
-use tapdeck_host::{Clock, sidecar};
+use tapdeck_host::{Clock, processes, sidecar};
 use tapdeck_proto::attach::{Asked, Said};
 use tapdeck_proto::bus::{AgentState, Kill, Rename, Role};
 use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to, exit_of};
@@ -233,12 +234,14 @@ pub struct Sessions {
     scrollback: usize,
     start: Start,
     found: Vec<Listing>,
+    /// By id, whether this process runs in a session.
+    own: HashMap<String, bool>,
 }
 
 impl Sessions {
     /// Nothing found yet.
     pub fn new(scrollback: usize, start: Start) -> Self {
-        Self { scrollback, start, found: Vec::new() }
+        Self { scrollback, start, found: Vec::new(), own: HashMap::new() }
     }
 }
 
@@ -248,16 +251,22 @@ impl Registry for Sessions {
         let folder = registry::folder().map_err(failed)?;
         let mut found = registry::listed(&folder).map_err(failed)?;
         found.retain(|listing| registry::is_alive(listing.pid));
-        self.found = found;
         // The one that this very dashboard runs in would show itself for ever.
-        let own = std::env::var("TAPDECK_SESSION").ok();
+        let exported = std::env::var("TAPDECK_SESSION").ok();
+        found.retain(|listing| {
+            let runs_in =
+                || exported.as_ref() == Some(&listing.id) || processes::shows_on_terminal_of(listing.pid);
+            !*self.own.entry(listing.id.clone()).or_insert_with(runs_in)
+        });
+        self.own.retain(|id, own| *own || found.iter().any(|listing| listing.id == *id));
+        self.found = found;
         let entry = |l: &Listing| Entry {
             id: l.id.clone(),
             name: l.name.clone(),
             title: title(l),
             command: l.command.join(" "),
         };
-        Ok(self.found.iter().filter(|l| Some(&l.id) != own.as_ref()).map(entry).collect())
+        Ok(self.found.iter().map(entry).collect())
     }
 
     fn open(&mut self, id: &str) -> Result<Live, String> {

@@ -268,6 +268,24 @@ fn a_prompt_is_delivered_once_or_said_not_to_be() {
     assert!(code == 1 && said.contains("stalled: ") && said.contains("nothing was sent"), "{said}");
 }
 
+/// The terminal itself shows what is typed before a program reads it, and that was taken for the
+/// program's answer.
+#[test]
+fn a_prompt_waits_for_a_program_that_has_only_begun() {
+    let home = Home::new();
+    std::fs::write(home.path("rc"), "echo welcome; sleep 1.5\n").expect("written");
+    let session = Session::start(&home, &[], &["bash", "--rcfile", "rc", "-i"]);
+    let (code, said) = session.tapdeck(&["paste", "@", "echo hello"]);
+    assert!(code == 0 && said.starts_with("submitted: "), "{said}");
+    session.wait("idle");
+    let turns = session.turns();
+    assert_eq!((turns.len(), &turns[0]["input"]), (1, &json!("echo hello")), "{turns:?}");
+    drop(session);
+    let session = Session::start(&home, &[], &["sleep", "1000"]);
+    let (code, said) = session.tapdeck(&["paste", "@", "echo hello", "--timeout", "1"]);
+    assert!(code == 1 && said.contains("stalled: ") && said.contains("nothing was sent"), "{said}");
+}
+
 /// A command, the bell of this terminal and the desktop are told of a change, and only of those
 /// that were asked for.
 #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
+use crate::live::Detached;
 use crate::support::{Home, Seat, TAPDECK, eventually, recorded_output, signal};
 
 /// A recording of numbered lines on 60×10, one every tenth of a second.
@@ -388,6 +389,17 @@ fn a_recording_in_progress_is_followed_and_copied_from() {
     seat.send("q");
     assert_eq!(seat.end().code(), Some(0));
     restored(&seat);
+}
+
+/// A dashboard in a session showed a tile of itself.
+#[test]
+fn the_dashboard_leaves_out_the_session_that_it_runs_in() {
+    let home = Home::new();
+    let _other = Detached::start(&home, &["--name", "kitchen"], &["cat"]);
+    let within = Detached::start(&home, &["--name", "itself"], &[TAPDECK, "dash"]);
+    within.wait_text("kitchen");
+    let shown = String::from_utf8_lossy(&home.run(["peek", "itself"]).stdout).into_owned();
+    assert!(shown.contains("kitchen") && !shown.contains("itself"), "{shown}");
 }
 
 #[test]

@@ -223,6 +223,10 @@ impl Backend for LocalPty {
         Ok(())
     }
 
+    fn waits_for_input(&self) -> Option<bool> {
+        Some(self.reads_keys() || self.leader.waits_for_input(self.foreground()))
+    }
+
     fn longest_line(&self) -> Option<usize> {
         let termios = tcgetattr(&self.master).ok()?;
         termios.local_modes.contains(LocalModes::ICANON).then_some(LONGEST_LINE)

@@ -160,6 +160,12 @@ pub trait Backend: Send {
         false
     }
 
+    /// Whether the program waits for input, as far as can be seen: it has left the terminal's line
+    /// mode, or no process of its foreground is at work. `None` where that cannot be seen.
+    fn waits_for_input(&self) -> Option<bool> {
+        None
+    }
+
     /// How many bytes a line of input may have: a terminal in line mode drops the rest.
     fn longest_line(&self) -> Option<usize> {
         None
@@ -226,6 +232,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn exited(&mut self) -> io::Result<Option<Exit>> {
         (**self).exited()
+    }
+    fn waits_for_input(&self) -> Option<bool> {
+        (**self).waits_for_input()
     }
     fn longest_line(&self) -> Option<usize> {
         (**self).longest_line()

@@ -373,12 +373,20 @@ impl Leader {
 
     /// Whether a process of this group, or the program's, is waiting in a read from its terminal.
     pub(super) fn reads_terminal(&self, group: Option<Pid>) -> bool {
+        self.any_of(group, reads_terminal)
+    }
+
+    /// Whether a process of this group, or the program's, is waiting in a read from its terminal,
+    /// or for one of several descriptors. One that cannot be looked at counts, too.
+    pub(super) fn waits_for_input(&self, group: Option<Pid>) -> bool {
+        self.any_of(group, |pid| reads_terminal(pid) || waits_for_several(pid))
+    }
+
+    fn any_of(&self, group: Option<Pid>, is: impl Fn(i32) -> bool) -> bool {
         let group = number(group.unwrap_or(self.program));
-        self.members().into_iter().any(|pid| {
-            let pid = number(pid);
-            rustix::process::getpgid(Pid::from_raw(pid)).is_ok_and(|g| number(g) == group)
-                && reads_terminal(pid)
-        })
+        let in_group =
+            |pid: &i32| rustix::process::getpgid(Pid::from_raw(*pid)).is_ok_and(|g| number(g) == group);
+        self.members().into_iter().map(number).filter(in_group).any(is)
     }
 
     /// Living processes of the session beside the program.
@@ -473,6 +481,19 @@ fn reads_terminal(pid: i32) -> bool {
         let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
         target.starts_with("/dev/pts") || target.starts_with("/dev/tty")
     })
+}
+
+/// Whether the first thread of this process is waiting for one of several descriptors, as programs
+/// do that read in another way than by `read` alone, or cannot be looked at.
+fn waits_for_several(pid: i32) -> bool {
+    let Ok(call) = fs::read_to_string(format!("/proc/{pid}/syscall")) else { return true };
+    let call = call.split(' ').next().and_then(|number| number.parse().ok());
+    #[cfg(target_arch = "x86_64")]
+    let older = [libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait];
+    #[cfg(not(target_arch = "x86_64"))]
+    let older = [];
+    let newer = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
+    call.is_some_and(|call| older.contains(&call) || newer.contains(&call))
 }
 
 /// Turns a failed exec into what a person needs to know.

@@ -71,6 +71,10 @@ impl<B: Backend> Driver<B> {
                     // A caller that is gone needs no answer.
                     let _ = reply.send(self.backend.longest_line());
                 }
+                Request::WaitsForInput(reply) => {
+                    // A caller that is gone needs no answer.
+                    let _ = reply.send(self.backend.waits_for_input());
+                }
                 Request::Waiting(reply) => {
                     let _ = reply.send(self.gate.waiting());
                 }

@@ -229,8 +229,27 @@ impl Paste {
             }
             // It is known to ask for brackets, and has not come to that.
             _ if !late && wants_brackets(&look) => return Progress::Wait(""),
+            // What is typed before a program reads would be shown by the terminal itself, as if the
+            // program had taken it.
+            AgentState::Unknown => {
+                let silent = look.offset() == 0;
+                drop(look);
+                let reads = session.access.driver().waits_for_input().ok().flatten();
+                if reads == Some(false) && (silent || !late) {
+                    return Progress::Wait("the program does not read its terminal, and nothing was sent");
+                }
+                return self.begin(session);
+            }
             _ => {}
         }
+        drop(look);
+        self.begin(session)
+    }
+
+    /// Spells the text for a program that is ready, unless something is in its way.
+    fn begin(&mut self, session: &mut LiveSession) -> Progress {
+        let look = session.access.look();
+        let detector = look.detector();
         // A draft would be submitted along with the text.
         if let Some(draft) = detector.and_then(|d| d.draft(look.term())) {
             let brief: String = draft.chars().take(60).collect();
