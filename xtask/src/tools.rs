@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 33] = [
+const PROGRAMS: [(&str, &str); 34] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -27,6 +27,7 @@ const PROGRAMS: [(&str, &str); 33] = [
     ("busybox", "busybox-static"),
     ("od", "coreutils"),
     ("zsh", "zsh"),
+    ("fish", "fish"),
     ("python3", "python3"),
     ("sqlite3", "sqlite3"),
     ("node", "nodejs"),

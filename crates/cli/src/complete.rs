@@ -1,7 +1,8 @@
 //! Completions: what a shell offers while a command is typed, asked of this binary each time.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{
@@ -17,6 +18,11 @@ use crate::{Cli, formats, human, sessions};
 /// The variable by which a shell asks. It has a name of its own because a program inside a session
 /// may use `COMPLETE` for itself.
 const VARIABLE: &str = "TAPDECK_COMPLETE";
+
+/// The end of the name of a scenario.
+const SCENARIO: &str = ".scenario.yaml";
+/// The most entries of folders that are looked at for scenarios: a shell waits meanwhile.
+const MAX_ENTRIES: usize = 5_000;
 
 /// Answers the shell and ends the process, if a shell asks.
 pub(crate) fn answer() {
@@ -60,6 +66,7 @@ fn with_value(arg: Arg, exports: bool) -> Arg {
         (_, "SESSION" | "FROM" | "TO") => arg.add(ArgValueCandidates::new(live)),
         (_, "SESSION|TURN" | "FILE|SESSION") => arg.add(ArgValueCompleter::new(live_or_recorded)),
         (_, "FILE" | "IN") if positional => arg.add(ArgValueCompleter::new(recordings())),
+        ("only", "TEXT") => arg.add(ArgValueCandidates::new(scenarios)),
         ("paths", "PATH") => arg.add(ArgValueCompleter::new(PathCompleter::any().filter(is_scenario))),
         _ => arg,
     }
@@ -97,8 +104,35 @@ fn recordings() -> PathCompleter {
     })
 }
 
+/// The names of the scenarios below the folders that stand on the command line, or below this one.
+fn scenarios() -> Vec<CompletionCandidate> {
+    let typed = std::env::args_os().skip_while(|arg| arg != "--").skip(3).map(PathBuf::from);
+    let mut open: Vec<PathBuf> = typed.filter(|path| path.exists()).collect();
+    if open.is_empty() {
+        open.push(".".into());
+    }
+    let (mut names, mut looked) = (BTreeSet::new(), 0);
+    while let Some(path) = open.pop() {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if let Some(name) = name.strip_suffix(SCENARIO) {
+            names.insert(name.to_owned());
+        }
+        // A file is no folder, and nothing in one that cannot be read can be tested.
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        for entry in entries.take(MAX_ENTRIES.saturating_sub(looked)) {
+            looked += 1;
+            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if !hidden && (is_folder || is_scenario(&entry.path())) {
+                open.push(entry.path());
+            }
+        }
+    }
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
 fn is_scenario(path: &Path) -> bool {
-    path.to_str().is_some_and(|path| path.ends_with(".scenario.yaml"))
+    path.to_str().is_some_and(|path| path.ends_with(SCENARIO))
 }
 
 fn agents() -> Vec<CompletionCandidate> {

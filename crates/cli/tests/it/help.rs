@@ -1,6 +1,6 @@
 //! The first words of the command: help, version, completions and the tour.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use crate::support::{Home, Seat, TAPDECK};
 
@@ -76,6 +76,10 @@ fn completions_know_sessions_files_and_names() {
     has(&["view", ""], "demo.ahr");
     has(&["play", ""], "demo.ahr");
     has(&["test", ""], "demo.scenario.yaml");
+    has(&["test", "--only", ""], "demo");
+    has(&["send", "ki"], "kitchen");
+    has(&["kill", "ki"], "kitchen");
+    has(&["deliver", "inject", ""], "kitchen");
     has(&["wait", "--state", ""], "blocked");
     has(&["convert", "--format", ""], "html");
     has(&["play", "--from", ""], "ttyrec");
@@ -85,16 +89,51 @@ fn completions_know_sessions_files_and_names() {
     assert!(!completed(&home, &["play", ""]).contains(&"notes.txt".to_owned()), "it is no recording");
     assert!(!completed(&home, &["convert", "--from", ""]).contains(&"html".to_owned()), "it is only written");
 
-    // A real shell, with the script that it is given.
+    assert!(home.run(["kill", "kitchen"]).status.success());
+}
+
+/// Real shells, with the scripts that they are given, and the Tab key.
+#[test]
+fn shells_complete_what_is_typed() {
+    let home = Home::new();
+    for name in ["demo.ahr", "notes.txt", "login.scenario.yaml"] {
+        std::fs::write(home.path(name), "").expect("written");
+    }
+    let started = home.run(["run", "-d", "--name", "kitchen", "--", "cat"]);
+    assert!(started.status.success(), "{}", text(&started.stderr));
     let folder = std::path::Path::new(TAPDECK).parent().expect("a folder");
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-    let mut bash: Command = home.command("bash");
-    bash.env("PATH", path).args(["--norc", "-c"]).arg(
-        "source <(tapdeck completions bash); COMP_WORDS=(tapdeck attach ''); COMP_CWORD=2; COMP_TYPE=9\n\
-         _clap_complete_tapdeck tapdeck '' attach; printf '%s\\n' \"${COMPREPLY[@]}\"",
-    );
-    let out = bash.stdin(Stdio::null()).output().expect("bash runs");
-    assert!(text(&out.stdout).lines().any(|line| line == "kitchen"), "{out:?}");
+    let zsh = "autoload -Uz compinit; compinit -u; source <(tapdeck completions zsh)";
+    for (shell, args, setup) in [
+        ("bash", ["--norc", "-i"], "source <(tapdeck completions bash)"),
+        ("zsh", ["-f", "-i"], zsh),
+        ("fish", ["--no-config", "-i"], "tapdeck completions fish | source"),
+    ] {
+        if !tapdeck_needs::has(shell) {
+            continue;
+        }
+        let mut command = home.command(shell);
+        command.args(args).env("PATH", &path);
+        let mut seat = Seat::with_size(command, 100, 30);
+        seat.send(format!("{setup}; printf 'set-%s\\n' 42\r"));
+        seat.wait_text("set-42");
+        for (typed, whole) in [
+            ("attach ki", "attach kitchen"),
+            ("play de", "play demo.ahr"),
+            ("view kit", "view kitchen"),
+            ("wait --state bloc", "wait --state blocked"),
+            ("convert --format htm", "convert --format html"),
+            ("run --agent clau", "run --agent claude"),
+            ("test --only logi", "test --only login"),
+        ] {
+            seat.send(format!("tapdeck {typed}\t"));
+            seat.wait(&format!("{whole} in {shell}"), |seat| {
+                seat.screen().lines().any(|row| row.trim_end().ends_with(&format!("tapdeck {whole}")))
+            });
+            seat.send("\x15");
+            seat.wait("an empty line", |seat| !seat.screen().contains(&format!("tapdeck {whole}")));
+        }
+    }
     assert!(home.run(["kill", "kitchen"]).status.success());
 }
 
