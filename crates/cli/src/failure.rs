@@ -8,9 +8,9 @@ use tapdeck::testing::Remedy;
 use tapdeck::turns::RuleBookError;
 #[cfg(feature = "tui")]
 use tapdeck_cli::ui::view::run::ViewError;
+use tapdeck_host::LaunchError;
 use tapdeck_host::backend::SpawnError;
 use tapdeck_host::cassette::{CommitError, PreflightError};
-use tapdeck_host::{LaunchError, PlayError, SourceError};
 use tapdeck_proto::broker::ErrorCode;
 use tapdeck_serve::broker::BrokerError;
 use tapdeck_serve::client::{ClientError, FindError};
@@ -18,6 +18,7 @@ use tapdeck_serve::snapshot::AskError;
 use tapdeck_tape::cassette::Refusal;
 
 use crate::ending::{Ending, Kind, Report};
+use crate::unreadable::{self, Wanted};
 
 /// A failure of a command. It is reported once, by [`Failure::report`].
 #[derive(Debug, PartialEq)]
@@ -84,7 +85,19 @@ impl Failure {
 
     /// A failure to read this file.
     pub(crate) fn file(path: &Path, e: &io::Error) -> Self {
-        Self::new(Kind::of_io(e), format!("{}: {e}", path.display()))
+        unreadable::file(path, e, Wanted::Other)
+    }
+
+    /// A cassette that cannot be used.
+    pub(crate) fn cassette(path: &Path, e: Refusal) -> Self {
+        match e {
+            Refusal::Io(e) => unreadable::file(path, &e, Wanted::Recording),
+            e => {
+                let failure = Self::from(e);
+                let message = format!("{}: {failure}", path.display());
+                failure.with_message(message)
+            }
+        }
     }
 
     /// A failure to write this file.
@@ -238,32 +251,6 @@ impl From<RuleBookError> for Failure {
         match &e {
             RuleBookError::Prompt(why) => Self::usage(format!("--prompt: {why}")),
             _ => Self::usage(e.to_string()),
-        }
-    }
-}
-
-impl From<SourceError> for Failure {
-    fn from(e: SourceError) -> Self {
-        let kind = match &e {
-            SourceError::Open { why, .. } => Kind::of_io(why),
-            SourceError::NoTiming(_) => Kind::Usage,
-            _ => Kind::Io,
-        };
-        let hint = match &e {
-            SourceError::Unknown(_) => ": say which with --from",
-            SourceError::Misnamed { .. } => ": say what it is with --from",
-            SourceError::NoTiming(_) => ": give it with --timing",
-            _ => "",
-        };
-        Self::new(kind, format!("{e}{hint}"))
-    }
-}
-
-impl From<PlayError> for Failure {
-    fn from(e: PlayError) -> Self {
-        match e {
-            PlayError::Source(e) => e.into(),
-            e => Self::io(e.to_string()),
         }
     }
 }

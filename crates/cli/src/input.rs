@@ -41,9 +41,10 @@ impl InputArgs {
 /// Finds a native recording, for a command that works with no other; `done` says what it does.
 pub(crate) fn native(path: &Path, done: &str) -> Result<Source> {
     let source = Source::find(path, None, None).map_err(|e| match e {
-        SourceError::Unknown(_) | SourceError::Misnamed { .. } | SourceError::Not { .. } => {
-            Failure::check(e.to_string())
+        SourceError::Unknown(_) | SourceError::Misnamed { .. } => {
+            Failure::check(format!("{e}; only an .ahr can be {done}"))
         }
+        SourceError::Not { .. } => Failure::check(e.to_string()),
         e => e.into(),
     })?;
     let container = source.container();

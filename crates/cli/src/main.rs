@@ -28,6 +28,7 @@ mod service_events;
 mod session_args;
 mod sessions;
 mod snapshot_door;
+mod unreadable;
 mod usage;
 mod version;
 

@@ -158,7 +158,10 @@ pub(crate) fn place(text: &str) -> Result<Place, String> {
         let wrong = |_| "expected a number after byte:".to_owned();
         return number.parse().map(Place::Byte).map_err(wrong);
     }
-    let Some(number) = text.strip_suffix('%') else { return duration(text).map(Place::Time) };
+    let Some(number) = text.strip_suffix('%') else {
+        let wrong = |_| "expected a time (1:23, 90s), a share (50%), @LABEL or byte:N".to_owned();
+        return duration(text).map(Place::Time).map_err(wrong);
+    };
     let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
     percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| "expected 0% to 100%".to_owned())
 }

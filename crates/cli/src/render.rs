@@ -79,7 +79,11 @@ pub fn render(args: &RenderArgs) -> Result<()> {
             Ok(0) => break,
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e).context("cannot read the input"),
+            Err(e) => {
+                let name =
+                    args.file.as_deref().map_or("standard input".into(), |path| path.display().to_string());
+                return Err(e).with_context(|| format!("cannot read {name}"));
+            }
         };
         replies.extend(term.feed(&buffer[..n]).replies);
     }

@@ -37,8 +37,15 @@ fn sentence(e: &clap::Error, args: &[String]) -> Option<String> {
             let unknown = text(ContextKind::InvalidArg)?;
             let (command, name) = subcommand(args);
             if !unknown.starts_with('-') {
-                let takes_command = command.get_positionals().any(clap::Arg::is_last_set);
+                let takes_command = command.get_positionals().any(is_command);
                 let typed = args.iter().position(|arg| *arg == unknown).filter(|_| takes_command);
+                if command.get_arguments().any(|arg| arg.get_long() == Some("output")) {
+                    let at = args.iter().position(|arg| *arg == unknown).unwrap_or(args.len());
+                    let before = shown(&args[..at]);
+                    return Some(format!(
+                        "unexpected argument {unknown:?}: put -o before the output: tapdeck {before} -o {unknown}"
+                    ));
+                }
                 return Some(match typed {
                     Some(at) => format!(
                         "unexpected argument {unknown:?}: put -- before the command: tapdeck {} -- {}",
@@ -62,8 +69,79 @@ fn sentence(e: &clap::Error, args: &[String]) -> Option<String> {
                 None => format!("unknown command {unknown:?}; see {name} --help"),
             })
         }
+        ErrorKind::MissingRequiredArgument => {
+            let missing: Vec<String> =
+                texts(e, ContextKind::InvalidArg).iter().map(|arg| plain(arg)).collect();
+            let (mut command, name) = subcommand(args);
+            if missing.iter().any(|arg| arg.contains(" or ")) {
+                return Some(format!("give {}; see {name} --help", missing.join(" and ")));
+            }
+            let usage = plain(&command.render_usage().to_string());
+            let usage =
+                usage.strip_prefix("Usage:").unwrap_or(&usage).lines().next().unwrap_or_default().trim();
+            // The usage of a part of a command lacks the words before it.
+            let usage = usage.split_once(' ').map_or("", |(_, rest)| rest);
+            Some(format!("missing {}: {name} {usage}; see {name} --help", missing.join(" and ")))
+        }
+        ErrorKind::InvalidValue => {
+            let (arg, value) = (plain(&text(ContextKind::InvalidArg)?), text(ContextKind::InvalidValue)?);
+            let known = texts(e, ContextKind::ValidValue);
+            let what =
+                if value.is_empty() { "missing value".into() } else { format!("unknown value {value:?}") };
+            Some(match alternatives(&known) {
+                Some(known) => format!("{what} for {arg}; use {known}"),
+                None => format!("{what} for {arg}; see {} --help", subcommand(args).1),
+            })
+        }
+        ErrorKind::ValueValidation => {
+            let (arg, value) = (plain(&text(ContextKind::InvalidArg)?), text(ContextKind::InvalidValue)?);
+            let why = std::error::Error::source(e)?.to_string();
+            let why = match why.as_str() {
+                "invalid digit found in string" | "cannot parse integer from empty string" => {
+                    "expected a number"
+                }
+                "number would be zero for non-zero type" => "expected a number above zero",
+                why => why,
+            };
+            Some(format!("invalid value {value:?} for {arg}: {why}"))
+        }
+        ErrorKind::ArgumentConflict => {
+            let (arg, others) = (plain(&text(ContextKind::InvalidArg)?), texts(e, ContextKind::PriorArg));
+            let others: Vec<String> = others.iter().map(|other| plain(other)).collect();
+            let others = alternatives(&others).filter(|_| !others.contains(&arg));
+            Some(match others {
+                Some(others) => format!("{arg} cannot be used with {others}"),
+                None => format!("{arg} may be given only once"),
+            })
+        }
         _ => None,
     }
+}
+
+/// The texts of a kind in an error.
+fn texts(e: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match e.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// An argument without brackets: `--output OUT` for `--output <OUT>`.
+fn plain(arg: &str) -> String {
+    arg.replace(['<', '>'], "").replace('|', " or ")
+}
+
+/// Words as alternatives: `a, b or c`.
+fn alternatives(words: &[String]) -> Option<String> {
+    let (last, before) = words.split_last()?;
+    Some(if before.is_empty() { last.clone() } else { format!("{} or {last}", before.join(", ")) })
+}
+
+/// Whether an argument is a program to run, which stands behind `--`.
+fn is_command(arg: &clap::Arg) -> bool {
+    let names = arg.get_value_names().unwrap_or_default();
+    arg.is_last_set() && names.iter().any(|name| *name == "CMD")
 }
 
 /// The subcommand that was typed, and its full name.

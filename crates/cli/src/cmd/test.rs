@@ -12,11 +12,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Report, find, run_on};
 use tapdeck_host::{Clock, Keyboard, Pressed};
+use tapdeck_tape::Container;
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result, advice};
 use crate::human;
 use crate::place::PlaceArgs;
+use crate::unreadable::{self, Wanted};
 use tapdeck::OutFile;
 
 /// Run scenarios: check recordings of terminal programs, or the programs themselves.
@@ -122,11 +124,22 @@ pub(crate) fn run(args: &TestArgs) -> Result {
 impl TestArgs {
     /// Finds the scenarios to run. Fails if there are none.
     fn scenarios(&self) -> Result<Vec<PathBuf>> {
-        let files = find(&self.paths).map_err(|(path, e)| Failure::file(&path, &e))?;
+        let files = find(&self.paths).map_err(|(path, e)| unreadable::file(&path, &e, Wanted::Scenario))?;
         if files.is_empty() {
-            return Err(Failure::not_found(
-                "there are no scenarios here: they are files called NAME.scenario.yaml",
-            ));
+            let looked: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+            return Err(Failure::not_found(format!(
+                "there are no scenarios in {}: they are files called NAME.scenario.yaml",
+                looked.join(", ")
+            )));
+        }
+        let is_recording = |path: &&PathBuf| {
+            path.file_name().and_then(|name| name.to_str()).and_then(Container::of_name).is_some()
+        };
+        if let Some(path) = files.iter().find(is_recording) {
+            return Err(Failure::usage(format!(
+                "{} is a recording; name a scenario, which is a file called NAME.scenario.yaml",
+                path.display()
+            )));
         }
         let Some(part) = &self.only else { return Ok(files) };
         let all = files.len();

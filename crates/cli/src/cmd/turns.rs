@@ -124,9 +124,14 @@ fn brief(turn: &Value) -> Value {
 fn recording(name: &str) -> Result<Option<&Path>, Failure> {
     let path = Path::new(name);
     let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
-    match named.filter(|_| path.exists()) {
+    match named {
         None => Ok(None),
-        Some(Container { format: Format::Ahr, zst: false }) => Ok(Some(path)),
+        // A session may have a name that looks like one of a recording.
+        Some(_) if !path.exists() && find(Some(name)).is_ok() => Ok(None),
+        Some(Container { format: Format::Ahr, zst: false }) => {
+            Source::find(path, None, None)?;
+            Ok(Some(path))
+        }
         Some(other) => {
             Err(Failure::usage(format!("{name} is {other}, which carries no turns: an .ahr does")))
         }
@@ -135,7 +140,7 @@ fn recording(name: &str) -> Result<Option<&Path>, Failure> {
 
 /// The turns of a recording.
 fn recorded(path: &Path) -> Result<Vec<Value>, Failure> {
-    let sidecar = tapdeck_host::sidecar(path, "events.jsonl");
+    let sidecar = tapdeck_host::find_sidecar(path, "events.jsonl");
     let text = match std::fs::read_to_string(&sidecar) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -203,7 +208,7 @@ fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failure> {
     let place = |key: &str| turn[key].as_u64().unwrap_or(0);
     let (start, end) = (place("start_byte"), place("end_byte"));
     let failed = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", path.display()));
-    let source = Source::find(path, None, None).map_err(|e| failed(&e))?;
+    let source = Source::find(path, None, None)?;
     let mut reader = source.open().map_err(|e| failed(&e))?;
     let mut raw = Vec::new();
     let mut at = 0u64;

@@ -40,15 +40,9 @@ pub(crate) struct FramesArgs {
 }
 
 pub(crate) fn run(args: &FramesArgs) -> Result {
-    frames(args).map_err(|failure| {
-        let message = format!("{}: {}", args.path.display(), failure.message());
-        failure.with_message(message)
-    })
-}
-
-fn frames(args: &FramesArgs) -> Result {
-    let files = Files::read(&args.path)?;
-    let cassette = Cassette::from_files(&files)?;
+    let refused = |e| Failure::cassette(&args.path, e);
+    let files = Files::read(&args.path).map_err(refused)?;
+    let cassette = Cassette::from_files(&files).map_err(refused)?;
     let (derived, _) = derive_frames(&cassette);
     if args.show {
         derived.iter().for_each(|frame| print(format_args!("{}", picture(frame))));
@@ -63,7 +57,8 @@ fn frames(args: &FramesArgs) -> Result {
         .map(|(kept, derived)| (kept, kept.differences(derived)))
         .collect();
     let written = args.write && (!differing.is_empty() || emulator.is_some());
-    let new = written.then(|| reframed(&cassette, &files)).transpose().map_err(Failure::check)?;
+    let new = written.then(|| reframed(&cassette, &files)).transpose();
+    let new = new.map_err(|why| Failure::check(format!("{}: {why}", args.path.display())))?;
     if args.json {
         let list: Vec<_> =
             differing.iter().map(|(f, d)| json!({"seq": f.seq, "t_ms": f.t_ms, "differences": d})).collect();

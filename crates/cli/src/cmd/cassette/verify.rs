@@ -43,10 +43,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
 /// cannot be read.
 pub(crate) fn check_one(path: &Path, report: Report, quiet: bool) -> Result<bool> {
     let files = match Files::read(path) {
-        Err(Refusal::Io(e)) => {
-            let failure = Failure::from(Refusal::Io(e));
-            let message = format!("{}: {}", path.display(), failure.message());
-            return Err(failure.with_message(message).about("cassette", path.to_string_lossy()));
+        Err(e @ Refusal::Io(_)) => {
+            return Err(Failure::cassette(path, e).about("cassette", path.to_string_lossy()));
         }
         files => files,
     };

@@ -114,7 +114,7 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     let flow = agent.probe(args.what.name()).map_err(usage)?;
     let question = Question { agent: &agent, flow: &flow, max_age: args.max_age, cached: false };
     if let Some(path) = &args.from {
-        let cassette = Cassette::open(path).map_err(|e| Failure::io(format!("{}: {e}", path.display())))?;
+        let cassette = Cassette::open(path).map_err(|e| Failure::cassette(path, e))?;
         let (status, detail, facts) = read_cassette(&agent, &flow, &cassette);
         let at = &cassette.manifest.harness.captured_at;
         args.show(&question, &Answer { status, detail: &detail, facts: &facts, at });

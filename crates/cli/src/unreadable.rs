@@ -1,0 +1,179 @@
+//! Files that cannot be read: what is wrong with them, and what to do next.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use tapdeck_host::{PlayError, SourceError};
+use tapdeck_tape::Container;
+
+use crate::ending::Kind;
+use crate::failure::Failure;
+use crate::{human, nearest};
+
+/// Names that are shown of a folder, and entries of it that are looked at.
+const SHOWN: usize = 3;
+const MAX_ENTRIES: usize = 10_000;
+
+/// What a file that the user named should be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Recording,
+    Scenario,
+    Other,
+}
+
+impl Wanted {
+    fn fits(self, name: &str) -> bool {
+        match self {
+            Wanted::Recording => Container::of_name(name).is_some(),
+            Wanted::Scenario => name.ends_with(".scenario.yaml"),
+            Wanted::Other => true,
+        }
+    }
+
+    /// What a folder with several of them has.
+    fn plural(self) -> &'static str {
+        match self {
+            Wanted::Recording => "recordings",
+            Wanted::Scenario => "scenarios",
+            Wanted::Other => "files",
+        }
+    }
+}
+
+/// A failure to read this file.
+pub(crate) fn file(path: &Path, e: &std::io::Error, wanted: Wanted) -> Failure {
+    let shown = path.display();
+    let message = match e.kind() {
+        ErrorKind::NotFound => format!("{shown}: no such file{}", instead_of(path, wanted)),
+        ErrorKind::IsADirectory => {
+            let kind = wanted.plural();
+            match listed(&names(path, wanted), wanted) {
+                Some(inside) => format!("{shown} is a folder; name one of its {kind}: {inside}"),
+                None if wanted == Wanted::Other => format!("{shown} is a folder; name a file"),
+                None => format!("{shown} is a folder without {kind}; name a file"),
+            }
+        }
+        ErrorKind::PermissionDenied => {
+            format!("{shown}: permission denied; ls -l {shown} shows the user who may read it")
+        }
+        _ => format!("{shown}: {e}"),
+    };
+    Failure::new(Kind::of_io(e), message)
+}
+
+/// What may have been meant by a name that does not exist, to be put behind the message.
+pub(crate) fn instead_of(path: &Path, wanted: Wanted) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return format!("; there is no folder {}", folder.display());
+    }
+    let names = names(folder, wanted);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(near) = nearest::name(&name, names.iter().map(String::as_str)) {
+        return format!("; did you mean {}?", path.with_file_name(near).display());
+    }
+    match (wanted, listed(&names, wanted)) {
+        (Wanted::Recording | Wanted::Scenario, Some(listed)) => {
+            format!("; the {} in that folder: {listed}", wanted.plural())
+        }
+        (Wanted::Recording, None) => {
+            "; record one with tapdeck rec FILE, see live ones with tapdeck ls".into()
+        }
+        (Wanted::Scenario, None) => "; scenarios are files called NAME.scenario.yaml".into(),
+        (Wanted::Other, _) => String::new(),
+    }
+}
+
+fn listed(names: &[String], wanted: Wanted) -> Option<String> {
+    let shown = names.iter().take(SHOWN).map(|name| human::printable(name)).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        _ if names.is_empty() || wanted == Wanted::Other => None,
+        0 => Some(shown),
+        more => Some(format!("{shown} and {more} more")),
+    }
+}
+
+/// The names in a folder that fit, in order.
+fn names(folder: &Path, wanted: Wanted) -> Vec<String> {
+    // Without a list there is nothing to suggest.
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| wanted.fits(name)).collect();
+    names.sort();
+    names
+}
+
+impl From<SourceError> for Failure {
+    fn from(e: SourceError) -> Self {
+        match &e {
+            SourceError::Open { path, why } => file(path, why, Wanted::Recording),
+            SourceError::Unknown(_) | SourceError::Misnamed { .. } => {
+                Self::io(format!("{e}; if it is a recording, name its format with --from"))
+            }
+            SourceError::NoTiming(_) => Self::usage(format!("{e}: name it with --timing")),
+            _ => Self::io(e.to_string()),
+        }
+    }
+}
+
+impl From<PlayError> for Failure {
+    fn from(e: PlayError) -> Self {
+        match e {
+            PlayError::Source(e) => e.into(),
+            e => Self::io(e.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_has_a_next_step() {
+        let home = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| home.path().join(name);
+        let said = |name: &str, kind: ErrorKind, wanted| {
+            let failure = file(&at(name), &kind.into(), wanted);
+            let folder = format!("{}/", home.path().display());
+            (failure.kind(), failure.message().replace(&folder, ""))
+        };
+        let missing = ErrorKind::NotFound;
+        let (kind, message) = said("demo.ahr", missing, Wanted::Recording);
+        assert_eq!(kind, Kind::NotFound);
+        assert!(message.starts_with("demo.ahr: no such file; record one with tapdeck rec"), "{message}");
+        for name in ["demo.ahr", "notes.txt", "a.cast", "b.cast", "c.ttyrec", "one.scenario.yaml"] {
+            std::fs::write(at(name), "").expect("written");
+        }
+        for (name, kind, wanted, end) in [
+            ("dmeo.ahr", missing, Wanted::Recording, "no such file; did you mean demo.ahr?"),
+            (
+                "x",
+                missing,
+                Wanted::Recording,
+                "no such file; the recordings in that folder: a.cast, b.cast, c.ttyrec and 1 more",
+            ),
+            (
+                "two",
+                missing,
+                Wanted::Scenario,
+                "no such file; the scenarios in that folder: one.scenario.yaml",
+            ),
+            ("key", missing, Wanted::Other, "key: no such file"),
+            (
+                "demo.ahr",
+                ErrorKind::PermissionDenied,
+                Wanted::Recording,
+                "permission denied; ls -l demo.ahr shows the user who may read it",
+            ),
+        ] {
+            let (_, message) = said(name, kind, wanted);
+            assert!(message.ends_with(end), "{message}");
+        }
+        let (_, message) = said("none/x.ahr", missing, Wanted::Recording);
+        assert!(message.contains("there is no folder"), "{message}");
+        let folder = file(home.path(), &ErrorKind::IsADirectory.into(), Wanted::Recording);
+        assert!(folder.message().contains("is a folder; name one of its recordings: a.cast,"), "{folder}");
+    }
+}
