@@ -10,7 +10,7 @@ use tapdeck_serve::broker::{BrokerClient, BrokerError};
 
 use crate::ending::{Ending, print};
 use crate::failure::{Failure, Result};
-use crate::sessions::id_or_name;
+use crate::sessions::{find, id_or_name};
 
 /// Deliver what was captured.
 #[derive(Args)]
@@ -31,9 +31,9 @@ pub(crate) struct DeliverArgs {
 enum Target {
     /// Into the prompt of a session
     Inject {
-        /// Id or name of the session
+        /// Id or name of a session; left out, the only one there is
         #[arg(value_name = "SESSION")]
-        session: String,
+        session: Option<String>,
         /// The exact bytes, control characters included
         #[arg(long)]
         raw: bool,
@@ -51,7 +51,13 @@ enum Target {
 pub(crate) fn run(args: &DeliverArgs) -> Result {
     let mut broker = BrokerClient::connect()?;
     let target = match &args.target {
-        Target::Inject { session, raw } => broker::Target::Inject { session: id_or_name(session), raw: *raw },
+        Target::Inject { session, raw } => {
+            let session = match session {
+                Some(name) => id_or_name(name),
+                None => find(None)?.id,
+            };
+            broker::Target::Inject { session, raw: *raw }
+        }
         Target::File { path } => {
             let path = std::path::absolute(path).map_err(|e| Failure::usage(e.to_string()))?;
             let path = path.to_str().ok_or_else(|| Failure::usage("the file's name is not UTF-8"))?;

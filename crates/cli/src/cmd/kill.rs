@@ -21,8 +21,8 @@ Examples:
   tapdeck kill --all
   tapdeck kill build --signal INT")]
 pub(crate) struct KillArgs {
-    /// Ids or names of the sessions
-    #[arg(value_name = "SESSION", required_unless_present = "all", conflicts_with = "all")]
+    /// Ids or names of live sessions, or their beginnings; left out, the only one there is
+    #[arg(value_name = "SESSION", conflicts_with = "all")]
     sessions: Vec<String>,
     /// All live sessions
     #[arg(short, long)]
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &KillArgs) -> Result {
     }
     let found: Vec<Result<Listing>> = match args.all {
         true => alive()?.1.into_iter().map(Ok).collect(),
+        false if args.sessions.is_empty() => vec![find(None)],
         false => args.sessions.iter().map(|session| find(Some(session))).collect(),
     };
     // All at once: each may take seconds to end.

@@ -16,7 +16,12 @@ use crate::sessions::{ask, connect, find};
 
 /// Paste a prompt into a session, press Enter, and say whether it was taken.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "tapdeck paste [OPTIONS] [SESSION] [TEXT]\n       tapdeck paste [OPTIONS] -- TEXT",
+    after_help = "\
+The first argument is the session. To paste into the only one there is, put -- before the text, or
+leave both out and give the text on standard input.
+
 Waits until the program is ready, pastes the text as the modes in force want it, waits until its
 end is on the screen, presses Enter once, and looks whether that was taken. Says submitted,
 stalled or blocked, and why; ends with 0 only when it was submitted. Control characters are left
@@ -26,14 +31,19 @@ line end would submit.
 Examples:
   tapdeck paste claude 'fix the failing test'
   tapdeck paste claude - < prompt.md
-  tapdeck paste build 'make test' --json")]
+  tapdeck paste -- 'fix the failing test'    into the only session
+  tapdeck paste build 'make test' --json"
+)]
 pub(crate) struct PasteArgs {
-    /// Id or name of the session
+    /// Id or name of a live session, or the beginning of one
     #[arg(value_name = "SESSION")]
-    session: String,
+    session: Option<String>,
     /// The text; `-` or nothing for standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
+    /// Text behind --
+    #[arg(value_name = "TEXT", last = true, hide = true, conflicts_with = "text")]
+    rest: Option<String>,
     /// Do not press Enter
     #[arg(long)]
     no_enter: bool,
@@ -51,7 +61,7 @@ pub(crate) struct PasteArgs {
 }
 
 pub(crate) fn run(args: &PasteArgs) -> Result {
-    let text = match args.text.as_deref() {
+    let text = match args.text.as_deref().or(args.rest.as_deref()) {
         None | Some("-") => {
             let mut text = Vec::new();
             let read = std::io::stdin().take(MAX_PROMPT + 1).read_to_end(&mut text);
@@ -62,7 +72,7 @@ pub(crate) fn run(args: &PasteArgs) -> Result {
         }
         Some(text) => text.to_owned(),
     };
-    let listing = find(Some(&args.session))?;
+    let listing = find(args.session.as_deref())?;
     let role = if args.sender.bot { Role::Bot } else { Role::Human };
     let mut bus = connect(&listing, "paste", role)?;
     if args.sender.takeover {

@@ -6,27 +6,30 @@ use tapdeck_proto::bus::{Rename, Role};
 use crate::ending::Ending;
 use crate::failure::Result;
 use crate::parse;
-use crate::sessions::{ask, connect, find};
+use crate::sessions::{Which, ask, connect, find};
 
 /// Give a session another name.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
 A name that another live session has is refused.
 
 Examples:
   tapdeck rename build nightly
-  tapdeck rename 4711 build")]
+  tapdeck rename nightly            the only session
+  tapdeck rename 4711 build"
+)]
 pub(crate) struct RenameArgs {
-    /// Id or name of the session
-    #[arg(value_name = "SESSION")]
-    session: String,
+    #[command(flatten)]
+    which: Which,
     /// Its new name
-    #[arg(value_name = "NAME", value_parser = parse::session_name)]
+    #[arg(value_name = "NAME", value_parser = parse::session_name, required = true)]
     name: String,
 }
 
 pub(crate) fn run(args: &RenameArgs) -> Result {
-    let listing = find(Some(&args.session))?;
+    let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "rename", Role::Human)?;
     ask(&mut bus, &Rename { name: args.name.clone() })?;
     Ok(Ending::Done)

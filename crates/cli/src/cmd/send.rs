@@ -6,33 +6,47 @@ use tapdeck_term::keys::KeyPress;
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
-use crate::sender::SenderArgs;
+use crate::sender::{SenderArgs, nothing_to_send};
 
 /// Send keys to a session.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "tapdeck send [OPTIONS] SESSION KEY...\n       tapdeck send [OPTIONS] -- KEY...",
+    after_help = "\
+The first argument is the session. To send to the only one there is, put -- before the keys.
+
 Keys have the names that tmux gives them: Enter, Tab, BSpace, Escape, Up, F5, C-c, M-x, S-Left; a
 single character is itself. They are sent as the program's modes want them.
 
 Examples:
   tapdeck send build C-c --takeover
+  tapdeck send -- C-c               to the only session
   tapdeck send build Up Enter
-  tapdeck send build : w q Enter")]
+  tapdeck send build : w q Enter"
+)]
 pub(crate) struct SendArgs {
-    /// Id or name of the session
+    /// Id or name of a live session, or the beginning of one
     #[arg(value_name = "SESSION")]
-    session: String,
+    session: Option<String>,
     /// The keys, in order
-    #[arg(value_name = "KEY", required = true)]
+    #[arg(value_name = "KEY")]
     keys: Vec<String>,
+    /// Keys behind --
+    #[arg(value_name = "KEY", last = true, hide = true)]
+    rest: Vec<String>,
     #[command(flatten)]
     sender: SenderArgs,
 }
 
 pub(crate) fn run(args: &SendArgs) -> Result {
-    for key in &args.keys {
+    let keys: Vec<String> = args.keys.iter().chain(&args.rest).cloned().collect();
+    let session = args.session.as_deref();
+    if keys.is_empty() {
+        return Err(nothing_to_send(session, "keys", "send"));
+    }
+    for key in &keys {
         key.parse::<KeyPress>().map_err(|e| Failure::usage(e.to_string()))?;
     }
-    args.sender.send(&args.session, Typing { keys: Some(args.keys.clone()), ..Typing::default() })?;
+    args.sender.send(session, Typing { keys: Some(keys), ..Typing::default() })?;
     Ok(Ending::Done)
 }

@@ -7,26 +7,34 @@ use tapdeck_proto::bus::Typing;
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
-use crate::sender::SenderArgs;
+use crate::sender::{SenderArgs, nothing_to_send};
 
 /// The most characters that one request carries.
 const PIECE: usize = 32 * 1024;
 
 /// Type text into a session.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "tapdeck type [OPTIONS] SESSION TEXT\n       tapdeck type [OPTIONS] -- TEXT",
+    after_help = "\
+The first argument is the session. To type into the only one there is, put -- before the text.
 Line ends are typed as Enter. Nothing else is added: --enter presses Enter at the end.
 
 Examples:
   tapdeck type build 'make test' --enter
-  tapdeck type build - < script.sh")]
+  tapdeck type --enter -- 'make test'      into the only session
+  tapdeck type build - < script.sh"
+)]
 pub(crate) struct TypeArgs {
-    /// Id or name of the session
+    /// Id or name of a live session, or the beginning of one
     #[arg(value_name = "SESSION")]
-    session: String,
+    session: Option<String>,
     /// The text; `-` for standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
-    text: String,
+    text: Option<String>,
+    /// Text behind --
+    #[arg(value_name = "TEXT", last = true, hide = true, conflicts_with = "text")]
+    rest: Option<String>,
     /// Press Enter at the end
     #[arg(short, long)]
     enter: bool,
@@ -35,7 +43,10 @@ pub(crate) struct TypeArgs {
 }
 
 pub(crate) fn run(args: &TypeArgs) -> Result {
-    let mut text = args.text.clone();
+    let session = args.session.as_deref();
+    let Some(mut text) = args.text.clone().or_else(|| args.rest.clone()) else {
+        return Err(nothing_to_send(session, "text", "type"));
+    };
     if text == "-" {
         text.clear();
         let read = std::io::stdin().read_to_string(&mut text);
@@ -47,6 +58,6 @@ pub(crate) fn run(args: &TypeArgs) -> Result {
     let chars: Vec<char> = text.chars().collect();
     let pieces =
         chars.chunks(PIECE).map(|piece| Typing { text: Some(piece.iter().collect()), ..Typing::default() });
-    args.sender.send_all(&args.session, pieces)?;
+    args.sender.send_all(session, pieces)?;
     Ok(Ending::Done)
 }

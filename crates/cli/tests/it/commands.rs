@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use serde_json::Value;
+use tapdeck_needs::skip;
 
 use crate::live::{Detached, text};
 use crate::support::{Home, Seat, eventually, recorded_output, signal};
@@ -72,7 +73,7 @@ fn a_name_belongs_to_one_session() {
 fn several_sessions_are_listed_and_killed_at_once() {
     let home = Home::new();
     assert!(home.run(["kill", "--all"]).status.success(), "none is fine");
-    assert_eq!(home.run(["kill"]).status.code(), Some(2));
+    assert_eq!(home.run(["kill"]).status.code(), Some(3), "there is none");
     let ids: Vec<String> = ["a", "b", "c", "d"]
         .iter()
         .map(|name| {
@@ -82,6 +83,9 @@ fn several_sessions_are_listed_and_killed_at_once() {
         .collect();
     let listed = |home: &Home| String::from_utf8_lossy(&home.run(["ls", "-q"]).stdout).into_owned();
     assert_eq!(listed(&home).lines().collect::<Vec<_>>(), ids);
+    let out = home.run(["kill"]);
+    assert_eq!(out.status.code(), Some(2), "it is not clear which: {}", text(&out));
+    assert_eq!(listed(&home).lines().count(), 4);
     let out = home.run(["kill", "a", "nope", "b"]);
     assert_eq!(out.status.code(), Some(3), "{}", text(&out));
     assert!(text(&out).contains("no live session is called \"nope\""), "{}", text(&out));
@@ -92,12 +96,65 @@ fn several_sessions_are_listed_and_killed_at_once() {
     eventually("all to be gone", || listed(&home).is_empty());
 }
 
+/// `send`, `type`, `paste`, `rename` and `kill` wanted a name even when there was one session.
+#[test]
+fn the_only_session_needs_no_name() {
+    let home = Home::new();
+    let session = Detached::start(&home, &["--name", "only"], &["cat"]);
+    let ok = |args: &[&str]| {
+        let out = home.run(args);
+        assert!(out.status.success(), "{args:?}: {}", text(&out));
+    };
+    ok(&["type", "--", "typed"]);
+    ok(&["send", "--", "-", "x", "Enter"]);
+    session.wait_text("^typed-x$");
+    ok(&["type", "--enter", "only", "--", "--dashes"]);
+    session.wait_text("^--dashes$");
+    ok(&["paste", "--", "pasted"]);
+    session.wait_text("^pasted$");
+    let mut piped = home.tapdeck(["paste"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut pipe = piped.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut pipe, b"piped").expect("written");
+    drop(pipe);
+    assert!(piped.wait().expect("it ends").success());
+    session.wait_text("^piped$");
+    ok(&["rename", "renamed"]);
+    assert_eq!(session.listing()["name"], "renamed");
+
+    // The first argument is always a session: a forgotten one is not typed into a program.
+    for (args, code, said) in [
+        (&["type", "renamed"][..], 2, "tapdeck type renamed TEXT, or tapdeck type -- renamed for the only"),
+        (&["send", "C-c"], 2, "or tapdeck send -- C-c for the only session"),
+        (&["type"], 2, "no text to send"),
+        (&["type", "renamed", "two", "words"], 2, "unexpected argument \"words\"; see"),
+        (&["send", "C-c", "Enter"], 3, "no live session is called \"C-c\""),
+        (&["type", "hello", "world"], 3, "no live session is called \"hello\""),
+    ] {
+        let out = home.run(args);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {}", text(&out));
+        assert!(text(&out).contains(said), "{args:?}: {}", text(&out));
+    }
+    // With a second one it must be named.
+    let other = Detached::start(&home, &["--name", "other"], &["cat"]);
+    for args in [&["type", "--", "x"][..], &["send", "--", "x"], &["paste", "--", "x"], &["kill"]] {
+        let out = home.run(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out));
+        assert!(text(&out).contains("renamed") && text(&out).contains("other"), "{}", text(&out));
+    }
+    drop(other);
+    eventually("the other to be gone", || {
+        String::from_utf8_lossy(&home.run(["ls", "-q"]).stdout).lines().count() == 1
+    });
+    ok(&["kill"]);
+    eventually("it to be gone", || home.run(["ls", "-q"]).stdout.is_empty());
+}
+
 /// Long rows were wrapped by the terminal, and wide characters moved the columns.
 #[test]
 fn a_list_fits_the_terminal() {
     let home = Home::new();
     let command = format!("cat # {}", "漢字 ".repeat(40));
-    let _a = Detached::start(&home, &["--name", "建物の名前はとても長い"], &["sh", "-c", &command]);
+    let _a = Detached::start(&home, &["--name", "建物の名前はとても長いです"], &["sh", "-c", &command]);
     let _b = Detached::start(&home, &["--name", "b"], &["cat"]);
     let piped = home.run(["ls"]);
     let piped = String::from_utf8_lossy(&piped.stdout).into_owned();
@@ -110,7 +167,7 @@ fn a_list_fits_the_terminal() {
         assert_eq!(rows.len(), 3, "{cols}:\n{screen}");
         assert!(rows[0].contains("NAME") && rows[2].contains("cat"), "{cols}:\n{screen}");
         assert_eq!(rows[0].contains("CLIENTS"), cols == 200, "{cols}:\n{screen}");
-        assert_eq!(rows[1].contains("建物の名前はとても長い"), cols >= 80, "{cols}:\n{screen}");
+        assert_eq!(rows[1].contains("建物の名前はとても長いです"), cols >= 80, "{cols}:\n{screen}");
     }
 }
 
@@ -239,24 +296,95 @@ fn a_short_program_finds_nothing_but_its_recording() {
     let shown: Vec<&str> = shown.lines().filter(|name| *name != "run" && *name != "state").collect();
     assert_eq!(shown, ["demo.ahr"]);
     assert_eq!(files(&home), ["demo.ahr", "demo.meta.json"]);
-    // A long one never sees a temporary file, and a crash leaves it described.
-    let script = "while [ ! -e stop ]; do ls -A -1; done";
-    let mut child = home
-        .tapdeck(["rec", "-q", "--title", "long", "long.ahr", "--", "sh", "-c", script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    eventually("it to be described", || {
-        let size = std::fs::metadata(home.path("long.ahr")).map_or(0, |m| m.len());
-        home.path("long.meta.json").exists() && size > 0
-    });
-    let meta = std::fs::read_to_string(home.path("long.meta.json")).expect("it is there");
-    assert!(meta.contains("\"long\""), "{meta}");
+}
+
+/// A long program saw `meta.json` and its like appear in its folder.
+#[test]
+fn a_long_program_finds_nothing_but_its_recording() {
+    let home = Home::new();
+    std::fs::write(home.path("key"), "0123456789abcdef0123456789abcdef").expect("written");
+    let script = "while [ ! -e stop ]; do echo; ls -A -1; done";
+    let start = |args: &[&str]| {
+        let mut command = home.tapdeck(["rec", "-q", "--title", "long", "--no-scrub"]);
+        command.args(args).args(["--", "sh", "-c", script]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts")
+    };
+    let begun = |name: &str| {
+        let meta = std::fs::read_to_string(home.sidecar(name, "meta.json")).expect("it is there");
+        assert!(meta.contains("\"long\""), "{meta}");
+        eventually("a block", || std::fs::metadata(home.path(name)).is_ok_and(|file| file.len() > 0));
+    };
+    let unfinished = || std::fs::read_dir(home.path("state/tapdeck/unfinished")).map_or(0, Iterator::count);
+    let mut child = start(&["--seal", "key", "--index", "whole", "long.ahr"]);
+    begun("long.ahr");
+    assert_eq!((files(&home), unfinished()), (vec!["key".to_owned(), "long.ahr".to_owned()], 1));
+    // What is known of a recording in progress is found.
+    let info = home.run(["info", "long.ahr"]);
+    assert!(text(&info).contains("title      long"), "{}", text(&info));
     std::fs::write(home.path("stop"), "").expect("written");
     child.wait().expect("it ends");
+    assert_eq!(
+        (files(&home), unfinished()),
+        (
+            ["key", "long.ahr", "long.ahx", "long.meta.json", "long.seal", "stop"]
+                .map(str::to_owned)
+                .to_vec(),
+            0
+        )
+    );
     let shown = String::from_utf8_lossy(&recorded_output(&home.path("long.ahr"))).into_owned();
-    assert!(!shown.contains(".tmp"), "{shown}");
+    let names: std::collections::BTreeSet<&str> = shown.split_whitespace().collect();
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["key", "long.ahr", "run", "state"]);
+    let verified = home.run(["verify", "--key", "key", "long.ahr"]);
+    assert!(verified.status.success() && text(&verified).contains("seal intact"), "{}", text(&verified));
+
+    // So is what was known of one whose recorder was killed; a continued one has it beside it.
+    std::fs::remove_file(home.path("stop")).expect("removed");
+    let mut child = start(&["killed.ahr"]);
+    begun("killed.ahr");
+    child.kill().expect("killed");
+    child.wait().expect("it is gone");
+    let info = home.run(["info", "killed.ahr"]);
+    assert!(text(&info).contains("title      long"), "{}", text(&info));
+    assert!(!home.path("killed.meta.json").exists());
+    assert!(home.run(["repair", "killed.ahr", "-o", "copy.ahr"]).status.success());
+    assert!(text(&home.run(["info", "copy.ahr"])).contains("title      long"));
+    let out = home.run(["rec", "-q", "--append", "killed.ahr", "--", "true"]);
+    assert!(out.status.success(), "{}", text(&out));
+    let meta = std::fs::read_to_string(home.path("killed.meta.json")).expect("it stands there");
+    assert!(meta.contains("\"long\"") && unfinished() == 0, "{meta}");
+    // One that is deleted takes what was known of it along.
+    let mut child = start(&["gone.ahr"]);
+    begun("gone.ahr");
+    child.kill().expect("killed");
+    child.wait().expect("it is gone");
+    std::fs::remove_file(home.path("gone.ahr")).expect("removed");
+    assert_eq!(unfinished(), 1);
+    assert!(home.run(["rec", "-q", "last.ahr", "--", "true"]).status.success());
+    assert_eq!(unfinished(), 0);
+}
+
+/// The state folder and the recording may be on different disks.
+#[test]
+fn sidecars_come_from_another_disk() {
+    use std::os::unix::fs::MetadataExt;
+    let home = Home::new();
+    let other = tempfile::tempdir_in("/dev/shm").expect("memory");
+    let device = |path: &std::path::Path| std::fs::metadata(path).expect("there").dev();
+    if device(other.path()) == device(&home.path("")) {
+        skip("/dev/shm is on the disk of the temporary files");
+        return;
+    }
+    let mut command = home.tapdeck(["rec", "-q", "--input", "far.ahr", "--", "sh", "-c", "echo up; read x"]);
+    let mut seat = Seat::new({
+        command.env("XDG_STATE_HOME", other.path());
+        command
+    });
+    seat.wait_text("up");
+    seat.send("\r");
+    assert!(seat.end().success());
+    assert_eq!(files(&home), ["far.ahr", "far.events.jsonl", "far.meta.json"]);
+    assert_eq!(std::fs::read_dir(other.path().join("tapdeck/unfinished")).expect("listed").count(), 0);
 }
 
 /// Exports were as private as recordings, so that a web server could not show them; a token's file
@@ -345,7 +473,7 @@ fn a_recording_that_stopped_is_not_listed() {
     eventually("it to be listed", || session.listing()["recording"].is_string());
     let path = home.path("late.ahr");
     assert_eq!(session.listing()["recording"].as_str(), path.to_str());
-    eventually("it to be described", || home.path("late.meta.json").exists());
+    home.sidecar("late.ahr", "meta.json");
     signal(recorder.id(), rustix::process::Signal::INT);
     assert!(recorder.wait().expect("it ends").success());
     assert_eq!(session.listing()["recording"], Value::Null);
