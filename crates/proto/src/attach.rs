@@ -225,6 +225,8 @@ pub enum Asked {
         /// Its name.
         name: String,
     },
+    /// Ends the program, by force if need be.
+    Kill,
 }
 
 impl Asked {
@@ -239,6 +241,7 @@ impl Asked {
             "release" => Asked::Release,
             "resize" => Asked::Resize(message.size().ok_or(NoSize)?),
             "signal" => Asked::Signal { name: text("name").to_owned() },
+            "kill" => Asked::Kill,
             _ => return Ok(None),
         }))
     }
@@ -250,6 +253,7 @@ impl Asked {
             Asked::Release => "release",
             Asked::Resize(_) => "resize",
             Asked::Signal { .. } => "signal",
+            Asked::Kill => "kill",
         }
     }
 }

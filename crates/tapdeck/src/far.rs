@@ -151,6 +151,11 @@ impl Far {
         self.order(Order::Ask(Asked::Signal { name: name.to_owned() }))
     }
 
+    pub(crate) fn kill(&self) -> Result<()> {
+        self.claim()?;
+        self.order(Order::Ask(Asked::Kill))
+    }
+
     pub(crate) fn subscribe(&self) -> FarUpdates {
         let model = self.shared.lock();
         let known = Known {

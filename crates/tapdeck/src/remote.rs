@@ -9,16 +9,16 @@ use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{
-    self, Ask, Event, Explain, Frames, Key, Kill, Resize, Snap, Sub, Typing, WhichTurn,
+    self, Ask, Event, Explain, Frames, Key, Kill, Resize, Snap, Sub, Take, Typing, WhichTurn,
 };
-use tapdeck_serve::client::{self, ANSWER, Bus, Hello, Role};
+use tapdeck_serve::client::{self, ANSWER, Bus, ClientError, Role};
 #[cfg(feature = "net")]
 use tapdeck_term::keys;
 
 use crate::cond::Seen;
 #[cfg(feature = "net")]
 use crate::far::Far;
-use crate::live::{Address, Listing};
+use crate::live::Listing;
 use crate::session::RemoteUpdates;
 use crate::{Cond, Error, Result, Screen, Updates};
 
@@ -58,13 +58,6 @@ pub(crate) struct Near {
 /// The name under which it joins.
 pub(crate) const NAME: &str = "library";
 
-/// Connects to a session without claiming its stick: typing claims it where it is free.
-fn join(listing: &Listing, role: Role) -> Result<Bus> {
-    let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
-    bus.hello_to_watch(&Hello { role, name: NAME, token: Some(&listing.human_token) }, ANSWER)?;
-    Ok(bus)
-}
-
 impl Remote {
     /// Finds a live session by its id, its name, or the beginning of one.
     ///
@@ -72,7 +65,8 @@ impl Remote {
     /// When there is none, or it does not answer.
     pub fn find(which: &str) -> Result<Self> {
         let listing = client::find(Some(which))?;
-        let bus = Mutex::new(join(&listing, Role::Bot)?);
+        // Typing claims the stick where it is free.
+        let bus = Mutex::new(client::connect_to_watch(&listing, NAME, Role::Bot)?);
         Ok(Self(Way::Bus(Arc::new(Near { listing, bus }))))
     }
 
@@ -183,7 +177,7 @@ impl Remote {
     /// When the session is over or refuses.
     pub fn resize(&self, cols: u16, rows: u16) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.ask(&Resize { cols, rows }).map(drop),
+            Way::Bus(near) => near.command(&Resize { cols, rows }),
             #[cfg(feature = "net")]
             Way::Wire(far) => far.resize(cols, rows),
         }
@@ -195,7 +189,7 @@ impl Remote {
     /// When the session is over or refuses.
     pub fn signal(&self, name: &str) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.ask(&Kill { signal: Some(name.to_owned()) }).map(drop),
+            Way::Bus(near) => near.command(&Kill { signal: Some(name.to_owned()) }),
             #[cfg(feature = "net")]
             Way::Wire(far) => far.signal(name),
         }
@@ -268,15 +262,16 @@ impl Remote {
         }
     }
 
-    /// Asks the program to end. Behind a server, its terminal hangs up (`HUP`).
+    /// Ends the session as [`Session::stop`](crate::Session::stop) does: the program is asked to
+    /// end, and killed if it does not. Returns when the session has been told.
     ///
     /// # Errors
     /// When the session is over or refuses.
     pub fn stop(&self) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.ask(&Kill::default()).map(drop),
+            Way::Bus(near) => near.command(&Kill::default()),
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.signal("HUP"),
+            Way::Wire(far) => far.kill(),
         }
     }
 
@@ -287,7 +282,7 @@ impl Remote {
     pub fn subscribe(&self) -> Result<Updates> {
         match &self.0 {
             Way::Bus(near) => {
-                let mut bus = join(&near.listing, Role::Observer)?;
+                let mut bus = client::connect_to_watch(&near.listing, NAME, Role::Observer)?;
                 bus.request(&Sub { frames: Frames::Full, out: false, ..Sub::default() }, ANSWER)?;
                 Ok(Updates::remote(RemoteUpdates { near: Arc::clone(near), bus, closed: false }))
             }
@@ -310,6 +305,18 @@ impl Near {
     /// Types, and returns when the session has taken it.
     fn give(&self, typing: Typing) -> Result<()> {
         self.ask(&Key::Typed(Typing { confirm: true, ..typing })).map(drop)
+    }
+
+    /// Sends a request that only the holder of the stick may make, and takes the stick for it. A
+    /// person who holds it keeps it.
+    fn command<A: Ask>(&self, asked: &A) -> Result<()> {
+        match self.ask(asked) {
+            Err(Error::Remote(ClientError::Denied(_))) => {
+                self.ask(&Take)?;
+                self.ask(asked).map(drop)
+            }
+            answered => answered.map(drop),
+        }
     }
 
     fn ask<A: Ask>(&self, asked: &A) -> Result<A::Reply> {

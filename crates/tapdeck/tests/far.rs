@@ -25,7 +25,7 @@ fn join(server: &Server, secret: &str, which: &str) -> tapdeck::Result<Remote> {
 fn drives_a_session(address: &str, name: &str) -> tapdeck::Result<()> {
     let name = format!("{name}-{}", std::process::id());
     let script = "printf '\\033[1mname\\033[m? '; read n; echo \"hello $n\"; stty size; read x; \
-                  trap 'exit 5' HUP; stty size; echo ready; while :; do read y; done";
+                  trap 'exit 5' TERM; stty size; echo ready; while :; do read y; done";
     let session = Session::builder(["sh", "-c", script]).size(40, 6).name(&name).spawn()?;
     session.wait_for("name?", LIMIT)?;
     let server = server(address)?;
@@ -64,6 +64,22 @@ fn drives_a_session(address: &str, name: &str) -> tapdeck::Result<()> {
     assert!(matches!(remote.type_text("x"), Err(Error::Over)));
     assert!(remote.screen()?.contains("ready"), "the last screen stays");
     session.stop()?;
+    server.stop();
+    Ok(())
+}
+
+/// `stop` only hung up, so a program that ignores that went on.
+#[test]
+fn a_program_that_ignores_the_hang_up_is_stopped() -> tapdeck::Result<()> {
+    let name = format!("far-stop-{}", std::process::id());
+    let script = "trap '' HUP; echo ready; while :; do read x; done";
+    let session = Session::builder(["sh", "-c", script]).name(&name).spawn()?;
+    session.wait_for("ready", LIMIT)?;
+    let server = server("tls://127.0.0.1:0")?;
+    let watcher = join(&server, "watcher", &name)?;
+    assert!(watcher.stop().is_err(), "it may only watch");
+    join(&server, "driver", &name)?.stop()?;
+    assert_eq!(session.wait_exit(LIMIT)?.exit, Exit::Signal(15));
     server.stop();
     Ok(())
 }

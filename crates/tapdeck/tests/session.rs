@@ -103,6 +103,23 @@ fn updates_come_in_order_and_end() -> tapdeck::Result<()> {
     Ok(())
 }
 
+/// Only typing claimed the stick; without it the session refused.
+#[test]
+fn a_session_is_resized_and_stopped_from_outside_before_anything_is_typed() -> tapdeck::Result<()> {
+    let name = format!("stop-{}", std::process::id());
+    let session = Session::builder(["cat"]).size(40, 6).name(&name).spawn()?;
+    let remote = tapdeck::Remote::find(&name)?;
+    remote.resize(50, 8)?;
+    assert_eq!(session.screen().size().cols, 50);
+    let person = session.party("ada", Role::Human)?;
+    person.take()?;
+    assert!(remote.stop().is_err(), "a person drives");
+    person.release()?;
+    remote.stop()?;
+    assert_eq!(session.wait_exit(LIMIT)?.exit, Exit::Signal(15));
+    Ok(())
+}
+
 #[test]
 fn stopping_ends_the_lingering() -> tapdeck::Result<()> {
     let name = format!("linger-{}", std::process::id());

@@ -131,6 +131,13 @@ pub fn connect_to(listing: &Listing, name: &str, role: Role) -> Result<Bus, Clie
     connect_within(listing, name, role, ANSWER)
 }
 
+/// A connection as [`connect_to`] makes it, without claiming the stick.
+pub fn connect_to_watch(listing: &Listing, name: &str, role: Role) -> Result<Bus, ClientError> {
+    let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
+    bus.hello_to_watch(&Hello { role, name, token: Some(&listing.human_token) }, ANSWER)?;
+    Ok(bus)
+}
+
 fn connect_within(listing: &Listing, name: &str, role: Role, within: Duration) -> Result<Bus, ClientError> {
     let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
     bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, within)?;

@@ -24,7 +24,9 @@ mod program;
 
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
-pub use list::{ANSWER, Described, FindError, Said, alive, connect_to, describe, describe_all, find};
+pub use list::{
+    ANSWER, Described, FindError, Said, alive, connect_to, connect_to_watch, describe, describe_all, find,
+};
 pub use program::FarProgram;
 pub use tapdeck_proto::bus::Role;
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tapdeck_core::{Need, Refused, Right, Role, Seq, Time, WinSize};
 use tapdeck_host::signals;
 use tapdeck_proto::attach::{Asked, Gap, Join, Opened, Said};
-use tapdeck_proto::bus::{AgentState, MAX_AGREED};
+use tapdeck_proto::bus::{self, AgentState, MAX_AGREED};
 use tapdeck_proto::tty::{Control, RefusalCode};
 
 use super::client::{Client, Kind, Missed, WireState};
@@ -246,6 +246,11 @@ impl LiveSession {
                     client.conn.control(&error(Some(about), why));
                 }
             },
+            Ok(Asked::Kill) => {
+                if let Err(denied) = self.kill(client, &bus::Kill::default()) {
+                    client.conn.control(&error(Some(about), denied.error));
+                }
+            }
             Ok(_) => {}
             Err(e) => client.conn.control(&error(Some(about), e)),
         }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tapdeck::scrub::packs;
 use tapdeck_host::{Clock, Keyboard, Pressed};
-use tapdeck_proto::bus::{Event, Frames, Rec, Release, Role, Sub};
-use tapdeck_serve::client::Bus;
+use tapdeck_proto::bus::{Event, Frames, Rec, Role, Sub};
+use tapdeck_serve::client::{Bus, connect_to_watch};
 
 use super::{NATIVE, RecArgs};
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
 use crate::health::meta;
-use crate::sessions::{ANSWER, ask, connect, find};
+use crate::sessions::{ask, find};
 
 /// How long the host may take to finish the file after the program's end.
 const FINISH: Duration = Duration::from_secs(30);
@@ -29,9 +29,7 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
     }
     // From here on Ctrl-C ends the recording, not only this process.
     let mut keyboard = Keyboard::signals_only()?;
-    let mut bus = connect(&listing, "recorder", Role::Human)?;
-    // A recorder does not hold the stick. One that does not hold it is refused, which is fine.
-    let _ = bus.request(&Release, ANSWER);
+    let mut bus = connect_to_watch(&listing, "recorder", Role::Human)?;
     let started = ask(
         &mut bus,
         &Rec {
