@@ -31,7 +31,6 @@ const BUS: [(&str, &str, Need); 20] = [
     ("TURN", "{}", Need::Watch),
     ("EXPLAIN", "", Need::Watch),
     ("ACK", "", Need::Watch),
-    ("BROKER", "", Need::Watch),
     ("KEY", "\"x\"", Need::Drive),
     ("LINE", "x", Need::Drive),
     ("CMD", "x", Need::Drive),
@@ -42,15 +41,17 @@ const BUS: [(&str, &str, Need); 20] = [
     ("KILL", "{\"signal\":\"CONT\"}", Need::Command),
     ("REC", "{}", Need::Administer),
     ("RENAME", "{\"name\":\"x\"}", Need::Administer),
+    ("BROKER", "", Need::Administer),
 ];
 
 /// What each request of the attach wire needs. A resize without the stick is ignored without a
 /// reply.
-const ATTACH: [(&str, Need); 4] = [
+const ATTACH: [(&str, Need); 5] = [
     ("standard input", Need::Drive),
     ("take", Need::Drive),
     ("release", Need::Drive),
     ("signal", Need::Hold),
+    ("kill", Need::Command),
 ];
 
 /// What each request to a server needs.
@@ -172,6 +173,11 @@ impl Served {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         stream
     }
+
+    /// A person who holds the stick between the tries.
+    fn keeper(&self) -> Client {
+        Client::new(self.connect("own"), "human", Some("secret"))
+    }
 }
 
 impl Drop for Served {
@@ -261,7 +267,7 @@ fn the_bus_keeps_to_the_table() {
     let missing: Vec<&str> = verbs.filter(|verb| !listed.contains(verb)).collect();
     assert!(missing.is_empty(), "not in the table: {missing:?}");
     let served = Served::start();
-    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    let mut keeper = served.keeper();
     for (door, token, asked, authority) in session_cases() {
         for (verb, payload, need) in BUS {
             for holds in [false, true] {
@@ -314,13 +320,23 @@ impl Served {
                 if holds && !authority.grants(Right::Drive) {
                     continue;
                 }
+                // A session that is ended cannot be used again.
+                let mut own = (what == "kill").then(|| {
+                    let served = Self::start();
+                    let keeper = served.keeper();
+                    (served, keeper)
+                });
+                let (served, keeper) = match &mut own {
+                    Some((served, keeper)) => (&*served, keeper),
+                    None => (self, &mut *keeper),
+                };
                 assert!(keeper.ask("TAKE").starts_with("OK"));
                 if holds {
                     assert!(keeper.ask("RELEASE").starts_with("OK"));
                 }
                 let request =
                     json!({"backend": "attach", "token": token, "read_only": read_only, "watch": !holds});
-                let (mut stream, mut inbox) = (self.connect(door), Vec::new());
+                let (mut stream, mut inbox) = (served.connect(door), Vec::new());
                 stream.write_all(&wire::framed(&request)).expect("sent");
                 while control(&mut stream, &mut inbox)["type"] != "live" {}
                 let bytes = match what {
@@ -333,14 +349,18 @@ impl Served {
                 let next = json!({"type": "signal", "name": "NOPE"});
                 stream.write_all(&wire::control(&next)).expect("sent");
                 let mut errors = Vec::new();
+                let mut ended = false;
                 while errors.iter().filter(|e| *e == "read-only").count() < 2
                     && !errors.iter().any(|e: &String| e.contains("NOPE"))
+                    && !ended
                 {
                     let told = control(&mut stream, &mut inbox);
+                    ended = told["type"] == "exit";
                     let error = told.get("message").or(told.get("error")).and_then(Value::as_str);
                     errors.extend(error.map(str::to_owned));
                 }
-                let denied = errors.iter().any(|e| e == "read-only" || e.starts_with("only who drives"));
+                let denied = |e: &String| e == "read-only" || e.starts_with("only ");
+                let denied = errors.iter().any(denied);
                 let expected = authority.check(need, holds, WallTime::ZERO).is_err();
                 assert_eq!(
                     denied, expected,
@@ -354,7 +374,7 @@ impl Served {
 #[test]
 fn the_attach_wire_keeps_to_the_table() {
     let served = Served::start();
-    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    let mut keeper = served.keeper();
     for (door, token, asked, authority) in session_cases().into_iter().filter(|case| case.2 != "bot") {
         let joins = Joins { door, token, read_only: asked == "observer" };
         served.walk_attached(&mut keeper, &joins, &authority);
@@ -652,7 +672,7 @@ async fn granted_by_ssh(options: &str) -> Option<Authority> {
 #[test]
 fn the_ssh_door_keeps_to_the_table() {
     let served = Served::start();
-    let mut keeper = Client::new(served.connect("own"), "human", Some("secret"));
+    let mut keeper = served.keeper();
     let shown = |name: &str| {
         let all = credentials().into_iter();
         let found = all.filter(|c| c.door == "ssh door").find(|c| c.shown == name);

@@ -11,10 +11,11 @@ use clap::Args;
 use tapdeck_host::{Keyboard, Pressed};
 use tapdeck_proto::bus::Role;
 use tapdeck_serve::broker::{Broker, Limits, Sink};
+use tapdeck_serve::client::{ANSWER, connect_to_watch};
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
-use crate::sessions::{alive, ask, connect};
+use crate::sessions::alive;
 
 /// How long a tool of the desktop may take.
 const TOOL: Duration = Duration::from_secs(10);
@@ -61,8 +62,8 @@ pub(crate) fn run(args: &BrokerArgs) -> Result {
 fn tell_sessions() {
     for listing in alive().map(|(_, all)| all).unwrap_or_default() {
         // A session that does not answer is ending, or finds the broker with its next turn.
-        let _ = connect(&listing, "broker", Role::Observer)
-            .and_then(|mut bus| ask(&mut bus, &tapdeck_proto::bus::Broker));
+        let _ = connect_to_watch(&listing, "broker", Role::Human)
+            .and_then(|mut bus| bus.request(&tapdeck_proto::bus::Broker, ANSWER));
     }
 }
 

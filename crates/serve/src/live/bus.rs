@@ -160,7 +160,7 @@ impl LiveSession {
             Request::Turns(asked) => Ok(self.list_turns(asked).into()),
             Request::Turn(asked) => Ok(self.show_turn(asked)?.into()),
             Request::Explain(_) => Ok(self.explain()?.into()),
-            Request::Broker(_) => Ok(tapdeck_proto::bus::Brokered { broker: self.join_broker() }.into()),
+            Request::Broker(_) => Ok(self.broker(client)?.into()),
             Request::Take(_) => Ok(self.take(client)?.into()),
             Request::Release(_) => Ok(self.release(client)?.into()),
             Request::Resize(asked) => Ok(self.resize(client, asked)?.into()),

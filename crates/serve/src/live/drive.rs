@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapdeck_core::{Fence, Need, Time, WinSize};
 use tapdeck_host::signals;
-use tapdeck_proto::bus::{self, Denied, Key, Nothing, Recorded, Released, Resized, Taken, Typed};
+use tapdeck_proto::bus::{self, Brokered, Denied, Key, Nothing, Recorded, Released, Resized, Taken, Typed};
 use tapdeck_term::Modes;
 use tapdeck_term::keys::{self, Button, KeyPress, Mods, MouseEvent, MouseKind};
 
@@ -153,6 +153,14 @@ impl LiveSession {
         let admin = admin.ok_or_else(|| Denied::because("this session cannot be recorded late"))?;
         let from = admin.record(asked).map_err(Denied::because)?;
         Ok(Recorded { from })
+    }
+
+    /// Answers `BROKER`. The broker gets the session's turns and may type into it from then on.
+    pub(super) fn broker(&mut self, client: &Client) -> Result<Brokered, Denied> {
+        if !self.allows(client, Need::Administer) {
+            return Err(Denied::because("only a person can register the session with the broker"));
+        }
+        Ok(Brokered { broker: self.join_broker() })
     }
 
     pub(super) fn rename(&mut self, client: &Client, asked: bus::Rename) -> Result<Nothing, Denied> {
