@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_proto::attach::Said;
-use tapdeck_proto::bus::Event;
+use tapdeck_proto::bus::{Event, Frames, Screen, Snap, Sub, TypedLine};
 use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming, Role};
 use tapdeck_serve::door::Address;
 
@@ -72,9 +72,9 @@ fn flood(file: &Path, folder: &Path, watchers: usize) -> Result<(f64, f64)> {
     let poor = if watchers >= 10 { watchers / 10 } else { 0 };
     let watchers = Watchers::start(&session.socket(), watchers, poor)?;
     let mut bus = session.bus()?;
-    bus.ask("SUB", r#"{"frames": "none", "out": false}"#, LIMIT)?;
+    bus.request(&Sub { frames: Frames::None, out: false, ..Sub::default() }, LIMIT)?;
     let start = Instant::now();
-    bus.send("LINE", "go")?;
+    bus.tell(&TypedLine("go".into()))?;
     loop {
         let frame = bus.next(Some(LIMIT))?.context("the program does not end")?;
         if matches!(frame.event(), Some(Event::Closed { .. })) {
@@ -158,7 +158,8 @@ fn attach(folder: &Path) -> Result<(f64, f64)> {
         &["sh", "-c", "seq 1 10040 | sed 's/$/ the quick brown fox jumps over the lazy dog/'; read x"],
     )?;
     let mut bus = session.bus()?;
-    while !bus.ask("SNAP", "", LIMIT)?.payload.contains("10040 the quick") {}
+    let shown = |screen: Screen| screen.contents.rows.iter().any(|row| row.starts_with("10040 the quick"));
+    while !shown(bus.request(&Snap::default(), LIMIT)?) {}
     let mut times = Vec::new();
     for _ in 0..ATTACHES {
         let (attached, dump) = attach_once(&session)?;

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tapdeck_proto::bus::{Cmd, InfoWanted, Key, Release, Screen, Snap, Take};
 use tapdeck_serve::client::{Bus, ClientError, Hello, Role};
 use tapdeck_serve::door::Address;
 
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
 
 /// What a scripted session does: each line that it waits for, and what it says to that.
-type Script = &'static [(&'static str, &'static str)];
+type Script = Vec<(&'static str, String)>;
 
 struct Scripted {
     bus: Bus,
@@ -33,12 +34,17 @@ fn scripted(script: Script) -> Scripted {
         for (wanted, says) in script {
             let mut line = String::new();
             lines.read_line(&mut line).expect("read");
-            assert_eq!(line.split_once(' ').map_or(line.trim_end(), |(verb, _)| verb), *wanted);
+            assert_eq!(line.split_once(' ').map_or(line.trim_end(), |(verb, _)| verb), wanted);
             stream.write_all(says.as_bytes()).expect("written");
         }
     });
     let bus = Bus::connect(&Address::Unix(path)).expect("connected");
     Scripted { bus, session, _folder: folder }
+}
+
+/// The payload of a frame with this title.
+fn screen(title: &str) -> String {
+    serde_json::to_string(&Screen { title: title.into(), ..Screen::default() }).expect("JSON")
 }
 
 fn hello(bus: &mut Bus) {
@@ -48,37 +54,42 @@ fn hello(bus: &mut Bus) {
 /// A pushed frame was taken for the answer, and so was the refusal of something sent before.
 #[test]
 fn an_answer_is_known_by_its_question() {
-    let script: Script = &[
-        ("HELLO", "OK {\"ids\": true}\n"),
-        ("KEY", ""),
-        ("SNAP#1", "FRAME {\"delta\": 1}\nDENIED {\"error\": \"the key\"}\nFRAME#1 {\"full\": 1}\n"),
-        ("SNAP#2", ""),
-        ("INFO#3", "FRAME#2 {}\nINFO {}\nINFO#3 {\"right\": 1}\n"),
-        ("TAKE#4", "OK {}\nDENIED#4 {\"error\": \"no\"}\n"),
-        ("BYE#5", "DENIED {\"error\": \"too long\"}\n"),
+    let (delta, full) = (screen("delta"), screen("full"));
+    let script = vec![
+        ("HELLO", "OK {\"ids\": true}\n".into()),
+        ("KEY", String::new()),
+        ("SNAP#1", format!("FRAME {delta}\nDENIED {{\"error\": \"the key\"}}\nFRAME#1 {full}\n")),
+        ("SNAP#2", String::new()),
+        ("INFO#3", "FRAME#2 {}\nINFO {}\nINFO#3 {\"id\": \"right\"}\n".into()),
+        ("TAKE#4", "OK {}\nDENIED#4 {\"error\": \"no\"}\n".into()),
+        ("RELEASE#5", "DENIED {\"error\": \"too long\"}\n".into()),
     ];
     let Scripted { mut bus, session, _folder } = scripted(script);
     hello(&mut bus);
-    bus.send("KEY", "\"x\"").expect("sent");
-    assert_eq!(bus.ask("snap", "", PATIENCE).expect("an answer").payload, "{\"full\": 1}");
-    assert!(matches!(bus.ask("SNAP", "", SHORT), Err(ClientError::Late(_))));
-    assert_eq!(bus.ask("INFO", "brief", PATIENCE).expect("an answer").payload, "{\"right\": 1}");
-    assert!(matches!(bus.ask("TAKE", "", PATIENCE), Err(ClientError::Denied(why)) if why == "no"));
+    bus.tell(&Key::Raw("x".into())).expect("sent");
+    assert_eq!(bus.request(&Snap::default(), PATIENCE).expect("an answer").title, "full");
+    assert!(matches!(bus.request(&Snap::default(), SHORT), Err(ClientError::Late(_))));
+    assert_eq!(bus.request(&InfoWanted::Brief, PATIENCE).expect("an answer").about.id, "right");
+    assert!(matches!(bus.request(&Take, PATIENCE), Err(ClientError::Denied(why)) if why == "no"));
     let pushed: Vec<_> = std::iter::from_fn(|| bus.next(Some(SHORT)).expect("no error")).collect();
     let pushed: Vec<_> = pushed.iter().map(|f| f.verb.as_str()).collect();
     assert_eq!(pushed, ["FRAME", "DENIED", "INFO", "OK"]);
     // Why the connection is over matters more than that it is.
-    assert!(matches!(bus.ask("BYE", "", PATIENCE), Err(ClientError::Denied(why)) if why == "too long"));
+    assert!(matches!(bus.request(&Release, PATIENCE), Err(ClientError::Denied(why)) if why == "too long"));
     session.join().expect("as scripted");
 }
 
 #[test]
 fn a_session_that_does_not_mark_its_answers_is_asked_as_before() {
-    let script: Script = &[("HELLO", "OK {}\n"), ("SNAP", "OUT \"x\"\nFRAME {}\n"), ("TAKE", "DENIED {}\n")];
+    let script = vec![
+        ("HELLO", "OK {}\n".into()),
+        ("SNAP", format!("OUT \"x\"\nFRAME {}\n", screen("full"))),
+        ("TAKE", "DENIED {}\n".into()),
+    ];
     let Scripted { mut bus, session, _folder } = scripted(script);
     hello(&mut bus);
-    assert_eq!(bus.ask("Snap", "", PATIENCE).expect("an answer").verb, "FRAME");
-    assert!(matches!(bus.ask("TAKE", "", PATIENCE), Err(ClientError::Denied(_))));
+    assert_eq!(bus.request(&Snap::default(), PATIENCE).expect("an answer").title, "full");
+    assert!(matches!(bus.request(&Take, PATIENCE), Err(ClientError::Denied(_))));
     assert_eq!(bus.next(Some(PATIENCE)).expect("no error").expect("pushed").verb, "OUT");
     session.join().expect("as scripted");
 }
@@ -99,13 +110,13 @@ fn a_session_that_does_not_read_is_late_and_later_reads_whole_frames() {
     });
     let mut bus = Bus::connect(&Address::Unix(path)).expect("connected");
     let long = "a".repeat(3_000_000);
-    assert!(matches!(bus.ask("PASTE", &long, SHORT), Err(ClientError::Late(_))));
+    assert!(matches!(bus.request(&Cmd(long.clone()), SHORT), Err(ClientError::Late(_))));
     assert!(
-        matches!(bus.ask("SNAP", "", SHORT), Err(ClientError::Late(_))),
+        matches!(bus.request(&Snap::default(), SHORT), Err(ClientError::Late(_))),
         "it would stand within the first"
     );
     go.send(()).expect("it waits");
-    bus.send("INFO", "").expect("sent");
+    bus.tell(&InfoWanted::Full).expect("sent");
     let lines = session.join().expect("no panic");
-    assert_eq!((lines[0].len(), lines[1].as_str()), ("PASTE ".len() + long.len(), "INFO"));
+    assert_eq!((lines[0].len(), lines[1].as_str()), ("CMD ".len() + long.len(), "INFO"));
 }

@@ -7,12 +7,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tapdeck_proto::attach::Said;
-use tapdeck_proto::bus::{Role, Snap};
+use tapdeck_proto::bus::{Key, Release, Role, Snap, Take, Typing};
 use tapdeck_serve::client::{Attach, Attachment, Bus, Hello, Incoming};
 use tapdeck_serve::door::Address;
 use tapdeck_term::{Settings, Size, Term};
 
 use crate::support::{Home, PATIENCE, Seat, eventually, lives, recorded_output, signal};
+
+/// The request to type this, which is answered.
+pub fn typing(text: &str) -> Key {
+    Key::Typed(Typing { text: Some(text.to_owned()), confirm: true, ..Typing::default() })
+}
 
 /// A detached session, ended with the test.
 pub struct Detached<'a> {
@@ -225,11 +230,10 @@ fn the_stick_is_never_held_by_two() {
         let mut bus = session.bus(role, &letter.to_string());
         let mut typed = 0;
         for _ in 0..rounds {
-            let took = bus.ask("TAKE", "", PATIENCE).is_ok();
+            let took = bus.request(&Take, PATIENCE).is_ok();
             assert!(took || role == "bot", "a person is never refused");
-            let key = json!({"text": letter.to_string(), "confirm": true}).to_string();
-            typed += usize::from(bus.ask("KEY", &key, PATIENCE).is_ok());
-            let _ = bus.ask("RELEASE", "", PATIENCE);
+            typed += usize::from(bus.request(&typing(&letter.to_string()), PATIENCE).is_ok());
+            let _ = bus.request(&Release, PATIENCE);
         }
         typed
     };
@@ -452,10 +456,10 @@ fn a_foreground_session_is_live_too() {
         bus.hello(&Hello { role: Role::Bot, name: "bot", token: None }, PATIENCE).expect("let in");
         bus
     };
-    bot.ask("TAKE", "", PATIENCE).expect("free");
+    bot.request(&Take, PATIENCE).expect("free");
     seat.send("echo mine\r");
     seat.wait("the echo", |s| s.screen().matches("mine").count() == 2);
-    let denied = bot.ask("KEY", &json!({"text": "x", "confirm": true}).to_string(), Duration::from_secs(5));
+    let denied = bot.request(&typing("x"), Duration::from_secs(5));
     assert!(denied.is_err_and(|e| e.to_string().contains("local")));
     seat.send("exit\r");
     assert!(seat.end().success());

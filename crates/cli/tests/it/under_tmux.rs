@@ -8,13 +8,13 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tapdeck_needs::has;
 use tapdeck_proto::bus::Snap;
 use tapdeck_serve::client::Bus;
 use tapdeck_term::{Settings, Size, Style, Term};
 
-use crate::live::Detached;
+use crate::live::{Detached, typing};
 use crate::support::{Home, PATIENCE, TAPDECK, eventually};
 
 const COLS: u16 = 110;
@@ -128,8 +128,7 @@ fn check(name: &str, command: &[&str], keys: &[&str], behind: usize) {
     let session = Detached::start(&home, &["--window-size", &size], command);
     let mut hand = session.bus("bot", "hand");
     let key = |hand: &mut Bus, text: &str| {
-        let key = json!({"text": text, "confirm": true}).to_string();
-        hand.ask("KEY", &key, PATIENCE).expect("it drives");
+        hand.request(&typing(text), PATIENCE).expect("it drives");
     };
     if behind > 0 {
         key(&mut hand, &format!("seq {behind}\r"));

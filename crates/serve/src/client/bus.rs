@@ -104,7 +104,7 @@ impl Bus {
             max_frame: Some(MAX_FRAME as u64),
             watch,
         };
-        let frame = self.ask(bus::Hello::VERB, &asked.to_payload(), within)?;
+        let frame = self.exchange(&asked, within)?;
         // Sessions of older versions say less.
         let welcome: Welcome = serde_json::from_str(&frame.payload).unwrap_or_default();
         if welcome.ids {
@@ -113,44 +113,32 @@ impl Bus {
         Ok(welcome)
     }
 
-    /// Sends a request and waits for its reply, both within a time: see [`Bus::ask`].
+    /// Sends a request and waits for its reply, both within a time. Frames that are pushed
+    /// meanwhile are kept for [`Bus::next`]. A refusal is an error. A reply that comes later is
+    /// dropped.
+    ///
+    /// With sessions of versions that did not mark their replies, the first frame of the right kind
+    /// counts as the reply.
     pub fn request<A: Ask>(&mut self, asked: &A, within: Duration) -> Result<A::Reply, ClientError> {
-        let frame = self.ask(A::VERB, &asked.to_payload(), within)?;
+        let frame = self.exchange(asked, within)?;
         serde_json::from_str(&frame.payload)
             .map_err(|e| ClientError::Nonsense(format!("{}: {e}", frame.verb)))
     }
 
-    /// Sends a request, and does not wait for its reply: see [`Bus::send`].
-    pub fn tell<A: Ask>(&mut self, asked: &A) -> Result<(), ClientError> {
-        self.send(A::VERB, &asked.to_payload())
-    }
-
-    /// Sends a frame, and does not wait for an answer: if it is refused, [`Bus::next`] returns the
-    /// `DENIED`. A payload with a line end would be two frames, and is refused. Fails if the
+    /// Sends a request, and does not wait for its reply: if it is refused, [`Bus::next`] returns
+    /// the `DENIED`. A text with a line end would be two frames, and is refused. Fails if the
     /// session takes nothing for [`ANSWER`].
-    pub fn send(&mut self, verb: &str, payload: &str) -> Result<(), ClientError> {
-        self.put(&line_of(verb, None, payload)?, None)
+    pub fn tell<A: Ask>(&mut self, asked: &A) -> Result<(), ClientError> {
+        self.put(&line_of(asked, None)?, None)
     }
 
-    /// Sends a frame and waits for its answer, both within a time. Frames that are pushed meanwhile
-    /// are kept for [`Bus::next`]. A refusal is an error. An answer that comes later is dropped.
-    ///
-    /// Before [`Bus::hello`], and with sessions of versions that did not mark their answers, the
-    /// first frame of the right kind counts as the answer.
-    pub fn ask(&mut self, verb: &str, payload: &str, within: Duration) -> Result<Frame, ClientError> {
-        let verb = verb.to_ascii_uppercase();
+    /// Sends a request and returns the frame that answers it.
+    fn exchange<A: Ask>(&mut self, asked: &A, within: Duration) -> Result<Frame, ClientError> {
         let id = self.asked.as_mut().map(|asked| {
             *asked += 1;
             asked.to_string()
         });
-        let line = line_of(&verb, id.as_deref(), payload)?;
-        let answer = match verb.as_str() {
-            "SNAP" => "FRAME",
-            "INFO" => "INFO",
-            "CMD" => "RESP",
-            "TURNS" | "TURN" | "EXPLAIN" | "PASTE" | "ROWS" | "FIND" => &verb,
-            _ => "OK",
-        };
+        let line = line_of(asked, id.as_deref())?;
         let clock = Clock::start();
         self.put(&line, Some(within))?;
         loop {
@@ -162,7 +150,7 @@ impl Bus {
                 Err(e) => return Err(e),
             };
             match frame {
-                (marked, frame) if marked || id.is_none() && frame.verb == answer => {
+                (marked, frame) if marked || id.is_none() && frame.verb == A::REPLY => {
                     return if frame.verb == "DENIED" { Err(denial(&frame)) } else { Ok(frame) };
                 }
                 (_, frame) if id.is_none() && frame.verb == "DENIED" => return Err(denial(&frame)),
@@ -222,6 +210,7 @@ impl Bus {
                     let left = limit.checked_sub(clock.elapsed());
                     let left = timespec(left.ok_or(ClientError::Late(limit))?);
                     let mut fds = [PollFd::new(&self.conn, PollFlags::OUT | PollFlags::IN)];
+                    // A wait that a signal cut short, or that failed, tries to write again.
                     let _ = poll(&mut fds, Some(&left));
                     // What the session sends meanwhile must not keep it from reading this.
                     if fds[0].revents().contains(PollFlags::IN) {
@@ -323,12 +312,13 @@ impl Bus {
     }
 }
 
-/// A frame as it is sent.
-fn line_of(verb: &str, id: Option<&str>, payload: &str) -> Result<Vec<u8>, ClientError> {
-    if verb.contains(['\n', '\r', ' ', '#']) || payload.contains(['\n', '\r']) {
-        return Err(ClientError::Unfit("a frame is one line, and a verb one word"));
+/// Returns a request as it is sent.
+fn line_of<A: Ask>(asked: &A, id: Option<&str>) -> Result<Vec<u8>, ClientError> {
+    let payload = asked.to_payload();
+    if payload.contains(['\n', '\r']) {
+        return Err(ClientError::Unfit("a frame is one line"));
     }
-    Ok(format!("{}\n", Line { verb, id, payload }).into_bytes())
+    Ok(format!("{}\n", Line { verb: A::VERB, id, payload: &payload }).into_bytes())
 }
 
 /// What a refusal says.
