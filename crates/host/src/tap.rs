@@ -119,6 +119,12 @@ impl TapReader {
         Self::new(log, reader, clock)
     }
 
+    /// Begins behind the newest entry, and holds nothing back: a slow tap lags.
+    pub fn from_end(log: &SharedLog, clock: Clock) -> Self {
+        let reader = log.reader_from_end(ReaderKind::Lossy);
+        Self::new(log, reader, clock)
+    }
+
     pub(crate) fn new(log: &SharedLog, reader: ReaderId, clock: Clock) -> Self {
         Self { log: log.clone(), reader, clock }
     }
@@ -139,6 +145,11 @@ impl TapReader {
         }
         tap.take(entries.drain(..), now);
         true
+    }
+
+    /// Leaves out what there is, for a caller that only wants to know that something happened.
+    pub fn skip(&self) {
+        self.log.read(self.reader, usize::MAX, &mut Vec::new());
     }
 
     /// Waits until there is something to read, this long at most; returns whether more can come.

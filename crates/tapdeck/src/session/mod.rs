@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::AgentState;
-use tapdeck_core::{Exit, PartyId, ReaderId, ReaderKind, Refused, Role, StickError, WinSize};
-use tapdeck_host::{Clock, Ended, Glass, Handle, LaunchError, Report, SharedLog, signals};
+use tapdeck_core::{Exit, PartyId, Refused, Role, StickError, WinSize};
+use tapdeck_host::{Clock, Ended, Glass, Handle, LaunchError, Report, SharedLog, TapReader, signals};
 use tapdeck_term::keys::{self, KeyPress};
 use tapdeck_term::{Modes, Term};
 
@@ -196,7 +196,7 @@ impl Session {
     pub fn wait_for(&self, cond: impl Into<Cond>, within: Duration) -> Result<Screen> {
         let cond = cond.into().checked()?;
         let inner = &*self.0;
-        let news = News::new(&inner.log);
+        let news = TapReader::from_end(&inner.log, inner.clock);
         let since = inner.clock.now().mono;
         let (mut changed, mut generation) = (since, None);
         loop {
@@ -223,7 +223,8 @@ impl Session {
             }
             drop(look);
             let pause = cond.pause().map_or(left, |pause| pause.saturating_sub(quiet));
-            news.wait(left.min(pause.max(Duration::from_millis(1))));
+            news.wait(Some(left.min(pause.max(Duration::from_millis(1)))));
+            news.skip();
         }
     }
 
@@ -399,7 +400,7 @@ impl Party {
             return Ok(());
         }
         let inner = &*self.session.0;
-        let news = News::new(&inner.log);
+        let news = TapReader::from_end(&inner.log, inner.clock);
         let since = inner.clock.now().mono;
         loop {
             let refused = match inner.handle.input(self.id, None, bytes.clone())? {
@@ -411,7 +412,10 @@ impl Party {
                 Refused::Stick(StickError::NotHeld | StickError::Held { .. }) => {
                     inner.handle.claim(self.id)??;
                 }
-                Refused::Full { .. } if waited < PATIENCE => news.wait(RETRY),
+                Refused::Full { .. } if waited < PATIENCE => {
+                    news.wait(Some(RETRY));
+                    news.skip();
+                }
                 refused => return Err(refused.into()),
             }
         }
@@ -429,29 +433,5 @@ impl Drop for Party {
 impl fmt::Debug for Party {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Party").field("name", &self.name).field("session", &self.session).finish()
-    }
-}
-
-/// Wakes when the log grows. It reads nothing of it, and holds nothing up.
-struct News<'a> {
-    log: &'a SharedLog,
-    reader: ReaderId,
-}
-
-impl<'a> News<'a> {
-    fn new(log: &'a SharedLog) -> Self {
-        Self { log, reader: log.reader_from_end(ReaderKind::Lossy) }
-    }
-
-    fn wait(&self, at_most: Duration) {
-        self.log.wait(self.reader, 1, Some(at_most));
-        // Only that there was something matters, not what was lost of it.
-        let _ = self.log.read(self.reader, usize::MAX, &mut Vec::new());
-    }
-}
-
-impl Drop for News<'_> {
-    fn drop(&mut self) {
-        self.log.remove_reader(self.reader);
     }
 }

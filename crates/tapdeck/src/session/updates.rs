@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec::Drain;
 
 use tapdeck_core::turns::AgentState;
-use tapdeck_core::{Event, Exit, ReaderId, ReaderKind};
-use tapdeck_host::Woken;
+use tapdeck_core::{Entry, Event, Exit, Lag, Stamp};
+use tapdeck_host::{Tap, TapReader};
 
 use super::Session;
 use crate::Screen;
@@ -133,24 +134,30 @@ impl RemoteUpdates {
 
 /// The updates of a session of this process.
 struct Local {
+    reader: TapReader,
+    told: Told,
+    closed: bool,
+}
+
+/// What the subscriber is to be told.
+struct Told {
     session: Session,
-    reader: ReaderId,
     ready: VecDeque<Update>,
     exit: Option<Exit>,
-    closed: bool,
 }
 
 impl Local {
     fn new(session: Session) -> Self {
-        let reader = session.0.log.reader_from_end(ReaderKind::Lossy);
-        Self { session, reader, ready: VecDeque::new(), exit: None, closed: false }
+        let reader = TapReader::from_end(&session.0.log, session.0.clock);
+        let told = Told { session, ready: VecDeque::new(), exit: None };
+        Self { reader, told, closed: false }
     }
 
     fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
-        let clock = self.session.0.clock;
+        let clock = self.told.session.0.clock;
         let since = clock.now().mono;
         loop {
-            if let Some(update) = self.ready.pop_front() {
+            if let Some(update) = self.told.ready.pop_front() {
                 return Some(update);
             }
             if self.closed {
@@ -158,27 +165,25 @@ impl Local {
             }
             let waited = clock.now().mono.since(since);
             let left = limit.map(|limit| limit.saturating_sub(waited));
-            let woken = self.session.0.log.wait(self.reader, 1, left);
-            if !self.read() && woken == Woken::Closed {
+            if !self.reader.wait(left) {
                 self.closed = true;
-                self.ready.push_back(Update::Closed(self.exit));
-            } else if self.ready.is_empty() && left.is_some_and(|left| left.is_zero()) {
+                return Some(Update::Closed(self.told.exit));
+            }
+            self.reader.read(&mut self.told, usize::MAX);
+            if self.told.ready.is_empty() && left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
         }
     }
+}
 
-    /// Takes what the log holds; `false` when that was nothing.
-    fn read(&mut self) -> bool {
-        let mut entries = Vec::new();
-        if let Some(lag) = self.session.0.log.read(self.reader, usize::MAX, &mut entries) {
-            self.ready.push_back(Update::Gap(lag.offsets.end - lag.offsets.start));
-        }
-        let shows = |event: &Event| matches!(event, Event::Output { .. } | Event::Resize(_));
-        if entries.iter().any(|entry| shows(&entry.event)) {
+impl Tap for Told {
+    fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
+        let shows = |entry: &Entry| matches!(entry.event, Event::Output { .. } | Event::Resize(_));
+        if entries.as_slice().iter().any(shows) {
             self.ready.push_back(Update::Frame(Box::new(self.session.screen())));
         }
-        for entry in &entries {
+        for entry in entries {
             match &entry.event {
                 Event::Holder(change) => self.ready.push_back(Update::Holder(change.to.clone())),
                 Event::TurnEnded(turn) => self.ready.push_back(Update::Turn {
@@ -195,18 +200,15 @@ impl Local {
                 _ => {}
             }
         }
-        !entries.is_empty()
     }
-}
 
-impl Drop for Local {
-    fn drop(&mut self) {
-        self.session.0.log.remove_reader(self.reader);
+    fn lagged(&mut self, lag: &Lag, _now: Stamp) {
+        self.ready.push_back(Update::Gap(lag.offsets.end - lag.offsets.start));
     }
 }
 
 impl fmt::Debug for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("Local").field("session", &self.told.session).finish_non_exhaustive()
     }
 }
