@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use tapdeck_core::WallTime;
-use tapdeck_tape::cassette::{Files, Refusal, VERSION, is_cassette, names};
+use tapdeck_tape::cassette::{Exit, Files, Refusal, VERSION, is_cassette, names};
 
 use crate::recorder::calendar;
 
@@ -53,6 +53,32 @@ impl CommitError {
         let path = path.to_owned();
         move |why| Self::Io { path, why }
     }
+}
+
+/// Why a run is no cassette: `failure.json` beside its traces.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum FailedRun {
+    /// A run of a program.
+    Program {
+        /// How the program ended, where it did.
+        exit: Option<Exit>,
+        /// Why the run was rejected.
+        reason: String,
+        /// When it was recorded, RFC 3339.
+        recorded_at: String,
+        /// Where the cassette would stand.
+        target: String,
+    },
+    /// A probe of an agent.
+    Probe {
+        /// The probe's name.
+        probe: String,
+        /// Why the run was rejected.
+        reason: String,
+        /// What the probe found instead.
+        status: String,
+    },
 }
 
 /// A cassette in the making.
@@ -177,7 +203,12 @@ impl CassetteFolder {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn fail(mut self, diagnostics: &Path, now: WallTime, reason: &Value) -> Result<PathBuf, CommitError> {
+    pub fn fail(
+        mut self,
+        diagnostics: &Path,
+        now: WallTime,
+        reason: &FailedRun,
+    ) -> Result<PathBuf, CommitError> {
         let at = CommitError::io;
         fs::create_dir_all(diagnostics).map_err(at(diagnostics))?;
         let name = self.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -234,6 +265,12 @@ pub fn diagnostics_folder() -> PathBuf {
     crate::recorder::state_folder().join("diagnostics")
 }
 
+/// What every version's manifest says.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
 fn may_replace(target: &Path, overwrite: bool) -> Result<(), CommitError> {
     match fs::symlink_metadata(target) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -244,8 +281,8 @@ fn may_replace(target: &Path, overwrite: bool) -> Result<(), CommitError> {
     }
     // Whatever else is wrong with it does not matter: it is to be replaced.
     let version = Files::read(target).ok().and_then(|files| {
-        let manifest: Value = serde_json::from_slice(files.get(names::MANIFEST)?).ok()?;
-        manifest.get("version")?.as_u64()
+        let manifest: Versioned = serde_json::from_slice(files.get(names::MANIFEST)?).ok()?;
+        Some(manifest.version)
     });
     match version {
         Some(found) if found > VERSION => Err(CommitError::Newer { path: target.to_owned(), found }),

@@ -15,7 +15,7 @@ use tapdeck_tape::cassette::{
     Cassette, Closing, Files, Input, Manifest, Model, Recording, names, signal_name,
 };
 
-use super::{CassetteFolder, CommitError};
+use super::{CassetteFolder, CommitError, FailedRun};
 use crate::clock::Clock;
 use crate::shared::SharedLog;
 use crate::tap::{Tap, TapReader, TapThread, Wake};
@@ -259,7 +259,7 @@ impl Recorded {
         self,
         diagnostics: &Path,
         now: WallTime,
-        reason: &Value,
+        reason: &FailedRun,
         closing: Closing,
     ) -> Result<PathBuf, CommitError> {
         let Work { mut folder, mut recording, end, rules, .. } = self.0;

@@ -101,12 +101,7 @@ impl Taken {
             Kind::Output(bytes) => recording.output(at, &bytes),
             Kind::Input(bytes) => recording.input(at, &Input { bytes, ..Input::default() }),
             Kind::Resize(size) => recording.resize(at, size),
-            Kind::Exit(tapdeck_core::Exit::Code(code)) => {
-                self.exit = Exit { code: Some(code), signal: None };
-            }
-            Kind::Exit(tapdeck_core::Exit::Signal(number)) => {
-                self.exit = Exit { code: None, signal: Some(signal_name(number)) };
-            }
+            Kind::Exit(exit) => self.exit = exit.into(),
             Kind::Other { code, data: Value::String(name) } if code == "signal" => {
                 recording.signal(at, &name)
             }

@@ -1,6 +1,8 @@
 //! `manifest.json`: what was run, how, on which terminal, and what the evidence is bound to. These
 //! are the file's own types; keys that this version does not know are kept.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tapdeck_term::Size;
@@ -51,8 +53,8 @@ pub struct ContentDigest {
     pub sha256: String,
     /// SHA-256 of every other file by name; of the manifest, of what it says beside its id and
     /// these digests.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub files: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// SHA-256 over the id and all of these, so that evidence cannot pass under another id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
@@ -278,7 +280,7 @@ impl Manifest {
         let ContentDigest { sha256, files, .. } = &self.content_digest;
         let mut text = format!("tapdeck cassette 1\n{}\n{} {sha256}\n", self.id, names::RAW);
         for (name, digest) in files {
-            text.push_str(&format!("{name} {}\n", digest.as_str().unwrap_or_default()));
+            text.push_str(&format!("{name} {digest}\n"));
         }
         digest_hex(text.as_bytes())
     }
@@ -297,7 +299,7 @@ impl Manifest {
     /// Binds the evidence, and what is said of it, to the id.
     pub(crate) fn bind(&mut self) {
         let own = self.own_digest();
-        self.content_digest.files.insert(names::MANIFEST.into(), own.into());
+        self.content_digest.files.insert(names::MANIFEST.into(), own);
         self.content_digest.binding = Some(self.binding());
     }
 

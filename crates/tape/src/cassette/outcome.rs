@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::signal_name;
+
 /// `final.json`: how the run ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Final {
@@ -47,6 +49,15 @@ pub struct Exit {
     /// Name of the signal that ended it, such as `SIGTERM`.
     #[serde(default)]
     pub signal: Option<String>,
+}
+
+impl From<tapdeck_core::Exit> for Exit {
+    fn from(exit: tapdeck_core::Exit) -> Self {
+        match exit {
+            tapdeck_core::Exit::Code(code) => Self { code: Some(code), signal: None },
+            tapdeck_core::Exit::Signal(number) => Self { code: None, signal: Some(signal_name(number)) },
+        }
+    }
 }
 
 /// `quota.json`: what a quota or status probe found.

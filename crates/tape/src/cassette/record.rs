@@ -2,9 +2,11 @@
 //! out. All numbering is done here, in one counter over all streams, so that a recorder cannot get
 //! it wrong.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tapdeck_core::Time;
 use tapdeck_term::Size;
@@ -253,13 +255,13 @@ impl Recording {
         (outcome.seq, outcome.t_ms, outcome.duration_ms) = (seq, t_ms, at.as_millis());
         outcome.final_text = Some(final_text(&self.model));
         self.drain(&mut each)?;
-        let mut files = Map::new();
+        let mut files = BTreeMap::new();
         for (name, stream) in STREAMS.iter().zip(self.streams) {
             let digest: String = stream.digest.finalize().iter().map(|b| format!("{b:02x}")).collect();
             if *name == names::RAW {
                 manifest.content_digest.sha256 = digest;
             } else {
-                files.insert((*name).into(), digest.into());
+                files.insert((*name).into(), digest);
             }
             if stream.len == 0 {
                 // An empty file is a file too.
@@ -267,7 +269,7 @@ impl Recording {
             }
         }
         let mut object = |name: &'static str, bytes: Vec<u8>| {
-            files.insert(name.into(), digest_hex(&bytes).into());
+            files.insert(name.into(), digest_hex(&bytes));
             each(name, &bytes)
         };
         object(names::FINAL, check::pretty(&outcome))?;

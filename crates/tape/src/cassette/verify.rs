@@ -252,14 +252,14 @@ pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str,
             },
         };
         if let Some(kept) = digest.files.get_mut(name) {
-            *kept = digest_hex(&bytes).into();
+            *kept = digest_hex(&bytes);
         }
         out.push((name, bytes));
     }
     // What was not guarded before is not by being copied.
     if manifest.content_digest.files.contains_key(names::MANIFEST) {
         let own = manifest.own_digest();
-        manifest.content_digest.files.insert(names::MANIFEST.into(), own.into());
+        manifest.content_digest.files.insert(names::MANIFEST.into(), own);
     }
     if bound {
         manifest.content_digest.binding = Some(manifest.binding());
@@ -329,8 +329,7 @@ fn binding_faults(cassette: &Cassette, files: &Files, derived: impl Fn(&str, &st
                 continue;
             }
         };
-        let want = want.as_str().unwrap_or_default();
-        if want != is && !derived(name, want) {
+        if *want != is && !derived(name, want) {
             faults.push(format!("{name} was changed after the cassette was committed"));
         }
     }

@@ -119,13 +119,7 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
         }
     }
     let end = &timeline.end;
-    closing.outcome.exit = match end.exit {
-        Some(tapdeck_core::Exit::Code(code)) => cassette::Exit { code: Some(code), signal: None },
-        Some(tapdeck_core::Exit::Signal(n)) => {
-            cassette::Exit { code: None, signal: Some(format!("SIG{}", signal_name(n))) }
-        }
-        None => cassette::Exit::default(),
-    };
+    closing.outcome.exit = end.exit.map(Into::into).unwrap_or_default();
     closing.outcome.metadata.extend(metadata(end));
     recording.finish_in_memory(Time::from_millis(end.at.t_ms), closing)
 }

@@ -14,8 +14,8 @@ use tapdeck::convert::begin_manifest;
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Exit, WallTime};
 use tapdeck_host::cassette::{
-    AccountLock, CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, Recorded, check_command,
-    diagnostics_folder, find_program, rfc3339, scrub_rules,
+    AccountLock, CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, FailedRun, Recorded,
+    check_command, diagnostics_folder, find_program, rfc3339, scrub_rules,
 };
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
 use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
@@ -339,13 +339,13 @@ impl RecordArgs {
         closing: Closing,
     ) -> Result {
         let folder = self.diagnostics.clone().unwrap_or_else(diagnostics_folder);
-        let exit = outcome.map(|o| exit_of(o.exit));
-        let reason = json!({
-            "reason": why,
-            "target": self.target.to_string_lossy(),
-            "exit": exit,
-            "recorded_at": rfc3339(clock.wall_start()),
-        });
+        let exit = outcome.map(|o| o.exit.into());
+        let reason = FailedRun::Program {
+            exit,
+            reason: why.to_owned(),
+            recorded_at: rfc3339(clock.wall_start()),
+            target: self.target.to_string_lossy().into_owned(),
+        };
         let kept = recorded.reject(&folder, clock.wall_start(), &reason, closing);
         let place = kept.map_err(|e| {
             let message = format!("no cassette: {why}; and its traces could not be kept: {e}");
@@ -380,20 +380,13 @@ impl RecordArgs {
     }
 }
 
-fn exit_of(exit: Exit) -> cassette::Exit {
-    match exit {
-        Exit::Code(code) => cassette::Exit { code: Some(code), signal: None },
-        Exit::Signal(signal) => cassette::Exit { code: None, signal: Some(signal_name(signal)) },
-    }
-}
-
 fn ending(outcome: &Outcome, recorded: &Recorded) -> cassette::Final {
     let ended = match (outcome.ended, recorded.stopped_by()) {
         (Ended::TimedOut, _) => "timed_out",
         (Ended::Program, None) => "program",
         _ => "cancelled",
     };
-    let mut last = cassette::Final { exit: exit_of(outcome.exit), ..cassette::Final::default() };
+    let mut last = cassette::Final { exit: outcome.exit.into(), ..cassette::Final::default() };
     last.metadata.insert("ended".into(), ended.into());
     last.metadata.insert("leaked_processes".into(), outcome.survivors.into());
     last

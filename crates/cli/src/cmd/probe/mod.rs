@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tapdeck::convert::begin_manifest;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::Clock;
-use tapdeck_host::cassette::{CassetteFolder, diagnostics_folder, rfc3339, scrub_rules};
+use tapdeck_host::cassette::{CassetteFolder, FailedRun, diagnostics_folder, rfc3339, scrub_rules};
 use tapdeck_host::probe::{
     Agent, Facts, Probe, ProbeOptions, Probed, Status, agent, probe, probe_folder, read_cassette,
 };
-use tapdeck_tape::cassette::{Cassette, Discovery, Exit, Quota, digest_hex};
+use tapdeck_tape::cassette::{Cassette, Discovery, Quota, digest_hex};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -207,13 +207,7 @@ impl ProbeArgs {
         m.terminal.term = probed.environment.get("TERM");
         m.terminal.locale = probed.environment.get("LANG");
         closing.scrub_report.environment_removed = probed.environment.removed();
-        closing.outcome.exit = match recorded.exit() {
-            Some(tapdeck_core::Exit::Code(code)) => Exit { code: Some(code), signal: None },
-            Some(tapdeck_core::Exit::Signal(n)) => {
-                Exit { code: None, signal: Some(tapdeck_tape::cassette::signal_name(n)) }
-            }
-            None => Exit::default(),
-        };
+        closing.outcome.exit = recorded.exit().map(Into::into).unwrap_or_default();
         closing.outcome.metadata.insert("ended".into(), "probe".into());
         let at = rfc3339(probed.captured);
         match self.what.is_quota() {
@@ -225,8 +219,11 @@ impl ProbeArgs {
             return Ok(self.cassette.as_ref().map(|p| format!("the timeline is kept in {}", p.display())));
         }
         // A failed probe is no evidence.
-        let reason =
-            json!({"reason": probed.detail, "status": probed.status.to_string(), "probe": flow.name});
+        let reason = FailedRun::Probe {
+            probe: flow.name.clone(),
+            reason: probed.detail.clone(),
+            status: probed.status.to_string(),
+        };
         let place =
             recorded.reject(&diagnostics_folder(), probed.captured, &reason, closing).map_err(|e| io(&e))?;
         Ok(Some(format!("no cassette was made; the traces are in {}", place.display())))
