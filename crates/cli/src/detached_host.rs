@@ -66,9 +66,9 @@ pub(crate) fn host_args(command: impl IntoIterator<Item = impl Into<OsString>>) 
 pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
     let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
     if id.is_some() {
-        // Reaps the host when it ends. Without the thread it would stay a zombie while this process
-        // lives.
         let reaper = std::thread::Builder::new().name("tapdeck-reaper".into()).stack_size(64 * 1024);
+        // Reaps the host when it ends. Without the thread it stays a zombie while this process
+        // lives, and does no other harm.
         let _ = reaper.spawn(move || host.wait());
     }
     id.ok_or_else(|| {

@@ -110,8 +110,8 @@ impl Ending {
         // Nothing can be done about output that cannot be written any more.
         let _ = std::io::stdout().flush();
         if let Ending::As(Exit::Signal(signal)) = self {
-            // The program's core dump is the interesting one. Without the limit there are two.
             let limit = getrlimit(Resource::Core);
+            // The program's core dump is the interesting one. Without the limit there are two.
             let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
             tapdeck_host::die_by(signal);
         }
@@ -122,8 +122,8 @@ impl Ending {
 /// Prints one message on standard error. Messages quote names and recordings, which must not act on
 /// the terminal.
 pub(crate) fn say(message: impl std::fmt::Display) {
-    // With standard error gone as well, there is no place left for the message.
     let message = crate::human::without_numbers(&message.to_string());
+    // With standard error gone as well, there is no place left for the message.
     let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message));
 }
 

@@ -45,6 +45,7 @@ fn changed(hooks: &Hooks, event: &StateChange) {
     if hooks.bell
         && let Ok(mut tty) = std::fs::OpenOptions::new().write(true).open("/dev/tty")
     {
+        // A terminal that is gone rings no bell.
         let _ = tty.write_all(b"\x07");
     }
 }

@@ -88,6 +88,7 @@ pub(crate) fn sweep(folder: &Path) {
         let pid = name.and_then(|n| n.strip_prefix("snapshot-")?.strip_suffix(".sock")?.parse().ok());
         // Its number may be of a process that is not to be seen from here: then it still listens.
         if pid.is_some_and(|pid| !tapdeck_host::registry::is_alive(pid)) {
+            // The next sweep tries again.
             let _ = clear_stale(&path);
         }
     }
@@ -201,6 +202,7 @@ impl Drop for Door {
         let Address::Unix(path) = &self.address else { return };
         let there = fs::symlink_metadata(path).ok().map(|m| (m.dev(), m.ino()));
         if there.is_some() && there == self.identity {
+            // A socket that stays is swept away by a later process.
             let _ = fs::remove_file(path);
         }
     }

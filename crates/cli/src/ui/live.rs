@@ -138,7 +138,7 @@ impl Live {
             News::Output(bytes) => {
                 let (picture, stream) = bytes.split_at(self.picture.len().min(bytes.len()));
                 self.draw(picture);
-                let _ = self.term.feed_at(stream, self.offset);
+                self.term.feed_at(stream, self.offset);
                 self.offset += stream.len() as u64;
             }
             News::Picture { len, offset } => {
@@ -147,7 +147,7 @@ impl Live {
             News::Drawn(rows) => self.drawn.extend(rows),
             News::Denied(why, holder) => (self.denied, self.holder) = (Some(why), holder),
             News::Resize(size) => {
-                let _ = self.term.resize(size);
+                self.term.resize(size);
             }
             News::Holder(holder) => self.holder = holder,
             News::State(state) => self.state = state,
@@ -180,10 +180,10 @@ impl Live {
         let room = usize::try_from(last.saturating_add(1)).unwrap_or(usize::MAX);
         let (early, late) = bytes.split_at(bytes.len().min(left.saturating_sub(room)));
         for byte in early.chunks(1) {
-            let _ = self.term.feed_at(byte, 0);
+            self.term.feed_at(byte, 0);
         }
         let left = (left - early.len()) as u64;
-        let _ = self.term.feed_at(late, last.saturating_add(1).saturating_sub(left));
+        self.term.feed_at(late, last.saturating_add(1).saturating_sub(left));
     }
 
     /// Its terminal.

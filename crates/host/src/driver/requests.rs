@@ -14,7 +14,8 @@ impl<B: Backend> Driver<B> {
     pub(super) fn serve_inbox(&mut self, now: Stamp) -> io::Result<()> {
         let mut snapshots = Vec::new();
         for request in self.handle.drain() {
-            // A receiver that is gone no longer wants the answer.
+            // Replies are discarded where they cannot be sent: a caller that has stopped waiting no
+            // longer wants them.
             match request {
                 Request::Cancel => {
                     self.told_to_end = true;
@@ -63,12 +64,10 @@ impl<B: Backend> Driver<B> {
                     self.deliver(now)?;
                 }
                 Request::InputOrClaim(id, bytes, reply) => {
-                    // The client may have stopped waiting; its input counts all the same.
                     let _ = reply.send(self.gate.offer_or_claim(id, bytes, now));
                     self.deliver(now)?;
                 }
                 Request::LongestLine(reply) => {
-                    // A caller that is gone needs no answer.
                     let _ = reply.send(self.backend.longest_line());
                 }
                 Request::WaitsForInput(reply) => {

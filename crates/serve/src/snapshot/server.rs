@@ -119,8 +119,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // A counter that is full has been written already.
         let _ = rustix::io::write(&self.inner.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so, and is gone, too.
             let _ = thread.join();
         }
         let mut clients = self.inner.clients();
@@ -128,6 +130,7 @@ impl Drop for Server {
             // Clients that wait for a request see the end; a request in progress is answered first.
             client.conn.shutdown(Shutdown::Read);
         }
+        // Clients that are still there after this time are dropped with the process.
         let _ = self.inner.changed.wait_timeout_while(clients, self.inner.limits.farewell, |c| !c.is_empty());
     }
 }
@@ -172,6 +175,7 @@ impl Inner {
         let mut fds = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
         fds.extend(listener.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let limit = limit.and_then(|l| Timespec::try_from(l).ok());
+        // A wait that a signal cut short ends early; the caller's loop waits again.
         let _ = poll(&mut fds, limit.as_ref());
         !fds[0].revents().is_empty()
     }

@@ -36,6 +36,7 @@ impl Leftovers {
                     // now.
                     let ours = self.look()?.into_iter().filter(|pid| self.has_home(*pid));
                     for pid in ours.filter_map(Pid::from_raw) {
+                        // It may have ended meanwhile.
                         let _ = kill_process(pid, Signal::KILL);
                     }
                 }

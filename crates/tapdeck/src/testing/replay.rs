@@ -151,6 +151,7 @@ fn pace(cassette: &Cassette, mode: ReplayMode, ran: &mut Ran) {
     let clock = Clock::start();
     let (mut last, mut fault) = (0, None);
     let mut schedule = Schedule::new(&cassette.events, mode);
+    // The closure never breaks off.
     let _ = schedule.play(&mut Wall(clock), |event| {
         let now_ms = clock.now().mono.as_millis();
         let due_ms = (event.t_ms as f64 * factor) as u64;

@@ -550,6 +550,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.handle.cancel();
+            // The test is over: how the session ended and what it left interest no caller.
             let _ = thread.join();
             let _ = self.leftovers.as_ref().map(|left| left.clear(&self.clock));
         }

@@ -2,6 +2,8 @@
 //! format without checksums says most things twice, in a header and in a record, and in order: that
 //! is what there is to go by.
 
+use bytes::Buf;
+
 use super::header::Header;
 use super::record::{Body, MAX_GAP, Record};
 use super::times::{NEVER, falls, leaps};
@@ -128,7 +130,7 @@ pub(super) fn mend_offsets(records: &mut Vec<Record>, from: u64, around: &Around
         if twice > 0 {
             placed.changed = true;
             *off += twice;
-            let _ = bytes.split_to(twice as usize);
+            bytes.advance(twice as usize);
             if bytes.is_empty() {
                 spent.push(i);
                 continue;

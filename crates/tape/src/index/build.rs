@@ -60,7 +60,7 @@ impl IndexBuilder {
     /// block is the one at its offset, and what comes of it is to be written at [`Keyframe::end`].
     pub fn resume(options: IndexOptions, keyframe: &Keyframe, dump: &[u8]) -> Self {
         let mut term = screens(keyframe.size, options.pipes);
-        let _ = term.feed_at(dump, keyframe.byte_off.saturating_sub(dump.len() as u64));
+        term.feed_at(dump, keyframe.byte_off.saturating_sub(dump.len() as u64));
         Self {
             term,
             chain: Chain(keyframe.chain),
@@ -91,7 +91,7 @@ impl IndexBuilder {
             }
             match record.body {
                 Body::Data { off, bytes } => {
-                    let _ = self.term.feed_at(&bytes, off);
+                    self.term.feed_at(&bytes, off);
                     self.byte_off = off.saturating_add(bytes.len() as u64);
                     self.since_keyframe += bytes.len() as u64;
                 }

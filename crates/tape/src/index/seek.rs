@@ -80,7 +80,7 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
                 let mut term = Term::new(k.size, settings);
                 // Provenance of what the dump draws is not known any more; it is all before this
                 // point.
-                let _ = term.feed_at(&dump, k.byte_off.saturating_sub(dump.len() as u64));
+                term.feed_at(&dump, k.byte_off.saturating_sub(dump.len() as u64));
                 (k.block_offset, k.time, k.byte_off, Some(k.last_ts), term)
             }
             None => (0, Time::ZERO, 0, None, Term::new(Size::default(), settings)),
@@ -149,7 +149,7 @@ impl<R: Read> Playhead<R> {
         self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
         match record.body {
             Body::Data { off, bytes } => {
-                let _ = self.term.feed_at(&bytes, off);
+                self.term.feed_at(&bytes, off);
                 self.byte_off = off.saturating_add(bytes.len() as u64);
             }
             Body::Resize(size) => {
