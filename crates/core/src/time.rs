@@ -145,6 +145,13 @@ impl From<Duration> for Time {
     }
 }
 
+impl From<Time> for Duration {
+    /// Returns the time since the start.
+    fn from(time: Time) -> Self {
+        time.since_start()
+    }
+}
+
 /// A moment. The owner of the clock reads it once a loop turn and passes it on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Stamp {

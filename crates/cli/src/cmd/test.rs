@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -99,20 +100,19 @@ pub(crate) fn run(args: &TestArgs) -> Result {
     if updates.iter().any(|u| u.written) {
         judge_again(&mut reports, !quiet);
     }
-    let took_ns = clock.now().mono.as_nanos();
+    let took = clock.elapsed();
     if let Some(path) = &args.junit {
-        write_junit(path, &reports, took_ns)
+        write_junit(path, &reports, took)
             .map_err(|e| Failure::io(format!("the report {} cannot be written: {e}", path.display())))?;
     }
     if args.json {
-        let mut value =
-            json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took_ns });
+        let mut value = json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took.as_nanos() as u64 });
         if args.update {
             value["updates"] = updates.iter().map(Update::as_json).collect();
         }
         print_json(&value);
     } else {
-        sum_up(&reports, took_ns, how);
+        sum_up(&reports, took, how);
     }
     Ok(Ending::of_check(reports.iter().all(|r| match r.outcome {
         Outcome::Passed => true,
@@ -255,7 +255,7 @@ fn wait(signals: &mut Keyboard, over: &PipeReader, halt: &Halt) -> std::io::Resu
 
 /// Prints the line of a scenario, and its faults.
 fn tell(report: &Report) {
-    let ms = report.nanoseconds as f64 / 1e6;
+    let ms = report.took.as_secs_f64() * 1e3;
     let name = human::printable(&report.name);
     match &report.outcome {
         Outcome::Passed => print(format_args!("ok       {name} ({} checks, {ms:.1} ms)\n", report.checks)),
@@ -274,7 +274,7 @@ fn count(reports: &[Report], which: impl Fn(&Outcome) -> bool) -> usize {
     reports.iter().filter(|r| which(&r.outcome)).count()
 }
 
-fn sum_up(reports: &[Report], took_ns: u64, how: How) {
+fn sum_up(reports: &[Report], took: Duration, how: How) {
     let failed = count(reports, |o| matches!(o, Outcome::Failed(_)));
     let skipped = count(reports, |o| matches!(o, Outcome::Skipped(_)));
     let checks: usize = reports.iter().map(|r| r.checks).sum();
@@ -283,7 +283,7 @@ fn sum_up(reports: &[Report], took_ns: u64, how: How) {
         How::Live => "live",
         How::Record => "recorded",
     };
-    let time = human::duration(std::time::Duration::from_nanos(took_ns));
+    let time = human::duration(took);
     let passed = reports.len() - failed - skipped;
     print(format_args!(
         "\n{passed} passed, {failed} failed, {skipped} skipped, {checks} checks {from} in {time}\n"
@@ -304,24 +304,24 @@ fn as_json(report: &Report) -> Value {
         "result": result,
         "why": why,
         "checks": report.checks,
-        "ns": report.nanoseconds,
+        "ns": report.took.as_nanos() as u64,
         "faults": faults.iter().map(fault).collect::<Vec<_>>(),
     })
 }
 
-fn write_junit(path: &Path, reports: &[Report], took_ns: u64) -> std::io::Result<()> {
+fn write_junit(path: &Path, reports: &[Report], took: Duration) -> std::io::Result<()> {
     let mut out = OutFile::create_shared(path, true)?;
-    out.write_all(junit(reports, took_ns).as_bytes())?;
+    out.write_all(junit(reports, took).as_bytes())?;
     out.commit()
 }
 
-fn junit(reports: &[Report], took_ns: u64) -> String {
+fn junit(reports: &[Report], took: Duration) -> String {
     let failed = count(reports, |o| matches!(o, Outcome::Failed(_)));
     let skipped = count(reports, |o| matches!(o, Outcome::Skipped(_)));
     // The schema that servers check against knows `skipped` of a suite, not of all of them, and
     // wants a failure's type.
     let head = format!("tests=\"{}\" failures=\"{failed}\"", reports.len());
-    let tail = format!("errors=\"0\" time=\"{:.3}\"", took_ns as f64 / 1e9);
+    let tail = format!("errors=\"0\" time=\"{:.3}\"", took.as_secs_f64());
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {head} {tail}>\n  \
          <testsuite name=\"tapdeck\" {head} skipped=\"{skipped}\" {tail}>\n"
@@ -333,7 +333,7 @@ fn junit(reports: &[Report], took_ns: u64) -> String {
             xml(&report.name),
             xml(&folder),
             xml(&report.path.to_string_lossy()),
-            report.nanoseconds as f64 / 1e9
+            report.took.as_secs_f64()
         ));
         match &report.outcome {
             Outcome::Passed => out.push_str("/>\n"),
@@ -467,7 +467,7 @@ mod tests {
             name: "y".into(),
             outcome,
             checks: 1,
-            nanoseconds: 1_500_000,
+            took: Duration::from_micros(1_500),
             changes: Vec::new(),
         };
         let text = junit(
@@ -476,7 +476,7 @@ mod tests {
                 report(Outcome::Failed(vec![fault])),
                 report(Outcome::Skipped("z".into())),
             ],
-            0,
+            Duration::ZERO,
         );
         assert!(
             text.contains("tests=\"3\" failures=\"1\" skipped=\"1\"") && text.contains("a&lt;b"),

@@ -1,5 +1,6 @@
 //! Claims, and the one walk through a timeline that judges them all.
 
+use core::time::Duration;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::frame::{Frame, Screen};
 use super::timeline::{Pos, Timeline, What};
 use super::trace::{Heard, Trace};
 use super::when::{Point, Span, Window, seconds};
+use crate::time::Time;
 
 /// What must hold, and when.
 #[derive(Clone, Debug)]
@@ -24,9 +26,9 @@ pub enum Claim {
     Never(Window, Condition),
     /// All through the window.
     Always(Window, Condition),
-    /// For so many milliseconds on end the screen stays the same, somewhere in the window, and the
-    /// condition holds.
-    StableFor(u64, Window, Condition),
+    /// For so long on end the screen stays the same, somewhere in the window, and the condition
+    /// holds.
+    StableFor(Duration, Window, Condition),
     /// Something about what happened.
     Trace(Window, Trace),
 }
@@ -38,8 +40,8 @@ impl fmt::Display for Claim {
             Self::Eventually(window, condition) => write!(f, "eventually{window}: {condition}"),
             Self::Never(window, condition) => write!(f, "never{window}: {condition}"),
             Self::Always(window, condition) => write!(f, "always{window}: {condition}"),
-            Self::StableFor(ms, window, condition) => {
-                write!(f, "stable for {}{window}: {condition}", seconds(*ms))
+            Self::StableFor(length, window, condition) => {
+                write!(f, "stable for {}{window}: {condition}", seconds(*length))
             }
             Self::Trace(window, trace) => write!(f, "{trace}{window}"),
         }
@@ -92,10 +94,10 @@ fn walk(timeline: &Timeline, watches: &mut [Watch<'_>]) {
     let mut screen = Screen::new(timeline.size);
     let shows = |what: &What| matches!(what, What::Output(_) | What::Resize(_));
     let mut lives: Vec<Pos> = timeline.moments.iter().filter(|m| shows(&m.what)).map(|m| m.at).collect();
-    lives.push(Pos { t_ms: u64::MAX, seq: u64::MAX });
+    lives.push(Pos::after(Time::MAX));
     let mut lives = lives.into_iter();
     let mut show = |screen: &mut Screen, at: Pos, watches: &mut [Watch<'_>]| {
-        let until = lives.next().unwrap_or(Pos::after(u64::MAX));
+        let until = lives.next().unwrap_or(Pos::after(Time::MAX));
         if watches.iter().any(|w| w.wants_frame(at, until)) {
             let frame = screen.frame();
             let view = View { frame: &frame, term: screen.term() };
@@ -168,8 +170,8 @@ struct State {
     near: Option<(Arc<Frame>, Mismatch)>,
     /// The present stretch of sameness: its frame and beginning; and the longest: beginning and
     /// length.
-    stretch: Option<(Arc<Frame>, u64)>,
-    longest: (u64, u64),
+    stretch: Option<(Arc<Frame>, Time)>,
+    longest: (Time, Duration),
 }
 
 impl<'a> Watch<'a> {
@@ -216,16 +218,16 @@ impl<'a> Watch<'a> {
             (Claim::Never(_, condition), Ok(())) => {
                 let spots = condition.spots(view.frame);
                 let wrong =
-                    Mismatch { spots, ..Mismatch::new(format!("at {}: {condition}", seconds(start.t_ms))) };
-                self.fail(wrong, view.frame, start, format!("the screen at {}", seconds(start.t_ms)));
+                    Mismatch { spots, ..Mismatch::new(format!("at {}: {condition}", seconds(start.time))) };
+                self.fail(wrong, view.frame, start, format!("the screen at {}", seconds(start.time)));
             }
             (Claim::Always(..), Err(wrong)) => {
-                let message = format!("at {}: {}", seconds(start.t_ms.max(span.from.t_ms)), wrong.message);
+                let message = format!("at {}: {}", seconds(start.time.max(span.from.time)), wrong.message);
                 self.fail(
                     Mismatch { message, ..wrong },
                     view.frame,
                     start,
-                    format!("the screen at {}", seconds(start.t_ms)),
+                    format!("the screen at {}", seconds(start.time)),
                 );
             }
             (Claim::StableFor(..), holds) => self.stretch(view, holds.is_ok(), start, end, span),
@@ -276,8 +278,8 @@ impl<'a> Watch<'a> {
     /// Follows how long the screen has stayed the same.
     fn stretch(&mut self, view: View<'_>, holds: bool, start: Pos, end: Pos, span: Span) {
         let Claim::StableFor(wanted, _, condition) = self.claim else { return };
-        let from = start.t_ms.max(span.from.t_ms);
-        let until = end.t_ms.min(span.to.t_ms);
+        let from = start.time.max(span.from.time);
+        let until = end.time.min(span.to.time);
         let since = match &self.state.stretch {
             Some((frame, since)) if condition.look.same_rows(frame, view.frame) => *since,
             Some((frame, since)) if condition.look.text(frame) == condition.look.text(view.frame) => *since,
@@ -289,7 +291,7 @@ impl<'a> Watch<'a> {
             return;
         }
         self.state.stretch = Some((view.frame.clone(), since));
-        let lasted = until.saturating_sub(since);
+        let lasted = until.since(since);
         if lasted >= self.state.longest.1 {
             self.state.longest = (since, lasted);
             self.state.near = Some((view.frame.clone(), Mismatch::default()));
@@ -333,11 +335,11 @@ impl<'a> Watch<'a> {
                 let Some((frame, wrong)) = near.clone() else {
                     return Err(Failure::new("nothing was shown", None));
                 };
-                let last = seconds(span.to.t_ms.min(timeline.end.at.t_ms));
+                let last = seconds(span.to.time.min(timeline.end.at.time));
                 Err(Box::new(Failure {
                     message: format!("not once until {last}; last: {}", wrong.message),
                     at: Some(frame.at),
-                    shots: shots(format!("the last screen, since {}", seconds(frame.at.t_ms))),
+                    shots: shots(format!("the last screen, since {}", seconds(frame.at.time))),
                     texts: wrong.texts,
                     file: wrong.file,
                 }))
@@ -345,7 +347,9 @@ impl<'a> Watch<'a> {
             Claim::StableFor(wanted, ..) if !self.state.settled => {
                 let (since, lasted) = self.state.longest;
                 let message = match &near {
-                    Some((_, wrong)) if lasted == 0 && !wrong.message.is_empty() => wrong.message.clone(),
+                    Some((_, wrong)) if lasted.is_zero() && !wrong.message.is_empty() => {
+                        wrong.message.clone()
+                    }
                     _ => format!(
                         "the longest it stayed the same is {} from {} on, not {}",
                         seconds(lasted),
@@ -395,7 +399,7 @@ fn explain(timeline: &Timeline, claims: &[Claim], verdicts: &mut [Result<(), Box
             continue;
         };
         if let Err(failure) = &mut verdicts[i] {
-            let when = seconds(held.at.t_ms);
+            let when = seconds(held.at.time);
             failure.message.push_str(&format!("; it does hold at {when}"));
             let spots = condition.spots(&held);
             failure.shots.push(Shot {
@@ -409,14 +413,14 @@ fn explain(timeline: &Timeline, claims: &[Claim], verdicts: &mut [Result<(), Box
 
 /// The frame nearest to a place of which the condition holds.
 fn nearest(timeline: &Timeline, condition: &Condition, to: Option<Pos>) -> Option<Arc<Frame>> {
-    let to = to?.t_ms;
+    let to = to?.time;
     let mut screen = Screen::new(timeline.size);
     let mut best: Option<Arc<Frame>> = None;
     for moment in &timeline.moments {
         if screen.advance(moment.at, &moment.what).is_none() {
             continue;
         }
-        let distance = |at: Pos| at.t_ms.abs_diff(to);
+        let distance = |at: Pos| at.time.abs_diff(to);
         let nearer = best.as_ref().is_none_or(|b| distance(moment.at) < distance(b.at));
         if !nearer {
             continue;

@@ -1,5 +1,6 @@
 //! Following happenings through a timeline, one after the other.
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use super::frame::Frame;
@@ -115,15 +116,16 @@ impl<'a> Follow<'a> {
             return Err(match self.found.last() {
                 Some(at) => {
                     let before = &self.wanted[self.found.len() - 1];
-                    (format!("{missing} did not come after {before} ({})", seconds(at.t_ms)), Some(*at))
+                    (format!("{missing} did not come after {before} ({})", seconds(at.time)), Some(*at))
                 }
                 None => (format!("{missing} did not come"), None),
             });
         }
         if let (Trace::Delay { ms, .. }, [from, to]) = (trace, &self.found[..]) {
-            let took = to.t_ms - from.t_ms;
-            if took < ms.min.unwrap_or(0) || took > ms.max.unwrap_or(u64::MAX) {
-                let (a, b) = (seconds(from.t_ms), seconds(to.t_ms));
+            let took = to.time.since(from.time);
+            let least = Duration::from_millis(ms.min.unwrap_or(0));
+            if took < least || ms.max.is_some_and(|most| took > Duration::from_millis(most)) {
+                let (a, b) = (seconds(from.time), seconds(to.time));
                 return Err((format!("it took {}, from {a} to {b}", seconds(took)), Some(*to)));
             }
         }

@@ -30,7 +30,7 @@ pub use normalise::{Normaliser, RULES, Rule};
 pub use style::{Attr, Cells, StyleFact, colour, underline};
 pub use timeline::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name, signal_number};
 pub use trace::{BytesTest, Count, ExitTest, Happening, JsonTest, Trace};
-pub use when::{Anchor, Point, Window, millis, seconds};
+pub use when::{Anchor, Point, Window, length, seconds};
 
 /// Builds a pattern over several rows, in which `^` and `$` are the ends of each.
 ///

@@ -1,14 +1,17 @@
 //! Checks judged on small timelines, each with what must hold and what must not.
 
+use core::time::Duration;
+
 use bytes::Bytes;
 use tapdeck_term::Size;
 
 use super::*;
 use crate::event::Exit;
+use crate::time::Time;
 
 /// A timeline from moments, at these times.
 fn timeline(end_ms: u64, moments: &[(u64, What)]) -> Timeline {
-    let at = |i: usize, t_ms| Pos { t_ms, seq: i as u64 + 1 };
+    let at = |i: usize, ms| Pos { time: Time::from_millis(ms), seq: i as u64 + 1 };
     let moments: Vec<_> = moments
         .iter()
         .enumerate()
@@ -133,7 +136,7 @@ fn stable_counts_the_frame_already_there() {
         (1000, "@asked", "1.2s", "", false),
     ] {
         let condition = if text.is_empty() { Condition::default() } else { contains(text) };
-        check(&t, Claim::StableFor(ms, window(from, to), condition), holds);
+        check(&t, Claim::StableFor(Duration::from_millis(ms), window(from, to), condition), holds);
     }
 }
 
@@ -160,13 +163,17 @@ fn what_cannot_be_seen_is_not_absent() {
         (looking(Region::ALL, style(4, 28, 3)), false, false),
         (looking(Region::ALL, unread()), false, false),
     ] {
-        check(&t, Claim::At(Point::ms(0), condition.clone()), at_first);
+        check(&t, Claim::At(Point::after_start(Duration::from_millis(0)), condition.clone()), at_first);
         check(&t, Claim::At("@end".parse().expect("a point"), condition), in_the_end);
     }
     check(&t, Claim::Never(Window::default(), looking(Region::ALL, cursor(5))), false);
     check(&t, Claim::Never(Window::default(), looking(Region::ALL, cursor(4))), true);
     check(&t, Claim::Never(Window::default(), looking(Region::ALL, unread())), false);
-    check(&t, Claim::StableFor(100, Window::default(), looking(Region::ALL, unread())), false);
+    check(
+        &t,
+        Claim::StableFor(Duration::from_millis(100), Window::default(), looking(Region::ALL, unread())),
+        false,
+    );
     let blank = timeline(100, &[(0, out(" "))]);
     check(&blank, Claim::Always(Window::default(), looking(Region::ALL, unread())), false);
 }
@@ -287,7 +294,7 @@ fn pastes_answers_and_service_events() {
 fn failures_say_where_and_when() {
     let t = dialogue();
     let verdict = |claim: Claim| evaluate(&t, &[claim]).pop().expect("one").expect_err("it fails");
-    let early = verdict(Claim::At(Point::ms(900), contains("hello")));
+    let early = verdict(Claim::At(Point::after_start(Duration::from_millis(900)), contains("hello")));
     assert!(early.message.contains("it does hold at 1s"), "{}", early.message);
     assert_eq!(early.shots.len(), 2);
     assert_eq!(early.shots[1].spots, [Spot { row: 1, col: 0, width: 5 }]);

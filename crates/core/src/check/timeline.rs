@@ -9,26 +9,27 @@ use tapdeck_term::Size;
 use super::Json;
 use crate::ParseError;
 use crate::event::Exit;
+use crate::time::Time;
 
 /// A place in a timeline. Order is by time first and by `seq` among moments of the same time, which
 /// is the same order that `seq` alone gives: neither ever goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pos {
-    /// Milliseconds since the start.
-    pub t_ms: u64,
+    /// When, in whole milliseconds.
+    pub time: Time,
     /// The counter over all streams.
     pub seq: u64,
 }
 
 impl Pos {
     /// After everything that happened at this time.
-    pub const fn after(t_ms: u64) -> Self {
-        Self { t_ms, seq: u64::MAX }
+    pub const fn after(time: Time) -> Self {
+        Self { time, seq: u64::MAX }
     }
 
     /// Before everything that happened at this time.
-    pub const fn before(t_ms: u64) -> Self {
-        Self { t_ms, seq: 0 }
+    pub const fn before(time: Time) -> Self {
+        Self { time, seq: 0 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Facts about what happened rather than about what was shown: order, delays and pieces of output,
 //! what was typed, signals and sizes, service events, and how it all ended.
 
+use core::time::Duration;
 use std::fmt;
 
 use tapdeck_term::{Scanner, Size};
@@ -290,16 +291,18 @@ fn joined<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 
 fn gap<'a>(moments: impl Iterator<Item = &'a Moment>, count: Count) -> Result<(), (String, Option<Pos>)> {
     let mut last: Option<Pos> = None;
-    let mut longest = (0, None);
+    let mut longest = (Duration::ZERO, None);
     for (at, _) in outputs(moments) {
         if let Some(before) = last
-            && at.t_ms - before.t_ms > longest.0
+            && at.time.since(before.time) > longest.0
         {
-            longest = (at.t_ms - before.t_ms, Some(before));
+            longest = (at.time.since(before.time), Some(before));
         }
         last = Some(at);
     }
-    count.check(longest.0, "ms is the longest silence").map_err(|message| (message, longest.1))
+    count
+        .check(longest.0.as_millis() as u64, "ms is the longest silence")
+        .map_err(|message| (message, longest.1))
 }
 
 fn splits(
@@ -481,7 +484,8 @@ impl fmt::Display for Trace {
                 write!(f, "in order: {}", list.join(", "))
             }
             Self::Delay { from, to, ms } => {
-                let time = |n: Option<u64>| n.map(seconds).unwrap_or_default();
+                let time =
+                    |n: Option<u64>| n.map(|ms| seconds(Duration::from_millis(ms))).unwrap_or_default();
                 write!(f, "from {from} to {to}")?;
                 match (ms.min, ms.max) {
                     (Some(_), None) => write!(f, " at least {}", time(ms.min)),

@@ -1,10 +1,12 @@
 //! When: points and stretches of a timeline, as scenarios name them.
 
+use core::time::Duration;
 use std::fmt;
 use std::str::FromStr;
 
 use super::timeline::{Pos, Timeline};
 use crate::ParseError;
+use crate::time::Time;
 
 /// What a point is counted from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,9 +29,9 @@ pub struct Point {
 }
 
 impl Point {
-    /// So many milliseconds after the start.
-    pub fn ms(t_ms: u64) -> Self {
-        Self { anchor: Anchor::Start, plus_ms: i64::try_from(t_ms).unwrap_or(i64::MAX) }
+    /// So long after the start.
+    pub fn after_start(length: Duration) -> Self {
+        Self { anchor: Anchor::Start, plus_ms: signed_millis(length) }
     }
 
     /// A named place.
@@ -56,16 +58,16 @@ impl Point {
         if self.plus_ms == 0 && self.anchor != Anchor::Start {
             return Ok((base, base));
         }
-        let t_ms = base.t_ms.checked_add_signed(self.plus_ms);
-        let t_ms = t_ms.ok_or_else(|| format!("{self} is before the beginning"))?;
-        Ok((Pos::before(t_ms), Pos::after(t_ms)))
+        let millis = base.time.as_millis().checked_add_signed(self.plus_ms);
+        let time = millis.map(Time::from_millis).ok_or_else(|| format!("{self} is before the beginning"))?;
+        Ok((Pos::before(time), Pos::after(time)))
     }
 }
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.plus_ms < 0 { "-" } else { "+" };
-        let amount = seconds(self.plus_ms.unsigned_abs());
+        let amount = seconds(Duration::from_millis(self.plus_ms.unsigned_abs()));
         match (&self.anchor, self.plus_ms) {
             (Anchor::Start, ..0) => write!(f, "@start-{amount}"),
             (Anchor::Start, _) => write!(f, "{amount}"),
@@ -81,11 +83,11 @@ impl FromStr for Point {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let Some(named) = text.strip_prefix('@') else { return Ok(Self::ms(millis(text)?)) };
-        let cut = named.rfind(['+', '-']).filter(|i| millis(&named[i + 1..]).is_ok());
+        let Some(named) = text.strip_prefix('@') else { return Ok(Self::after_start(length(text)?)) };
+        let cut = named.rfind(['+', '-']).filter(|i| length(&named[i + 1..]).is_ok());
         let (name, plus_ms) = match cut {
             Some(i) => {
-                let amount = i64::try_from(millis(&named[i + 1..])?).unwrap_or(i64::MAX);
+                let amount = signed_millis(length(&named[i + 1..])?);
                 (&named[..i], if named[i..].starts_with('-') { -amount } else { amount })
             }
             None => (named, 0),
@@ -100,11 +102,15 @@ impl FromStr for Point {
     }
 }
 
-/// Reads milliseconds from `200ms`, `1.5s`, `2m` or plain seconds.
+fn signed_millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Reads a length of time, in whole milliseconds, from `200ms`, `1.5s`, `2m` or plain seconds.
 ///
 /// # Errors
 /// When the text is no time, or one beyond a year.
-pub fn millis(text: &str) -> Result<u64, ParseError> {
+pub fn length(text: &str) -> Result<Duration, ParseError> {
     let known = "write 200ms, 1.5s, 2m, @end or @ and a name";
     let wrong = || ParseError::new(format!("{text:?} is no time: {known}"));
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -119,16 +125,17 @@ pub fn millis(text: &str) -> Result<u64, ParseError> {
     let n: f64 = number.trim().parse().map_err(|_| wrong())?;
     let ms = n * scale;
     // A year is more than any recording has, and far from where numbers lose their unit.
-    if (0.0..=3.2e10).contains(&ms) { Ok(ms.round() as u64) } else { Err(wrong()) }
+    if (0.0..=3.2e10).contains(&ms) { Ok(Duration::from_millis(ms.round() as u64)) } else { Err(wrong()) }
 }
 
 /// A time as people read it.
-pub fn seconds(t_ms: u64) -> String {
-    match t_ms {
+pub fn seconds(time: impl Into<Duration>) -> String {
+    let ms = time.into().as_millis();
+    match ms {
         0 => "0s".to_owned(),
-        1..1000 => format!("{t_ms}ms"),
-        _ if t_ms.is_multiple_of(1000) => format!("{}s", t_ms / 1000),
-        _ => format!("{}.{:03}s", t_ms / 1000, t_ms % 1000).replace("00s", "s").replace("0s", "s"),
+        1..1000 => format!("{ms}ms"),
+        _ if ms.is_multiple_of(1000) => format!("{}s", ms / 1000),
+        _ => format!("{}.{:03}s", ms / 1000, ms % 1000).replace("00s", "s").replace("0s", "s"),
     }
 }
 
@@ -156,17 +163,17 @@ impl Window {
     pub(crate) fn resolve(&self, timeline: &Timeline) -> Result<Span, String> {
         let whole = (Pos::default(), Pos::default());
         let (from, lasted) = self.from.as_ref().map_or(Ok(whole), |p| p.resolve(timeline))?;
-        let end = Pos::after(timeline.end.at.t_ms);
+        let end = Pos::after(timeline.end.at.time);
         let to = self.to.as_ref().map_or(Ok(end), |p| p.resolve(timeline).map(|(_, after)| after))?;
-        if from.t_ms > timeline.end.at.t_ms {
-            let (from, end) = (seconds(from.t_ms), seconds(timeline.end.at.t_ms));
+        if from.time > timeline.end.at.time {
+            let (from, end) = (seconds(from.time), seconds(timeline.end.at.time));
             return Err(format!("the recording ends at {end}, before {from}"));
         }
         if from > to {
             return Err(format!(
                 "the stretch ends ({}) before it begins ({})",
-                seconds(to.t_ms),
-                seconds(from.t_ms)
+                seconds(to.time),
+                seconds(from.time)
             ));
         }
         Ok(Span { from, lasted, to })
@@ -220,8 +227,8 @@ mod tests {
             assert!(bad.parse::<Point>().is_err(), "{bad}");
         }
         assert_eq!(
-            (seconds(1050), seconds(61_200), seconds(100_000)),
-            ("1.05s".into(), "61.2s".into(), "100s".into())
+            ([1050, 61_200, 100_000].map(|ms| seconds(Duration::from_millis(ms)))),
+            ["1.05s", "61.2s", "100s"]
         );
     }
 }

@@ -100,7 +100,8 @@ impl Collector {
         leaked: Option<u32>,
     ) -> Timeline {
         let end_at = self.ended.unwrap_or(now);
-        let pos = |i: usize, at: Time| Pos { t_ms: at.min(end_at).as_millis(), seq: i as u64 + 1 };
+        let whole = |at: Time| Time::from_millis(at.as_millis());
+        let pos = |i: usize, at: Time| Pos { time: whole(at.min(end_at)), seq: i as u64 + 1 };
         let moments: Vec<Moment> = std::mem::take(&mut self.moments)
             .into_iter()
             .enumerate()
@@ -116,7 +117,7 @@ impl Tap for Collector {
         for entry in entries {
             let at = entry.at.mono;
             for what in self.place(&entry) {
-                let shown = self.screen.advance(Pos::before(at.as_millis()), &what);
+                let shown = self.screen.advance(Pos::before(at), &what);
                 if shown.is_some_and(|c| !c.rows.is_empty()) {
                     self.changed = at;
                 }

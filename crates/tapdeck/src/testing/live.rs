@@ -8,7 +8,6 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tapdeck_core::check::{Claim, Timeline, Trace};
 use tapdeck_host::Clock;
@@ -113,7 +112,8 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
             if finished.timeline.end.cause == tapdeck_core::check::Cause::Timeout
                 && !loaded.scenario.assertions.iter().any(|a| about_end(&a.claim))
             {
-                let message = format!("it was still running after {} ms, its time limit", spec.timeout_ms);
+                let message =
+                    format!("it was still running after {} ms, its time limit", spec.timeout.as_millis());
                 let details = picture::around(&finished.timeline, finished.timeline.end.at);
                 ran.faults.push(Fault { details, ..Fault::new("the program ends by itself", message) });
             }
@@ -188,8 +188,8 @@ fn start(
     let size = loaded.scenario.size;
     let mut program = Program::new(&spec.run)
         .size(size.cols, size.rows)
-        .timeout(Duration::from_millis(spec.timeout_ms))
-        .patience(Duration::from_millis(spec.timeout_ms))
+        .timeout(spec.timeout)
+        .patience(spec.timeout)
         .only_env(env.allow.iter().map(String::as_str));
     if sees_folders(&place) {
         program = program.cwd(folder).home(folder);
@@ -226,7 +226,7 @@ fn open_folder(within: &Path) -> std::io::Result<PathBuf> {
 }
 
 fn take(session: &mut Session, step: &Step) -> TestResult {
-    let limit = |session: &Session| step.within_ms.map_or(session.patience(), Duration::from_millis);
+    let limit = |session: &Session| step.within.unwrap_or(session.patience());
     match &step.action {
         Action::Send(keys) => keys.iter().try_for_each(|key| session.press(*key)),
         Action::Type(text) => session.type_text(text),
@@ -236,7 +236,7 @@ fn take(session: &mut Session, step: &Step) -> TestResult {
         Action::Expect(condition) | Action::Wait(Until::Screen(condition)) => {
             session.expect_within(condition, limit(session))
         }
-        Action::Wait(Until::Stable(ms)) => session.stable_within(Duration::from_millis(*ms), limit(session)),
+        Action::Wait(Until::Stable(length)) => session.stable_within(*length, limit(session)),
         Action::Wait(Until::Exit) => session.exit_within(limit(session)).map(|_| ()),
         Action::Resize(size) => {
             session.resize(size.cols, size.rows);
@@ -259,7 +259,7 @@ fn describe(action: &Action) -> String {
     match action {
         Action::Expect(condition) => format!("expect: {condition}"),
         Action::Wait(Until::Screen(condition)) => format!("wait: {condition}"),
-        Action::Wait(Until::Stable(ms)) => format!("wait: stable for {ms} ms"),
+        Action::Wait(Until::Stable(length)) => format!("wait: stable for {} ms", length.as_millis()),
         Action::Wait(Until::Exit) => "wait: exit".to_owned(),
         Action::Send(keys) => {
             let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
@@ -383,7 +383,7 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
     let (argv, timeout_ms) = match &loaded.scenario.source {
         Some(Source::Program(spec)) => {
             allowed.push("HOME".to_owned());
-            (spec.run.clone(), Some(spec.timeout_ms))
+            (spec.run.clone(), Some(spec.timeout.as_millis() as u64))
         }
         _ => {
             allowed.clear();

@@ -87,17 +87,17 @@ pub(crate) fn around(timeline: &Timeline, at: Pos) -> String {
     let moments = &timeline.moments;
     let next = moments.partition_point(|m| m.at <= at);
     let (from, to) = (next.saturating_sub(AROUND), (next + AROUND).min(moments.len()));
-    let mut out = format!("  what happened around {}\n", seconds(at.t_ms));
+    let mut out = format!("  what happened around {}\n", seconds(at.time));
     if from > 0 {
         out.push_str(&format!("      ⋮ {from} before\n"));
     }
     for (i, moment) in moments.iter().enumerate().take(to).skip(from) {
         let mark = if i + 1 == next { "▶" } else { " " };
-        out.push_str(&format!("    {mark} {:>8}  {}\n", seconds(moment.at.t_ms), event(&moment.what)));
+        out.push_str(&format!("    {mark} {:>8}  {}\n", seconds(moment.at.time), event(&moment.what)));
     }
     match moments.len() - to {
         0 => {
-            out.push_str(&format!("      {:>8}  the end\n", seconds(timeline.end.at.t_ms)));
+            out.push_str(&format!("      {:>8}  the end\n", seconds(timeline.end.at.time)));
         }
         n => {
             out.push_str(&format!("      ⋮ {n} after\n"));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
 use tapdeck_host::Clock;
@@ -34,7 +35,7 @@ pub struct Report {
     /// Checks that were made.
     pub checks: usize,
     /// How long that took.
-    pub nanoseconds: u64,
+    pub took: Duration,
     /// What would have to change on disk for it to pass, as far as that is a matter of stored
     /// facts.
     pub changes: Vec<Change>,
@@ -260,10 +261,10 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
         name: short.clone(),
         outcome: Outcome::Failed(vec![fault]),
         checks: 0,
-        nanoseconds: 0,
+        took: Duration::ZERO,
         changes: Vec::new(),
     });
-    report.nanoseconds = clock.now().mono.as_nanos();
+    report.took = clock.elapsed();
     report
 }
 
@@ -344,7 +345,7 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         name: loaded.scenario.name.clone().unwrap_or_else(|| loaded.name.clone()),
         outcome,
         checks: ran.checks,
-        nanoseconds: 0,
+        took: Duration::ZERO,
         changes: ran.changes,
     }
 }

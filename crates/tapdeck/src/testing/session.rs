@@ -392,7 +392,7 @@ impl Session {
             }
             let why = match self.seen.exit {
                 Some(exit) => format!("the program {}", ended(exit)),
-                None => format!("{} have passed", seconds(limit.as_millis() as u64)),
+                None => format!("{} have passed", seconds(limit)),
             };
             let shot = picture::screen("the screen", &frame, &wrong.spots);
             let texts = wrong.texts.as_ref().map(|(a, b)| picture::difference(a, b)).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use tapdeck_core::Exit;
 use tapdeck_core::check::{
-    Anchor, BytesTest, Claim, Count, ExitTest, Happening, JsonPath, JsonTest, ParseError, Point, TextTest,
-    Trace, Window, millis, pattern, signal_name, signal_number,
+    self, Anchor, BytesTest, Claim, Count, ExitTest, Happening, JsonPath, JsonTest, ParseError, Point,
+    TextTest, Trace, Window, pattern, signal_name, signal_number,
 };
 
 use super::condition::{self, Common, Said, count, size};
@@ -32,17 +32,18 @@ pub(super) fn read(
     let mut claims: Vec<(&str, Claim)> = Vec::new();
     let mut add = |key, claim| claims.push((key, claim));
     if let Some(length) = &raw.stable_for {
-        let ms = millis(length).map_err(wrong)?;
+        let length = check::length(length).map_err(wrong)?;
         let screen = raw.screen.as_ref().map_or_else(|| Ok(condition::anything(common)), condition)?;
         // At a point: from there on, for so long.
         let window = match &here {
             Some(p) => {
+                let ms = length.as_millis() as u64;
                 let until = Point { plus_ms: p.plus_ms.saturating_add_unsigned(ms), ..p.clone() };
                 Window { from: Some(p.clone()), to: Some(until) }
             }
             None => window.clone(),
         };
-        add("stable_for", Claim::StableFor(ms, window, screen));
+        add("stable_for", Claim::StableFor(length, window, screen));
     } else if let Some(c) = &raw.screen {
         if window != Window::default() {
             return Err(
@@ -170,7 +171,8 @@ fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
 }
 
 fn times(min: &Option<String>, max: &Option<String>) -> Said<Count> {
-    let ms = |t: &Option<String>| t.as_ref().map(|t| millis(t)).transpose();
+    let ms =
+        |t: &Option<String>| t.as_ref().map(|t| check::length(t).map(|l| l.as_millis() as u64)).transpose();
     if min.is_none() && max.is_none() {
         return Err("a range of times wants min, max or both".into());
     }

@@ -14,7 +14,9 @@ mod step;
 mod tests;
 mod timeline;
 
-use tapdeck_core::check::{Claim, Condition, ParseError, millis};
+use std::time::Duration;
+
+use tapdeck_core::check::{Claim, Condition, ParseError, length};
 use tapdeck_core::scrub::{Rule, Rules};
 use tapdeck_term::Size;
 
@@ -112,7 +114,7 @@ pub struct Program {
     /// Files from beside the scenario that it finds there too.
     pub copy: Vec<String>,
     /// Its time limit.
-    pub timeout_ms: u64,
+    pub timeout: Duration,
 }
 
 /// A claim, with where it stands.
@@ -127,7 +129,7 @@ pub struct Assertion {
 }
 
 /// What a program's whole run may take when its scenario does not say.
-const TIMEOUT_MS: u64 = 20_000;
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Scenario {
     /// Reads a scenario. A stored text that cannot be read is a check that fails.
@@ -240,13 +242,13 @@ fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {
             return Err(at.error(format!("the file {name:?} must lie in the program's folder")));
         }
     }
-    let timeout_ms = condition::read_at(&raw.timeout, millis)?.unwrap_or(TIMEOUT_MS);
+    let timeout = condition::read_at(&raw.timeout, length)?.unwrap_or(TIMEOUT);
     Ok(Program {
         run: raw.run.value,
         on: raw.on.map(|at| (at.line, at.value)),
         needs: (!raw.needs.is_empty()).then_some(raw.needs),
         files: raw.files.into_iter().map(|(name, at)| (name, at.value)).collect(),
         copy: raw.copy.into_iter().map(|at| at.value).collect(),
-        timeout_ms,
+        timeout,
     })
 }

@@ -1,8 +1,10 @@
 //! What is done: steps that drive a live program, and plays, which say word for word what happens.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use tapdeck_core::Exit;
-use tapdeck_core::check::{Condition, End, ExitTest, Input, Moment, Pos, Timeline, What, millis};
+use tapdeck_core::check::{self, Condition, End, ExitTest, Input, Moment, Pos, Timeline, What};
+use tapdeck_core::{Exit, Time};
 use tapdeck_term::Size;
 use tapdeck_term::keys::KeyPress;
 
@@ -20,7 +22,7 @@ pub struct Step {
     /// What to do.
     pub action: Action,
     /// How long a wait may take, where the step says.
-    pub within_ms: Option<u64>,
+    pub within: Option<Duration>,
 }
 
 /// What to do.
@@ -54,8 +56,8 @@ pub enum Action {
 /// Until when to wait.
 #[derive(Debug, Clone)]
 pub enum Until {
-    /// The screen has stayed the same for so many milliseconds.
-    Stable(u64),
+    /// The screen has stayed the same for so long.
+    Stable(Duration),
     /// The program has ended.
     Exit,
     /// The condition holds.
@@ -86,7 +88,7 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     }
     if let Some(wait) = &raw.wait {
         actions.push(Action::Wait(match (&wait.stable, wait.exit, &wait.screen) {
-            (Some(length), None, None) => Until::Stable(millis(length).map_err(|e| at(e.into()))?),
+            (Some(length), None, None) => Until::Stable(check::length(length).map_err(|e| at(e.into()))?),
             (None, Some(true), None) => Until::Exit,
             (None, None, Some(c)) => Until::Screen(condition::read(c, line, common, stored)?),
             _ => return Err(at("a wait wants one of stable, exit: true and screen".into())),
@@ -104,13 +106,13 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     if raw.cancel == Some(true) {
         actions.push(Action::Cancel);
     }
-    let within_ms = condition::read_at(&raw.within, millis)?;
+    let within = condition::read_at(&raw.within, check::length)?;
     match (actions.pop(), actions.is_empty()) {
         (Some(action), true) => {
-            if within_ms.is_some() && !matches!(action, Action::Expect(_) | Action::Wait(_)) {
+            if within.is_some() && !matches!(action, Action::Expect(_) | Action::Wait(_)) {
                 return Err(at("within goes with expect and wait".into()));
             }
-            Ok(Step { line, action, within_ms })
+            Ok(Step { line, action, within })
         }
         (Some(_), false) => Err(at("one step at a time".into())),
         (None, _) => Err(at(
@@ -141,7 +143,7 @@ pub struct Play {
 #[derive(Debug, Clone)]
 pub struct PlayItem {
     /// The pause before each time.
-    pub after_ms: u64,
+    pub after: Duration,
     /// What happens, all at once.
     pub what: Vec<What>,
     /// How often.
@@ -224,8 +226,8 @@ fn read_item(raw: &raw::PlayItem) -> Said<PlayItem> {
     if kinds != 1 {
         return Err("a play's line is one of write, hex, input, paste, reply, resize, signal, service, snapshot and exit".into());
     }
-    let after_ms = raw.after.as_ref().map_or(Ok(0), |t| millis(t))?;
-    Ok(PlayItem { after_ms, what, times: raw.times.unwrap_or(1), exit: end })
+    let after = raw.after.as_ref().map_or(Ok(Duration::ZERO), |t| check::length(t))?;
+    Ok(PlayItem { after, what, times: raw.times.unwrap_or(1), exit: end })
 }
 
 fn hex(text: &str) -> Said<Vec<u8>> {
@@ -243,19 +245,19 @@ impl Play {
     /// The timeline of the play, with every pause as long as it says.
     pub fn timeline(&self, size: Size) -> Timeline {
         let mut timeline = Timeline { size, ..Timeline::default() };
-        let (mut t_ms, mut seq) = (0u64, 0u64);
+        let (mut time, mut seq) = (Time::ZERO, 0u64);
         let mut exit = None;
         for item in &self.items {
             for _ in 0..item.times {
-                t_ms = t_ms.saturating_add(item.after_ms);
+                time += item.after;
                 for what in &item.what {
                     seq += 1;
-                    timeline.moments.push(Moment { at: Pos { t_ms, seq }, what: what.clone() });
+                    timeline.moments.push(Moment { at: Pos { time, seq }, what: what.clone() });
                 }
             }
             exit = item.exit.or(exit);
         }
-        timeline.end = End { at: Pos { t_ms, seq: seq + 1 }, exit, ..End::default() };
+        timeline.end = End { at: Pos { time, seq: seq + 1 }, exit, ..End::default() };
         timeline
     }
 }

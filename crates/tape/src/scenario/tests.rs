@@ -92,10 +92,10 @@ fn a_timeline_survives_its_cassette() {
     let after = timeline(&crate::cassette::Cassette::from_files(&files).expect("whole"));
     assert_eq!((before.size, before.moments.len()), (after.size, after.moments.len()));
     for (a, b) in before.moments.iter().zip(&after.moments) {
-        assert_eq!((a.at.t_ms, &a.what), (b.at.t_ms, &b.what));
+        assert_eq!((a.at.time, &a.what), (b.at.time, &b.what));
     }
     let end =
-        |t: &tapdeck_core::check::Timeline| (t.end.at.t_ms, t.end.exit, t.end.cause, t.end.eof, t.end.leaked);
+        |t: &tapdeck_core::check::Timeline| (t.end.at.time, t.end.exit, t.end.cause, t.end.eof, t.end.leaked);
     assert_eq!(end(&before), end(&after));
 }
 
@@ -146,9 +146,12 @@ fn steps() {
     )
     .expect("it is understood");
     assert_eq!(scenario.steps.len(), 10);
-    assert_eq!((scenario.steps[0].line, scenario.steps[0].within_ms), (3, Some(2000)));
+    assert_eq!(
+        (scenario.steps[0].line, scenario.steps[0].within),
+        (3, Some(std::time::Duration::from_secs(2)))
+    );
     let Some(Source::Program(program)) = scenario.source else { panic!("a program") };
-    assert_eq!((program.needs, program.timeout_ms), (None, 5000));
+    assert_eq!((program.needs, program.timeout), (None, std::time::Duration::from_secs(5)));
 }
 
 /// A check that never runs because of a typing error is worse than none.

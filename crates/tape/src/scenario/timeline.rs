@@ -32,7 +32,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
             },
             _ => return None,
         };
-        Some(Moment { at: Pos { t_ms: event.t_ms, seq: event.seq }, what })
+        Some(Moment { at: Pos { time: Time::from_millis(event.t_ms), seq: event.seq }, what })
     });
     let outcome = &cassette.outcome;
     let fact = |name: &str| outcome.metadata.get(name);
@@ -48,7 +48,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
         size: terminal.initial_size(),
         moments: moments.collect(),
         end: End {
-            at: Pos { t_ms: outcome.t_ms, seq: outcome.seq },
+            at: Pos { time: Time::from_millis(outcome.t_ms), seq: outcome.seq },
             exit,
             cause,
             eof: fact("eof").and_then(Value::as_bool),
@@ -101,7 +101,7 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
     let mut recording = Recording::new(timeline.size, resolution_ms);
     let mut in_paste = false;
     for Moment { at, what } in &timeline.moments {
-        let at = Time::from_millis(at.t_ms);
+        let at = at.time;
         match what {
             What::Output(bytes) => recording.output(at, bytes),
             What::Input(input) => {
@@ -121,7 +121,7 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
     let end = &timeline.end;
     closing.outcome.exit = end.exit.map(Into::into).unwrap_or_default();
     closing.outcome.metadata.extend(metadata(end));
-    recording.finish_in_memory(Time::from_millis(end.at.t_ms), closing)
+    recording.finish_in_memory(end.at.time, closing)
 }
 
 fn paste_of(bytes: &[u8], open: &mut bool) -> Paste {

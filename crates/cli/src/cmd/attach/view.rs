@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use tapdeck_core::{Exit, WinSize};
+use tapdeck_core::{Exit, Time, WinSize};
 use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_proto::attach::{Asked, Opened, Said};
 use tapdeck_serve::client::{Attachment, Incoming};
@@ -22,21 +22,21 @@ use crate::screen::detach_keys::{DetachKeys, Typed};
 use crate::screen::write_used_rows;
 
 /// How long a notice stays.
-const NOTICE_NS: u64 = 2_000_000_000;
+const NOTICE: Duration = Duration::from_secs(2);
 /// How long the list of keys stays.
-const HELP_NS: u64 = 10_000_000_000;
+const HELP: Duration = Duration::from_secs(10);
 /// How long the stream must be quiet before a notice is written.
-const REST_NS: u64 = 20_000_000;
+const REST: Duration = Duration::from_millis(20);
 /// The least time between two paintings of a session of another size.
-const PAINT_NS: u64 = 16_000_000;
+const PAINT: Duration = Duration::from_millis(16);
 
 /// A notice over the last row, for a few seconds.
 struct Notice {
     text: String,
     /// How long it stays.
-    for_ns: u64,
+    stays: Duration,
     /// When it goes, from the time it was first shown.
-    until: Option<u64>,
+    until: Option<Time>,
     /// It is on the screen.
     shown: bool,
 }
@@ -62,9 +62,9 @@ pub(super) struct View {
     input_modes: (Vec<u8>, Vec<u8>),
     out: Vec<u8>,
     clock: Clock,
-    painted_ns: u64,
+    painted: Time,
     /// When the last output came.
-    output_ns: u64,
+    output_at: Time,
     notice: Option<Notice>,
     drives: bool,
     /// The user has typed here, or taken the stick: the session takes the size of this
@@ -106,8 +106,8 @@ impl View {
             input_modes: Default::default(),
             out: Vec::new(),
             clock: Clock::start(),
-            painted_ns: 0,
-            output_ns: 0,
+            painted: Time::ZERO,
+            output_at: Time::ZERO,
             notice: None,
             drives: opened.you,
             active: takeover,
@@ -126,16 +126,16 @@ impl View {
         }
         loop {
             self.flush();
-            let now = self.clock.now().mono.as_nanos();
+            let now = self.clock.now().mono;
             let mut deadline = self.notice_due();
             if self.cropping && self.needs_paint() {
-                let at = self.painted_ns + PAINT_NS;
+                let at = self.painted + PAINT;
                 deadline = Some(deadline.map_or(at, |d| d.min(at)));
             }
             if self.attachment.has_more() {
                 deadline = Some(now);
             }
-            let limit = deadline.map(|at| Duration::from_nanos(at.saturating_sub(now)));
+            let limit = deadline.map(|at| at.since(now));
             let pressed = {
                 let (fd, writes) = self.attachment.wants();
                 let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -156,11 +156,11 @@ impl View {
             if let Some(over) = self.receive()? {
                 return Ok(over);
             }
-            let now = self.clock.now().mono.as_nanos();
+            let now = self.clock.now().mono;
             if self.notice_due().is_some_and(|at| now >= at) {
                 self.turn_notice(now);
             }
-            if self.cropping && self.needs_paint() && now >= self.painted_ns + PAINT_NS {
+            if self.cropping && self.needs_paint() && now >= self.painted + PAINT {
                 self.paint();
             }
         }
@@ -196,7 +196,7 @@ impl View {
 
     fn output(&mut self, bytes: &[u8]) {
         self.uncover();
-        self.output_ns = self.clock.now().mono.as_nanos();
+        self.output_at = self.clock.now().mono;
         self.term.feed(bytes);
         if self.restoring || self.cropping {
             // A picture needs a terminal that remembers both its screens, which not every one
@@ -327,7 +327,7 @@ impl View {
                 Typed::Release => self.attachment.control(&Asked::Release)?,
                 Typed::Help => {
                     let help = self.detach_keys.as_ref().map(DetachKeys::help);
-                    self.notify_for(HELP_NS, &help.unwrap_or_default());
+                    self.notify_for(HELP, &help.unwrap_or_default());
                 }
             }
         }
@@ -393,7 +393,7 @@ impl View {
     }
 
     fn paint(&mut self) {
-        self.painted_ns = self.clock.now().mono.as_nanos();
+        self.painted = self.clock.now().mono;
         let own = self.own.or_default();
         let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| Overlay {
             rows: own.rows - 1..own.rows,
@@ -422,32 +422,32 @@ impl View {
 
     /// Shows a notice as soon as that disturbs no output.
     fn notify(&mut self, text: &str) {
-        self.notify_for(NOTICE_NS, text);
+        self.notify_for(NOTICE, text);
     }
 
-    fn notify_for(&mut self, for_ns: u64, text: &str) {
+    fn notify_for(&mut self, stays: Duration, text: &str) {
         if self.keyboard.is_there() && self.keyboard.screen_size().is_some() {
             self.uncover();
-            self.notice = Some(Notice { text: text.to_owned(), for_ns, until: None, shown: false });
+            self.notice = Some(Notice { text: text.to_owned(), stays, until: None, shown: false });
         }
     }
 
     /// When the notice comes or goes; never within a sequence, which goes on by
     /// itself.
-    fn notice_due(&self) -> Option<u64> {
+    fn notice_due(&self) -> Option<Time> {
         let notice = self.notice.as_ref()?;
         match notice.until {
             Some(until) if notice.shown => Some(until),
-            _ if self.cropping => Some(0),
+            _ if self.cropping => Some(Time::ZERO),
             _ if self.restoring || self.filter.is_dangling() || self.term.modes().synchronised() => None,
-            _ => Some(self.output_ns + REST_NS),
+            _ => Some(self.output_at + REST),
         }
     }
 
     /// Shows the notice, or removes it.
-    fn turn_notice(&mut self, now: u64) {
+    fn turn_notice(&mut self, now: Time) {
         let Some(notice) = &mut self.notice else { return };
-        let until = *notice.until.get_or_insert(now + notice.for_ns);
+        let until = *notice.until.get_or_insert(now + notice.stays);
         if now >= until {
             self.uncover();
             self.notice = None;
