@@ -28,6 +28,8 @@ pub struct CastReader<R> {
     relative: bool,
     time: Time,
     ready: VecDeque<Event>,
+    /// The events of a version 1 file.
+    whole: Option<v1::Events>,
     noted_order: bool,
     noted_halves: bool,
     done: bool,
@@ -100,6 +102,7 @@ impl<R: Read> CastReader<R> {
             relative: false,
             time: Time::ZERO,
             ready: VecDeque::new(),
+            whole: None,
             noted_order: false,
             noted_halves: false,
             done: false,
@@ -124,8 +127,8 @@ impl<R: Read> CastReader<R> {
                 }
                 head.push(b'\n');
                 head.extend(reader.lines.rest(MAX_V1)?);
-                (reader.header, reader.ready) = v1::parse(&head)?;
-                reader.done = true;
+                let (header, events) = v1::parse(head)?;
+                (reader.header, reader.whole) = (header, Some(events));
             }
         }
         Ok(reader)
@@ -177,6 +180,13 @@ impl<R: Read> EventReader for CastReader<R> {
     fn next_item(&mut self) -> Result<Option<Item>> {
         if let Some(event) = self.ready.pop_front() {
             return Ok(Some(Item::Event(event)));
+        }
+        if let Some(events) = &mut self.whole {
+            let event = events.next();
+            if !matches!(event, Ok(Some(_))) {
+                (self.whole, self.done) = (None, true);
+            }
+            return event.map(|event| event.map(Item::Event));
         }
         while !self.done {
             let Some(line) = self.lines.next_line()? else {

@@ -74,6 +74,38 @@ fn files_of_others_are_read() {
     assert_eq!(output_of(&events), b"ab\x1b[0m");
 }
 
+/// The events of version 1 are made one at a time, wherever the list stands in the object.
+#[test]
+fn version_1_is_read_event_by_event() {
+    let read = |stdout: &str| {
+        let file = format!("{{\"stdout\":{stdout},\"version\":1,\"width\":80,\"height\":24}}");
+        let mut reader = CastReader::new(file.as_bytes()).map_err(|e| e.to_string())?;
+        let mut all = Vec::new();
+        while let Some(item) = reader.next_item().map_err(|e| e.to_string())? {
+            if let Item::Event(crate::event::Event { time, kind: Kind::Output(text), .. }) = item {
+                all.push((time.as_millis(), String::from_utf8_lossy(&text).into_owned()));
+            }
+        }
+        Ok::<_, String>(all)
+    };
+    assert_eq!(read("[]"), Ok(vec![]));
+    assert_eq!(read(" [ ] "), Ok(vec![]));
+    let two = Ok(vec![(1000, "a,]".to_owned()), (1500, "\"é".to_owned())]);
+    assert_eq!(read(r#"[[1,"a,]"],[0.5,"\"\u00e9"]]"#), two);
+    assert_eq!(read("\n[ [ 1 , \"a,]\" ]\n , [0.5,\"\\\"é\"] ]"), two);
+    for (stdout, want) in [
+        ("{}", "stdout is not a list"),
+        ("[[1,\"a\"],[1]]", "event 2 is not a delay and a text"),
+        ("[[1,\"a\"],7]", "event 2 is not a delay and a text"),
+        ("[[-1,\"a\"]]", "event 1 has an impossible delay of -1"),
+        ("[[1,\"a\"],]", "not an asciicast"),
+        ("[[1,\"a\"]", "not an asciicast"),
+    ] {
+        let said = read(stdout).expect_err(stdout);
+        assert!(said.contains(want), "{stdout}: {said}");
+    }
+}
+
 #[test]
 fn malformed_files_are_named_by_line_or_noted() {
     let head = "{\"version\":2,\"width\":80,\"height\":24}\n";
