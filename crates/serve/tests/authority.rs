@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "tests explain themselves by their names")]
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -130,11 +131,16 @@ fn the_documentation_shows_the_table() {
 
 /// A folder that only this user can enter, as doors and token lists ask for.
 fn private_folder() -> tempfile::TempDir {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).expect("private");
     folder
 }
+
+/// The tokens of the bus's file.
+const BARE: &str = "bare-bare-bare-bare";
+const HUMAN: &str = "human-human-human";
+const BOT: &str = "bot-bot-bot-bot-bot";
+const OBSERVER: &str = "observer-observer";
 
 /// A session with its own socket and a door with a token file.
 struct Served {
@@ -147,7 +153,9 @@ impl Served {
     fn start() -> Self {
         let folder = private_folder();
         let tokens = folder.path().join("tokens");
-        std::fs::write(&tokens, "bare\nhuman h\nbot b\nobserver o\n").expect("written");
+        std::fs::write(&tokens, format!("{BARE}\nhuman {HUMAN}\nbot {BOT}\nobserver {OBSERVER}\n"))
+            .expect("written");
+        std::fs::set_permissions(&tokens, PermissionsExt::from_mode(0o600)).expect("a mode");
         let size = WinSize::cells(80, 24);
         let setup = TerminalSetup { size, ..TerminalSetup::default() };
         let program = LocalPty::spawn(&CommandSpec::new(["cat"]), InheritedSignals::of_login(), &setup);
@@ -196,11 +204,11 @@ fn session_cases() -> Vec<(&'static str, Option<&'static str>, &'static str, Aut
         ("own", Some("secret"), "human", person),
         ("own", Some("secret"), "bot", program),
         ("own", Some("secret"), "observer", observer),
-        ("bus", Some("bare"), "human", person),
-        ("bus", Some("h"), "human", person),
-        ("bus", Some("h"), "observer", observer),
-        ("bus", Some("b"), "human", program),
-        ("bus", Some("o"), "human", observer),
+        ("bus", Some(BARE), "human", person),
+        ("bus", Some(HUMAN), "human", person),
+        ("bus", Some(HUMAN), "observer", observer),
+        ("bus", Some(BOT), "human", program),
+        ("bus", Some(OBSERVER), "human", observer),
     ]
 }
 

@@ -2,6 +2,7 @@
 //! with their answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
@@ -219,7 +220,12 @@ fn a_command_gives_exactly_its_output() {
 fn bad_clients_do_no_harm() {
     let home = Home::new();
     let token = home.path("tokens");
-    std::fs::write(&token, "human person\nbot machine\nobserver eye\n").expect("written");
+    std::fs::write(
+        &token,
+        "human person-person-person\nbot machine-machine-machine\nobserver eye-eye-eye-eye-eye\n",
+    )
+    .expect("written");
+    std::fs::set_permissions(&token, PermissionsExt::from_mode(0o600)).expect("a mode");
     let options = ["--bus", "tcp:127.0.0.1:0", "--token-file", token.to_str().expect("text")];
     let session = Detached::start(&home, &options, &["cat"]);
     let address = session.listing()["buses"][0].as_str().expect("an address").to_owned();
@@ -242,8 +248,8 @@ fn bad_clients_do_no_harm() {
         b"HELLO\n",
         b"HELLO {\"token\": \"wrong\"}\n",
         b"HELLO {\"token\": \"\"}\n",
-        b"HELLO {\"token\": \"human person\"}\n",
-        b"HELLO {\"role\": \"human\", \"watch\": \"yes\", \"token\": \"person\"}\n",
+        b"HELLO {\"token\": \"human person-person-person\"}\n",
+        b"HELLO {\"role\": \"human\", \"watch\": \"yes\", \"token\": \"person-person-person\"}\n",
     ] {
         let answer = reply(wrong);
         assert!(answer.starts_with("DENIED") && !answer.contains("person"), "{answer}");
@@ -259,12 +265,14 @@ fn bad_clients_do_no_harm() {
     let mut half = tcp();
     half.write_all(b"HELLO {\"tok").expect("sent");
     let mut eye = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    eye.hello(&Hello { role: Role::Human, name: "eye", token: Some("eye") }, PATIENCE).expect("let in");
+    eye.hello(&Hello { role: Role::Human, name: "eye", token: Some("eye-eye-eye-eye-eye") }, PATIENCE)
+        .expect("let in");
     assert!(eye.request(&Take, PATIENCE).is_err(), "an observer's token grants no more");
     assert!(eye.tell(&TypedLine("a\nKEY \"b\"".into())).is_err(), "one frame is one line");
     // A client that dies holding the stick gives it back.
     let mut bot = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    bot.hello(&Hello { role: Role::Human, name: "bot", token: Some("machine") }, PATIENCE).expect("let in");
+    bot.hello(&Hello { role: Role::Human, name: "bot", token: Some("machine-machine-machine") }, PATIENCE)
+        .expect("let in");
     assert_eq!(session.listing()["driver"], "bot");
     // What cannot be read is not taken for what was not said: a stale hold, a signal, a wish for no
     // output.

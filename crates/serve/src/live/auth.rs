@@ -2,6 +2,7 @@
 //! clients without one. What a client says of itself can only lower it.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use tapdeck_core::{Authority, Need, PartyId, Right, Role};
@@ -10,8 +11,10 @@ use tapdeck_proto::bus;
 use super::client::Client;
 use super::session::LiveSession;
 
-/// A token file may be this long, and hold this many tokens.
+/// A token file may be this long.
 const FILE_LIMIT: u64 = 64 * 1024;
+/// A shorter token can be guessed.
+const SHORTEST: usize = 16;
 
 /// A token, and the highest role that it grants.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,30 +47,47 @@ impl Grants {
 
     /// Creates the policy of a door at which every client shows a token. Each line of the file is a
     /// token, or `human`, `bot` or `observer` and a token. A bare token counts as `human`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, other users can read it, or a line is no token that is worth
+    /// its name.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-        if std::fs::metadata(path)?.len() > FILE_LIMIT {
-            return Err(wrong(format!("{} is too long to be a token file", path.display())));
+        let about = std::fs::metadata(path)?;
+        if about.len() > FILE_LIMIT {
+            return Err(wrong("too long to be a token file".to_owned()));
+        }
+        // What the shell makes of `<(…)` is no file of its own, and has no mode to speak of.
+        if about.is_file() && about.mode() & 0o077 != 0 {
+            return Err(wrong(format!("other users can read it; run chmod 600 {}", path.display())));
         }
         let text = std::fs::read_to_string(path)?;
         let mut grants = Vec::new();
-        for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = |what: &str| wrong(format!("line {number}: {what}"));
             let (up_to, token) = match line.split_once(char::is_whitespace) {
+                None if parse_role(line).is_some() => return Err(wrong("a role without a token")),
                 None => (Role::Human, line),
                 Some((role, token)) => {
-                    let role = parse_role(role).ok_or_else(|| {
-                        wrong(format!(
-                            "{}: a line is a token, or `human`, `bot` or `observer` and a token",
-                            path.display()
-                        ))
-                    })?;
-                    (role, token.trim())
+                    let role = parse_role(role);
+                    (
+                        role.ok_or_else(|| wrong("expected a token, or human, bot or observer and a token"))?,
+                        token,
+                    )
                 }
             };
+            let token = token.trim();
+            if token.len() < SHORTEST {
+                let why = format!("a token of less than {SHORTEST} characters can be guessed");
+                return Err(wrong(&why));
+            }
             grants.push(Grant { token: token.to_owned(), up_to });
         }
         if grants.is_empty() {
-            return Err(wrong(format!("{} holds no token", path.display())));
+            return Err(wrong("there is no token in it".to_owned()));
         }
         Ok(Self { grants, required: true })
     }
@@ -150,6 +170,8 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -164,20 +186,36 @@ mod tests {
         }
         let temp = tempfile::tempdir().expect("temp");
         let file = temp.path().join("tokens");
-        std::fs::write(&file, "# people\nhuman h1\nbot b1\nobserver o1\nbare\n").expect("write");
+        let mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode));
+        let [h1, b1, o1, bare] = ["h1", "b1", "o1", "bare"].map(|name| name.repeat(8));
+        std::fs::write(&file, format!("# people\nhuman {h1}\nbot  {b1} \nobserver {o1}\n{bare}\n"))
+            .expect("write");
+        mode(0o600).expect("a mode");
         let grants = Grants::from_file(&file).expect("read");
         let cases = [
-            (Role::Human, Some("h1"), Ok(Role::Human)),
-            (Role::Human, Some("b1"), Ok(Role::Bot)),
-            (Role::Bot, Some("o1"), Ok(Role::Observer)),
-            (Role::Human, Some("bare"), Ok(Role::Human)),
+            (Role::Human, Some(&*h1), Ok(Role::Human)),
+            (Role::Human, Some(&b1), Ok(Role::Bot)),
+            (Role::Bot, Some(&o1), Ok(Role::Observer)),
+            (Role::Human, Some(&bare), Ok(Role::Human)),
             (Role::Observer, None, Err("a token is needed")),
-            (Role::Observer, Some("human h1"), Err("the token is wrong")),
+            (Role::Observer, Some("human"), Err("the token is wrong")),
         ];
         for (asked, token, granted) in cases {
             assert_eq!(role(&grants, asked, token), granted, "{asked:?} {token:?}");
         }
-        std::fs::write(&file, "\n").expect("write");
-        assert!(Grants::from_file(&file).is_err(), "no token at all");
+        for (text, want) in [
+            ("\n".to_owned(), "there is no token in it"),
+            (format!("{h1}\nhuman \n"), "line 2: a role without a token"),
+            ("human a\n".to_owned(), "line 1: a token of less than 16 characters"),
+            ("a\n".to_owned(), "line 1: a token of less than 16 characters"),
+            (format!("king {h1}\n"), "line 1: expected a token, or human"),
+        ] {
+            std::fs::write(&file, &text).expect("write");
+            let said = Grants::from_file(&file).expect_err(&text).to_string();
+            assert!(said.contains(want), "{text:?}: {said}");
+        }
+        std::fs::write(&file, h1).expect("write");
+        mode(0o644).expect("a mode");
+        assert!(Grants::from_file(&file).is_err_and(|e| e.to_string().contains("chmod 600")));
     }
 }
