@@ -8,7 +8,7 @@
 //! as a test; [`scrub`] masks secrets.
 //!
 //! ```
-//! use tapdeck_core::{Event, Log, LogLimits, ReaderKind, Stamp, Stream, Time, WallTime};
+//! use tapdeck_core::{Event, Log, LogLimits, Offset, ReaderKind, Stamp, Stream, Time, WallTime};
 //!
 //! let mut log = Log::new(LogLimits::default());
 //! let reader = log.reader_from_start(ReaderKind::Lossless);
@@ -16,7 +16,7 @@
 //! log.append(Event::Output { stream: Stream::Out, bytes: "hello".into() }, now);
 //! let mut entries = Vec::new();
 //! assert_eq!(log.read(reader, usize::MAX, &mut entries), None, "nothing was lost");
-//! assert_eq!((entries.len(), log.offset()), (1, 5));
+//! assert_eq!((entries.len(), log.offset()), (1, Offset(5)));
 //! ```
 
 mod authority;
@@ -37,6 +37,6 @@ pub use decode::{TextDecoder, UnknownEncoding};
 pub use error::ParseError;
 pub use event::{Author, Event, Exit, Stream, WinSize};
 pub use gate::{Delivered, Gate, Refused};
-pub use log::{Entry, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq};
+pub use log::{Entry, Lag, Log, LogLimits, Offset, ReaderId, ReaderKind, Seq};
 pub use stick::{Change, Fence, Party, PartyId, Role, Stick, StickError, Why};
 pub use time::{Stamp, Time, WallTime};

@@ -5,6 +5,7 @@
 //! to a cap, so memory is bounded whatever a reader does.
 
 use std::collections::VecDeque;
+use std::ops::{Add, AddAssign, Range, Sub};
 
 use crate::event::{Event, WinSize};
 use crate::time::Stamp;
@@ -17,13 +18,41 @@ const ENTRY_COST: usize = size_of::<Entry>();
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u64);
 
+/// A place in the program's output: how many bytes of it are in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Offset(pub u64);
+
+impl Add<usize> for Offset {
+    type Output = Self;
+
+    /// Returns the place so many bytes on.
+    fn add(self, bytes: usize) -> Self {
+        Self(self.0.saturating_add(bytes as u64))
+    }
+}
+
+impl AddAssign<usize> for Offset {
+    fn add_assign(&mut self, bytes: usize) {
+        *self = *self + bytes;
+    }
+}
+
+impl Sub for Offset {
+    type Output = u64;
+
+    /// Returns the bytes between two places, or zero if the other one is later.
+    fn sub(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
 /// One event with its place and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Place in the log.
     pub seq: Seq,
-    /// Bytes of output before this event.
-    pub offset: u64,
+    /// Place in the output.
+    pub offset: Offset,
     /// When it happened.
     pub at: Stamp,
     /// What happened.
@@ -68,9 +97,16 @@ pub struct ReaderId(usize);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lag {
     /// Entries that are gone: from, and up to but not including.
-    pub seqs: std::ops::Range<Seq>,
-    /// Output bytes that are gone.
-    pub offsets: std::ops::Range<u64>,
+    pub seqs: Range<Seq>,
+    /// Output that is gone.
+    pub offsets: Range<Offset>,
+}
+
+impl Lag {
+    /// Returns how many bytes of output are gone.
+    pub fn bytes(&self) -> u64 {
+        self.offsets.end - self.offsets.start
+    }
 }
 
 #[derive(Debug)]
@@ -78,7 +114,7 @@ struct Reader {
     kind: ReaderKind,
     /// The next entry to read, with the output offset and the weight appended before it.
     next: Seq,
-    offset: u64,
+    offset: Offset,
     consumed: u64,
 }
 
@@ -93,7 +129,7 @@ pub struct Log {
     appended: u64,
     /// Sequence number and output offset behind the last entry.
     end: Seq,
-    offset: u64,
+    offset: Offset,
     readers: Vec<Option<Reader>>,
     /// The size that was set last before the oldest entry kept.
     size_before: WinSize,
@@ -108,7 +144,7 @@ impl Log {
             held: 0,
             appended: 0,
             end: Seq(0),
-            offset: 0,
+            offset: Offset(0),
             readers: Vec::new(),
             size_before: WinSize::default(),
         }
@@ -123,7 +159,7 @@ impl Log {
     pub fn append(&mut self, event: Event, at: Stamp) -> Seq {
         let entry = Entry { seq: self.end, offset: self.offset, at, event };
         if let Event::Output { bytes, .. } = &entry.event {
-            self.offset += bytes.len() as u64;
+            self.offset += bytes.len();
         }
         let seq = entry.seq;
         self.held += entry.weight();
@@ -136,8 +172,8 @@ impl Log {
         seq
     }
 
-    /// Bytes of output so far.
-    pub fn offset(&self) -> u64 {
+    /// Place behind the output so far.
+    pub fn offset(&self) -> Offset {
         self.offset
     }
 
@@ -148,7 +184,7 @@ impl Log {
 
     /// Where the oldest entry still kept stands in the output, its time, and the terminal's size
     /// before it.
-    pub fn oldest(&self) -> (u64, Option<Stamp>, WinSize) {
+    pub fn oldest(&self) -> (Offset, Option<Stamp>, WinSize) {
         (self.start().1, self.entries.front().map(|e| e.at), self.size_before)
     }
 
@@ -203,7 +239,7 @@ impl Log {
             reader.next = Seq(entry.seq.0 + 1);
             reader.offset = entry.offset;
             if let Event::Output { bytes, .. } = &entry.event {
-                reader.offset += bytes.len() as u64;
+                reader.offset += bytes.len();
             }
             into.push(entry.clone());
         }
@@ -214,7 +250,7 @@ impl Log {
         lag
     }
 
-    fn start(&self) -> (Seq, u64) {
+    fn start(&self) -> (Seq, Offset) {
         self.entries.front().map_or((self.end, self.offset), |e| (e.seq, e.offset))
     }
 
@@ -271,9 +307,9 @@ mod tests {
         let r = log.reader_from_start(ReaderKind::Lossy);
         let mut got = Vec::new();
         assert_eq!(log.read(r, usize::MAX, &mut got), None);
-        let places: Vec<_> = got.iter().map(|e| (e.seq.0, e.offset, e.at.mono.as_nanos())).collect();
+        let places: Vec<_> = got.iter().map(|e| (e.seq.0, e.offset.0, e.at.mono.as_nanos())).collect();
         assert_eq!(places, [(0, 0, 1), (1, 5, 2), (2, 5, 3)]);
-        assert_eq!((log.offset(), log.end()), (12, Seq(3)));
+        assert_eq!((log.offset(), log.end()), (Offset(12), Seq(3)));
     }
 
     #[test]
@@ -285,8 +321,8 @@ mod tests {
         }
         let mut got = Vec::new();
         let lag = log.read(r, usize::MAX, &mut got).expect("it lagged");
-        assert_eq!(lag, Lag { seqs: Seq(0)..Seq(6), offsets: 0..600 });
-        assert_eq!((got.len(), got[0].offset), (4, 600));
+        assert_eq!(lag, Lag { seqs: Seq(0)..Seq(6), offsets: Offset(0)..Offset(600) });
+        assert_eq!((got.len(), got[0].offset), (4, Offset(600)));
         assert_eq!(log.read(r, usize::MAX, &mut got), None, "a lag is told once");
     }
 
@@ -307,7 +343,7 @@ mod tests {
         got.clear();
         let lag = log.read(r, usize::MAX, &mut got).expect("past the cap it is told");
         assert_eq!((lag.seqs.start, got.len() as u64 + lag.seqs.end.0 - lag.seqs.start.0), (Seq(6), 9));
-        assert_eq!(lag.offsets.end - lag.offsets.start, 100 * (lag.seqs.end.0 - lag.seqs.start.0));
+        assert_eq!(lag.bytes(), 100 * (lag.seqs.end.0 - lag.seqs.start.0));
     }
 
     #[test]
@@ -347,7 +383,7 @@ mod tests {
             let mut log = Log::new(limits);
             let kind = if lossless { ReaderKind::Lossless } else { ReaderKind::Lossy };
             let r = log.reader_from_start(kind);
-            let (mut seen, mut next) = (0u64, Seq(0));
+            let (mut seen, mut next) = (Offset(0), Seq(0));
             let mut got = Vec::new();
             let mut check = |log: &mut Log, max| {
                 got.clear();
@@ -358,7 +394,7 @@ mod tests {
                 for e in &got {
                     assert_eq!((e.seq, e.offset), (next, seen));
                     next = Seq(next.0 + 1);
-                    seen += e.event.payload_len() as u64;
+                    seen += e.event.payload_len();
                 }
                 !got.is_empty()
             };

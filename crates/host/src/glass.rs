@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bytes::Bytes;
 use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
-use tapdeck_core::{Author, Entry, Event, ReaderId, ReaderKind, Seq, Stamp, Time, WinSize};
+use tapdeck_core::{Author, Entry, Event, Offset, ReaderId, ReaderKind, Seq, Stamp, Time, WinSize};
 use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text};
 
 use crate::inbox::Handle;
@@ -40,7 +40,7 @@ pub struct Picture {
     log: SharedLog,
     reader: ReaderId,
     /// Output bytes that the model has seen.
-    offset: u64,
+    offset: Offset,
     /// The log's entry that comes next.
     next: Seq,
     replies: Vec<u8>,
@@ -102,13 +102,14 @@ impl Picture {
         }
         let changes = match entry.event {
             Event::Output { bytes, .. } => {
-                self.offset = entry.offset + bytes.len() as u64;
-                let changes = if text { Changes::default() } else { self.term.feed_at(&bytes, entry.offset) };
+                self.offset = entry.offset + bytes.len();
+                let changes =
+                    if text { Changes::default() } else { self.term.feed_at(&bytes, entry.offset.0) };
                 if let Some(detector) = &mut self.detector {
-                    detector.output(&bytes, entry.offset, &changes.signals, entry.at);
+                    detector.output(&bytes, entry.offset.0, &changes.signals, entry.at);
                 }
                 if text {
-                    self.text.push((entry.offset, bytes));
+                    self.text.push((entry.offset.0, bytes));
                 }
                 changes
             }
@@ -173,7 +174,7 @@ impl Picture {
     }
 
     fn publish(&self) {
-        self.known.offset.store(self.offset, Ordering::Release);
+        self.known.offset.store(self.offset.0, Ordering::Release);
         self.known.generation.store(self.term.generation().0, Ordering::Release);
         let look =
             self.detector.as_ref().and_then(|d| if d.has_news() { Some(Time::ZERO) } else { d.deadline() });
@@ -193,7 +194,7 @@ impl Picture {
     /// Shows text that the program did not write, to observers alone: it is in no log and no
     /// recording.
     pub fn show_echo(&mut self, text: &[u8]) {
-        let changes = self.term.feed_at(text, self.offset);
+        let changes = self.term.feed_at(text, self.offset.0);
         self.note(changes);
         self.publish();
     }
@@ -204,7 +205,7 @@ impl Picture {
     }
 
     /// Output bytes that the model has seen.
-    pub fn offset(&self) -> u64 {
+    pub fn offset(&self) -> Offset {
         self.offset
     }
 
@@ -311,7 +312,7 @@ impl Glass {
             term: Term::new(model_size(size), settings),
             log: log.clone(),
             reader,
-            offset: 0,
+            offset: Offset(0),
             next: Seq(0),
             replies: Vec::new(),
             signals: VecDeque::new(),
@@ -336,8 +337,8 @@ impl Glass {
     }
 
     /// Output bytes that the model has seen.
-    pub fn seen(&self) -> u64 {
-        self.known.offset.load(Ordering::Acquire)
+    pub fn seen(&self) -> Offset {
+        Offset(self.known.offset.load(Ordering::Acquire))
     }
 
     /// Whether the log holds anything that the model has not seen.

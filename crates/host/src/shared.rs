@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::inbox::{Anchor, SnapshotError};
-use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, ReaderId, ReaderKind, Seq, Stamp, WinSize};
+use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, Offset, ReaderId, ReaderKind, Seq, Stamp, WinSize};
 
 struct Inner {
     log: Log,
@@ -266,7 +266,7 @@ impl SharedLog {
 
     /// Adds a lossless reader that starts at the oldest entry kept. Returns also the byte of output
     /// there, its time, and the terminal's size before it.
-    pub(crate) fn late_reader(&self) -> (ReaderId, u64, Option<Stamp>, WinSize) {
+    pub(crate) fn late_reader(&self) -> (ReaderId, Offset, Option<Stamp>, WinSize) {
         let mut inner = self.lock();
         let (offset, at, size) = inner.log.oldest();
         (inner.log.reader_from_start(ReaderKind::Lossless), offset, at, size)
@@ -295,7 +295,7 @@ impl SharedLog {
     }
 
     /// The oldest byte of output still kept.
-    pub fn oldest(&self) -> u64 {
+    pub fn oldest(&self) -> Offset {
         self.lock().log.oldest().0
     }
 
@@ -322,7 +322,7 @@ impl SharedLog {
     }
 
     /// Bytes of output so far.
-    pub fn offset(&self) -> u64 {
+    pub fn offset(&self) -> Offset {
         self.lock().log.offset()
     }
 

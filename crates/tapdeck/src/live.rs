@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tapdeck_core::Offset;
 use tapdeck_core::scrub::Rules;
 use tapdeck_host::registry::{self, ClaimedName, Registered};
 use tapdeck_host::{
@@ -386,7 +387,7 @@ impl LateRecordings {
     }
 
     /// Starts a recording; returns the byte of the output at which it begins.
-    pub(crate) fn start(&self, file: RecordingFile, options: RecordOptions) -> io::Result<u64> {
+    pub(crate) fn start(&self, file: RecordingFile, options: RecordOptions) -> io::Result<Offset> {
         let options = RecordOptions {
             argv: self.0.argv.iter().map(Into::into).collect(),
             cwd: Some(self.0.cwd.clone().into()),
@@ -427,7 +428,7 @@ impl LateRecordings {
             scrub,
             ..RecordOptions::default()
         };
-        self.start(file, options).map_err(|e| e.to_string())
+        self.start(file, options).map(|from| from.0).map_err(|e| e.to_string())
     }
 
     fn finish(&self) {

@@ -169,7 +169,7 @@ impl Tap for Work {
     }
 
     fn lagged(&mut self, lag: &Lag, _now: Stamp) {
-        self.lost += lag.offsets.end - lag.offsets.start;
+        self.lost += lag.bytes();
     }
 
     fn next_wake(&self, _now: Stamp) -> Wake {

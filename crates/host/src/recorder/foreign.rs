@@ -230,7 +230,7 @@ impl Tap for ForeignTap {
     }
 
     fn lagged(&mut self, lag: &Lag, now: Stamp) {
-        let lost = lag.offsets.end - lag.offsets.start;
+        let lost = lag.bytes();
         // What was held back comes before the gap.
         self.release(now, true);
         if let Some(held) = &mut self.held {

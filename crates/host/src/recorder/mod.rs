@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_core::{ReaderId, ReaderKind, WallTime, WinSize};
+use tapdeck_core::{Offset, ReaderId, ReaderKind, WallTime, WinSize};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::scrub_meta;
 use tapdeck_tape::seal::SealKey;
@@ -199,7 +199,7 @@ impl Recorder {
         log: SharedLog,
         clock: Clock,
         options: RecordOptions,
-    ) -> io::Result<(Self, u64)> {
+    ) -> io::Result<(Self, Offset)> {
         let (reader, from, at, size) = log.late_reader();
         // With its beginning still in the log, the session's first event gives the size.
         let late = (size != WinSize::default()).then(|| (from, at.unwrap_or_else(|| clock.now()).wall, size));
@@ -213,7 +213,7 @@ impl Recorder {
         clock: Clock,
         options: RecordOptions,
         size: WinSize,
-        late: Option<(u64, WallTime, WinSize)>,
+        late: Option<(Offset, WallTime, WinSize)>,
     ) -> io::Result<Self> {
         file.begin()?;
         let path = file.path().to_owned();
@@ -249,7 +249,7 @@ impl Recorder {
         tap.seal = seal;
         if let Some((from, at, size)) = late {
             if let Some(held) = &mut held {
-                held.lost(from);
+                held.lost(from.0);
             }
             tap.begin_late(from, at, size);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapdeck_core::scrub::{Report, Rules, Scrubber};
-use tapdeck_core::{Entry, Event, WallTime, WinSize};
+use tapdeck_core::{Entry, Event, Offset, WallTime, WinSize};
 use tapdeck_term::Size;
 
 /// What came is written no sooner than after this long.
@@ -26,7 +26,7 @@ pub(super) struct Held {
     /// Input is recorded, so it is looked at.
     with_input: bool,
     /// Offsets of what was released.
-    output: u64,
+    output: Offset,
     input: u64,
     /// When the queue is to be looked at again.
     due: WallTime,
@@ -40,7 +40,7 @@ impl Held {
             queue: VecDeque::new(),
             weight: 0,
             with_input,
-            output: 0,
+            output: Offset(0),
             input: 0,
             due: WallTime::ZERO,
         }
@@ -105,7 +105,7 @@ impl Held {
         if let Some(next) = self.queue.front() {
             self.due = next.at.wall + HOLD;
         }
-        self.scrubber.forget_before(self.output, self.input);
+        self.scrubber.forget_before(self.output.0, self.input);
         out
     }
 
@@ -113,12 +113,12 @@ impl Held {
         match &mut entry.event {
             Event::Output { bytes, .. } => {
                 self.weight -= bytes.len();
-                if self.scrubber.output_masks().touches(entry.offset, bytes.len()) {
+                if self.scrubber.output_masks().touches(entry.offset.0, bytes.len()) {
                     let mut masked = bytes.to_vec();
-                    self.scrubber.output_masks().apply(entry.offset, &mut masked);
+                    self.scrubber.output_masks().apply(entry.offset.0, &mut masked);
                     *bytes = masked.into();
                 }
-                self.output = entry.offset + bytes.len() as u64;
+                self.output = entry.offset + bytes.len();
                 self.scrubber.inspect(bytes);
             }
             Event::Input { bytes, .. } if self.with_input => {

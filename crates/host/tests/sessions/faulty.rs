@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use bytes::Bytes;
-use tapdeck_core::{Event, Exit, LogLimits, Role, Stamp, Stream, Time, WinSize};
+use tapdeck_core::{Event, Exit, LogLimits, Offset, Role, Stamp, Stream, Time, WinSize};
 use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::{
     Clock, Config, Driver, Handle, SharedLog, SnapshotError, Unanswered, UserProfile, UserSide,
@@ -240,7 +240,7 @@ fn the_thread_that_drives_is_told_that_it_cannot_ask() {
     let handle = driver.handle();
     assert!(given.set(handle.clone()).is_ok());
     assert_eq!(driver.run().expect("it ends").exit, Exit::Code(0));
-    assert_eq!(log.offset(), 7);
+    assert_eq!(log.offset(), Offset(7));
     assert_eq!(handle.join("late", Role::Bot), Err(Unanswered::SessionOver));
     let long = "l".repeat(65_536);
     assert_eq!(handle.snapshot(1, &long, PATIENCE), Err(SnapshotError::LongLabel(65_536)));

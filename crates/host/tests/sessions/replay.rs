@@ -1,7 +1,7 @@
 //! A recording as a backend.
 
 use bytes::Bytes;
-use tapdeck_core::{Event, Exit, LogLimits, ReaderKind, Stream, Time, WinSize};
+use tapdeck_core::{Event, Exit, LogLimits, Offset, ReaderKind, Stream, Time, WinSize};
 use tapdeck_host::backend::{Backend, Pace, Replay};
 use tapdeck_host::{Clock, Config, Driver, Ended, SharedLog};
 use tapdeck_tape::{Beside, Container, Event as Recorded, Format, Kind, open};
@@ -26,7 +26,7 @@ fn it_plays_in_its_own_time_and_order() {
     assert_eq!(output(&entries, Stream::Out).len(), 200_004);
     let resized =
         entries.iter().position(|e| matches!(e.event, Event::Resize(s) if s.cols == 100)).expect("resized");
-    assert_eq!(entries[resized].offset, 4, "between the two outputs");
+    assert_eq!(entries[resized].offset, Offset(4), "between the two outputs");
     let last = entries.last().expect("entries");
     assert!(last.at.mono >= Time::from_millis(90), "not early");
 }

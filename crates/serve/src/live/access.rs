@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use tapdeck_core::Time;
 use tapdeck_core::turns::Turn;
+use tapdeck_core::{Offset, Time};
 use tapdeck_host::{Glass, Handle, Look};
 
 use crate::broker::Wrapper;
@@ -49,7 +49,7 @@ impl Access {
     }
 
     /// Returns the offset in the output up to which the model has read.
-    pub(super) fn seen(&self) -> u64 {
+    pub(super) fn seen(&self) -> Offset {
         self.glass.seen()
     }
 

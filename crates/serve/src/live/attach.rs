@@ -146,7 +146,7 @@ impl LiveSession {
             driver,
             you: drives,
             read_only,
-            offset: look.offset(),
+            offset: look.offset().0,
             dump: dump.len(),
             state: look.detector().map_or(AgentState::Unknown, |d| state_of(d.judgement().state)),
         }));
@@ -273,8 +273,8 @@ pub(super) fn resend_screen(session: &mut LiveSession, client: &mut Client) {
     let mut dump = b"\x18".to_vec();
     dump.extend_from_slice(&look.term().dump_screen());
     client.conn.control(&Said::Gap(Gap {
-        from,
-        to: look.offset(),
+        from: from.0,
+        to: look.offset().0,
         bytes: look.offset() - from,
         cols: size.cols,
         rows: size.rows,

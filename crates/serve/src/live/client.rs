@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Authority, PartyId, Role, Seq, Time};
+use tapdeck_core::{Authority, Offset, PartyId, Role, Seq, Time};
 use tapdeck_proto::bus::{Frames, MAX_FRAME, Reply};
 use tapdeck_term::Generation;
 
@@ -107,12 +107,12 @@ impl Sub {
 /// Output that a client did not get.
 #[derive(Clone, Copy)]
 pub(crate) struct Missed {
-    pub(crate) from: u64,
-    pub(crate) to: u64,
+    pub(crate) from: Offset,
+    pub(crate) to: Offset,
 }
 
 impl Missed {
-    pub(crate) fn more(this: &mut Option<Self>, from: u64, to: u64) {
+    pub(crate) fn more(this: &mut Option<Self>, from: Offset, to: Offset) {
         match this {
             Some(missed) => missed.to = to,
             None => *this = Some(Self { from, to }),

@@ -50,7 +50,7 @@ impl LiveSession {
         if !bytes.is_empty() || typing.mouse.is_none() && typing.focus.is_none() {
             self.offer(client, bytes, typing.fence.map(Fence))?;
         }
-        Ok(if typing.confirm { Typed { seq: self.log.offset() }.into() } else { Answer::Nothing })
+        Ok(if typing.confirm { Typed { seq: self.log.offset().0 }.into() } else { Answer::Nothing })
     }
 
     pub(super) fn cmd(&mut self, client: &mut Client, text: &str, id: Option<Id>, now: Time) -> Answered {
@@ -63,7 +63,7 @@ impl LiveSession {
             // All output from here on is an answer, so the line is sent before anything else is
             // read.
             let ready = look.detector().is_some_and(|d| d.is_ready());
-            Capture::new(&look, &self.prompt, look.offset(), now, CMD_LIMIT).by_turn(ready)
+            Capture::new(&look, &self.prompt, look.offset().0, now, CMD_LIMIT).by_turn(ready)
         };
         self.prompt = work.prompt().to_owned();
         self.offer(client, bytes, None)?;

@@ -44,7 +44,7 @@ fn base(picture: &Picture) -> bus::Screen {
     bus::Screen {
         cols: term.size().cols,
         rows_n: term.size().rows,
-        seq: picture.offset(),
+        seq: picture.offset().0,
         title: term.title().to_owned(),
         contents: base_contents(picture),
         ..bus::Screen::default()

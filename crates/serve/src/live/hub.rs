@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::{Entry, Exit, ReaderId, ReaderKind, Seq, Time};
+use tapdeck_core::{Entry, Exit, Offset, ReaderId, ReaderKind, Seq, Time};
 use tapdeck_host::{Bell, Session};
 use tapdeck_proto::bus;
 
@@ -89,7 +89,7 @@ impl Hub {
             told_at: None,
             last_output: Time::ZERO,
             prompt: String::new(),
-            passed: 0,
+            passed: Offset(0),
             full: None,
         };
         Self {
@@ -398,7 +398,7 @@ impl Hub {
 
     /// Whether the model is so far behind that it is brought up to date although no client looks.
     fn log_is_ahead(&self) -> bool {
-        self.session.log.offset() > self.session.access.seen() + IDLE_PIECE as u64
+        self.session.log.offset() > self.session.access.seen() + IDLE_PIECE
     }
 }
 

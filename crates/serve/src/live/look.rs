@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tapdeck_core::{Event, ReaderKind, Seq, Time};
+use tapdeck_core::{Event, Offset, ReaderKind, Seq, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Frames, InfoWanted, Screen, Snap, Subscribed};
 use tapdeck_term::Line;
@@ -81,11 +81,11 @@ impl LiveSession {
                 cols: term.size().cols,
                 rows_n: term.size().rows,
                 title: term.title().to_owned(),
-                seq: look.offset(),
+                seq: look.offset().0,
                 idle_ms: Time::from(now.since(self.last_output)).as_millis(),
                 age_ms: now.as_millis(),
                 clients,
-                ring_from,
+                ring_from: ring_from.0,
                 agent_state: detector.map_or(bus::AgentState::Unknown, |d| state_of(d.judgement().state)),
                 agent: detector.map(|d| d.rules().name.clone()),
                 turns: detector.map_or(0, |d| d.turns()),
@@ -107,7 +107,7 @@ impl LiveSession {
         let fps = asked.max_fps.map_or(FPS, |fps| u32::try_from(fps).unwrap_or(MAX_FPS)).clamp(1, MAX_FPS);
         // The holder may have changed since the greeting, and is told in events only from here on.
         client.conn.reply(id, &Subscribed { driver: self.holder_name() }.into());
-        let missed = asked.since.and_then(|since| self.send_past(client, since));
+        let missed = asked.since.and_then(|since| self.send_past(client, Offset(since)));
         if let Some(bus) = client.bus() {
             bus.only_waits = !asked.looks;
             bus.sub = Some(Box::new(Sub {
@@ -133,7 +133,7 @@ impl LiveSession {
 
     /// Sends the output since an offset that the ring still has. Returns the part left out at its
     /// end.
-    fn send_past(&mut self, client: &mut Client, since: u64) -> Option<Missed> {
+    fn send_past(&mut self, client: &mut Client, since: Offset) -> Option<Missed> {
         let reader = self.log.reader_from_start(ReaderKind::Lossy);
         let mut entries = Vec::new();
         let here = self.passed;
@@ -143,13 +143,13 @@ impl LiveSession {
         self.log.remove_reader(reader);
         let oldest = entries.first().map_or(here, |e| e.offset);
         if since < oldest {
-            let gap = bus::Event::Gap { from: since, to: oldest, bytes: oldest - since };
+            let gap = bus::Event::Gap { from: since.0, to: oldest.0, bytes: oldest - since };
             client.conn.send(super::pass::encode_event(gap));
         }
         let mut sent = 0;
         for entry in entries {
             let Event::Output { bytes, .. } = &entry.event else { continue };
-            let end = entry.offset + bytes.len() as u64;
+            let end = entry.offset + bytes.len();
             // What comes behind is passed on as it always is.
             if end <= since || entry.offset >= here {
                 continue;
@@ -158,7 +158,7 @@ impl LiveSession {
                 Missed::more(&mut missed, entry.offset, end);
                 continue;
             }
-            let skip = usize::try_from(since.saturating_sub(entry.offset)).unwrap_or(0);
+            let skip = usize::try_from(since - entry.offset).unwrap_or(0);
             sent += bytes.len();
             client.conn.send(super::pass::encode_out(&bytes.slice(skip..)));
         }

@@ -1,7 +1,7 @@
 //! What the log says, passed on to every client in its own form.
 
 use bytes::Bytes;
-use tapdeck_core::{Change, Entry, Event, Stream, Time, Why};
+use tapdeck_core::{Change, Entry, Event, Offset, Stream, Time, Why};
 use tapdeck_proto::attach;
 use tapdeck_proto::bus::{self, MAX_FRAME, Push};
 use tapdeck_term::Signal;
@@ -17,7 +17,7 @@ impl Hub {
         match &entry.event {
             Event::Output { stream, bytes } => {
                 session.last_output = now;
-                session.passed = entry.offset + bytes.len() as u64;
+                session.passed = entry.offset + bytes.len();
                 session.waiting = false;
                 self.pass_output(entry, *stream, bytes);
             }
@@ -54,7 +54,7 @@ impl Hub {
             Stream::Out => ChunkKind::Stdout,
             Stream::Err => ChunkKind::Stderr,
         };
-        let end = entry.offset + bytes.len() as u64;
+        let end = entry.offset + bytes.len();
         for client in self.clients.values_mut() {
             let behind = client.conn.queue.len() > BEHIND;
             match &mut client.kind {
@@ -91,7 +91,7 @@ impl Hub {
         }
     }
 
-    pub(super) fn note_lag(&mut self, from: u64, to: u64) {
+    pub(super) fn note_lag(&mut self, from: Offset, to: Offset) {
         for client in self.clients.values_mut() {
             match &mut client.kind {
                 Kind::Bus(bus) => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
-use tapdeck_core::{PartyId, Refused, Time};
+use tapdeck_core::{Offset, PartyId, Refused, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
@@ -66,7 +66,7 @@ pub(crate) struct Paste {
     stands_since: Option<Time>,
     /// Submissions that were over, and output, when Enter was sent.
     answered: u32,
-    seq: u64,
+    output: Offset,
 }
 
 impl Paste {
@@ -177,7 +177,7 @@ impl Paste {
             ended_before: false,
             stands_since: None,
             answered: 0,
-            seq: 0,
+            output: Offset(0),
         }
     }
 
@@ -232,7 +232,7 @@ impl Paste {
             // What is typed before a program reads would be shown by the terminal itself, as if the
             // program had taken it.
             AgentState::Unknown => {
-                let silent = look.offset() == 0;
+                let silent = look.offset() == Offset(0);
                 drop(look);
                 let reads = session.access.driver().waits_for_input().ok().flatten();
                 if reads == Some(false) && (silent || !late) {
@@ -297,7 +297,7 @@ impl Paste {
             return Progress::Wait("the end of the text has not come on the screen; Enter was not sent");
         }
         let modes = look.term().modes();
-        (self.answered, self.seq) = (look.detector().map_or(0, |d| d.answered()), look.offset());
+        (self.answered, self.output) = (look.detector().map_or(0, |d| d.answered()), look.offset());
         drop(look);
         self.bytes = keys::encode(KeyPress::new(Key::Enter, Mods::NONE), &modes).into();
         match session.offer_paste(party, &mut self.bytes) {
@@ -338,7 +338,7 @@ fn pasted(outcome: Outcome, evidence: String, look: &Picture) -> Pasted {
     Pasted {
         outcome,
         evidence,
-        seq: Some(look.offset()),
+        seq: Some(look.offset().0),
         state: look.detector().map(|d| judged(d.judgement())),
         row: look.term().row(cursor.row).map(|line| line.text()),
     }
@@ -393,7 +393,7 @@ fn taken(look: &Picture, paste: &Paste) -> Option<&'static str> {
             let row = term.row(term.cursor().row).map(|l| squeezed(&l.text())).unwrap_or_default();
             let left = !paste.tail.is_empty() && !row.contains(&paste.tail);
             let unknown = judgement.state == AgentState::Unknown;
-            (unknown && left && look.offset() > paste.seq)
+            (unknown && left && look.offset() > paste.output)
                 .then_some("the text has left the line of the cursor")
         }
     }

@@ -86,14 +86,14 @@ impl LiveSession {
             // What the model has seen by now is on the screen that follows.
             sub.from = look.next();
             let to = look.offset();
-            let gap = bus::Event::Gap { from: missed.from, to, bytes: to - missed.from };
+            let gap = bus::Event::Gap { from: missed.from.0, to: to.0, bytes: to - missed.from };
             client.conn.send(encode_event(gap));
         }
         let short = match (sub.frames, seen, missed) {
             (Frames::None, _, None) => return,
             (Frames::Paint, _, _) => {
                 let drawn = sub.drawn.replace(Drawn::of(look.term())).filter(|_| missed.is_none());
-                let frame = paint::frame(look.term(), look.offset(), drawn);
+                let frame = paint::frame(look.term(), look.offset().0, drawn);
                 Some(encode(&Push::Frame(Frame::Paint(Box::new(frame)))))
             }
             (Frames::Delta, Some(since), None) => {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tapdeck_core::{Exit, Time, WinSize};
+use tapdeck_core::{Exit, Offset, Time, WinSize};
 use tapdeck_host::{Clock, SharedLog, signals};
 use tapdeck_proto::bus;
 
@@ -39,7 +39,7 @@ pub(super) struct LiveSession {
     /// What the program's prompt looks like, once known.
     pub(super) prompt: String,
     /// Output bytes that have been passed on.
-    pub(super) passed: u64,
+    pub(super) passed: Offset,
     /// The encoded full frames of the newest screen, with and without cells.
     pub(super) full: Option<(u64, [Option<Bytes>; 2])>,
 }

@@ -203,7 +203,7 @@ impl Tap for Told {
     }
 
     fn lagged(&mut self, lag: &Lag, _now: Stamp) {
-        self.ready.push_back(Update::Gap(lag.offsets.end - lag.offsets.start));
+        self.ready.push_back(Update::Gap(lag.bytes()));
     }
 }
 

@@ -127,7 +127,7 @@ impl Tap for Collector {
 
     /// The test was too slow to read it.
     fn lagged(&mut self, lag: &Lag, _now: Stamp) {
-        self.lost += lag.offsets.end - lag.offsets.start;
+        self.lost += lag.bytes();
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, ReaderId, Stamp, Stream, WallTime, WinSize};
+use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
 use tapdeck_tape::Losses;
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
 use tapdeck_tape::meta::{self, Meta};
@@ -129,10 +129,10 @@ impl NativeTap {
     }
 
     /// The recording begins in the middle of the session, at this byte and time, in this size.
-    pub(super) fn begin_late(&mut self, from: u64, at: WallTime, size: WinSize) {
-        self.builder = BlockBuilder::new(self.base_off + from);
+    pub(super) fn begin_late(&mut self, from: Offset, at: WallTime, size: WinSize) {
+        self.builder = BlockBuilder::new(self.base_off + from.0);
         self.size = size;
-        self.meta.extra.insert("firstByte".into(), from.into());
+        self.meta.extra.insert("firstByte".into(), from.0.into());
         let size = size.or_default();
         self.push(Record::resize(at.as_nanos(), size.into()));
     }
@@ -176,7 +176,7 @@ impl NativeTap {
                     self.push(Record::mark(ts, Mark::Stream(if stream == Stream::Out { 1 } else { 2 })));
                 }
                 self.output_bytes += bytes.len() as u64;
-                self.push(Record::data(ts, self.base_off + entry.offset, bytes));
+                self.push(Record::data(ts, self.base_off + entry.offset.0, bytes));
             }
             Event::Input { bytes, hidden, .. } if self.options.input.keeps(hidden) => {
                 self.push(Record::input(ts, bytes));
@@ -198,7 +198,7 @@ impl NativeTap {
                 if !self.snapshots.waiting() {
                     self.refusal = None;
                 }
-                let anchor = Anchor { byte: self.base_off + entry.offset, at: entry.at.wall };
+                let anchor = Anchor { byte: self.base_off + entry.offset.0, at: entry.at.wall };
                 self.snapshots.add(entry.seq, id, &label, anchor);
                 self.push(Record::snapshot(ts, id, anchor.byte, &*label));
             }
@@ -326,7 +326,7 @@ impl Tap for NativeTap {
 
     fn lagged(&mut self, lag: &Lag, now: Stamp) {
         self.log.answer_lost(lag);
-        let lost = lag.offsets.end - lag.offsets.start;
+        let lost = lag.bytes();
         // What was held back comes before the gap.
         self.release(WallTime::MAX, true);
         if let Some(held) = &mut self.held {
