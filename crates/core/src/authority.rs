@@ -24,7 +24,7 @@ impl Right {
     pub const ALL: [Right; 4] = [Right::Watch, Right::Drive, Right::Open, Right::Administer];
 
     /// Returns the name that documentation uses.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Right::Watch => "watch",
             Right::Drive => "drive",
@@ -57,7 +57,8 @@ pub enum Need {
 
 impl Need {
     /// Every need.
-    pub const ALL: [Need; 6] =
+    #[cfg(test)]
+    pub(crate) const ALL: [Need; 6] =
         [Need::Watch, Need::Drive, Need::Hold, Need::Command, Need::Administer, Need::Open];
 
     /// Returns the words that documentation uses.

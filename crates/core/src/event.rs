@@ -154,7 +154,7 @@ pub enum Event {
 
 impl Event {
     /// Payload bytes that the event carries.
-    pub fn payload_len(&self) -> usize {
+    pub(crate) fn payload_len(&self) -> usize {
         match self {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
             Event::Snapshot { label, .. } => label.len(),

@@ -38,7 +38,7 @@ pub struct Party {
     /// Unique among the parties that are present.
     pub name: Arc<str>,
     /// How it counts at the stick.
-    pub role: Role,
+    pub(crate) role: Role,
 }
 
 /// Why the stick changed hands.
@@ -125,12 +125,12 @@ pub struct Stick {
 
 impl Stick {
     /// Creates a free stick. A bot's lease lasts `lease` from its last write.
-    pub fn new(lease: Duration) -> Self {
+    pub(crate) fn new(lease: Duration) -> Self {
         Self { parties: BTreeMap::new(), next_id: 0, hold: None, fence: Fence(0), lease }
     }
 
     /// Adds a party. A name that is taken gets a number behind it.
-    pub fn join(&mut self, name: &str, role: Role) -> PartyId {
+    pub(crate) fn join(&mut self, name: &str, role: Role) -> PartyId {
         let id = PartyId(self.next_id);
         self.next_id += 1;
         let base = if name.is_empty() { "anonymous" } else { name };
@@ -145,7 +145,7 @@ impl Stick {
     }
 
     /// Removes a party, which releases the stick if that party holds it.
-    pub fn leave(&mut self, id: PartyId) -> Option<Change> {
+    pub(crate) fn leave(&mut self, id: PartyId) -> Option<Change> {
         let change = if self.holds(id) { Some(self.hand_over(None, Why::Left)) } else { None };
         self.parties.remove(&id);
         change
@@ -162,12 +162,12 @@ impl Stick {
     }
 
     /// Returns the current fencing number.
-    pub fn fence(&self) -> Fence {
+    pub(crate) fn fence(&self) -> Fence {
         self.fence
     }
 
     /// Claims the stick: granted while it is free, and to its holder.
-    pub fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
+    pub(crate) fn claim(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
         self.check_may_drive(id)?;
         match self.holder() {
             Some(holder) if holder == id => {
@@ -180,7 +180,7 @@ impl Stick {
     }
 
     /// Takes the stick, where the rules allow it.
-    pub fn take(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
+    pub(crate) fn take(&mut self, id: PartyId, now: Stamp) -> Result<Option<Change>, StickError> {
         let role = self.check_may_drive(id)?;
         match self.holder() {
             Some(holder) if holder == id => {
@@ -196,7 +196,7 @@ impl Stick {
     }
 
     /// Gives the stick up.
-    pub fn release(&mut self, id: PartyId) -> Result<Change, StickError> {
+    pub(crate) fn release(&mut self, id: PartyId) -> Result<Change, StickError> {
         match self.holder() {
             Some(holder) if holder == id => Ok(self.hand_over(None, Why::Released)),
             Some(holder) => Err(self.held_by(holder)),
@@ -206,7 +206,7 @@ impl Stick {
 
     /// Checks that `id` may write now. With a fencing number, only if the stick has not changed
     /// hands since.
-    pub fn admit(&mut self, id: PartyId, fence: Option<Fence>, now: Stamp) -> Result<(), StickError> {
+    pub(crate) fn admit(&mut self, id: PartyId, fence: Option<Fence>, now: Stamp) -> Result<(), StickError> {
         match self.holder() {
             Some(holder) if holder == id => {
                 if fence.is_some_and(|f| f != self.fence) {
@@ -229,7 +229,7 @@ impl Stick {
     }
 
     /// Ends a lease that has run out.
-    pub fn expire(&mut self, now: Stamp) -> Option<Change> {
+    pub(crate) fn expire(&mut self, now: Stamp) -> Option<Change> {
         let over = self.lease_end().is_some_and(|until| now.mono >= until);
         over.then(|| self.hand_over(None, Why::Expired))
     }

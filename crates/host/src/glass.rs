@@ -67,7 +67,7 @@ const NEVER: u64 = u64::MAX;
 impl Picture {
     /// Feeds everything that the log holds by now. What comes meanwhile is for the next time: a
     /// program that writes as fast as it is read would hold its reader for ever.
-    pub fn catch_up(&mut self) {
+    pub(crate) fn catch_up(&mut self) {
         let end = self.log.end();
         let mut entries = std::mem::take(&mut self.entries);
         while self.next < end {

@@ -14,7 +14,7 @@ const FAMILY: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     /// `R`, `S`, `T`, `Z` …
-    pub state: char,
+    pub(crate) state: char,
     /// The process above it; 0 for the first.
     pub parent: u32,
     /// The group of processes that it belongs to.
@@ -22,7 +22,7 @@ pub struct Process {
     /// The session of processes that it belongs to.
     pub session: i32,
     /// Its controlling terminal; 0 for none.
-    pub terminal: i32,
+    pub(crate) terminal: i32,
     /// The group of processes in the foreground of that terminal; -1 for none.
     pub foreground: i32,
 }
@@ -84,7 +84,7 @@ pub fn group(leader: u32) -> Vec<u32> {
 /// Whether no shell would continue this process's group if it stopped: no ancestor of it is in the
 /// same session. The system lets no terminal stop such a group (the first of a window, of `setsid`,
 /// of a service).
-pub fn is_orphaned() -> bool {
+pub(crate) fn is_orphaned() -> bool {
     let Some(own) = Process::find(std::process::id()) else { return false };
     let is_minded = |process: &Process| {
         Process::find(process.parent).is_some_and(|p| p.session == own.session && p.group != own.group)
@@ -95,7 +95,7 @@ pub fn is_orphaned() -> bool {
 }
 
 /// The numbers of all processes.
-pub fn all() -> Vec<u32> {
+pub(crate) fn all() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
 }

@@ -170,17 +170,17 @@ impl SharedLog {
     }
 
     /// How much it keeps.
-    pub fn limits(&self) -> LogLimits {
+    pub(crate) fn limits(&self) -> LogLimits {
         self.lock().log.limits()
     }
 
     /// Says that the program has no terminal; recorders note it.
-    pub fn set_pipes(&self) {
+    pub(crate) fn set_pipes(&self) {
         self.lock().pipes = true;
     }
 
     /// Whether the program has no terminal.
-    pub fn is_on_pipes(&self) -> bool {
+    pub(crate) fn is_on_pipes(&self) -> bool {
         self.lock().pipes
     }
 

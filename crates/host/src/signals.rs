@@ -53,7 +53,7 @@ pub fn name(number: i32) -> Option<&'static str> {
 ///
 /// # Errors
 /// When no signal has this number.
-pub fn ends(number: i32) -> io::Result<bool> {
+pub(crate) fn ends(number: i32) -> io::Result<bool> {
     if !(1..=libc::SIGRTMAX()).contains(&number) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,

@@ -159,7 +159,7 @@ impl TapReader {
     }
 
     /// Runs the tap until the session is over, or the reader is told to stop.
-    pub fn run<T: Tap + ?Sized>(&self, tap: &mut T) {
+    pub(crate) fn run<T: Tap + ?Sized>(&self, tap: &mut T) {
         self.log.add_flusher(self.reader);
         tap.started(self.clock.now());
         let mut entries = Vec::new();
@@ -217,7 +217,7 @@ impl<T: Tap + Send + 'static> TapThread<T> {
     ///
     /// # Errors
     /// When the tap has panicked.
-    pub fn stop(self) -> Result<T, TapPanicked> {
+    pub(crate) fn stop(self) -> Result<T, TapPanicked> {
         self.log.retire(self.reader);
         self.finish()
     }

@@ -27,7 +27,8 @@ pub enum Conn {
 
 impl Conn {
     /// Connects to a Unix socket of this user's.
-    pub fn unix(path: &std::path::Path) -> Result<Self, crate::client::ClientError> {
+    #[cfg(feature = "net")]
+    pub(crate) fn unix(path: &std::path::Path) -> Result<Self, crate::client::ClientError> {
         crate::client::connect(&crate::door::Address::Unix(path.to_owned()))
     }
 

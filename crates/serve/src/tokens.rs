@@ -137,7 +137,7 @@ impl Tokens {
     }
 
     /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -176,7 +176,7 @@ impl Tokens {
     }
 
     /// Returns whether a token is still in the file, unchanged and not expired.
-    pub fn is_good(&self, token: &Token, now: WallTime) -> bool {
+    pub(crate) fn is_good(&self, token: &Token, now: WallTime) -> bool {
         !token.has_expired(now) && self.all().is_ok_and(|all| all.contains(token))
     }
 

@@ -11,7 +11,7 @@ use tapdeck_core::ParseError;
 use tapdeck_core::turns::{AgentState, PromptText, RuleError, RuleText, Rules, StateText};
 
 /// The rule files of the product's own.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub(crate) const BUILTIN: [(&str, &str); 7] = [
     ("generic", include_str!("../agents/generic.toml")),
     ("shell", include_str!("../agents/shell.toml")),
     ("claude", include_str!("../agents/claude.toml")),
@@ -58,11 +58,11 @@ pub enum AgentError {
 
 /// A rule file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentFile {
+pub(crate) struct AgentFile {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The commands that it is for.
-    pub commands: Vec<String>,
+    pub(crate) commands: Vec<String>,
     base: Option<String>,
     text: RuleText,
 }
@@ -132,7 +132,7 @@ impl AgentFile {
     ///
     /// # Errors
     /// Names what is wrong, and the line.
-    pub fn parse(name: &str, text: &str) -> Result<Self, AgentError> {
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, AgentError> {
         let shape = |line: usize, why: String| AgentError::Shape { name: name.into(), line, why };
         let file: File = toml::from_str(text).map_err(|e| {
             let line = e.span().map_or(1, |s| 1 + text.bytes().take(s.start).filter(|b| *b == b'\n').count());

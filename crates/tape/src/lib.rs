@@ -38,7 +38,7 @@
 
 pub mod agents;
 pub mod ahr;
-pub mod ans;
+mod ans;
 mod carriage_returns;
 pub mod cassette;
 pub mod cast;
@@ -53,12 +53,12 @@ mod lines;
 pub mod meta;
 pub mod nanos;
 mod push_fmt;
-pub mod raw;
+mod raw;
 mod replay;
 pub mod scenario;
 pub mod scrub;
 pub mod seal;
-pub mod three_a;
+mod three_a;
 pub mod ttyrec;
 pub mod typescript;
 mod utf8;

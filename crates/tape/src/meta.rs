@@ -15,7 +15,7 @@ use crate::seal::Seal;
 use crate::{Error, Place, Result};
 
 /// The version written, and the highest read.
-pub const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 1;
 
 /// A session's facts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -14,14 +14,14 @@ const CHUNK: usize = 64 * 1024;
 
 /// Reads bare output.
 #[derive(Debug)]
-pub struct RawReader<R> {
+pub(crate) struct RawReader<R> {
     window: Window<R>,
     header: Header,
 }
 
 impl<R: Read> RawReader<R> {
     /// Over any bytes.
-    pub fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R) -> Self {
         Self { window: Window::new(inner, 0), header: Header::default() }
     }
 }
@@ -48,7 +48,7 @@ impl<R: Read> EventReader for RawReader<R> {
 
 /// Writes bare output.
 #[derive(Debug, Default)]
-pub struct RawWriter {
+pub(crate) struct RawWriter {
     losses: Losses,
 }
 

@@ -67,7 +67,7 @@ pub struct Replay {
 impl Replay {
     /// A terminal as the header describes it, with this many rows of scrollback. It answers no
     /// query of the recorded program: the program is gone.
-    pub fn new(header: &Header, scrollback: usize) -> Self {
+    pub(crate) fn new(header: &Header, scrollback: usize) -> Self {
         let settings =
             Settings { scrollback, replies: false, newline_mode: header.pipes, ..Settings::default() };
         Self {
@@ -94,7 +94,7 @@ impl Replay {
     }
 
     /// Takes what a reader gave.
-    pub fn item(&mut self, item: Item) {
+    pub(crate) fn item(&mut self, item: Item) {
         match item {
             Item::Event(event) => self.apply(&event),
             Item::Note(note) if self.notes.len() < MAX_NOTES => self.notes.push(note),
@@ -103,7 +103,7 @@ impl Replay {
     }
 
     /// Takes an event.
-    pub fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Event) {
         self.time = event.time;
         match &event.kind {
             Kind::Output(bytes) => {
@@ -130,7 +130,7 @@ impl Replay {
     }
 
     /// Forgets the oldest rows of scrollback.
-    pub fn forget_scrollback(&mut self, rows: usize) {
+    pub(crate) fn forget_scrollback(&mut self, rows: usize) {
         self.term.forget_scrollback(rows);
     }
 
@@ -145,7 +145,7 @@ impl Replay {
     }
 
     /// Time of the last event, since the start.
-    pub fn time(&self) -> Time {
+    pub(crate) fn time(&self) -> Time {
         self.time
     }
 
@@ -155,7 +155,7 @@ impl Replay {
     }
 
     /// How the program ended, where the recording tells.
-    pub fn ending(&self) -> Option<Exit> {
+    pub(crate) fn ending(&self) -> Option<Exit> {
         self.ending
     }
 

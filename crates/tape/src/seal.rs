@@ -104,40 +104,40 @@ impl std::fmt::Debug for SealKey {
 #[serde(rename_all = "camelCase")]
 pub struct Seal {
     /// How the chain is made.
-    pub algorithm: String,
+    pub(crate) algorithm: String,
     /// Which key.
-    pub key_id: String,
+    pub(crate) key_id: String,
     /// What makes this chain different from every other.
-    pub nonce: String,
+    pub(crate) nonce: String,
     /// The head, when the recording is finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<Head>,
+    pub(crate) head: Option<Head>,
     /// Codes of the sidecars, by the end of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sidecars: Vec<Sidecar>,
+    pub(crate) sidecars: Vec<Sidecar>,
     /// Code over all of `meta.json` but this.
     #[serde(default)]
-    pub mac: String,
+    pub(crate) mac: String,
 }
 
 /// The end of a finished chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub(crate) struct Head {
     /// Number of blocks.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
     /// Length of the recording.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Hash after the last block.
-    pub hash: String,
+    pub(crate) hash: String,
 }
 
 /// A sidecar's code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sidecar {
+pub(crate) struct Sidecar {
     /// End of the file's name, such as `snapshots.jsonl`.
-    pub name: String,
+    pub(crate) name: String,
     /// Its code.
-    pub mac: String,
+    pub(crate) mac: String,
 }
 
 /// A line of `NAME.seal`.

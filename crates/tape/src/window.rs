@@ -69,8 +69,4 @@ impl<R: Read> Window<R> {
             (self.start, self.end) = (0, 0);
         }
     }
-
-    pub(crate) fn into_inner(self) -> R {
-        self.inner
-    }
 }

@@ -43,7 +43,7 @@ pub enum TextTest {
 
 impl TextTest {
     /// Whether it holds.
-    pub fn holds(&self, text: &str) -> bool {
+    pub(crate) fn holds(&self, text: &str) -> bool {
         match self {
             Self::Is(wanted) => text == wanted,
             Self::Contains(part) => text.contains(part.as_str()),
@@ -188,7 +188,7 @@ pub struct Mismatch {
     /// Expected and shown text, where they are to be laid side by side.
     pub texts: Option<(String, String)>,
     /// The file that the expected text is kept in.
-    pub file: Option<String>,
+    pub(crate) file: Option<String>,
 }
 
 impl Mismatch {
@@ -206,7 +206,7 @@ impl Condition {
 
     /// What it speaks of that a screen of this size does not have. There nothing is ever to be
     /// seen, so that whatever must not be there would always hold.
-    pub fn outside(&self, size: Size) -> Option<String> {
+    pub(crate) fn outside(&self, size: Size) -> Option<String> {
         let region = (self.look.region.top, self.look.region.left);
         let facts = self.facts.iter().filter_map(|fact| match fact {
             Fact::Cursor { row, col, .. } => Some((row.unwrap_or(0), col.unwrap_or(0))),
@@ -236,7 +236,7 @@ impl Condition {
 
     /// Where on the screen the texts are that the condition speaks of, for reports of what should
     /// not be there.
-    pub fn spots(&self, frame: &Frame) -> Vec<Spot> {
+    pub(crate) fn spots(&self, frame: &Frame) -> Vec<Spot> {
         self.facts.iter().flat_map(|fact| fact.spots(&self.look, frame)).collect()
     }
 

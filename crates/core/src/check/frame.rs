@@ -90,7 +90,7 @@ impl Row {
     }
 
     /// Whether the text goes on in the next row.
-    pub fn wrapped(&self) -> bool {
+    pub(crate) fn wrapped(&self) -> bool {
         self.wrapped
     }
 
@@ -101,7 +101,7 @@ impl Row {
     }
 
     /// The text of some columns, counted from 0, the last not included.
-    pub fn slice(&self, from: u16, to: u16) -> &str {
+    pub(crate) fn slice(&self, from: u16, to: u16) -> &str {
         let (from, to) = (self.offset(from), self.offset(to));
         &self.text[from..to.max(from)]
     }
@@ -119,7 +119,7 @@ impl Row {
     }
 
     /// Columns that the text takes.
-    pub fn width(&self) -> u16 {
+    pub(crate) fn width(&self) -> u16 {
         self.column(self.text.len())
     }
 }
@@ -128,9 +128,9 @@ impl Row {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     /// Since when.
-    pub at: Pos,
+    pub(crate) at: Pos,
     /// Bytes of output so far.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Columns and rows.
     pub size: Size,
     /// The rows from the top; those that did not change are shared with the frame before.
@@ -140,9 +140,9 @@ pub struct Frame {
     /// The modes in force.
     pub modes: Modes,
     /// The window's title.
-    pub title: Arc<str>,
+    pub(crate) title: Arc<str>,
     /// Rows that have left the screen at its top since the start.
-    pub scrolled: u64,
+    pub(crate) scrolled: u64,
     /// All rows as one text, with its rules applied.
     pub(crate) joined: Memo,
 }

@@ -64,7 +64,7 @@ pub struct JsonPath {
 
 impl JsonPath {
     /// The values that the path leads to.
-    pub fn select<'a>(&self, value: &'a Json) -> Vec<&'a Json> {
+    pub(crate) fn select<'a>(&self, value: &'a Json) -> Vec<&'a Json> {
         let mut found = vec![value];
         for step in &self.steps {
             let mut next = Vec::new();

@@ -84,13 +84,13 @@ impl Default for Look {
 
 impl Look {
     /// The rows to compare, with the screen row that each comes from.
-    pub fn rows<'a>(&self, frame: &'a Frame) -> Vec<(u16, Cow<'a, str>)> {
+    pub(crate) fn rows<'a>(&self, frame: &'a Frame) -> Vec<(u16, Cow<'a, str>)> {
         let seen = frame.rows.iter().enumerate().filter(|(y, _)| self.region.has_row(*y));
         seen.map(|(y, row)| (y as u16, self.row(y, row))).collect()
     }
 
     /// The rows to compare as one text, without the blank rows at the end.
-    pub fn text<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
+    pub(crate) fn text<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
         let make = || join(self.rows(frame).iter().map(|(_, row)| &**row));
         let plain = self.region == Region::ALL && self.masks.is_empty();
         match plain.then(|| frame.joined.get(&self.key(), make)).flatten() {
@@ -123,7 +123,7 @@ impl Look {
 
     /// Whether a text is to be seen, over wrapped lines too. Rows go on as blanks to their end, so
     /// a text may end in some where the row does.
-    pub fn shows(&self, frame: &Frame, text: &str) -> bool {
+    pub(crate) fn shows(&self, frame: &Frame, text: &str) -> bool {
         self.times(frame, text) > 0
     }
 
@@ -168,7 +168,7 @@ impl Look {
     }
 
     /// An expected text, treated as the screen is.
-    pub fn expected(&self, text: &str) -> String {
+    pub(crate) fn expected(&self, text: &str) -> String {
         let rows = text.lines().enumerate().map(|(i, line)| {
             let whole = Row::from_text(line);
             // The text shows the region, so its first column is the region's.

@@ -26,7 +26,7 @@ pub use condition::{Condition, Fact, Mismatch, Mode, Spot, TextTest, View};
 pub use frame::{Frame, Row, Screen};
 pub use json::{Json, JsonPath};
 pub use look::{Look, Region};
-pub use normalise::{Normaliser, RULES, Rule};
+pub use normalise::Normaliser;
 pub use style::{Attr, Cells, StyleFact, colour, underline};
 pub use timeline::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name, signal_number};
 pub use trace::{BytesTest, Count, ExitTest, Happening, JsonTest, Trace};

@@ -13,28 +13,28 @@ use crate::ParseError;
 
 /// A rule as it is written down.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// Its name in scenario files.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What it looks for.
-    pub pattern: &'static str,
+    pub(crate) pattern: &'static str,
     /// What it puts in its place; `$1` stands for the first group.
-    pub with: &'static str,
-    /// What it is for, in one line.
-    pub about: &'static str,
+    pub(crate) with: &'static str,
     /// Text that it hits, and what becomes of it.
-    pub hits: &'static [(&'static str, &'static str)],
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests try each rule on them"))]
+    pub(crate) hits: &'static [(&'static str, &'static str)],
     /// Text that it leaves alone.
-    pub spares: &'static [&'static str],
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests try each rule on them"))]
+    pub(crate) spares: &'static [&'static str],
 }
 
 /// The rules that come with the product, in the order in which they are applied.
-pub const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
+    // Dates and full timestamps.
     Rule {
         name: "date",
         pattern: r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:\d{1,2} +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2})\b(?: \d{4}\b)?",
         with: "<date>",
-        about: "dates and full timestamps",
         hits: &[
             ("on 2026-03-04 it", "on <date> it"),
             ("2026-03-04T05:06:07.123Z done", "<date> done"),
@@ -43,19 +43,19 @@ pub const RULES: &[Rule] = &[
         ],
         spares: &["2026-3", "1-2-3", "Monday", "version 10-20-30"],
     },
+    // Times of the day.
     Rule {
         name: "clock",
         pattern: r"\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?\b",
         with: "<clock>",
-        about: "times of the day",
         hits: &[("top - 05:06:07 up", "top - <clock> up"), ("at 9:41 PM", "at <clock>")],
         spares: &["1:2", "25:61", "ratio 3:4", "a::b"],
     },
+    // Lengths of time with a unit.
     Rule {
         name: "duration",
         pattern: r"\b(?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|sec|secs|seconds?|min|mins|minutes?|h|hours?|days?)\b",
         with: "<duration>",
-        about: "lengths of time with a unit",
         hits: &[
             ("took 1.25s", "took <duration>"),
             ("(12 ms)", "(<duration>)"),
@@ -64,35 +64,35 @@ pub const RULES: &[Rule] = &[
         ],
         spares: &["5 apples", "s3", "3 sheep", "0m", "4 hosts"],
     },
+    // Universally unique identifiers.
     Rule {
         name: "uuid",
         pattern: r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
         with: "<uuid>",
-        about: "universally unique identifiers",
         hits: &[("id 01234567-89ab-cdef-0123-456789abcdef.", "id <uuid>.")],
         spares: &["01234567-89ab", "deadbeef"],
     },
+    // Names under temporary folders.
     Rule {
         name: "tmp",
         pattern: r"(/tmp|/var/tmp|/run/user/\d+)/[^\s'\x22:,;)\]]+",
         with: "$1/<tmp>",
-        about: "names under temporary folders",
         hits: &[("saved /tmp/tmp.Xy12/a.txt now", "saved /tmp/<tmp> now")],
         spares: &["/tmp", "/template/x", "/tmp is full"],
     },
+    // Process numbers that say they are one.
     Rule {
         name: "pid",
         pattern: r"(?i)\b(pid|ppid|pgid|process)([ =:#]+|\[)\d+|^(\[\d+\] )\d+$",
         with: "$1$2$3<pid>",
-        about: "process numbers that say they are one",
         hits: &[("PID 4711 died", "PID <pid> died"), ("pid=12", "pid=<pid>"), ("[1] 4711", "[1] <pid>")],
         spares: &["rapid 12", "port 4711", "[1]+ Stopped"],
     },
+    // The turning mark of something at work.
     Rule {
         name: "spinner",
         pattern: r"[⠀-⣿]|[◐◑◒◓◴◵◶◷✳✶✻✽✢]|^(\s*)[|/\\-](\s)|(\s)[|/\\-]$",
         with: "$1$3<spin>$2",
-        about: "the turning mark of something at work",
         hits: &[
             ("⠹ Loading", "<spin> Loading"),
             ("wait \\", "wait <spin>"),
@@ -100,27 +100,27 @@ pub const RULES: &[Rule] = &[
         ],
         spares: &["a/b", "--help", "x | y"],
     },
+    // Shares in per cent.
     Rule {
         name: "percent",
         pattern: r"\b\d{1,3}(?:\.\d+)? ?%",
         with: "<percent>",
-        about: "shares in per cent",
         hits: &[("done 42%", "done <percent>"), ("12.5 % used", "<percent> used")],
         spares: &["%d", "100 percent"],
     },
+    // How many of how many, and tokens.
     Rule {
         name: "counter",
         pattern: r"\b\d+(?:[.,]\d+)*/\d+(?:[.,]\d+)*\b|\b\d+(?:\.\d+)?k? tokens?\b",
         with: "<counter>",
-        about: "how many of how many, and tokens",
         hits: &[("12/345 files", "<counter> files"), ("1.2k tokens", "<counter>")],
         spares: &["a/b", "12 files"],
     },
+    // Every number; the last resort for meters and tables.
     Rule {
         name: "number",
         pattern: r"\b\d+(?:[.,]\d+)*\b",
         with: "<n>",
-        about: "every number; the last resort for meters and tables",
         hits: &[("load 0.12, 3", "load <n>, <n>")],
         spares: &["abc", "x86"],
     },
@@ -175,18 +175,13 @@ impl Normaliser {
         })
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.0.name
-    }
-
     /// What tells it from every other rule that there is, was or will be.
     pub(crate) fn key(&self) -> usize {
         self.0.key
     }
 
     /// Makes one row equal to itself in another run.
-    pub fn apply(&self, row: &mut String) {
+    pub(crate) fn apply(&self, row: &mut String) {
         if let std::borrow::Cow::Owned(new) = self.0.pattern.replace_all(row, &self.0.with) {
             *row = new;
         }

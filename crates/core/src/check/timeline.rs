@@ -23,7 +23,7 @@ pub struct Pos {
 
 impl Pos {
     /// After everything that happened at this time.
-    pub const fn after(time: Time) -> Self {
+    pub(crate) const fn after(time: Time) -> Self {
         Self { time, seq: u64::MAX }
     }
 
@@ -88,7 +88,7 @@ pub enum Cause {
 
 impl Cause {
     /// Its name in files.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Program => "program",
             Self::Timeout => "timeout",
@@ -146,7 +146,7 @@ impl Timeline {
     }
 
     /// The names that were given, in order.
-    pub fn marks(&self) -> impl Iterator<Item = (&str, Pos)> {
+    pub(crate) fn marks(&self) -> impl Iterator<Item = (&str, Pos)> {
         self.moments.iter().filter_map(|m| match &m.what {
             What::Mark(name) => Some((&**name, m.at)),
             _ => None,

@@ -30,7 +30,7 @@ pub struct Point {
 
 impl Point {
     /// So long after the start.
-    pub fn after_start(length: Duration) -> Self {
+    pub(crate) fn after_start(length: Duration) -> Self {
         Self { anchor: Anchor::Start, plus_ms: signed_millis(length) }
     }
 

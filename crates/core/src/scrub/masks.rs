@@ -32,13 +32,8 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Whether nothing is masked.
-    pub fn is_empty(&self) -> bool {
-        self.patches.is_empty()
-    }
-
     /// Bytes that are masked.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.forgotten + self.patches.values().map(Patch::len).sum::<u64>()
     }
 
@@ -80,7 +75,7 @@ impl Masks {
     }
 
     /// Forgets what lies before an offset.
-    pub fn forget_before(&mut self, at: u64) {
+    pub(crate) fn forget_before(&mut self, at: u64) {
         while let Some(first) = self.patches.first_entry()
             && first.key() + first.get().len() <= at
         {

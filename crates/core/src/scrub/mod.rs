@@ -29,7 +29,7 @@ use tapdeck_term::{Size, Tracer};
 
 pub use masks::Masks;
 pub use report::{Hit, Report, RuleReport, Stream as ScrubStream};
-pub use rules::{MASK, Rule, RuleError, Rules, Secret};
+pub use rules::{Rule, RuleError, Rules, Secret};
 pub use table::{BUILTIN, Builtin, PACKS};
 
 use eye::Eye;

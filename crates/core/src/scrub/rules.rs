@@ -9,7 +9,7 @@ use super::doubt::is_no_secret;
 use super::table::{BUILTIN, PACKS};
 
 /// What masked characters become, when they are one byte long.
-pub const MASK: char = '*';
+pub(crate) const MASK: char = '*';
 /// What the first line of a PEM block has in it. Blocks are followed from there, so it is looked
 /// for beside the rules.
 pub(super) const PEM_BEGIN: &str = "-----BEGIN ";
@@ -221,20 +221,15 @@ impl Rules {
     }
 
     /// Name and pack of each rule, the literal secrets behind the rules.
-    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         let rules = self.ready.iter().map(|r| (r.rule.name.as_str(), r.rule.pack.as_str()));
         let secrets = self.secrets.iter().map(|s| (s.name.as_str(), "literal"));
         rules.chain(secrets).chain(self.prompt.iter().map(|_| (TYPED, "secrets")))
     }
 
     /// How many there are, literal secrets included.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ready.len() + self.secrets.len() + usize::from(self.prompt.is_some())
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The literal secrets with their numbers.

@@ -14,20 +14,22 @@ pub struct Builtin {
     /// of it where there is none.
     pub pattern: &'static str,
     /// Characters that stay as they are.
-    pub keep: &'static str,
+    pub(crate) keep: &'static str,
     /// The masked text must hold a letter and a digit.
-    pub mixed: bool,
+    pub(crate) mixed: bool,
     /// The masked text must hold a digit.
-    pub digit: bool,
+    pub(crate) digit: bool,
     /// The masked text stands behind a name: code and words that keep a secret's place are left
     /// alone.
-    pub named: bool,
+    pub(crate) named: bool,
     /// The masked text is a secret: it is masked wherever else it is seen, also in part.
-    pub secret: bool,
+    pub(crate) secret: bool,
     /// Texts that it changes, and what they become.
-    pub hits: &'static [(&'static str, &'static str)],
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests try each rule on them"))]
+    pub(crate) hits: &'static [(&'static str, &'static str)],
     /// Texts that it leaves alone.
-    pub misses: &'static [&'static str],
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests try each rule on them"))]
+    pub(crate) misses: &'static [&'static str],
 }
 
 /// The packs, in the order in which they are listed, whether they are used unless others are named,

@@ -35,7 +35,7 @@ const INTERRUPTS: [i32; 5] = [1, 2, 3, 9, 15];
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Bytes of one turn.
-    pub content: usize,
+    pub(crate) content: usize,
 }
 
 impl Default for Limits {

@@ -31,7 +31,8 @@ use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
 pub use page::{ending, squeezed};
-pub use rules::{Prompt, PromptText, RuleError, RuleText, Rules, StateRule, StateText};
+pub(crate) use rules::Prompt;
+pub use rules::{PromptText, RuleError, RuleText, Rules, StateText};
 
 /// What stands in front of the cursor, the rows that wrap into its own included.
 pub fn before_cursor(term: &tapdeck_term::Term) -> String {

@@ -119,9 +119,9 @@ pub struct StateText {
 
 /// A prompt.
 #[derive(Debug, Clone)]
-pub struct Prompt {
+pub(crate) struct Prompt {
     /// Its name in explanations.
-    pub name: String,
+    pub(crate) name: String,
     pub(super) pattern: Regex,
     pub(super) continuation: Option<Regex>,
     pub(super) strict: bool,
@@ -129,11 +129,11 @@ pub struct Prompt {
 
 /// A state rule.
 #[derive(Debug, Clone)]
-pub struct StateRule {
+pub(crate) struct StateRule {
     /// Its name in explanations.
-    pub name: String,
+    pub(crate) name: String,
     /// The state that it means.
-    pub state: AgentState,
+    pub(crate) state: AgentState,
     pub(super) title: Option<Regex>,
     pub(super) screen: Vec<Regex>,
     pub(super) without: Vec<Regex>,

@@ -102,7 +102,7 @@ impl Place {
     }
 
     /// What runs there when no command is given, for those who list sessions.
-    pub fn shown_command(&self, command: &CommandSpec) -> Vec<String> {
+    pub(crate) fn shown_command(&self, command: &CommandSpec) -> Vec<String> {
         if command.argv.is_empty() {
             return vec![self.to_string()];
         }

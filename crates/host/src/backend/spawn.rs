@@ -198,9 +198,9 @@ impl SpawnError {
 
 /// The terminal that controls a program's session.
 pub(super) struct Controlling<'a> {
-    pub master: BorrowedFd<'a>,
+    pub(crate) master: BorrowedFd<'a>,
     /// Whether it can stop the program: see [`super::TerminalSetup::stoppable`].
-    pub stoppable: bool,
+    pub(crate) stoppable: bool,
 }
 
 /// A running program in a session of its own. Dropping it kills the session, so that no way

@@ -108,11 +108,6 @@ impl CassetteFolder {
         Ok(Self { target: target.to_owned(), temporary, overwrite, files: BTreeMap::new(), moved: false })
     }
 
-    /// Where it will stand.
-    pub fn target(&self) -> &Path {
-        &self.target
-    }
-
     /// Appends to one of its files; an empty piece creates it.
     ///
     /// # Errors
@@ -142,14 +137,6 @@ impl CassetteFolder {
             }
         }
         Ok(written)
-    }
-
-    /// What has been written so far, read back.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn read_back(&self) -> Result<Files, CommitError> {
-        Ok(Files::read(&self.temporary)?)
     }
 
     /// Makes it durable and puts it in its place, in one step.
@@ -203,7 +190,7 @@ impl CassetteFolder {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn fail(
+    pub(crate) fn fail(
         mut self,
         diagnostics: &Path,
         now: WallTime,
@@ -240,24 +227,6 @@ impl Drop for CassetteFolder {
             let _ = fs::remove_dir_all(&self.temporary);
         }
     }
-}
-
-/// Puts new content in the place of one file of a cassette, in one step.
-///
-/// # Errors
-/// When the disk refuses.
-pub fn replace_file_in(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), CommitError> {
-    let path = folder.join(name);
-    let temporary = beside(&path, "tmp");
-    let write = || -> io::Result<()> {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, &path)?;
-        sync_folder(folder)
-    };
-    write().map_err(CommitError::io(&path))
 }
 
 /// Where failed runs go that are given no other place.

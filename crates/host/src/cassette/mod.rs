@@ -7,7 +7,7 @@ mod preflight;
 mod scrub;
 mod task;
 
-pub use folder::{CassetteFolder, CommitError, FailedRun, diagnostics_folder, replace_file_in};
+pub use folder::{CassetteFolder, CommitError, FailedRun, diagnostics_folder};
 pub use lock::{AccountLock, LockError};
 pub(crate) use preflight::run_quietly;
 pub use preflight::{

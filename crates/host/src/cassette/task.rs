@@ -11,9 +11,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
-use tapdeck_tape::cassette::{
-    Cassette, Closing, Files, Input, Manifest, Model, Recording, names, signal_name,
-};
+use tapdeck_tape::cassette::{Cassette, Closing, Files, Input, Manifest, Recording, names, signal_name};
 
 use super::{CassetteFolder, CommitError, FailedRun};
 use crate::clock::Clock;
@@ -216,11 +214,6 @@ impl Recorded {
         }
         let outgrown = || self.0.recording.outgrown().map(|r| r.to_string());
         self.0.trouble.as_ref().map(ToString::to_string).or_else(outgrown)
-    }
-
-    /// The terminal at the end.
-    pub fn model(&self) -> &Model {
-        self.0.recording.model()
     }
 
     /// Bytes of output.

@@ -218,11 +218,6 @@ impl<B: Backend> Driver<B> {
         self
     }
 
-    /// The session's log, for readers.
-    pub fn log(&self) -> SharedLog {
-        self.log.clone()
-    }
-
     /// The session's model.
     pub fn glass(&self) -> Glass {
         self.glass.clone()

@@ -257,11 +257,6 @@ impl Player {
         }
     }
 
-    /// Whether the whole recording is still being looked through.
-    pub fn is_looking_ahead(&mut self) -> bool {
-        matches!(self.surveyor, Surveyor::Busy { .. }) && self.surveyor.within(Some(Duration::ZERO)).is_none()
-    }
-
     /// The end of the recording, as far as it is known.
     pub fn end(&mut self) -> Time {
         if let Some(survey) = self.surveyor.within(Some(Duration::ZERO)) {

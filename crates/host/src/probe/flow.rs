@@ -49,24 +49,24 @@ pub struct Agent {
     /// What to start.
     pub program: String,
     /// Columns of its terminal.
-    pub cols: u16,
+    pub(crate) cols: u16,
     /// Rows.
-    pub rows: u16,
+    pub(crate) rows: u16,
     /// Variables that it is given beside the usual ones.
     #[serde(default)]
     pub env: Vec<String>,
     /// Arguments with which it tells by its exit code whether a user is signed in.
     #[serde(default)]
-    pub auth: Vec<String>,
+    pub(crate) auth: Vec<String>,
     /// Keys that make it end.
     #[serde(default)]
-    pub quit: Vec<String>,
+    pub(crate) quit: Vec<String>,
     /// What its screen says when there is nothing to read.
     #[serde(default)]
-    pub sign: Vec<Sign>,
+    pub(crate) sign: Vec<Sign>,
     /// What may stand in the way.
     #[serde(default)]
-    pub dialog: Vec<Dialog>,
+    pub(crate) dialog: Vec<Dialog>,
     /// Its probes by name.
     probe: BTreeMap<String, RawProbe>,
     /// Its turns and states, which others read from the same file.
@@ -77,34 +77,35 @@ pub struct Agent {
 /// A text that tells why there is nothing to read.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sign {
+pub(crate) struct Sign {
     /// What it means.
-    pub status: super::Status,
+    pub(crate) status: super::Status,
     /// One of these in a row …
-    pub any: Vec<Pattern>,
+    pub(crate) any: Vec<Pattern>,
     /// … without one of these.
     #[serde(default)]
-    pub but: Vec<Pattern>,
+    pub(crate) but: Vec<Pattern>,
 }
 
 /// A dialog and the way past it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dialog {
-    /// Its name in reports.
-    pub name: String,
+pub(crate) struct Dialog {
+    /// What readers of the file call it.
+    #[expect(dead_code, reason = "for readers of the file")]
+    pub(crate) name: String,
     /// A row that shows it.
-    pub when: Pattern,
+    pub(crate) when: Pattern,
     /// The row of its menu that must be marked before the keys are sent.
-    pub choose: Option<Pattern>,
+    pub(crate) choose: Option<Pattern>,
     /// Keys that lead past it.
-    pub keys: Vec<String>,
+    pub(crate) keys: Vec<String>,
 }
 
 /// A regular expression, compiled as it is read.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Pattern(Regex);
+pub(crate) struct Pattern(Regex);
 
 impl TryFrom<String> for Pattern {
     type Error = String;
@@ -153,27 +154,27 @@ struct RawProbe {
 /// A panel that shows only a part.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct More {
+pub(crate) struct More {
     /// A row that tells so.
-    pub when: Pattern,
+    pub(crate) when: Pattern,
     /// Keys that bring more.
-    pub keys: Vec<String>,
+    pub(crate) keys: Vec<String>,
     /// How often at most.
-    pub times: usize,
+    pub(crate) times: usize,
 }
 
 /// A window of a quota, as a panel shows it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Window {
+pub(crate) struct Window {
     /// A short name that does not change.
-    pub id: String,
+    pub(crate) id: String,
     /// As the agent calls it.
-    pub name: String,
+    pub(crate) name: String,
     /// The row that it begins with.
-    pub header: Pattern,
+    pub(crate) header: Pattern,
     /// Its length.
-    pub minutes: Option<u64>,
+    pub(crate) minutes: Option<u64>,
 }
 
 /// A probe: one thing to read off an agent's screen.
@@ -182,54 +183,54 @@ pub struct Probe {
     /// Its name: `quota`, `models`, `reasoning` or `status`.
     pub name: String,
     /// Arguments of the program.
-    pub args: Vec<String>,
+    pub(crate) args: Vec<String>,
     /// The program prints and ends: no keys.
-    pub on_exit: bool,
+    pub(crate) on_exit: bool,
     /// A row that shows that it waits for a command.
-    pub ready: Option<Pattern>,
+    pub(crate) ready: Option<Pattern>,
     /// Steps: keys by their names, everything else is typed.
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// What must have been read.
-    pub needs: Vec<String>,
+    pub(crate) needs: Vec<String>,
     /// Rows that explain a panel that never becomes complete: the agent does not tell.
-    pub late: Vec<Pattern>,
+    pub(crate) late: Vec<Pattern>,
     /// What shows that there is more than is shown, and the keys that bring it.
-    pub more: Vec<More>,
+    pub(crate) more: Vec<More>,
     /// For how long the answer may be believed.
     pub fresh_minutes: u64,
     /// Rows below a header in which its figures stand.
-    pub reach: usize,
+    pub(crate) reach: usize,
     /// Share used.
-    pub used: Option<Pattern>,
+    pub(crate) used: Option<Pattern>,
     /// Share left.
-    pub left: Option<Pattern>,
+    pub(crate) left: Option<Pattern>,
     /// When it starts anew.
-    pub resets: Option<Pattern>,
+    pub(crate) resets: Option<Pattern>,
     /// Kind of account.
-    pub plan: Option<Pattern>,
+    pub(crate) plan: Option<Pattern>,
     /// Windows of a quota.
-    pub windows: Vec<Window>,
+    pub(crate) windows: Vec<Window>,
     /// Names of models.
-    pub models: Vec<Pattern>,
+    pub(crate) models: Vec<Pattern>,
     /// Levels of effort, a list in one row.
-    pub reasoning: Option<Pattern>,
+    pub(crate) reasoning: Option<Pattern>,
     /// Levels of effort, a row each.
-    pub reasoning_rows: Option<Pattern>,
+    pub(crate) reasoning_rows: Option<Pattern>,
 }
 
 /// Something to send, and what shows that it has had its effect.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub(crate) struct Step {
     /// The row of the menu that must be marked before the keys are sent.
-    pub choose: Option<Pattern>,
+    pub(crate) choose: Option<Pattern>,
     /// Keys and texts.
-    pub keys: Vec<String>,
+    pub(crate) keys: Vec<String>,
     /// Rows that must all be there, written after the keys.
-    pub done: Vec<Pattern>,
+    pub(crate) done: Vec<Pattern>,
 }
 
 /// The names of all agents.
-pub fn agent_names() -> Vec<&'static str> {
+pub(crate) fn agent_names() -> Vec<&'static str> {
     BUILTIN.iter().map(|(name, _)| *name).collect()
 }
 

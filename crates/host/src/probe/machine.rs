@@ -39,7 +39,7 @@ const ROWS_ABOVE: usize = 500;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Send these bytes.
     Send(Vec<u8>),
     /// Nothing more is wanted.
@@ -74,7 +74,7 @@ enum Sight {
 
 /// A probe on its way.
 #[derive(Debug)]
-pub struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     agent: &'a Agent,
     probe: &'a Probe,
     phase: Phase,
@@ -98,7 +98,7 @@ pub struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// A probe of a program that is about to be started.
-    pub fn new(agent: &'a Agent, probe: &'a Probe) -> Self {
+    pub(crate) fn new(agent: &'a Agent, probe: &'a Probe) -> Self {
         Self {
             agent,
             probe,
@@ -117,17 +117,17 @@ impl<'a> Machine<'a> {
     }
 
     /// What came of it, and a sentence about it.
-    pub fn result(&self) -> Option<(Status, &str)> {
+    pub(crate) fn result(&self) -> Option<(Status, &str)> {
         self.result.as_ref().map(|(status, detail)| (*status, detail.as_str()))
     }
 
     /// What was read.
-    pub fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }
 
     /// Looks at the screen.
-    pub fn look(&mut self, now: Time, model: &Model) -> Option<Action> {
+    pub(crate) fn look(&mut self, now: Time, model: &Model) -> Option<Action> {
         let action = match self.phase {
             Phase::Starting => self.starting(now, model),
             Phase::Typing { step, word } => self.typing(now, model, step, word),
@@ -138,7 +138,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The program has ended.
-    pub fn exited(&mut self, model: &Model) {
+    pub(crate) fn exited(&mut self, model: &Model) {
         if self.phase == Phase::Over {
             return;
         }

@@ -8,7 +8,6 @@ mod machine;
 mod parse;
 mod run;
 
-pub use flow::{Agent, FlowError, Probe, agent, agent_names};
-pub use machine::{Action, Machine};
+pub use flow::{Agent, FlowError, Probe, agent};
 pub use parse::{Facts, Status};
 pub use run::{ProbeOptions, Probed, probe, probe_folder, read_cassette};

@@ -247,7 +247,7 @@ impl RecordingFile {
     }
 
     /// Bytes of output that the file holds already.
-    pub fn start_off(&self) -> u64 {
+    pub(crate) fn start_off(&self) -> u64 {
         self.start_off
     }
 
@@ -257,7 +257,7 @@ impl RecordingFile {
     }
 
     /// Length of what is whole.
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.good_len
     }
 

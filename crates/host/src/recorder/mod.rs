@@ -74,12 +74,12 @@ impl KeepInput {
     }
 
     /// Whether anything is.
-    pub fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self != KeepInput::Nothing
     }
 
     /// Whether this is.
-    pub fn keeps(self, hidden: bool) -> bool {
+    pub(crate) fn keeps(self, hidden: bool) -> bool {
         self == KeepInput::Everything || (self == KeepInput::Shown && !hidden)
     }
 }

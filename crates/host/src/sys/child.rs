@@ -17,15 +17,15 @@ use super::{InheritedSignals, SignalSet, die_by, set_disposition};
 /// What the child does between fork and exec.
 pub(crate) struct ChildSetup {
     /// Signals as the user had them.
-    pub signals: InheritedSignals,
+    pub(crate) signals: InheritedSignals,
     /// The other end of the terminal on standard input, which is to control the new session.
-    pub terminal: Option<RawFd>,
+    pub(crate) terminal: Option<RawFd>,
     /// Whether the child is killed when the thread that starts it is gone.
-    pub die_with_host: bool,
+    pub(crate) die_with_host: bool,
     /// Where a [minder](run_minder) reports to, if the program is to have one.
-    pub minder: Option<RawFd>,
+    pub(crate) minder: Option<RawFd>,
     /// Descriptors above 2 that the program gets, under the same numbers.
-    pub descriptors: Vec<RawFd>,
+    pub(crate) descriptors: Vec<RawFd>,
 }
 
 /// Arranges for `setup` to happen in the child: a session of its own, the terminal as its

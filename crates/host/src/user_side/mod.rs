@@ -112,7 +112,7 @@ impl UserSide {
     }
 
     /// The size of the first terminal found on standard input, output or error.
-    pub fn size(&self) -> Option<WinSize> {
+    pub(crate) fn size(&self) -> Option<WinSize> {
         self.stdio().and_then(Stdio::size)
     }
 

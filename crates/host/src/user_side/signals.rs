@@ -71,7 +71,7 @@ impl Signals {
     }
 
     /// Takes over those by which this process is told to end, and leaves all others as they are.
-    pub fn install_ends() -> io::Result<Self> {
+    pub(crate) fn install_ends() -> io::Result<Self> {
         Self::install_those(|signal| ENDS.contains(&signal))
     }
 
@@ -100,7 +100,7 @@ impl Signals {
     }
 
     /// The signal state that a child is to have.
-    pub fn inherited(&self) -> InheritedSignals {
+    pub(crate) fn inherited(&self) -> InheritedSignals {
         self.inherited
     }
 

@@ -14,14 +14,14 @@ mod wrapper;
 
 pub use client::{BrokerClient, BrokerError};
 pub use ledger::{Limits, Sink};
-pub use server::{Broker, WriteSink};
+pub use server::Broker;
 pub(crate) use wrapper::Wrapper;
 
 /// Returns where the broker listens.
 ///
 /// # Errors
 /// Without `XDG_RUNTIME_DIR` there is no folder that only the user can reach.
-pub fn socket() -> io::Result<PathBuf> {
+pub(crate) fn socket() -> io::Result<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute());
     let none = || {
         let why = "XDG_RUNTIME_DIR is not set: the broker needs a folder that is this user's alone";

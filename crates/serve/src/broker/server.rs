@@ -29,7 +29,7 @@ const WRITERS: usize = 16;
 const READ: usize = 64 * 1024;
 
 /// Writes a captured turn to a sink. It runs on a thread of its own and may block.
-pub type WriteSink = Arc<dyn Fn(&Sink, &[u8]) -> Result<(), String> + Send + Sync>;
+pub(crate) type WriteSink = Arc<dyn Fn(&Sink, &[u8]) -> Result<(), String> + Send + Sync>;
 
 struct Peer {
     conn: Conn,

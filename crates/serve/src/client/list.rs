@@ -147,7 +147,7 @@ fn connect_within(listing: &Listing, name: &str, role: Role, within: Duration) -
 /// So many sessions are asked at a time.
 const AT_ONCE: usize = 16;
 
-/// Returns the sessions' descriptions of themselves, in their order; see [`describe`]. A session
+/// Returns the sessions' descriptions of themselves, in their order. A session
 /// that does not answer holds up no other.
 pub fn describe_all(listings: &[Listing], asker: &str) -> Vec<Described> {
     let next = AtomicUsize::new(0);
@@ -176,14 +176,14 @@ pub struct Described {
     #[serde(flatten)]
     pub said: Said,
     /// The process that serves it.
-    pub host_pid: u32,
+    pub(crate) host_pid: u32,
     /// When it began.
     #[serde(rename = "started_ns", with = "tapdeck_tape::nanos")]
-    pub started: WallTime,
+    pub(crate) started: WallTime,
     /// Its socket.
-    pub socket: String,
+    pub(crate) socket: String,
     /// Other addresses of its bus.
-    pub buses: Vec<String>,
+    pub(crate) buses: Vec<String>,
 }
 
 /// What a session says of itself.
@@ -213,7 +213,7 @@ impl Described {
 
 /// Asks a session to describe itself. The client that asks goes by the name `asker`, and is not
 /// counted.
-pub fn describe(listing: &Listing, asker: &str) -> Described {
+fn describe(listing: &Listing, asker: &str) -> Described {
     let info = connect_within(listing, asker, Role::Observer, LISTED)
         .and_then(|mut bus| bus.request(&InfoWanted::Brief, LISTED));
     let said = match info {

@@ -278,7 +278,12 @@ impl Server {
     ///
     /// # Errors
     /// When the token does not allow it, there is no room, or the program cannot be started.
-    pub async fn open_detached(self: &Arc<Self>, token: &str, cmd: Vec<String>) -> Result<String, Refusal> {
+    #[cfg(feature = "web")]
+    pub(crate) async fn open_detached(
+        self: &Arc<Self>,
+        token: &str,
+        cmd: Vec<String>,
+    ) -> Result<String, Refusal> {
         let negotiation = Negotiation {
             token: Some(token.to_owned()),
             // No terminal is attached, so the model answers the program's queries.

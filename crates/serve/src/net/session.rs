@@ -195,6 +195,7 @@ async fn open(server: &Arc<Server>, negotiation: Negotiation) -> Result<Session,
 }
 
 /// Starts a session that goes on without its client. Returns its id.
+#[cfg(feature = "web")]
 pub(super) async fn open_detached(server: &Arc<Server>, negotiation: Negotiation) -> Result<String, Refusal> {
     Ok(open(server, negotiation).await?.opened.id)
 }

@@ -50,7 +50,7 @@ pub struct Request {
 }
 
 /// Turns a request into a command, or into a message with an exit code.
-pub type Dispatch = Box<dyn Fn(&Request) -> Result<CommandSpec, (String, i32)> + Send + Sync>;
+pub(crate) type Dispatch = Box<dyn Fn(&Request) -> Result<CommandSpec, (String, i32)> + Send + Sync>;
 
 /// The options of a door.
 pub struct SshDoor {

@@ -31,7 +31,7 @@ pub use serving::{serve, serve_stream};
 
 /// Returns what a token grants, if anything. It is called again while a client stays, so that a
 /// token can be revoked.
-pub type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
+pub(crate) type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
 
 /// Starts a program as a session that outlives the page. Returns its id, or why it did not start.
 pub type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;

@@ -51,7 +51,7 @@ pub struct Block {
 
 impl Block {
     /// The records, in order.
-    pub fn records(&self) -> Records {
+    pub(crate) fn records(&self) -> Records {
         Records::new(self.bytes.clone())
     }
 
@@ -163,11 +163,6 @@ impl<R: Read> BlockReader<R> {
     /// Where in the file the reader stands: behind the block or damage that was read last.
     pub fn offset(&self) -> u64 {
         self.window.offset()
-    }
-
-    /// Gives the underlying reader back; it stands at [`Self::offset`] or somewhere behind.
-    pub fn into_inner(self) -> R {
-        self.window.into_inner()
     }
 
     /// The next block or damage; `None` at the end.

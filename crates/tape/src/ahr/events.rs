@@ -24,17 +24,17 @@ use crate::{Place, Result};
 
 /// A line of `NAME.events.jsonl` that this crate writes or understands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventLine {
+pub(crate) struct EventLine {
     /// Wall clock in nanoseconds.
-    pub ts_ns: u64,
+    pub(crate) ts_ns: u64,
     /// What it is; `marker` is the kind that this crate writes.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Number of the marker in the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n: Option<u32>,
+    pub(crate) n: Option<u32>,
     /// Its label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
+    pub(crate) label: Option<String>,
 }
 
 /// Labels take no more memory than this, far more than a person writes.

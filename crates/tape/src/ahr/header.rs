@@ -5,15 +5,15 @@
 /// The four bytes that open every block.
 pub const MAGIC: [u8; 4] = *b"AHRC";
 /// The version that is written, and the highest that is read.
-pub const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 1;
 /// The length of a header as written.
 pub const HEADER_LEN: usize = 44;
 /// A block that claims to hold more than this is taken for damaged, before any memory is taken for
 /// it.
-pub const MAX_UNCOMPRESSED: u32 = 64 << 20;
+pub(crate) const MAX_UNCOMPRESSED: u32 = 64 << 20;
 /// A payload that claims to be longer than this is taken for damaged. Brotli never needs more than
 /// a few bytes a megabyte beyond the input.
-pub const MAX_COMPRESSED: u32 = MAX_UNCOMPRESSED + (1 << 16);
+pub(crate) const MAX_COMPRESSED: u32 = MAX_UNCOMPRESSED + (1 << 16);
 
 /// No program writes more than this; a larger offset is damage, and sums with it would overflow.
 pub const MAX_OFFSET: u64 = 1 << 62;
@@ -60,7 +60,7 @@ impl Header {
     }
 
     /// The header as it stands in the file.
-    pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
+    pub fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         out[0..4].copy_from_slice(&MAGIC);
         out[4..6].copy_from_slice(&self.version.to_le_bytes());

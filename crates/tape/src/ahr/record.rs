@@ -232,7 +232,7 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
 /// The records of a block, in order. Ends after the first error: without knowing a record's length
 /// nothing behind it can be found.
 #[derive(Debug, Clone)]
-pub struct Records {
+pub(crate) struct Records {
     bytes: Bytes,
     pos: usize,
     broken: bool,
@@ -240,16 +240,16 @@ pub struct Records {
 
 /// Why the rest of a block could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordError {
+pub(crate) struct RecordError {
     /// Offset in the decompressed block.
-    pub at: usize,
+    pub(crate) at: usize,
     /// What is wrong there.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
 }
 
 impl Records {
     /// Over the decompressed bytes of a block.
-    pub fn new(bytes: Bytes) -> Self {
+    pub(crate) fn new(bytes: Bytes) -> Self {
         Self { bytes, pos: 0, broken: false }
     }
 

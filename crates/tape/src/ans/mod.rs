@@ -19,7 +19,7 @@ use crate::utf8::Utf8;
 use crate::window::Window;
 use crate::{Error, Place, Result};
 
-pub use sauce::Sauce;
+pub(crate) use sauce::Sauce;
 
 /// The size stands at the end of the file, so it is read whole; the largest known art is some
 /// megabytes.
@@ -29,9 +29,8 @@ const CHUNK: usize = 4096;
 
 /// Reads a piece of art as UTF-8 output.
 #[derive(Debug)]
-pub struct AnsReader {
+pub(crate) struct AnsReader {
     art: Bytes,
-    sauce: Option<Sauce>,
     header: Header,
     pos: usize,
     baud: Option<u32>,
@@ -43,7 +42,7 @@ impl AnsReader {
     ///
     /// # Errors
     /// When the reader fails or the file is far too large.
-    pub fn new(inner: impl Read, baud: Option<u32>) -> Result<Self> {
+    pub(crate) fn new(inner: impl Read, baud: Option<u32>) -> Result<Self> {
         let mut window = Window::new(inner, 0);
         if window.fill(MAX_FILE + 1)? > MAX_FILE {
             let what = format!("larger than {} MiB: not a piece of art", MAX_FILE >> 20);
@@ -69,12 +68,7 @@ impl AnsReader {
             ..Header::default()
         };
         let art = Bytes::copy_from_slice(&file[..end]);
-        Ok(Self { art, sauce, header, pos: 0, baud: baud.filter(|&b| b > 0) })
-    }
-
-    /// The file's SAUCE record, if it has one.
-    pub fn sauce(&self) -> Option<&Sauce> {
-        self.sauce.as_ref()
+        Ok(Self { art, header, pos: 0, baud: baud.filter(|&b| b > 0) })
     }
 }
 
@@ -106,7 +100,7 @@ impl EventReader for AnsReader {
 /// Writes the output as one piece of ANSI art: characters that the
 /// code page lacks become question marks, and are counted.
 #[derive(Debug, Default)]
-pub struct AnsWriter {
+pub(crate) struct AnsWriter {
     sauce: Sauce,
     decoder: Utf8,
     len: u64,
@@ -185,9 +179,8 @@ mod tests {
         };
         file.extend(sauce.to_bytes(file.len() as u64));
         assert_eq!(file[file.len() - LEN_FROM_END..][..5], *b"SAUCE");
-        let reader = AnsReader::new(&file[..], None).unwrap();
-        assert_eq!(reader.sauce(), Some(&sauce));
-        let (header, events, _) = read_all(reader);
+        assert_eq!(Sauce::find(&file).map(|(found, _)| found), Some(sauce));
+        let (header, events, _) = read_all(AnsReader::new(&file[..], None).unwrap());
         assert_eq!((header.size, header.title.as_deref()), (Some(Size::new(132, 50)), Some("Tür")));
         assert_eq!(String::from_utf8(output_of(&events)).unwrap(), "\x1b[31m█▓ ♥ café\r\n");
     }

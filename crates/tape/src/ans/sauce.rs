@@ -8,27 +8,27 @@ const COMMENT: usize = 64;
 
 /// What a SAUCE record says. Text is in code page 437, without its padding.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sauce {
+pub(crate) struct Sauce {
     /// Title, at most 35 bytes.
-    pub title: Vec<u8>,
+    pub(crate) title: Vec<u8>,
     /// Author, at most 20 bytes.
-    pub author: Vec<u8>,
+    pub(crate) author: Vec<u8>,
     /// Group, at most 20 bytes.
-    pub group: Vec<u8>,
+    pub(crate) group: Vec<u8>,
     /// Date as `CCYYMMDD`.
-    pub date: Vec<u8>,
+    pub(crate) date: Vec<u8>,
     /// Columns; 0 when unknown.
-    pub width: u16,
+    pub(crate) width: u16,
     /// Rows; 0 when unknown.
-    pub height: u16,
+    pub(crate) height: u16,
     /// Comment lines.
-    pub comments: Vec<Vec<u8>>,
+    pub(crate) comments: Vec<Vec<u8>>,
 }
 
 impl Sauce {
     /// Finds the record at the end of a file, and where the art ends: before the end-of-file mark,
     /// the comments and the record, as far as these are true.
-    pub fn find(file: &[u8]) -> Option<(Self, usize)> {
+    pub(crate) fn find(file: &[u8]) -> Option<(Self, usize)> {
         let start = file.len().checked_sub(LEN)?;
         let b = &file[start..];
         if !b.starts_with(b"SAUCE") {
@@ -61,7 +61,7 @@ impl Sauce {
     }
 
     /// The end-of-file mark and the record, to follow art of `art_len` bytes.
-    pub fn to_bytes(&self, art_len: u64) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self, art_len: u64) -> Vec<u8> {
         let mut out = vec![0x1a];
         let lines = &self.comments[..self.comments.len().min(255)];
         if !lines.is_empty() {

@@ -190,7 +190,7 @@ pub fn signal_name(number: i32) -> String {
 }
 
 /// The reverse of [`signal_name`].
-pub fn signal_number(name: &str) -> Option<i32> {
+pub(crate) fn signal_number(name: &str) -> Option<i32> {
     name.strip_prefix("SIG").and_then(check::signal_number)
 }
 

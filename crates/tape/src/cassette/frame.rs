@@ -148,12 +148,12 @@ impl Model {
     }
 
     /// The picture now, as a frame with this number and time.
-    pub fn frame(&self, seq: u64, t_ms: u64) -> Frame {
+    pub(crate) fn frame(&self, seq: u64, t_ms: u64) -> Frame {
         picture(&self.term, seq, t_ms, self.framed, self.fed())
     }
 
     /// Says that the picture was taken: the next frame begins where this one ends.
-    pub fn framed(&mut self) {
+    pub(crate) fn framed(&mut self) {
         self.framed = self.fed();
     }
 }

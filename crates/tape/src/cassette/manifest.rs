@@ -225,7 +225,7 @@ impl Manifest {
     ///
     /// # Errors
     /// A higher version, a missing field, an unknown required feature, or values that mean nothing.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Refusal> {
         let json = |e: serde_json::Error| Refusal::json(names::MANIFEST, 0, &e);
         let value: Value = serde_json::from_slice(bytes).map_err(json)?;
         // The version comes first: what a later one means by the other fields is unknown.
@@ -276,7 +276,7 @@ impl Manifest {
     }
 
     /// What the binding should be: a digest over the id and the digests of all files.
-    pub fn binding(&self) -> String {
+    pub(crate) fn binding(&self) -> String {
         let ContentDigest { sha256, files, .. } = &self.content_digest;
         let mut text = format!("tapdeck cassette 1\n{}\n{} {sha256}\n", self.id, names::RAW);
         for (name, digest) in files {
@@ -304,7 +304,7 @@ impl Manifest {
     }
 
     /// The file's content.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         super::check::pretty(self)
     }
 }

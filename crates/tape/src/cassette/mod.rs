@@ -27,7 +27,7 @@ pub(crate) mod tests;
 
 pub use check::{digest_hex, is_uuid};
 pub use events::{CassetteEvent, EventKind, Input, Paste};
-pub use events_io::{CassetteReader, Taken, from_header, header_losses, signal_name, signal_number};
+pub use events_io::{CassetteReader, Taken, from_header, header_losses, signal_name};
 pub use files::{Files, is_cassette};
 pub use frame::{Cursor, Frame, FrameModes, FrameSize, Model, StyledRun};
 pub use manifest::{
@@ -35,9 +35,9 @@ pub use manifest::{
 };
 pub use outcome::{Discovery, Exit, Final, Quota, QuotaWindow, RuleHits, ScrubReport};
 pub use read::Cassette;
-pub use record::{Closing, Recording, final_text};
+pub use record::{Closing, Recording};
 pub use refusal::Refusal;
-pub use schedule::{ReplayClock, ReplayMode, Schedule, VirtualClock};
+pub use schedule::{ReplayClock, ReplayMode, Schedule};
 pub use verify::{Check, Verdict, derive_frames, reframed, verified, verify};
 
 /// Names of the files of a cassette.
@@ -45,23 +45,23 @@ pub mod names {
     /// What was run, how and on what.
     pub const MANIFEST: &str = "manifest.json";
     /// Input, resizes and signals.
-    pub const INPUT: &str = "input.jsonl";
+    pub(crate) const INPUT: &str = "input.jsonl";
     /// The output, exactly.
-    pub const RAW: &str = "output.raw";
+    pub(crate) const RAW: &str = "output.raw";
     /// When each piece of it came.
-    pub const OUTPUT: &str = "output.jsonl";
+    pub(crate) const OUTPUT: &str = "output.jsonl";
     /// Pictures of the screen, derived.
-    pub const FRAMES: &str = "frames.jsonl";
+    pub(crate) const FRAMES: &str = "frames.jsonl";
     /// Events that are not bytes.
-    pub const SERVICE: &str = "service-events.jsonl";
+    pub(crate) const SERVICE: &str = "service-events.jsonl";
     /// How it ended.
-    pub const FINAL: &str = "final.json";
+    pub(crate) const FINAL: &str = "final.json";
     /// What a quota or status probe found.
-    pub const QUOTA: &str = "quota.json";
+    pub(crate) const QUOTA: &str = "quota.json";
     /// What a model or reasoning probe found.
-    pub const DISCOVERY: &str = "discovery.json";
+    pub(crate) const DISCOVERY: &str = "discovery.json";
     /// What was redacted.
-    pub const SCRUB: &str = "scrub-report.json";
+    pub(crate) const SCRUB: &str = "scrub-report.json";
 
     /// Those that every cassette has, in the order in which they are read.
     pub const REQUIRED: [&str; 8] = [MANIFEST, INPUT, RAW, OUTPUT, FRAMES, SERVICE, FINAL, SCRUB];

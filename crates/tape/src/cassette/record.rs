@@ -306,7 +306,7 @@ impl Recording {
 }
 
 /// The text of the screen, rows without trailing blanks, blank rows at the end left off.
-pub fn final_text(model: &Model) -> String {
+pub(crate) fn final_text(model: &Model) -> String {
     let rows: Vec<String> = model.term().screen().map(|line| line.text()).collect();
     let shown = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
     rows[..shown].join("\n")

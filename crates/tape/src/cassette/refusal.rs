@@ -209,18 +209,4 @@ impl Refusal {
         }
         Self::Malformed { file, line, what: message }
     }
-
-    /// The file that it is about, where it is about one.
-    pub fn file(&self) -> Option<&str> {
-        Some(match self {
-            Self::File { file, .. } | Self::TooLarge { file, .. } => file,
-            Self::MissingFile { file } | Self::MissingField { file, .. } | Self::Malformed { file, .. } => {
-                file
-            }
-            Self::Version { .. } | Self::UnknownFeature(_) | Self::Emulator { .. } => "manifest.json",
-            Self::Digest { .. } | Self::ChunkDigest { .. } => "output.raw",
-            Self::OffsetRange { .. } | Self::OffsetGap { .. } | Self::Uncovered { .. } => "output.jsonl",
-            _ => return None,
-        })
-    }
 }

@@ -60,23 +60,6 @@ pub trait ReplayClock {
     fn wait_until(&mut self, at: Time);
 }
 
-/// A clock that moves when it is waited for and at no other time.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct VirtualClock {
-    /// What it shows.
-    pub now: Time,
-}
-
-impl ReplayClock for VirtualClock {
-    fn now(&mut self) -> Time {
-        self.now
-    }
-
-    fn wait_until(&mut self, at: Time) {
-        self.now = self.now.max(at);
-    }
-}
-
 /// A replay of a cassette's events.
 #[derive(Debug, Clone)]
 pub struct Schedule<'a> {
@@ -138,6 +121,22 @@ impl<'a> Schedule<'a> {
 mod tests {
     use super::super::EventKind;
     use super::*;
+
+    /// A clock that moves when it is waited for and at no other time.
+    #[derive(Debug, Clone, Copy, Default)]
+    struct VirtualClock {
+        now: Time,
+    }
+
+    impl ReplayClock for VirtualClock {
+        fn now(&mut self) -> Time {
+            self.now
+        }
+
+        fn wait_until(&mut self, at: Time) {
+            self.now = self.now.max(at);
+        }
+    }
 
     fn events() -> Vec<CassetteEvent> {
         let event = |seq, t_ms, bytes: &'static [u8]| CassetteEvent {

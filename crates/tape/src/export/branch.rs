@@ -18,18 +18,18 @@ use crate::replay::{Moment, MomentKind};
 
 /// A line as it was at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FinalLine {
+pub(crate) struct FinalLine {
     /// Number, from 0 at the oldest; lines that fell out of scrollback are counted.
-    pub idx: u64,
+    pub(crate) idx: u64,
     /// Its text, without trailing blanks.
-    pub text: String,
+    pub(crate) text: String,
     /// Offset of the last byte that wrote to it; `None` when none did.
-    pub last_write_byte: Option<u64>,
+    pub(crate) last_write_byte: Option<u64>,
 }
 
 /// A row of the merged list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BranchRow<'a> {
+pub(crate) enum BranchRow<'a> {
     /// A line.
     Line(FinalLine),
     /// A snapshot, or a marker.
@@ -37,7 +37,7 @@ pub enum BranchRow<'a> {
 }
 
 /// All lines of scrollback and screen, without the blank ones at the end.
-pub fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
+pub(crate) fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
     let first = term.evicted();
     let count = shown_rows(term);
     (first..).zip(term.lines().take(count)).map(|(idx, line)| FinalLine {
@@ -58,7 +58,10 @@ pub(crate) fn shown_rows(term: &Term) -> usize {
 }
 
 /// The final lines with the moments between them. Moments at one place keep their order.
-pub fn branch_points<'a>(term: &'a Term, moments: &'a [Moment]) -> impl Iterator<Item = BranchRow<'a>> {
+pub(crate) fn branch_points<'a>(
+    term: &'a Term,
+    moments: &'a [Moment],
+) -> impl Iterator<Item = BranchRow<'a>> {
     let placed = place_moments(term, moments.iter().map(|m| (m, m)).collect());
     let mut placed = placed.into_iter().peekable();
     let mut lines = final_lines(term).enumerate().peekable();

@@ -13,14 +13,14 @@ use std::io::{self, Write};
 
 use crate::{Error, Place, Result};
 
-pub use branch::{
-    BranchRow, FinalLine, branch_csv, branch_json, branch_md, branch_points, final_lines, place_moments,
-};
+pub(crate) use branch::FinalLine;
+pub use branch::{branch_csv, branch_json, branch_md, place_moments};
+
 pub use html::{HtmlOptions, html, leads_to_the_web, row_flags};
 pub use html_still::html_still;
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
-pub use text::{LinesAs, lines, txt};
+pub use text::{LinesAs, lines};
 
 /// What is written at a time: lines are short, and calls are not free.
 const GATHERED: usize = 128 * 1024;

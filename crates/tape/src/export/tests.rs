@@ -3,6 +3,8 @@ use bytes::Bytes;
 use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
+use super::branch::{BranchRow, branch_points, final_lines};
+use super::text::txt;
 use super::*;
 use crate::event::{Event, EventReader, Header, Item, Kind};
 use crate::replay::Replay;

@@ -75,7 +75,8 @@ pub(super) fn lines_in_steps(
 ///
 /// # Errors
 /// When the writer fails.
-pub fn txt(replay: &Replay, out: impl Write) -> Result<()> {
+#[cfg(test)]
+pub(crate) fn txt(replay: &Replay, out: impl Write) -> Result<()> {
     LineWriter::new(LinesAs::Txt, Header::default(), out).finish(replay)
 }
 

@@ -24,7 +24,7 @@ use crate::cassette::ReplayMode;
 
 pub use bind::bind;
 pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
-pub use timeline::{metadata, record, timeline};
+pub use timeline::{record, timeline};
 
 /// How a scenario file is called: its name ends so.
 pub const SUFFIX: &str = ".scenario.yaml";
@@ -33,7 +33,7 @@ pub const SUFFIX: &str = ".scenario.yaml";
 pub const MAX_FILE: u64 = 4 << 20;
 
 /// Gives the text of a file beside a scenario, or the reason why it cannot be read.
-pub type Stored<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub(crate) type Stored<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// A scenario that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -75,7 +75,7 @@ fn beside(cassette: &Cassette) -> Vec<(&'static str, Json)> {
 }
 
 /// The facts about a session's end that go into `final.json`.
-pub fn metadata(end: &End) -> Map<String, Value> {
+pub(crate) fn metadata(end: &End) -> Map<String, Value> {
     let ended = match end.cause {
         Cause::Program => "program",
         Cause::Timeout => "timed_out",

@@ -6,5 +6,5 @@
 mod read;
 mod write;
 
-pub use read::ThreeAReader;
-pub use write::ThreeAWriter;
+pub(crate) use read::ThreeAReader;
+pub(crate) use write::ThreeAWriter;

@@ -19,7 +19,7 @@ const MAX_DELAY_MS: u64 = 1_000_000_000;
 
 /// Reads animated art, once through.
 #[derive(Debug)]
-pub struct ThreeAReader {
+pub(crate) struct ThreeAReader {
     header: Header,
     notes: Vec<Note>,
     frames: std::vec::IntoIter<Event>,
@@ -45,7 +45,7 @@ impl ThreeAReader {
     ///
     /// # Errors
     /// When the reader fails or the file is not of this format.
-    pub fn new(inner: impl Read) -> Result<Self> {
+    pub(crate) fn new(inner: impl Read) -> Result<Self> {
         let art = Art::parse(inner)?;
         let (events, size) = art.events();
         let mut header =

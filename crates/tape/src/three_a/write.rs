@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 24 << 20;
 
 /// Writes animated art.
 #[derive(Debug, Default)]
-pub struct ThreeAWriter {
+pub(crate) struct ThreeAWriter {
     replay: Option<Replay>,
     title: String,
     body: String,
