@@ -1,6 +1,8 @@
 //! `tapdeck rec`: a program on a terminal, recorded byte for byte.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -202,7 +204,8 @@ impl RecArgs {
             )
         })?;
         // The folder of recordings is made; a folder on the command line must be there.
-        std::fs::create_dir_all(&folder).map_err(|e| Failure::write(&folder, &e))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|e| Failure::write(&folder, &e))?;
         Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
     }
 

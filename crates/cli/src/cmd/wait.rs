@@ -9,12 +9,12 @@ use serde_json::json;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Role, Snap, Sub};
-use tapdeck_serve::client::Bus;
+use tapdeck_serve::client::{ANSWER, Bus, ClientError, connect_within};
 
 use crate::ending::{Ending, print_json};
 use crate::failure::{Failure, Result};
 use crate::parse;
-use crate::sessions::{Which, ask, connect, find};
+use crate::sessions::{Which, find};
 
 /// Wait for a session.
 #[derive(Args)]
@@ -92,16 +92,23 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
 fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     let now = || clock.elapsed();
     let listing = find(args.which.session.as_deref())?;
-    let mut bus = connect(&listing, "wait", Role::Observer)?;
-    let info = ask(&mut bus, &InfoWanted::Full)?;
+    // A session that does not answer is waited for no longer than one that does.
+    let patience = || ANSWER.min(args.timeout.saturating_sub(now()));
+    let failed = |e| match e {
+        ClientError::Late(_) if now() >= args.timeout => args.timed_out("the session does not answer"),
+        e => Failure::from(e),
+    };
+    let mut bus = connect_within(&listing, "wait", Role::Observer, patience()).map_err(failed)?;
+    let info = bus.request(&InfoWanted::Full, patience()).map_err(failed)?;
     let mut idle_since = now().saturating_sub(Duration::from_millis(info.status.idle_ms.min(3_600_000)));
     // The clock starts with this process, but idle time before that counts, too.
     let mut idle_before = Duration::from_millis(info.status.idle_ms).saturating_sub(now());
-    ask(&mut bus, &Sub { max_fps: Some(60), looks: false, ..Sub::default() })?;
+    let frames = Sub { max_fps: Some(60), looks: false, ..Sub::default() };
+    bus.request(&frames, patience()).map_err(failed)?;
     let mut state = info.status.agent_state;
     if args.condition.state.is_some()
         && !info.status.done
-        && let Ok(again) = ask(&mut bus, &InfoWanted::Brief)
+        && let Ok(again) = bus.request(&InfoWanted::Brief, patience())
     {
         // The state may have changed between the request and the subscription.
         state = again.status.agent_state;
@@ -109,7 +116,7 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     let mut screen = info.contents.unwrap_or_default();
     let mut written = args.start(info.status.seq).map(|since| Written::new(since, &mut screen));
     if let Some(written) = &mut written {
-        written.keep(&mut bus, &mut screen);
+        written.keep(&mut bus, &mut screen, patience());
     }
     loop {
         if args.condition.state.is_some_and(|s| state.name() == s.name())
@@ -118,8 +125,7 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
             return Ok(None);
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
-            let (timeout, unmet) = (args.timeout, args.condition.unmet());
-            return Err(Failure::check(format!("timed out after {timeout:?}: {unmet}")));
+            return Err(args.timed_out(&args.condition.unmet()));
         };
         // The end of an idle time is not an event: look again when it may have passed.
         let quiet =
@@ -129,14 +135,14 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
             Some(Push::Frame(Frame::Screen(frame))) => {
                 screen = frame.contents;
                 if let Some(written) = &mut written {
-                    written.keep(&mut bus, &mut screen);
+                    written.keep(&mut bus, &mut screen, patience());
                 }
             }
             Some(Push::Out(_)) => (idle_since, idle_before) = (now(), Duration::ZERO),
             Some(Push::Event(Event::State(judged))) => state = judged.state,
             Some(Push::Event(Event::Closed { exit })) => {
                 if let Some(written) = &mut written {
-                    written.keep(&mut bus, &mut screen);
+                    written.keep(&mut bus, &mut screen, patience());
                 }
                 args.condition.check_ended(&screen)?;
                 return Ok(Some(exit));
@@ -150,6 +156,10 @@ impl WaitArgs {
     /// The place in the output from which rows count, if not all do; `end` is where it ends now.
     fn start(&self, end: u64) -> Option<u64> {
         self.since.or(self.new.then_some(end))
+    }
+
+    fn timed_out(&self, why: &str) -> Failure {
+        Failure::check(format!("timed out after {:?}: {why}", self.timeout))
     }
 }
 
@@ -167,9 +177,9 @@ impl Written {
     }
 
     /// Leaves only the rows that were written since, with those that have scrolled away.
-    fn keep(&mut self, bus: &mut Bus, screen: &mut Contents) {
+    fn keep(&mut self, bus: &mut Bus, screen: &mut Contents, patience: Duration) {
         let asked = Snap { since: Some(self.since), ..Snap::default() };
-        match ask(bus, &asked).ok().and_then(|answer| answer.lines) {
+        match bus.request(&asked, patience).ok().and_then(|answer| answer.lines) {
             Some(lines) => screen.rows = lines,
             // The session is gone: of its last screen, what was not there before is new.
             None => screen.rows.retain(|row| !self.before.contains(row)),

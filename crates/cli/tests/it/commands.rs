@@ -7,7 +7,7 @@ use serde_json::Value;
 use tapdeck_needs::skip;
 
 use crate::live::{Detached, text};
-use crate::support::{Home, Seat, eventually, recorded_output, signal};
+use crate::support::{Home, Seat, TAPDECK, eventually, recorded_output, signal};
 
 /// The names of the files in the home, without the folders of the system.
 fn files(home: &Home) -> Vec<String> {
@@ -477,4 +477,29 @@ fn a_recording_that_stopped_is_not_listed() {
     signal(recorder.id(), rustix::process::Signal::INT);
     assert!(recorder.wait().expect("it ends").success());
     assert_eq!(session.listing()["recording"], Value::Null);
+}
+
+/// A session whose host is stopped held `wait` up for ten seconds, whatever its time-out.
+#[test]
+fn a_wait_is_over_in_time_though_the_session_does_not_answer() {
+    let home = Home::new();
+    let session = Detached::start(&home, &["--name", "s"], &["cat"]);
+    let host =
+        session.listing()["host_pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a process");
+    signal(host, rustix::process::Signal::STOP);
+    let out = home.run(["wait", "s", "--exit", "--timeout", "300ms"]);
+    signal(host, rustix::process::Signal::CONT);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    assert!(text(&out).contains("timed out after 300ms: the session does not answer"), "{}", text(&out));
+}
+
+/// Its mode followed the umask, so that other users could see what is recorded.
+#[test]
+fn the_folder_of_recordings_is_private() {
+    let home = Home::new();
+    let mut command = home.command("sh");
+    let out = command.args(["-c", &format!("umask 0; {TAPDECK} rec -q -- true")]).output().expect("it runs");
+    assert!(out.status.success(), "{}", text(&out));
+    let mode = std::fs::metadata(home.path("state/tapdeck/recordings")).expect("made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }

@@ -138,7 +138,13 @@ pub fn connect_to_watch(listing: &Listing, name: &str, role: Role) -> Result<Bus
     Ok(bus)
 }
 
-fn connect_within(listing: &Listing, name: &str, role: Role, within: Duration) -> Result<Bus, ClientError> {
+/// A connection as [`connect_to`] makes it, given up after this long.
+pub fn connect_within(
+    listing: &Listing,
+    name: &str,
+    role: Role,
+    within: Duration,
+) -> Result<Bus, ClientError> {
     let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
     bus.hello(&Hello { role, name, token: Some(&listing.human_token) }, within)?;
     Ok(bus)

@@ -24,7 +24,10 @@ mod program;
 
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
-pub use list::{ANSWER, Described, FindError, Said, alive, connect_to, connect_to_watch, describe_all, find};
+pub use list::{
+    ANSWER, Described, FindError, Said, alive, connect_to, connect_to_watch, connect_within, describe_all,
+    find,
+};
 pub use program::FarProgram;
 pub use tapdeck_proto::bus::Role;
 
