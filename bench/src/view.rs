@@ -20,7 +20,7 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use tapdeck_cli::keymap::Keymap;
 use tapdeck_cli::ui::live::{Link, Live, News};
-use tapdeck_cli::ui::theme::Theme;
+use tapdeck_cli::ui::styles::Styles;
 use tapdeck_cli::ui::view::{App, Options, Origin};
 use tapdeck_term::Size;
 
@@ -110,8 +110,11 @@ fn median(values: &mut [f64], share: f64) -> f64 {
 fn run<B: Backend>(kind: &str, target: &str, backend: B, search: bool) -> Result<bool> {
     let paper = Paper::default();
     let live = Live::new("bench", Size::new(COLS, ROWS), 100_000, Box::new(paper.clone()));
-    let options =
-        Options { theme: Theme { colour: true }, branch_command: Vec::new(), keymap: Keymap::default() };
+    let options = Options {
+        styles: Styles { colour: true, theme: None },
+        branch_command: Vec::new(),
+        keymap: Keymap::default(),
+    };
     let mut app = App::new(Origin::Live(Box::new(live), None), options);
     if search {
         app.search_for("request|[0-9]{3}|line").map_err(anyhow::Error::msg)?;

@@ -13,6 +13,7 @@ use tapdeck::turns;
 use tapdeck_core::turns::AgentState;
 use tapdeck_tape::Container;
 
+use crate::config::Config;
 use crate::{Cli, formats, human, sessions};
 
 /// The variable by which a shell asks. It has a name of its own because a program inside a session
@@ -62,6 +63,7 @@ fn with_value(arg: Arg, exports: bool) -> Arg {
             all
         })),
         ("from" | "format", "FORMAT") => arg.add(ArgValueCandidates::new(|| words(&formats::RECORDINGS))),
+        (_, "THEME") => arg.add(ArgValueCandidates::new(themes)),
         (_, "STATE") => arg.add(ArgValueCandidates::new(|| words(&AgentState::ALL.map(AgentState::name)))),
         (_, "SESSION" | "FROM" | "TO") => arg.add(ArgValueCandidates::new(live)),
         (_, "SESSION|TURN" | "FILE|SESSION") => arg.add(ArgValueCompleter::new(live_or_recorded)),
@@ -133,6 +135,12 @@ fn scenarios() -> Vec<CompletionCandidate> {
 
 fn is_scenario(path: &Path) -> bool {
     path.to_str().is_some_and(|path| path.ends_with(SCENARIO))
+}
+
+fn themes() -> Vec<CompletionCandidate> {
+    // A configuration that is wrong is reported by the commands that use it.
+    let config = Config::load().unwrap_or_default();
+    config.all_themes().into_iter().map(|(name, _)| CompletionCandidate::new(name)).collect()
 }
 
 fn agents() -> Vec<CompletionCandidate> {

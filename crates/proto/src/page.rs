@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::bus::{AgentState, Ask, Exit, Find, Rows};
+use crate::bus::{AgentState, Ask, Exit, Find, PaintTheme, Rows};
 
 /// What the page says to a recording that is played.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,8 @@ pub enum Command {
     Hop(Option<i64>),
     /// `STEP {by}`: to the output before or behind.
     Step(i64),
+    /// `THEME {fg, bg, cursor, ansi}`: the colours, or why they cannot be read.
+    Theme(Result<PaintTheme, String>),
     /// `ROWS`, or why it cannot be read.
     Rows(Result<Rows, String>),
     /// `FIND`, or why it cannot be read.
@@ -55,6 +57,7 @@ impl Command {
             "SEEK" => Command::Seek { ms: number("ms").unwrap_or(0), moment: number("moment") },
             "HOP" => Command::Hop(by()),
             "STEP" => Command::Step(by().unwrap_or(1)),
+            "THEME" => Command::Theme(serde_json::from_str(payload).map_err(|e| e.to_string())),
             "ROWS" => Command::Rows(Rows::from_payload(payload)),
             "FIND" => Command::Find(Find::from_payload(payload)),
             _ => return None,

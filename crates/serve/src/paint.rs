@@ -15,7 +15,8 @@ use std::time::Duration;
 use tapdeck_proto::bus;
 use tapdeck_tape::export::{cell_char, leads_to_the_web, pieces, row_flags};
 use tapdeck_term::{
-    Attrs, Colour, CursorShape, Generation, Line, MouseTracking, Rgb, Run, Size, Style, Term, Underline,
+    Attrs, Colour, CursorShape, Generation, Line, MouseTracking, Palette, Rgb, Run, Size, Style, Term, Theme,
+    Underline,
 };
 
 /// The most hits in one answer.
@@ -47,9 +48,9 @@ impl Drawn {
 /// Returns the screen: the changes since the last drawing, or all of it. `seq` is the offset in the
 /// output. The last few rows that have left the screen since come with it: they may have changed
 /// before they left.
-pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'static> {
+pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>, theme: Theme) -> bus::Paint<'static> {
     let top = top(term);
-    let mut rows = Rows::new(term);
+    let mut rows = Rows::new(term, theme);
     // Another size is another picture.
     let drawn = drawn.filter(|drawn| drawn.size == term.size() && drawn.top <= top);
     match drawn {
@@ -73,7 +74,7 @@ pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'
     }
     let (size, cursor, modes) = (term.size(), term.cursor(), term.modes());
     let (text, width) = under_cursor(term);
-    let (fg, bg) = plain_colours(term);
+    let (fg, bg) = plain_colours(term, &rows.palette);
     bus::Paint {
         paint: true,
         full: drawn.is_none(),
@@ -98,7 +99,7 @@ pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'
             shape: shape(cursor.shape),
             text,
             width,
-            colour: hex(term.palette().dynamic(2)),
+            colour: hex(rows.palette.dynamic(2)),
         },
         styles: rows.listed,
         changed: rows.rows,
@@ -107,13 +108,13 @@ pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>) -> bus::Paint<'
 
 /// Returns rows by their numbers, as many as fit in one answer. Rows that are gone, or not there
 /// yet, are left out.
-pub(crate) fn rows(term: &Term, asked: bus::Rows) -> bus::PaintedRows<'static> {
+pub(crate) fn rows(term: &Term, asked: bus::Rows, theme: Theme) -> bus::PaintedRows<'static> {
     let (first, top) = (term.evicted(), top(term));
     let end = top + u64::from(term.size().rows);
     let from = asked.from;
     let start = from.max(first);
     let to = asked.to.min(end).min(start.saturating_add(MAX_ROWS)).max(from);
-    let mut rows = Rows::new(term);
+    let mut rows = Rows::new(term, theme);
     for n in start..to {
         if let Some(line) = line_at(term, n) {
             rows.push(n, line);
@@ -201,14 +202,16 @@ fn shown(text: &str) -> String {
 /// Rows on their way into a frame.
 struct Rows<'a> {
     term: &'a Term,
+    palette: Palette,
     rows: Vec<bus::PaintRow<'static>>,
     styles: HashMap<Style, usize>,
     listed: Vec<bus::PaintStyle>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(term: &'a Term) -> Self {
-        Self { term, rows: Vec::new(), styles: HashMap::new(), listed: Vec::new() }
+    fn new(term: &'a Term, theme: Theme) -> Self {
+        let palette = term.palette().under(theme);
+        Self { term, palette, rows: Vec::new(), styles: HashMap::new(), listed: Vec::new() }
     }
 
     fn push(&mut self, number: u64, line: Line<'_>) {
@@ -237,7 +240,7 @@ impl<'a> Rows<'a> {
         if let Some(known) = self.styles.get(style) {
             return *known;
         }
-        let look = look(self.term, style);
+        let look = look(self.term, &self.palette, style);
         let number = if look == bus::PaintStyle::default() {
             0
         } else {
@@ -250,14 +253,13 @@ impl<'a> Rows<'a> {
 }
 
 /// Returns a style as a painter needs it.
-fn look(term: &Term, style: &Style) -> bus::PaintStyle {
+fn look(term: &Term, palette: &Palette, style: &Style) -> bus::PaintStyle {
     let has = |attr| style.attrs.contains(attr);
-    let palette = term.palette();
     let (mut fg, mut bg) = (palette.foreground(style.fg), palette.background(style.bg));
     if has(Attrs::INVERSE) != term.modes().reverse_video() {
         (fg, bg) = (bg, fg);
     }
-    let plain = plain_colours(term);
+    let plain = plain_colours(term, palette);
     let underlined = style.underline != Underline::None;
     let coloured = underlined && style.underline_colour != Colour::Default;
     let link = term.link(style.link).filter(|link| leads_to_the_web(&link.uri));
@@ -281,9 +283,20 @@ pub(crate) fn shape(shape: CursorShape) -> bus::CursorShape {
 }
 
 /// Text and background where the program chose none.
-fn plain_colours(term: &Term) -> (Rgb, Rgb) {
-    let (fg, bg) = (term.palette().dynamic(0), term.palette().dynamic(1));
+fn plain_colours(term: &Term, palette: &Palette) -> (Rgb, Rgb) {
+    let (fg, bg) = (palette.dynamic(0), palette.dynamic(1));
     if term.modes().reverse_video() { (bg, fg) } else { (fg, bg) }
+}
+
+/// The theme that a painter asked for; xterm's colours if it asked for none.
+pub(crate) fn theme(asked: Option<bus::PaintTheme>) -> Theme {
+    let rgb = |bus::Hex(r, g, b)| Rgb(r, g, b);
+    asked.map_or(Theme::XTERM, |asked| Theme {
+        foreground: rgb(asked.fg),
+        background: rgb(asked.bg),
+        cursor: rgb(asked.cursor),
+        ansi: asked.ansi.map(rgb),
+    })
 }
 
 pub(crate) fn hex(Rgb(r, g, b): Rgb) -> String {
@@ -320,7 +333,7 @@ mod tests {
             "a✻日\x1b[7mx\x1b[m\r\n\x1b[38;2;1;2;3;4:3;58;2;9;8;7mc\x1b[m\r\n\x1b]8;;https://e.x/\x07l\x1b]8;;javascript:1\x07m"
                 .as_bytes(),
         );
-        let frame = parsed(&frame(&term, 7, None));
+        let frame = parsed(&frame(&term, 7, None, Theme::XTERM));
         assert_eq!(frame["changed"][0][2][0], json!([0, 1, "a", 0]));
         assert_eq!(frame["changed"][0][2][1], json!([1, -1, "✻", 0]));
         assert_eq!(frame["changed"][0][2][2], json!([2, -2, "日", 0]));
@@ -341,11 +354,11 @@ mod tests {
             term.feed(format!("line {n}\r\n").as_bytes());
         }
         term.feed(b"abcdefgHello");
-        let got = parsed(&rows(&term, bus::Rows { from: 10, to: 12 }));
+        let got = parsed(&rows(&term, bus::Rows { from: 10, to: 12 }, Theme::XTERM));
         assert_eq!(got["changed"][0][0], 10);
         assert_eq!(got["changed"][0][2][0][2], "line 10");
         assert_eq!(got["changed"].as_array().map(Vec::len), Some(2));
-        let far = parsed(&rows(&term, bus::Rows { from: 5, to: u64::MAX }));
+        let far = parsed(&rows(&term, bus::Rows { from: 5, to: u64::MAX }, Theme::XTERM));
         assert!(far["changed"].as_array().is_some_and(|r| r.len() <= 500));
         assert_eq!(hits(&term, "ghello"), [(50, 6, 6)], "capitals are found, and over the wrap");
         assert_eq!(hits(&term, "Ghello"), []);
@@ -356,16 +369,16 @@ mod tests {
         let mut term = screen(10, 3, b"one\r\ntwo");
         let drawn = Drawn::of(&term);
         term.feed(b"!");
-        let got = parsed(&frame(&term, 0, Some(drawn)));
+        let got = parsed(&frame(&term, 0, Some(drawn), Theme::XTERM));
         assert_eq!(got["changed"], json!([[1, 0, [[0, 4, "two!", 0]]]]));
         assert_eq!(got["full"], false);
         // A row that changed and then left the screen is told as it left.
         let drawn = Drawn::of(&term);
         term.feed(b"\x1b[HONE\x1b[3;1H\r\n");
-        let got = parsed(&frame(&term, 0, Some(drawn)));
+        let got = parsed(&frame(&term, 0, Some(drawn), Theme::XTERM));
         assert_eq!(got["changed"][0], json!([0, 0, [[0, 3, "ONE", 0]]]));
         assert_eq!(got["top"], 1);
         term.resize(Size::new(11, 3));
-        assert_eq!(parsed(&frame(&term, 0, Some(drawn)))["full"], true);
+        assert_eq!(parsed(&frame(&term, 0, Some(drawn), Theme::XTERM))["full"], true);
     }
 }

@@ -563,6 +563,7 @@ fn the_page_keeps_to_the_table() {
         recordings: None,
         start: Some(Box::new(|_| Err("nothing starts here".into()))),
         players: Vec::new(),
+        themes: Default::default(),
         tty: None,
     });
     let post = |method: &str, path: &str, token: &str, body: &str| {

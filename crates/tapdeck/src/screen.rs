@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tapdeck_tape::export::{SvgOptions, html_still, svg_still};
-use tapdeck_term::{Cursor, Settings, Size, StyledCell, Term};
+use tapdeck_term::{Cursor, Settings, Size, StyledCell, Term, Theme};
 
 /// A picture of a terminal's screen: text, styles and cursor at one moment.
 ///
@@ -97,7 +97,7 @@ impl Screen {
     pub fn to_html(&self) -> String {
         let mut out = Vec::new();
         // Memory takes everything, so this cannot fail.
-        let written = html_still(&self.0, &mut out);
+        let written = html_still(&self.0, Theme::default(), &mut out);
         debug_assert!(written.is_ok(), "{written:?}");
         String::from_utf8_lossy(&out).into_owned()
     }

@@ -45,7 +45,7 @@ pub struct Header {
     pub env: BTreeMap<String, String>,
     /// Longest pause that a player should make.
     pub idle_limit: Option<Duration>,
-    /// Colours of the terminal, in asciicast's form.
+    /// Colours of the terminal, in asciicast's form; [`crate::cast::theme_of`] reads it.
     pub theme: Option<Value>,
     /// The program had no terminal: its lines end without a carriage return, and yet begin at the
     /// left.

@@ -1,8 +1,10 @@
 //! The 256 colours and the dynamic ones, with what the program changed of them.
 
 use crate::style::Colour;
+use crate::theme::Theme;
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A colour by its components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -12,6 +14,43 @@ pub struct Rgb(pub u8, pub u8, pub u8);
 impl fmt::Display for Rgb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+}
+
+/// Reads `#rrggbb`.
+impl FromStr for Rgb {
+    type Err = NotAColour;
+
+    fn from_str(text: &str) -> Result<Self, NotAColour> {
+        let hex = text.strip_prefix('#').filter(|hex| hex.len() == 6).ok_or(NotAColour)?;
+        if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(NotAColour);
+        }
+        let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| NotAColour);
+        Ok(Self(part(0)?, part(2)?, part(4)?))
+    }
+}
+
+/// A text that is no colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAColour;
+
+impl fmt::Display for NotAColour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a colour such as \"#6ea8fe\"")
+    }
+}
+
+impl std::error::Error for NotAColour {}
+
+impl Rgb {
+    /// The relative luminance, from 0 for black to 1 for white, as WCAG defines it.
+    pub fn luminance(self) -> f64 {
+        let linear = |part: u8| {
+            let share = f64::from(part) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 }
 
@@ -26,48 +65,30 @@ pub struct Palette {
     /// Special colours (OSC 5): bold, underline, blink, reverse, italic.
     pub(crate) special: [Option<Rgb>; 5],
     pub(crate) dynamic: [Option<Rgb>; DYNAMIC],
-    /// Text and background when the program set none.
-    pub(crate) base: (Rgb, Rgb),
+    /// The colours that the program did not change.
+    pub(crate) base: Theme,
 }
 
 impl Default for Palette {
     fn default() -> Self {
-        Self {
-            changed: Vec::new(),
-            special: [None; 5],
-            dynamic: [None; DYNAMIC],
-            base: (Rgb(0xe5, 0xe5, 0xe5), Rgb(0, 0, 0)),
-        }
+        Self { changed: Vec::new(), special: [None; 5], dynamic: [None; DYNAMIC], base: Theme::XTERM }
     }
 }
 
-const BASIC: [Rgb; 16] = [
-    Rgb(0x00, 0x00, 0x00),
-    Rgb(0xcd, 0x00, 0x00),
-    Rgb(0x00, 0xcd, 0x00),
-    Rgb(0xcd, 0xcd, 0x00),
-    Rgb(0x00, 0x00, 0xee),
-    Rgb(0xcd, 0x00, 0xcd),
-    Rgb(0x00, 0xcd, 0xcd),
-    Rgb(0xe5, 0xe5, 0xe5),
-    Rgb(0x7f, 0x7f, 0x7f),
-    Rgb(0xff, 0x00, 0x00),
-    Rgb(0x00, 0xff, 0x00),
-    Rgb(0xff, 0xff, 0x00),
-    Rgb(0x5c, 0x5c, 0xff),
-    Rgb(0xff, 0x00, 0xff),
-    Rgb(0x00, 0xff, 0xff),
-    Rgb(0xff, 0xff, 0xff),
-];
-
 impl Palette {
+    /// Returns this palette with the colours of a theme where the program changed none.
+    #[must_use]
+    pub fn under(&self, theme: Theme) -> Self {
+        Self { base: theme, ..self.clone() }
+    }
+
     /// A palette entry.
     pub fn entry(&self, i: u8) -> Rgb {
         if let Some((_, c)) = self.changed.iter().find(|(n, _)| *n == i) {
             return *c;
         }
         match i {
-            0..=15 => BASIC[usize::from(i)],
+            0..=15 => self.base.ansi[usize::from(i)],
             16..=231 => {
                 let level = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
                 let n = i - 16;
@@ -101,8 +122,9 @@ impl Palette {
     /// A dynamic colour: 0 text, 1 background, 2 cursor … 9.
     pub fn dynamic(&self, n: usize) -> Rgb {
         self.dynamic.get(n).copied().flatten().unwrap_or(match n {
-            1 | 4 | 6 => self.base.1,
-            _ => self.base.0,
+            1 | 4 | 6 => self.base.background,
+            2 => self.base.cursor,
+            _ => self.base.foreground,
         })
     }
 

@@ -63,9 +63,8 @@ impl FromStr for Colour {
         if let Some(i) = text.strip_prefix("bright-").and_then(base) {
             return Ok(Self::Indexed(8 + i));
         }
-        if let Some(hex) = text.strip_prefix('#').filter(|h| h.len() == 6 && h.is_ascii()) {
-            let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).map_err(|_| UnknownColour);
-            return Ok(Self::Rgb(part(0)?, part(2)?, part(4)?));
+        if let Ok(Rgb(r, g, b)) = text.parse() {
+            return Ok(Self::Rgb(r, g, b));
         }
         text.parse().map(Self::Indexed).map_err(|_| UnknownColour)
     }

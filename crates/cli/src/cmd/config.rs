@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use tapdeck::paths;
 
-use crate::config::{Config, ConfigFile, Key, TABLES};
+use crate::config::{Config, ConfigFile, Key, OWN_THEME, TABLES};
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 
@@ -96,7 +96,11 @@ fn show(as_json: bool) -> Result {
             let value = json!({"value": file.config.value(key), "from": from, "line": file.line(key)});
             (format!("{}.{}", key.table, key.name), value)
         };
-        let settings: Map<String, Value> = keys().map(entry).collect();
+        let mut settings: Map<String, Value> = keys().map(entry).collect();
+        for (place, name, value, line) in file.own_themes().into_iter().filter(|own| !own.1.is_empty()) {
+            let value = json!({"value": value, "from": "file", "line": line});
+            settings.insert(format!("{place}.{name}"), value);
+        }
         print_json(&json!({"file": file.path, "exists": file.exists, "settings": settings}));
         return Ok(Ending::Done);
     }
@@ -115,6 +119,13 @@ fn show(as_json: bool) -> Result {
                 Some(line) => print(format_args!("{setting:<40} # line {line}\n")),
                 None => print(format_args!("{setting:<40} # default\n")),
             }
+        }
+    }
+    for (place, name, value, line) in file.own_themes() {
+        if name.is_empty() {
+            print(format_args!("\n[{place}]\n"));
+        } else {
+            print(format_args!("{:<40} # line {line}\n", format!("{name} = {value}")));
         }
     }
     Ok(Ending::Done)
@@ -184,6 +195,12 @@ fn template() -> String {
             let _ = writeln!(text, "# {} = {}", key.name, Config::default().value(*key));
         }
     }
+    text.push('\n');
+    comment(&mut text, OWN_THEME.text);
+    text.push_str("#[themes.mine]\n");
+    for key in OWN_THEME.keys {
+        let _ = writeln!(text, "#{} = {}", key.name, Config::default().value(*key));
+    }
     text
 }
 
@@ -198,7 +215,7 @@ fn comment(text: &mut String, lines: &[&str]) {
 /// The reference page of the manual.
 fn reference() -> String {
     let mut text = String::new();
-    for table in TABLES {
+    for table in TABLES.iter().chain([&OWN_THEME]) {
         // Writing to a string cannot fail.
         let _ = write!(text, "## `[{}]`\n\n{}\n\n", table.name, joined(table.text));
         text.push_str("| setting | default | meaning |\n| --- | --- | --- |\n");

@@ -7,7 +7,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use tapdeck::convert::{Conversion, ConvertError, Converted, To};
 use tapdeck_tape::Container;
+use tapdeck_term::Theme;
 
+use crate::config::Config;
 use crate::ending::{Ending, output_failed, print, say};
 use crate::failure::{Failure, Result};
 use crate::formats;
@@ -35,6 +37,7 @@ Losses that matter are reported; --json counts all of them. The output appears w
 Examples:
   tapdeck convert demo.ahr -o demo.cast
   tapdeck convert demo.ahr -o demo.html
+  tapdeck convert demo.ahr -o demo.svg --theme light
   tapdeck convert typescript --timing typescript.timing -o demo.ahr
   curl -s https://example.org/demo.cast | tapdeck convert - -o - --format txt | less"
 )]
@@ -66,6 +69,10 @@ pub(crate) struct ConvertArgs {
     /// How hard to compress an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
+    /// The theme of html, svg and svg-still, which a cast carries for its player: dark, light,
+    /// high-contrast, sepia, dracula or one of your own; left out, that of the recording
+    #[arg(long, value_name = "THEME")]
+    theme: Option<String>,
     /// Say nothing unless it fails
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -106,6 +113,19 @@ impl ConvertArgs {
         }
     }
 
+    /// The theme that the user asks for, on the command line or in the configuration.
+    fn chosen_theme(&self, target: To) -> Result<Option<Theme>> {
+        match &self.theme {
+            Some(_) if !target.has_colours() => {
+                let message = "has no colours of its own: --theme is for html, svg, svg-still and cast";
+                Err(Failure::usage(format!("{target} {message}")))
+            }
+            // A recording keeps what it carries, unless it is asked for something else.
+            None if target.container().is_some() || !target.has_colours() => Ok(None),
+            name => Config::load()?.choose_theme(name.as_deref(), "").map_err(Failure::usage),
+        }
+    }
+
     fn target(&self) -> Result<To> {
         let found = self.format.or_else(|| To::of_path(&self.output));
         let target = found.ok_or_else(|| {
@@ -125,7 +145,9 @@ impl ConvertArgs {
 }
 
 fn convert(args: &ConvertArgs) -> Result<Converted> {
-    let mut conversion = Conversion::new(&args.input, args.target()?)
+    let target = args.target()?;
+    let theme = args.chosen_theme(target)?;
+    let mut conversion = Conversion::new(&args.input, target)
         .overwrite(args.overwrite)
         .partial(args.partial)
         .quality(args.brotli_q);
@@ -137,6 +159,9 @@ fn convert(args: &ConvertArgs) -> Result<Converted> {
     }
     if let Some(timing) = &args.out_timing {
         conversion = conversion.out_timing(timing);
+    }
+    if let Some(theme) = theme {
+        conversion = conversion.theme(theme);
     }
     let mut line = Progress::new("converting");
     let conversion = conversion.progress(move |done, total| line.tick(done, total));

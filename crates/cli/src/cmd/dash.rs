@@ -3,12 +3,12 @@
 use clap::Args;
 use tapdeck_cli::ui::dash::{Dash, run::run as show};
 use tapdeck_cli::ui::session::Sessions;
-use tapdeck_cli::ui::theme::Theme;
+use tapdeck_cli::ui::styles::Styles;
 
 use crate::config::Config;
 use crate::detached_host::{host_args, start_quietly};
 use crate::ending::Ending;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Show all live sessions, side by side.
 #[derive(Args)]
@@ -23,13 +23,18 @@ pub(crate) struct DashArgs {
     /// Leave the mouse to the terminal
     #[arg(long)]
     no_mouse: bool,
+    /// Show everything in these colors: dark, light, high-contrast, sepia, dracula or a theme of your
+    /// own; `none` for those of the terminal
+    #[arg(long, value_name = "THEME")]
+    theme: Option<String>,
 }
 
 pub(crate) fn run(args: &DashArgs) -> Result {
     let config = Config::load()?;
+    let theme = config.choose_theme(args.theme.as_deref(), &config.view.theme).map_err(Failure::usage)?;
     // Tiles show the screen alone.
     let sessions = Sessions::new(0, Box::new(start));
-    let mut dash = Dash::new(Box::new(sessions), Theme::from_env());
+    let mut dash = Dash::new(Box::new(sessions), Styles::from_env(theme));
     let signal = show(&mut dash, config.view.mouse && !args.no_mouse)?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
 }

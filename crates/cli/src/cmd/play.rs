@@ -5,11 +5,12 @@ mod screening;
 mod search;
 mod status;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use tapdeck_cli::color::Color;
 use tapdeck_host::{Goal, PlayError, Player, Source};
 use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::Settings;
@@ -44,7 +45,8 @@ Examples:
   tapdeck play --speed 2 --idle-time-limit 1s demo.ahr
   tapdeck play --at 50% demo.ahr
   tapdeck play --at @tests demo.cast     from the marker \"tests\"
-  tapdeck play --fast --no-colors demo.ahr | less"
+  tapdeck play --theme light demo.ahr
+  tapdeck play --fast --color always demo.ahr | less -R"
 )]
 pub(crate) struct PlayArgs {
     /// The recording; `-` for standard input
@@ -68,9 +70,16 @@ pub(crate) struct PlayArgs {
     /// Print what is left at the end at once: all of the scrollback and the screen
     #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
     fast: bool,
-    /// Leave colours and styles out
-    #[arg(long, alias = "no-colours")]
+    /// When to show colors and styles
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    color: Color,
+    /// The old name of `--color never`
+    #[arg(long, alias = "no-colours", hide = true, conflicts_with = "color")]
     no_colors: bool,
+    /// Show the recording in these colors, on a terminal: dark, light, high-contrast, sepia, dracula
+    /// or a theme of your own; `none` for those of the terminal
+    #[arg(long, value_name = "THEME", conflicts_with = "fast")]
+    theme: Option<String>,
     /// Print what is known about the recording instead
     #[arg(long)]
     print_meta: bool,
@@ -87,9 +96,20 @@ impl PlayArgs {
             r#loop: false,
             at: None,
             fast: false,
+            color: Color::Auto,
             no_colors: false,
+            theme: None,
             print_meta: false,
         }
+    }
+}
+
+impl PlayArgs {
+    /// Whether a recording is shown with its colours. What goes into a file or a pipe in the
+    /// recording's time are the program's bytes, which have them.
+    fn has_colours(&self) -> bool {
+        let bytes = self.color == Color::Auto && !io::stdout().is_terminal() && !self.fast;
+        !self.no_colors && (bytes || self.color.is_on())
     }
 }
 
@@ -110,13 +130,14 @@ pub(crate) fn run(args: &PlayArgs) -> Result {
     let source = Source::find(&args.file, args.input.from, args.input.timing.as_deref())?;
     let result = if args.fast {
         let player = Player::of(source, Settings { scrollback: ALL_ROWS, ..Settings::default() })?;
-        fast(player, !args.no_colors)
+        fast(player, args.has_colours())
     } else {
         let settings =
             Settings { scrollback: LEFT_ROWS, scrollback_bytes: LEFT_BYTES, ..Settings::default() };
         let mut player = Player::of(source, settings)?;
         player.sparing_index(INDEX_SAVES);
-        Screening::new(args, &config, player).and_then(Screening::run)
+        let theme = config.choose_theme(args.theme.as_deref(), &config.play.theme).map_err(Failure::usage)?;
+        Screening::new(args, &config, theme, player).and_then(Screening::run)
     };
     result.map_err(|stopped| match stopped {
         Stopped::Play(e) => e.into(),
@@ -199,7 +220,6 @@ fn fast(mut player: Player, colours: bool) -> Result<Ending, Stopped> {
     player.forward_only();
     while player.advance()?.is_some() {}
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let colours = colours && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     write_used_rows(player.term().lines(), colours, "\n", &mut out)?;
     out.flush()?;
     drop(out);

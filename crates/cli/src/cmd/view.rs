@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_cli::ui::session;
-use tapdeck_cli::ui::theme::Theme;
+use tapdeck_cli::ui::styles::Styles;
 use tapdeck_cli::ui::view::run::{ViewError, run as show};
 use tapdeck_cli::ui::view::{App, Options, Origin, Tape};
 use tapdeck_core::{Exit, WinSize};
@@ -73,10 +73,18 @@ pub(crate) struct ViewArgs {
     /// Leave the mouse to the terminal
     #[arg(long)]
     no_mouse: bool,
+    /// Show everything in these colors: dark, light, high-contrast, sepia, dracula or a theme of your
+    /// own; `none` for those of the terminal
+    #[arg(long, value_name = "THEME")]
+    theme: Option<String>,
 }
 
 pub(crate) fn run(args: &ViewArgs) -> Result {
-    let config = Config::load()?;
+    let mut config = Config::load()?;
+    if let Some(theme) = &args.theme {
+        config.check_theme(theme).map_err(Failure::usage)?;
+        config.view.theme.clone_from(theme);
+    }
     let mouse = config.view.mouse && !args.no_mouse;
     let file = args.what.as_deref().map(Path::new);
     // A name without a file of that name may be the name of a session.
@@ -109,7 +117,8 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
 
 fn options(config: Config) -> Options {
     Options {
-        theme: Theme::from_env(),
+        // Reading the configuration has checked the theme.
+        styles: Styles::from_env(config.choose_theme(None, &config.view.theme).unwrap_or_default()),
         // Reading the configuration has checked the keys.
         keymap: config.keymap().unwrap_or_default(),
         branch_command: config.view.branch_command,

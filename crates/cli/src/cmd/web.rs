@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
-use tapdeck_serve::web::{Site, SiteOptions, Start, serve};
+use tapdeck_serve::web::{Site, SiteOptions, Start, Themes, serve};
 
+use crate::config::Config;
 use crate::detached_host::{self, host_args};
 use crate::ending::{Ending, print, say};
 use crate::failure::{Failure, Result};
@@ -31,12 +32,12 @@ pub(crate) struct WebArgs {
     /// Id or name of a live session to open at once
     #[arg(value_name = "SESSION", conflicts_with = "command")]
     session: Option<String>,
-    /// Listen on this port; left out, on any that is free
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
-    port: u16,
+    /// Listen on this port; 0 means any that is free, as does leaving it out
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
     /// The link lets watch, and not drive
-    #[arg(long)]
-    read_only: bool,
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    read_only: Option<bool>,
     /// Show the recordings of this folder; left out, of the folder where tapdeck rec puts them
     #[arg(long, value_name = "FOLDER")]
     recordings: Option<PathBuf>,
@@ -48,18 +49,26 @@ pub(crate) struct WebArgs {
     /// http://localhost:3000
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
     player: Vec<String>,
+    /// The theme until a visitor chooses another: dark, light, high-contrast, sepia, dracula or one
+    /// of your own
+    #[arg(long, value_name = "THEME")]
+    theme: Option<String>,
     /// Run this program as a session of its own, and open it
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: &WebArgs) -> Result {
-    let folder = args.recordings.clone().unwrap_or_else(|| tapdeck_host::state_folder().join("recordings"));
+    let config = Config::load()?;
+    let themes = themes(&config, args.theme.as_deref())?;
+    let settings = &config.web;
+    let read_only = args.read_only.unwrap_or(settings.read_only);
+    let folder = args.recordings.clone().unwrap_or_else(|| config.recordings_folder());
     if args.recordings.is_some() && !folder.is_dir() {
         return Err(Failure::not_found(format!("{}: no such folder", folder.display())));
     }
     let shown = args.session.as_deref().map(|which| find(Some(which))).transpose()?.map(|found| found.id);
-    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port);
+    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port.unwrap_or(settings.port));
     let listener =
         TcpListener::bind(address).map_err(|e| Failure::io(format!("cannot listen on {address}: {e}")))?;
     let address = listener.local_addr()?;
@@ -71,16 +80,17 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     };
     let port = address.port();
     let hosts = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
-    let authority = if args.read_only { Authority::of(Role::Observer) } else { Authority::owner() };
+    let authority = if read_only { Authority::of(Role::Observer) } else { Authority::owner() };
     let good = token.clone();
     let site = Site::new(SiteOptions {
         hosts,
-        names: args.host.clone(),
+        names: [&args.host[..], &settings.hosts].concat(),
         secure: false,
         check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(authority)),
         recordings: Some(folder),
-        start: (!args.read_only).then(|| Box::new(start_quietly) as Start),
-        players: args.player.clone(),
+        start: (!read_only).then(|| Box::new(start_quietly) as Start),
+        players: [&args.player[..], &settings.players].concat(),
+        themes,
         #[cfg(feature = "net")]
         tty: None,
     });
@@ -91,6 +101,14 @@ pub(crate) fn run(args: &WebArgs) -> Result {
         say(format_args!("session {id} goes on: tapdeck attach {id}, or tapdeck kill {id}"));
     }
     Ok(Ending::Done)
+}
+
+/// The themes of the page, the user's own among them.
+pub(super) fn themes(config: &Config, option: Option<&str>) -> Result<Themes> {
+    let all = config.all_themes();
+    let chosen = config.choose_theme(option, &config.web.theme).map_err(Failure::usage)?.unwrap_or_default();
+    let usual = all.iter().find(|(_, theme)| *theme == chosen).map(|(name, _)| name.clone());
+    Ok(Themes { usual: usual.unwrap_or_default(), all })
 }
 
 /// Starts a program as a detached session for a user of the page, who is shown the message of a

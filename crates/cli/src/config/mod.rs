@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use tapdeck::paths;
 use toml::de::{DeTable, DeValue};
 
@@ -15,7 +16,9 @@ use crate::failure::{Failure, Result};
 use crate::{nearest, parse};
 
 mod settings;
+mod themes;
 pub(crate) use settings::{Config, Hooks, Key, TABLES, Table};
+pub(crate) use themes::OWN_THEME;
 
 /// The longest configuration, in bytes.
 const MAX: u64 = 1 << 20;
@@ -57,6 +60,21 @@ impl ConfigFile {
         Ok(Self { path, exists: true, config, lines })
     }
 
+    /// The settings of the user's own themes: table, name, value and line, each table preceded by an
+    /// entry without a name.
+    pub(crate) fn own_themes(&self) -> Vec<(&str, &str, Value, usize)> {
+        let mut found = Vec::new();
+        for ((place, name), line) in &self.lines {
+            let own = place.strip_prefix("themes.").and_then(|theme| self.config.themes.get(theme));
+            if let Some(own) = own {
+                let all = serde_json::to_value(own).unwrap_or_default();
+                let value = all.get(name).cloned().unwrap_or_default();
+                found.push((place.as_str(), name.as_str(), value, *line));
+            }
+        }
+        found
+    }
+
     /// The line where the file has this setting.
     pub(crate) fn line(&self, key: Key) -> Option<usize> {
         self.lines.get(&(key.table.to_owned(), key.name.to_owned())).copied()
@@ -95,21 +113,32 @@ fn parse(text: &str) -> Result<(Config, Lines), Wrong> {
     for (name, value) in tables.get_ref() {
         let at = name.span().start;
         let name = name.get_ref().as_ref();
+        if let ("themes", DeValue::Table(themes)) = (name, value.get_ref()) {
+            for (name, value) in themes {
+                let place = format!("themes.{}", name.get_ref());
+                lines.insert((place.clone(), String::new()), line_at(name.span().start));
+                let DeValue::Table(keys) = value.get_ref() else {
+                    let message = format!("a theme is a table: write [{place}], and its colours below");
+                    return Err(wrong(name.span().start, message));
+                };
+                note_keys(&OWN_THEME, &place, keys, &mut lines, line_at)?;
+            }
+            continue;
+        }
         let Some(table) = TABLES.iter().find(|table| table.name == name) else {
             return Err(wrong(at, unknown_table(name)));
         };
         let DeValue::Table(keys) = value.get_ref() else {
             return Err(wrong(at, format!("{name:?} is a table: write [{name}], and its settings below")));
         };
-        for key in keys.keys() {
-            let (at, name) = (key.span().start, key.get_ref().as_ref());
-            if !table.keys.iter().any(|key| key.name == name) {
-                return Err(wrong(at, unknown_key(table, name)));
-            }
-            lines.insert((table.name.to_owned(), name.to_owned()), line_at(at));
-        }
+        note_keys(table, name, keys, &mut lines, line_at)?;
     }
     let config: Config = toml::from_str(text).map_err(of_toml)?;
+    if let Err((theme, key, why)) = config.check_themes() {
+        let place = (format!("themes.{theme}"), key.unwrap_or_default().to_owned());
+        let message = key.map_or_else(|| why.clone(), |key| format!("{key}: {why}"));
+        return Err(Wrong { line: lines.get(&place).copied().unwrap_or(1), message });
+    }
     for (table, name, check) in CHECKS {
         check(&config).map_err(|why| Wrong {
             line: lines.get(&((*table).to_owned(), (*name).to_owned())).copied().unwrap_or(1),
@@ -123,12 +152,34 @@ fn parse(text: &str) -> Result<(Config, Lines), Wrong> {
     Ok((config, lines))
 }
 
+/// Notes the line of each setting of a table, which is called `place` in this file.
+fn note_keys(
+    table: &Table,
+    place: &str,
+    keys: &DeTable<'_>,
+    lines: &mut Lines,
+    line_at: impl Fn(usize) -> usize,
+) -> Result<(), Wrong> {
+    for key in keys.keys() {
+        let (line, name) = (line_at(key.span().start), key.get_ref().as_ref());
+        if !table.keys.iter().any(|key| key.name == name) {
+            return Err(Wrong { line, message: unknown_key(table, place, name) });
+        }
+        lines.insert((place.to_owned(), name.to_owned()), line);
+    }
+    Ok(())
+}
+
 /// A check of one setting: its table, its name, and what must hold.
 type Check = (&'static str, &'static str, fn(&Config) -> Result<(), String>);
 
 /// What types do not check.
 const CHECKS: &[Check] = &[
     ("play", "speed", |config| parse::speed(&config.play.speed.to_string()).map(drop)),
+    ("play", "theme", |config| config.check_theme(&config.play.theme)),
+    ("view", "theme", |config| config.check_theme(&config.view.theme)),
+    ("theme", "name", |config| config.check_theme(&config.theme.name)),
+    ("web", "theme", |config| config.check_theme(&config.web.theme)),
     ("attach", "detach_keys", |config| parse::detach_keys(&config.attach.detach_keys).map(drop)),
     ("rec", "name", |config| match config.rec.name.contains('/') {
         true => Err("it is a name, not a path: the folder is a setting of its own".into()),
@@ -147,16 +198,14 @@ fn unknown_table(name: &str) -> String {
     }
 }
 
-fn unknown_key(table: &Table, name: &str) -> String {
+fn unknown_key(table: &Table, place: &str, name: &str) -> String {
     let home = TABLES.iter().find(|table| table.keys.iter().any(|key| key.name == name));
     match (nearest::name(name, table.keys.iter().map(|key| key.name)), home) {
-        (_, Some(home)) => format!("[{}] has no setting {name:?}; [{}] has", table.name, home.name),
-        (Some(meant), None) => {
-            format!("[{}] has no setting {name:?}; did you mean {meant:?}?", table.name)
-        }
+        (_, Some(home)) => format!("[{place}] has no setting {name:?}; [{}] has", home.name),
+        (Some(meant), None) => format!("[{place}] has no setting {name:?}; did you mean {meant:?}?"),
         (None, None) => {
             let names: Vec<_> = table.keys.iter().map(|key| key.name).collect();
-            format!("[{}] has no setting {name:?}; it has {}", table.name, names.join(", "))
+            format!("[{place}] has no setting {name:?}; it has {}", names.join(", "))
         }
     }
 }
@@ -164,6 +213,7 @@ fn unknown_key(table: &Table, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use tapdeck_cli::keymap::Keymap;
+    use tapdeck_term::{Rgb, Theme};
 
     use super::*;
 
@@ -189,6 +239,23 @@ mod tests {
             ("[keys]\npause = \"Spce\"", 2, "pause: "),
             ("[keys]\nsearch = \"q\"", 2, "search: q is the key of quit, too"),
             ("[rec]\nname = \"a/b\"", 2, "the folder is a setting of its own"),
+            (
+                "[play]\ntheme = \"drak\"",
+                2,
+                "theme: there is no theme \"drak\"; did you mean \"dark\"? Themes: ",
+            ),
+            ("[theme]\nname = \"x\"", 2, "dark, light, high-contrast, sepia, dracula"),
+            ("[web]\ntheme = \"x\"\n[themes.mine]", 2, "dracula, mine"),
+            ("[themes.mine]\nforegruond = \"#000000\"", 2, "did you mean \"foreground\"?"),
+            ("[themes.mine]\n\nforeground = \"black\"", 3, "foreground: expected a colour such as"),
+            ("[themes.mine]\nansi = [\"#000000\"]", 2, "ansi: expected 8 or 16 colours, and not 1"),
+            (
+                "[themes.mine]\nbase = \"lihgt\"",
+                2,
+                "base: there is no theme \"lihgt\"; did you mean \"light\"?",
+            ),
+            ("[themes]\nmine = 3", 2, "write [themes.mine]"),
+            ("\n[themes.dark]", 2, "the name \"dark\" is taken"),
             ("[", 1, ""),
         ] {
             let wrong = parse(bad).expect_err(bad);
@@ -223,6 +290,25 @@ mod tests {
             [action("p"), action("Space"), action("x"), action("q")],
             [Some("pause"), None, Some("quit"), None]
         );
+    }
+
+    #[test]
+    fn themes_are_chosen_by_the_first_that_says_something() {
+        let text = "[theme]\nname = \"mine\"\n[play]\ntheme = \"none\"\n[themes.mine]\nbase = \"light\"\n\
+                    background = \"#010203\"\nansi = [\"#000000\", \"#000001\", \"#000002\", \"#000003\", \
+                    \"#000004\", \"#000005\", \"#000006\", \"#000007\"]";
+        let (config, _) = parse(text).expect("it is right");
+        let light = Theme::named("light").expect("a theme");
+        let mine = config.theme_named("mine").expect("a theme");
+        assert_eq!((mine.foreground, mine.cursor), (light.foreground, light.cursor));
+        assert_eq!((mine.background, mine.ansi[12]), (Rgb(1, 2, 3), Rgb(0, 0, 4)));
+        let chosen = |option, own: &str| config.choose_theme(option, own).expect("a theme");
+        assert_eq!(chosen(Some("dark"), "light"), Theme::named("dark"));
+        assert_eq!(chosen(None, "light"), Some(light));
+        assert_eq!(chosen(None, ""), Some(mine));
+        assert_eq!(chosen(None, &config.play.theme), None);
+        assert_eq!(Config::default().choose_theme(None, ""), Ok(None));
+        assert_eq!(config.all_themes().last().map(|(name, _)| name.as_str()), Some("mine"));
     }
 
     #[test]

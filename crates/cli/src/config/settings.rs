@@ -1,12 +1,15 @@
 //! Every setting, declared once: its table, name, type, default and description. The structs that
 //! commands read, `tapdeck config` and the reference page of the manual all come from here.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tapdeck_cli::keymap::Keymap;
 
+use super::themes::{OWN_THEME, OwnTheme};
 use crate::parse;
 
 /// One setting.
@@ -42,6 +45,9 @@ macro_rules! tables {
         #[serde(default, deny_unknown_fields)]
         pub(crate) struct Config {
             $( $(#[doc = $about])+ pub(crate) $table: $type, )+
+            /// The user's own themes.
+            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            pub(crate) themes: BTreeMap<String, OwnTheme>,
         }
 
         $(
@@ -99,6 +105,9 @@ tables! {
         /// The longest pause, such as `"2s"`; `"none"` leaves pauses as they were, or as the
         /// recording says.
         idle_limit: Limit = Limit(None),
+        /// The theme of `tapdeck play`. Empty means that of `[theme]`; with `"none"` a recording
+        /// has the colours of your terminal.
+        theme: String = String::new(),
     }
 
     /// The viewer, `tapdeck view`.
@@ -110,6 +119,17 @@ tables! {
         mouse: bool = true,
         /// How many rows are kept above the screen.
         scrollback: usize = 200_000,
+        /// The theme of `tapdeck view` and `tapdeck dash`. Empty means that of `[theme]`; with
+        /// `"none"` they have the colours of your terminal.
+        theme: String = String::new(),
+    }
+
+    /// The colours of everything that Tapdeck draws.
+    [theme] Colours {
+        /// The theme of `play`, `view`, `dash`, the page and exports: `"dark"`, `"light"`,
+        /// `"high-contrast"`, `"sepia"`, `"dracula"` or one of your own. Empty means that terminals
+        /// keep their own colours, an export has the theme of its recording, and all else is dark.
+        name: String = String::new(),
     }
 
     /// The keys of `play` and `view`, in tmux's names, separated by spaces.
@@ -168,6 +188,23 @@ tables! {
         hint: bool = true,
     }
 
+    /// The page in the browser, `tapdeck web`.
+    [web] Web {
+        /// The port to listen on, on this machine alone; 0 means any that is free.
+        port: u16 = 0,
+        /// Whether the link lets watch, and not drive. `--read-only=false` turns it off once.
+        read_only: bool = false,
+        /// The folder whose recordings are listed. Empty means the folder of `[rec]`.
+        recordings: String = String::new(),
+        /// Further names, with their ports if any, under which a browser reaches the page.
+        hosts: Vec<String> = Vec::new(),
+        /// Origins of other pages whose player may show live sessions.
+        players: Vec<String> = Vec::new(),
+        /// The theme until a visitor chooses another, also of the page that `tapdeck serve` offers.
+        /// Empty means that of `[theme]`.
+        theme: String = String::new(),
+    }
+
     /// What happens when the state of a session's program changes.
     [hooks] Hooks {
         /// The program to run, with its arguments. `{session}`, `{name}`, `{state}` and `{rule}`
@@ -207,8 +244,21 @@ impl Config {
             .map_err(|(name, why)| (name.replace('-', "_"), why))
     }
 
-    /// The value of a setting, as JSON; values in this form are valid TOML, too.
+    /// The folder whose recordings the page lists.
+    pub(crate) fn recordings_folder(&self) -> PathBuf {
+        match [&self.web.recordings, &self.rec.folder].into_iter().find(|folder| !folder.is_empty()) {
+            Some(folder) => parse::home_path(folder),
+            None => tapdeck_host::state_folder().join("recordings"),
+        }
+    }
+
+    /// The value of a setting, as JSON; values in this form are valid TOML, too. A setting of a
+    /// theme that has no name has its default.
     pub(crate) fn value(&self, key: Key) -> Value {
+        if key.table == OWN_THEME.name {
+            let usual = serde_json::to_value(OwnTheme::usual()).unwrap_or_default();
+            return usual.get(key.name).cloned().unwrap_or_default();
+        }
         let all = serde_json::to_value(self).unwrap_or_default();
         all.get(key.table).and_then(|table| table.get(key.name)).cloned().unwrap_or_default()
     }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use tapdeck_term::{
-    Attrs, Colour, CursorShape, Generation, Line, Palette, Rgb, Size, Style, Term, Underline,
+    Attrs, Colour, CursorShape, Generation, Line, Palette, Rgb, Size, Style, Term, Theme, Underline,
 };
 
 /// The terminal to paint into.
@@ -52,6 +52,8 @@ pub(crate) struct Crop {
     /// A smaller picture stands in the middle, in a frame, not at the top left.
     centred: bool,
     colours: bool,
+    /// The colours in place of the terminal's own.
+    theme: Option<Theme>,
     seen: Option<Generation>,
     room: Option<Room>,
     layout: Layout,
@@ -61,15 +63,16 @@ pub(crate) struct Crop {
 
 impl Default for Crop {
     fn default() -> Self {
-        Self::new(false, true)
+        Self::new(false, true, None)
     }
 }
 
 impl Crop {
-    fn new(centred: bool, colours: bool) -> Self {
+    fn new(centred: bool, colours: bool, theme: Option<Theme>) -> Self {
         Self {
             centred,
             colours,
+            theme,
             seen: None,
             room: None,
             layout: Layout { at: (0, 0), corner: (0, 0), shown: (0, 0) },
@@ -79,8 +82,13 @@ impl Crop {
     }
 
     /// A painter that puts small pictures in the middle of the terminal, in a frame.
-    pub(crate) fn centred(colours: bool) -> Self {
-        Self::new(true, colours)
+    pub(crate) fn centred(colours: bool, theme: Option<Theme>) -> Self {
+        Self::new(true, colours, theme)
+    }
+
+    /// The colours in place of the terminal's own.
+    pub(crate) fn theme(&self) -> Option<Theme> {
+        self.theme
     }
 
     /// Whether it paints colours and styles.
@@ -157,7 +165,7 @@ impl Crop {
         self.over.clone_from(over);
         self.seen = Some(term.generation());
         out.extend_from_slice(b"\x1b[?2026h\x1b[?25l");
-        let brush = Brush::of(term, self.colours);
+        let brush = Brush::of(term, self.colours, self.theme);
         for y in (0..room.rows).filter(|y| stale[usize::from(*y)]) {
             self.paint_row(term, &brush, room, y, out);
         }
@@ -248,11 +256,19 @@ struct Brush {
 }
 
 impl Brush {
-    fn of(term: &Term, colours: bool) -> Self {
-        let (palette, usual) = (term.palette(), Palette::default());
-        let differs = |ours: Rgb, usual: Rgb| (ours != usual).then_some(Colour::Rgb(ours.0, ours.1, ours.2));
-        let entry = |i: u8| Some((i, differs(palette.entry(i), usual.entry(i))?));
-        let dynamic = |n| differs(palette.dynamic(n), usual.dynamic(n)).unwrap_or(Colour::Default);
+    fn of(term: &Term, colours: bool, theme: Option<Theme>) -> Self {
+        let (themed, usual) = (theme.map(|theme| term.palette().under(theme)), Palette::default());
+        let palette = themed.as_ref().unwrap_or(term.palette());
+        // The terminal may show any colour of the theme as another one, and the rest as they are.
+        let differs = |ours: Rgb, usual: Rgb, always: bool| {
+            (always || ours != usual).then_some(Colour::Rgb(ours.0, ours.1, ours.2))
+        };
+        let is_themed = |i: u8| themed.is_some() && i < 16;
+        let entry = |i: u8| Some((i, differs(palette.entry(i), usual.entry(i), is_themed(i))?));
+        let dynamic = |n| {
+            let found = differs(palette.dynamic(n), usual.dynamic(n), themed.is_some());
+            found.unwrap_or(Colour::Default)
+        };
         Self {
             changed: (0..=255).filter_map(entry).collect(),
             text: dynamic(0),
@@ -424,11 +440,11 @@ mod tests {
     fn a_small_picture_stands_in_a_frame_in_the_middle() {
         let mut term = Term::new(Size::new(4, 2), Settings::default());
         term.feed("ab\r\n漢字".as_bytes());
-        let frame = painted(&mut Crop::centred(true), &term, room(8, 5));
+        let frame = painted(&mut Crop::centred(true, None), &term, room(8, 5));
         assert_eq!(frame, [" ┌────┐", " │ab  │", " │漢字│", " └────┘", ""]);
-        let high = painted(&mut Crop::centred(true), &term, room(4, 4));
+        let high = painted(&mut Crop::centred(true, None), &term, room(4, 4));
         assert_eq!(high, ["────", "ab", "漢字", "────"]);
-        let wide = painted(&mut Crop::centred(true), &term, room(7, 2));
+        let wide = painted(&mut Crop::centred(true, None), &term, room(7, 2));
         assert_eq!(wide, ["│ab  │", "│漢字│"]);
     }
 
@@ -438,7 +454,7 @@ mod tests {
         term.feed("漢字漢\r\nabcdef\r\nx".as_bytes());
         for (pan, rows) in [((0, 0), ["漢", "abc"]), ((0, 1), [" 字", "bcd"]), ((9, 9), ["def", ""])] {
             let room = Room { pan: Some(pan), ..room(3, 2) };
-            assert_eq!(painted(&mut Crop::centred(true), &term, room), rows, "{pan:?}");
+            assert_eq!(painted(&mut Crop::centred(true, None), &term, room), rows, "{pan:?}");
         }
     }
 

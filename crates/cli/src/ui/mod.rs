@@ -9,7 +9,7 @@ mod line_edit;
 pub mod live;
 pub mod screen;
 pub mod session;
+pub mod styles;
 #[cfg(test)]
 mod testing;
-pub mod theme;
 pub mod view;

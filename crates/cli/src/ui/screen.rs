@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use tapdeck_core::base64;
 use tapdeck_host::{Keyboard, Pressed};
-use tapdeck_term::MAX_SIDE;
+use tapdeck_term::{MAX_SIDE, Rgb};
 
 use super::keys::Decoder;
 
@@ -43,13 +43,18 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal. Returns `None` if there is none.
+    /// Takes the terminal, with a cursor of this colour. Returns `None` if there is none.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn take(mouse: bool) -> io::Result<Option<Self>> {
-        let on = if mouse { [ON, ON_MOUSE].concat() } else { ON.to_owned() };
-        let keyboard = Keyboard::take_dressed(&on, OFF)?;
+    pub fn take(mouse: bool, cursor: Option<Rgb>) -> io::Result<Option<Self>> {
+        let mut on = if mouse { [ON, ON_MOUSE].concat() } else { ON.to_owned() };
+        let mut off = OFF.to_owned();
+        if let Some(colour) = cursor {
+            on.extend_from_slice(format!("\x1b]12;{colour}\x1b\\").as_bytes());
+            off.extend_from_slice(b"\x1b]112\x1b\\");
+        }
+        let keyboard = Keyboard::take_dressed(&on, &off)?;
         if !keyboard.is_there() {
             return Ok(None);
         }

@@ -11,6 +11,7 @@ mod frame;
 mod push;
 mod reply;
 mod request;
+mod theme;
 
 use std::fmt;
 
@@ -30,6 +31,7 @@ pub use request::{
     MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Rec, Release, Rename, Request, RequestError, Resize,
     Rows, Snap, Sub, Take, Turns, Typing, VERBS, VerbDoc, WhichTurn,
 };
+pub use theme::{Hex, PaintTheme};
 
 /// The longest frame in either direction, unless a client agreed on more.
 pub const MAX_FRAME: usize = 256 * 1024;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::theme::PaintTheme;
 use super::{NO_SIZE, Role, json, reply};
 use crate::fields::{self, is_false, is_true};
 
@@ -157,7 +158,7 @@ verbs! {
         "none, or `brief`",
         "`INFO` with the frame, `done, driver, waiting, id, name, command, state, exit, clients, seq …`; `state` is `running`, `suspended`, `exited`, or `lost` when it is not known how the program ended";
     "SUB" Sub(Sub) object -> "OK" reply::Subscribed,
-        "none, or `{frames: \"full\"\\|\"delta\"\\|\"paint\"\\|\"none\", out, max_fps, since, window, looks}`",
+        "none, or `{frames: \"full\"\\|\"delta\"\\|\"paint\"\\|\"none\", out, max_fps, since, window, looks, theme}`",
         "`OK {driver}`, then pushes; by default `frames` is `full` and `out` is `true`";
     "ACK" Ack(Ack) none -> "OK" reply::Nothing,
         "none: a frame has been drawn",
@@ -350,11 +351,22 @@ pub struct Sub {
     /// Whether this subscription counts as looking at the last screen.
     #[serde(skip_serializing_if = "is_true", deserialize_with = "fields::or_yes")]
     pub looks: bool,
+    /// The colours of `paint` frames and of `ROWS`; xterm's when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub theme: Option<PaintTheme>,
 }
 
 impl Default for Sub {
     fn default() -> Self {
-        Self { frames: Frames::Full, out: true, max_fps: None, since: None, window: None, looks: true }
+        Self {
+            frames: Frames::Full,
+            out: true,
+            max_fps: None,
+            since: None,
+            window: None,
+            looks: true,
+            theme: None,
+        }
     }
 }
 

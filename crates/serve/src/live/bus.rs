@@ -2,6 +2,7 @@
 
 use tapdeck_core::Time;
 use tapdeck_proto::bus::{Denied, Line, NO_ID, Nothing, Reply, Request, RequestError};
+use tapdeck_term::Theme;
 
 use super::client::{Client, Id};
 use super::hub::Hub;
@@ -151,7 +152,10 @@ impl LiveSession {
                 }
                 Ok(Answer::Nothing)
             }
-            Request::Rows(asked) => Ok(crate::paint::rows(self.access.look().term(), asked).into()),
+            Request::Rows(asked) => {
+                let theme = client.bus().map_or(Theme::XTERM, |bus| bus.theme);
+                Ok(crate::paint::rows(self.access.look().term(), asked, theme).into())
+            }
             Request::Find(asked) => Ok(crate::paint::find(self.access.look().term(), asked).into()),
             Request::Line(line) => self.line(client, &line.0),
             Request::Key(key) => self.key(client, &key),

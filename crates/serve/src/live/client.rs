@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::{Authority, Offset, PartyId, Role, Seq, Time};
 use tapdeck_proto::bus::{Frames, MAX_FRAME, Reply};
-use tapdeck_term::Generation;
+use tapdeck_term::{Generation, Theme};
 
 use super::auth::Grants;
 use super::capture::Capture;
@@ -30,6 +30,8 @@ pub(crate) enum Kind {
 /// A bus client.
 pub(crate) struct BusState {
     pub(crate) max_frame: usize,
+    /// The colours of what the client paints.
+    pub(crate) theme: Theme,
     pub(crate) sub: Option<Box<Sub>>,
     pub(crate) capture: Option<Pending<Capture>>,
     pub(crate) paste: Option<Pending<Box<Paste>>>,
@@ -40,7 +42,14 @@ pub(crate) struct BusState {
 impl BusState {
     /// A client that has not asked for anything yet.
     pub(crate) fn new() -> Self {
-        Self { max_frame: MAX_FRAME, sub: None, capture: None, paste: None, only_waits: false }
+        Self {
+            max_frame: MAX_FRAME,
+            theme: Theme::XTERM,
+            sub: None,
+            capture: None,
+            paste: None,
+            only_waits: false,
+        }
     }
 }
 

@@ -110,6 +110,7 @@ impl LiveSession {
         let missed = asked.since.and_then(|since| self.send_past(client, Offset(since)));
         if let Some(bus) = client.bus() {
             bus.only_waits = !asked.looks;
+            bus.theme = crate::paint::theme(asked.theme);
             bus.sub = Some(Box::new(Sub {
                 out: asked.out,
                 frames: asked.frames,

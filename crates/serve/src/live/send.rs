@@ -74,7 +74,7 @@ impl LiveSession {
         let Kind::Bus(bus) = &mut client.kind else {
             return attached::resend_screen(self, client);
         };
-        let max = bus.max_frame;
+        let (max, theme) = (bus.max_frame, bus.theme);
         let Some(sub) = &mut bus.sub else { return };
         let look = self.access.look();
         sub.last_frame = now;
@@ -93,7 +93,7 @@ impl LiveSession {
             (Frames::None, _, None) => return,
             (Frames::Paint, _, _) => {
                 let drawn = sub.drawn.replace(Drawn::of(look.term())).filter(|_| missed.is_none());
-                let frame = paint::frame(look.term(), look.offset().0, drawn);
+                let frame = paint::frame(look.term(), look.offset().0, drawn, theme);
                 Some(encode(&Push::Frame(Frame::Paint(Box::new(frame)))))
             }
             (Frames::Delta, Some(since), None) => {

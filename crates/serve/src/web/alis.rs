@@ -14,7 +14,7 @@ use tapdeck_core::TextDecoder;
 use tapdeck_host::Clock;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::attach::{Opened, Said};
-use tapdeck_term::{Palette, Rgb};
+use tapdeck_term::{Rgb, Theme};
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
@@ -59,9 +59,9 @@ async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) 
         return bye(&mut socket, "too many are watching").await;
     };
     let (said, mut heard) = tokio::sync::mpsc::channel(16);
-    let clock = site.0.clock;
+    let (clock, theme) = (site.0.clock, site.0.options.themes.usual());
     let watcher = std::thread::Builder::new().name("tapdeck-alis".into());
-    if watcher.spawn(move || watch(&listing, clock, &said)).is_err() {
+    if watcher.spawn(move || watch(&listing, clock, theme, &said)).is_err() {
         return bye(&mut socket, "no thread to be had").await;
     }
     let mut beat = tokio::time::interval(BEAT);
@@ -91,15 +91,15 @@ async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) 
 }
 
 /// Follows a session until it ends or the player is gone. An error ends the stream.
-fn watch(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) {
+fn watch(listing: &Listing, clock: Clock, theme: Theme, say: &Sender<Vec<u8>>) {
     // An error ends the stream, which the player sees.
-    let _ = follow(listing, clock, say);
+    let _ = follow(listing, clock, theme, say);
 }
 
-fn follow(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) -> Result<(), ClientError> {
+fn follow(listing: &Listing, clock: Clock, theme: Theme, say: &Sender<Vec<u8>>) -> Result<(), ClientError> {
     let attach = Attach { name: "alis", read_only: true, watch: true, ..Attach::default() };
     let (mut session, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &attach)?;
-    let mut stream = Stream::new(&opened);
+    let mut stream = Stream::new(&opened, theme);
     let now = || clock.now().wall.since(listing.started).as_micros() as u64;
     let gone = || ClientError::Ended;
     say.blocking_send(MAGIC.to_vec()).map_err(|_| gone())?;
@@ -118,6 +118,7 @@ fn follow(listing: &Listing, clock: Clock, say: &Sender<Vec<u8>>) -> Result<(), 
 
 /// Turns what a session sends into messages of the stream.
 struct Stream {
+    theme: Theme,
     size: (u64, u64),
     /// The bytes that redraw the screen, while they arrive.
     dump: Option<Vec<u8>>,
@@ -129,8 +130,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(opened: &Opened) -> Self {
+    fn new(opened: &Opened, theme: Theme) -> Self {
         Self {
+            theme,
             size: (opened.cols.into(), opened.rows.into()),
             dump: Some(Vec::new()),
             decoder: TextDecoder::default(),
@@ -188,10 +190,9 @@ impl Stream {
         for n in [self.id, now, self.size.0, self.size.1] {
             varint(n, &mut out);
         }
-        let palette = Palette::default();
         out.push(16);
-        let fixed = [palette.dynamic(0), palette.dynamic(1)];
-        for Rgb(r, g, b) in fixed.into_iter().chain((0..16).map(|i| palette.entry(i))) {
+        let fixed = [self.theme.foreground, self.theme.background];
+        for Rgb(r, g, b) in fixed.into_iter().chain(self.theme.ansi) {
             out.extend_from_slice(&[r, g, b]);
         }
         put(text.as_bytes(), &mut out);
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn events_are_encoded_as_the_protocol_has_them() {
-        let mut stream = Stream::new(&Opened { cols: 180, rows: 24, ..Opened::default() });
+        let mut stream = Stream::new(&Opened { cols: 180, rows: 24, ..Opened::default() }, Theme::default());
         let mut hear = |incoming, now| stream.hear(incoming, now);
         let control = |value| Incoming::Control(value);
         assert!(hear(Incoming::Output(b"dump".to_vec()), 900).is_empty());
@@ -274,6 +275,8 @@ mod tests {
         let [init] = init.as_slice() else { panic!("one message") };
         assert_eq!(init[..7], [1, 0, 0xe8, 0x07, 0xb4, 0x01, 24]);
         assert_eq!(init[7], 16, "sixteen colours follow");
+        let blue = 8 + (2 + 4) * 3;
+        assert_eq!(init[blue..blue + 3], [0x6e, 0xa8, 0xfe], "the theme's own");
         assert_eq!(init[8 + 18 * 3..], *b"\x04dump");
         let cases: [(Incoming, u64, &[&[u8]]); 7] = [
             (Incoming::Output("世".as_bytes().to_vec()), 1200, &[b"o\x01\xc8\x01\x03\xe4\xb8\x96"]),
@@ -298,7 +301,7 @@ mod tests {
 
     #[test]
     fn after_a_gap_the_screen_comes_anew() {
-        let mut stream = Stream::new(&Opened { cols: 80, rows: 24, ..Opened::default() });
+        let mut stream = Stream::new(&Opened { cols: 80, rows: 24, ..Opened::default() }, Theme::default());
         stream.hear(Incoming::Control(Said::Live), 0);
         let gap = Said::Gap(Gap { from: 0, to: 1, bytes: 1, cols: 90, rows: 30, dump: 0 });
         assert_eq!(stream.hear(Incoming::Control(gap), 5), [vec![4, 5]]);

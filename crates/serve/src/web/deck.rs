@@ -11,7 +11,7 @@ use tapdeck_host::{Clock, Goal, PlayError, Player};
 use tapdeck_proto::bus::Denied;
 use tapdeck_proto::page::{Command, Failed, PlayState, PlayWelcome, PlayedMoment};
 use tapdeck_tape::{Kind, Moment, MomentKind};
-use tapdeck_term::Settings;
+use tapdeck_term::{Settings, Theme};
 use tokio::sync::mpsc::Sender;
 
 use crate::paint::{self, Drawn, HOLD};
@@ -67,6 +67,8 @@ struct Deck {
     /// The moment of the wall clock, and the place in the recording that belonged to it.
     since: (Time, Time),
     goal: Option<Goal>,
+    /// The colours that the page shows.
+    theme: Theme,
     moments: Option<Vec<Moment>>,
     /// A hop that waits until they are known.
     hop: Option<i64>,
@@ -92,6 +94,7 @@ impl Deck {
             speed: 1.0,
             since: (Time::ZERO, Time::ZERO),
             goal: None,
+            theme: Theme::XTERM,
             moments: None,
             hop: None,
             drawn: None,
@@ -180,9 +183,15 @@ impl Deck {
                     while !matches!(self.player.advance()?, None | Some(Kind::Output(_))) {}
                 }
             }
-            Command::Rows(Ok(asked)) => self.tell("ROWS", &paint::rows(self.player.term(), asked))?,
+            Command::Theme(Ok(theme)) => {
+                self.theme = paint::theme(Some(theme));
+                self.drawn = None;
+            }
+            Command::Rows(Ok(asked)) => {
+                self.tell("ROWS", &paint::rows(self.player.term(), asked, self.theme))?;
+            }
             Command::Find(Ok(asked)) => self.tell("FIND", &paint::find(self.player.term(), asked))?,
-            Command::Rows(Err(why)) | Command::Find(Err(why)) => {
+            Command::Theme(Err(why)) | Command::Rows(Err(why)) | Command::Find(Err(why)) => {
                 self.tell("DENIED", &Denied::because(why))?;
             }
             _ => {}
@@ -292,7 +301,7 @@ impl Deck {
     fn frame(&mut self, now: Time) -> Result<(), PlayEnd> {
         self.held = None;
         let term = self.player.term();
-        let frame = paint::frame(term, self.player.offset(), self.drawn);
+        let frame = paint::frame(term, self.player.offset(), self.drawn, self.theme);
         self.drawn = Some(Drawn::of(term));
         self.undrawn += 1;
         self.framed = now;

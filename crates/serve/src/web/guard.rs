@@ -13,6 +13,8 @@ use axum::response::{IntoResponse, Response};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tapdeck_core::{Authority, Need, Right};
+use tapdeck_proto::bus::{Hex, PaintTheme};
+use tapdeck_term::{Rgb, Theme};
 
 use super::Site;
 use crate::live::same;
@@ -230,10 +232,20 @@ pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> R
     site.pass(&headers).map_or_else(no_credential, |pass| scope_of(&site, &pass).into_response())
 }
 
-/// The reply to a login: the most that the page offers to its bearer.
+/// The reply to a login: the most that the page offers to its bearer, and the themes.
 #[derive(Serialize)]
 struct LoggedIn {
     scope: &'static str,
+    theme: String,
+    themes: Vec<NamedTheme>,
+}
+
+#[derive(Serialize)]
+struct NamedTheme {
+    name: String,
+    light: bool,
+    #[serde(flatten)]
+    colours: PaintTheme,
 }
 
 fn scope_of(site: &Site, pass: &Pass) -> Json<LoggedIn> {
@@ -244,7 +256,25 @@ fn scope_of(site: &Site, pass: &Pass) -> Json<LoggedIn> {
     } else {
         "observe"
     };
-    Json(LoggedIn { scope })
+    let themes = &site.0.options.themes;
+    let named = |(name, theme): &(String, Theme)| NamedTheme {
+        name: name.clone(),
+        light: theme.is_light(),
+        colours: paint_theme(theme),
+    };
+    let all = themes.all.iter().map(named).collect();
+    Json(LoggedIn { scope, theme: themes.usual.clone(), themes: all })
+}
+
+/// A theme as a painter asks for it.
+fn paint_theme(theme: &Theme) -> PaintTheme {
+    let hex = |Rgb(r, g, b)| Hex(r, g, b);
+    PaintTheme {
+        fg: hex(theme.foreground),
+        bg: hex(theme.background),
+        cursor: hex(theme.cursor),
+        ansi: theme.ansi.map(hex),
+    }
 }
 
 /// `DELETE /login`: revokes the cookie.

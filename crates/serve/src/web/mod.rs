@@ -26,6 +26,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use tapdeck_core::Authority;
 use tapdeck_host::Clock;
+use tapdeck_term::Theme;
 
 pub use serving::{serve, serve_stream};
 
@@ -58,6 +59,8 @@ pub struct SiteOptions {
     /// Other origins, such as `https://docs.example`, that may show live streams to a browser that
     /// is logged in here.
     pub players: Vec<String>,
+    /// The themes that the page offers.
+    pub themes: Themes,
     /// The server of the tty wire, which also opens sessions.
     #[cfg(feature = "net")]
     pub tty: Option<Arc<crate::net::Server>>,
@@ -72,6 +75,29 @@ impl std::fmt::Debug for SiteOptions {
             .field("recordings", &self.recordings)
             .field("players", &self.players)
             .finish_non_exhaustive()
+    }
+}
+
+/// The themes of a page.
+#[derive(Debug, Clone)]
+pub struct Themes {
+    /// Themes by their names.
+    pub all: Vec<(String, Theme)>,
+    /// The name of the one that a browser shows until its user chooses another.
+    pub usual: String,
+}
+
+/// The built-in themes; `dark` is the usual one.
+impl Default for Themes {
+    fn default() -> Self {
+        let all = Theme::BUILT_IN.iter().map(|(name, theme)| ((*name).to_owned(), *theme)).collect();
+        Self { all, usual: "dark".into() }
+    }
+}
+
+impl Themes {
+    fn usual(&self) -> Theme {
+        self.all.iter().find(|(name, _)| *name == self.usual).map_or_else(Theme::default, |(_, theme)| *theme)
     }
 }
 
@@ -121,6 +147,7 @@ impl Site {
         let router = router.route("/ws/tty", get(tty::upgrade));
         router
             .route("/", get(files::index))
+            .route("/page/style.css", get(files::style))
             .route("/page/{name}", get(files::file))
             .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))
             .route("/sessions", post(open::open))

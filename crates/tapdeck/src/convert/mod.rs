@@ -26,6 +26,7 @@ use tapdeck_host::cassette::CommitError;
 use tapdeck_host::{Source, SourceError, forget_sidecars, is_stream, open_stream, sidecar};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::cassette::{Refusal, header_losses};
+use tapdeck_tape::cast::{theme_of, theme_value};
 use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
@@ -33,6 +34,7 @@ use tapdeck_tape::{
     Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
     writer,
 };
+use tapdeck_term::Theme;
 
 use crate::OutFile;
 
@@ -154,6 +156,7 @@ pub struct Conversion {
     overwrite: bool,
     partial: bool,
     quality: u8,
+    theme: Option<Theme>,
     progress: Option<Box<dyn FnMut(u64, u64)>>,
 }
 
@@ -201,6 +204,7 @@ impl Conversion {
             overwrite: false,
             partial: false,
             quality: 4,
+            theme: None,
             progress: None,
         }
     }
@@ -245,6 +249,14 @@ impl Conversion {
     #[must_use]
     pub fn quality(mut self, quality: u8) -> Self {
         self.quality = quality;
+        self
+    }
+
+    /// Sets the colours of a page or a picture; an asciicast carries them for its player. Left out,
+    /// they are those that the recording carries, or those of [`Theme::default`].
+    #[must_use]
+    pub fn theme(mut self, theme: Theme) -> Self {
+        self.theme = Some(theme);
         self
     }
 
@@ -300,7 +312,11 @@ impl Conversion {
             (source.container(), source.open_counted(&count)?, source.len())
         };
         let progress = self.progress.take().map(|f| (f, count, total));
-        let mut reader = Watched { inner: reader, progress, seen: Seen::default() };
+        let mut header = reader.header().clone();
+        if let Some(theme) = self.theme.filter(|_| self.to.carries_theme()) {
+            header.theme = Some(theme_value(&theme));
+        }
+        let mut reader = Watched { inner: reader, header, progress, seen: Seen::default() };
         let (losses, written) = match container {
             Some(Container { format: Format::Cassette, .. }) => {
                 let written = self.to_cassette(output, from, &mut reader)?;
@@ -461,17 +477,22 @@ impl Conversion {
             export::lines(form, reader, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
         };
         let mut cut = None;
+        let mut svg = SvgOptions::default();
+        svg.theme = self.theme.or_else(|| theme_of(reader.header()));
         let result = match self.to {
-            To::Html => export::html(reader, HtmlOptions::default(), BufWriter::new(&mut *main)),
+            To::Html => {
+                let mut html = HtmlOptions::default();
+                html.theme = svg.theme;
+                export::html(reader, html, BufWriter::new(&mut *main))
+            }
             To::Svg => {
-                let film = export::svg_animated(reader, SvgOptions::default(), BufWriter::new(&mut *main));
+                let film = export::svg_animated(reader, svg, BufWriter::new(&mut *main));
                 film.map(|end| {
                     cut = end.map(|_| (Loss::Frames, Count { events: reader.count_rest(), bytes: 0 }));
                 })
             }
-            To::SvgStill => Replay::to_end(reader, 0).and_then(|replay| {
-                export::svg_still(replay.term(), SvgOptions::default(), BufWriter::new(&mut *main))
-            }),
+            To::SvgStill => Replay::to_end(reader, 0)
+                .and_then(|replay| export::svg_still(replay.term(), svg, BufWriter::new(&mut *main))),
             To::Ansi => lines(LinesAs::Ansi, reader, main),
             To::Md => lines(LinesAs::Md, reader, main),
             To::Json => lines(LinesAs::Json, reader, main),
@@ -586,6 +607,7 @@ type Progress = (Box<dyn FnMut(u64, u64)>, Arc<AtomicU64>, u64);
 /// that what came before it can be kept.
 struct Watched {
     inner: Box<dyn EventReader>,
+    header: Header,
     progress: Option<Progress>,
     seen: Seen,
 }
@@ -601,7 +623,7 @@ impl Watched {
 
 impl EventReader for Watched {
     fn header(&self) -> &Header {
-        self.inner.header()
+        &self.header
     }
 
     fn next_item(&mut self) -> tapdeck_tape::Result<Option<Item>> {

@@ -67,6 +67,16 @@ const EXPORTS: [(&str, To); 11] = [
 ];
 
 impl To {
+    /// Whether an asciicast is written, which carries a theme for its player.
+    pub(super) fn carries_theme(self) -> bool {
+        self.container().is_some_and(|c| matches!(c.format, Format::CastV2 | Format::CastV3))
+    }
+
+    /// Whether a theme makes a difference to what is written.
+    pub fn has_colours(self) -> bool {
+        self.carries_theme() || matches!(self, To::Html | To::Svg | To::SvgStill)
+    }
+
     /// The one that the end of a file's name says.
     pub fn of_path(path: &Path) -> Option<Self> {
         let end = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();

@@ -4,10 +4,12 @@
 
 mod halves;
 mod read;
+mod theme;
 mod v1;
 mod write;
 
 pub use read::CastReader;
+pub use theme::{theme_of, theme_value};
 pub use write::CastWriter;
 
 /// Versions that can be written.

@@ -10,11 +10,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tapdeck_core::Time;
-use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Size, Style, Term, Underline};
+use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Palette, Size, Style, Term, Theme, Underline};
 
 use super::branch::final_lines;
 use super::pieces::pieces;
+use super::theme_css::theme_css;
 use super::{Out, markup, script_json};
+use crate::cast::theme_of;
 use crate::event::{EventReader, Item, Kind};
 use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
@@ -36,11 +38,13 @@ pub struct HtmlOptions {
     pub fps: u32,
     /// Rows of scrollback in the transcript below the player; 0 leaves the transcript out.
     pub transcript: usize,
+    /// The colours; without them those of the recording, if it carries any.
+    pub theme: Option<Theme>,
 }
 
 impl Default for HtmlOptions {
     fn default() -> Self {
-        Self { fps: 30, transcript: 10_000 }
+        Self { fps: 30, transcript: 10_000, theme: None }
     }
 }
 
@@ -54,22 +58,27 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
     let mut title = String::new();
     markup(header.title.as_deref().or(header.command.as_deref()).unwrap_or("Recording"), &mut title);
     let mut replay = Replay::new(&header, options.transcript);
-    let palette = replay.term().palette();
-    let (fg, bg) = (palette.dynamic(0).to_string(), palette.dynamic(1).to_string());
+    let theme = options.theme.or_else(|| theme_of(&header)).unwrap_or_default();
+    let css = format!("{}{STYLE}", theme_css(&theme));
     out.put(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
          style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<main id=\"player\"></main>\n",
+         <style>{css}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<main id=\"player\"></main>\n",
         digest(SCRIPT),
-        digest(STYLE),
+        digest(&css),
     ))?;
     let size = replay.term().size();
-    let head = json!({"cols": size.cols, "rows": size.rows, "fg": fg, "bg": bg});
+    let head = json!({
+        "cols": size.cols,
+        "rows": size.rows,
+        "fg": theme.foreground.to_string(),
+        "bg": theme.background.to_string(),
+    });
     out.put(format!("<script type=\"application/json\" id=\"head\">{}</script>\n", script_json(&head)))?;
 
-    let mut frames = Frames::default();
+    let mut frames = Frames::new(theme);
     let step = Duration::from_secs(1) / options.fps.clamp(1, 120);
     // When the screen began to change since the last frame.
     let mut due: Option<Time> = None;
@@ -120,8 +129,8 @@ fn digest(text: &str) -> String {
 
 /// Collects frames: time, rows that changed, cursor, size when it changed. They are written as text
 /// at once: as values first, they would take longer than everything else.
-#[derive(Default)]
 struct Frames {
+    theme: Theme,
     since: Generation,
     styles: HashMap<Style, usize>,
     size: Option<Size>,
@@ -131,8 +140,19 @@ struct Frames {
 }
 
 impl Frames {
+    fn new(theme: Theme) -> Self {
+        Self {
+            theme,
+            since: Generation::default(),
+            styles: HashMap::new(),
+            size: None,
+            text: String::new(),
+            count: 0,
+        }
+    }
+
     fn take<W: Write>(&mut self, term: &Term, time: Time, out: &mut Out<W>) -> Result<()> {
-        let size = term.size();
+        let (size, palette) = (term.size(), term.palette().under(self.theme));
         if self.size.is_some_and(|before| before != size) {
             self.since = Generation(0);
         }
@@ -148,7 +168,7 @@ impl Frames {
             for run in &row.runs {
                 let next = self.styles.len();
                 let id = *self.styles.entry(run.style).or_insert_with(|| {
-                    fresh.push(style(term, &run.style));
+                    fresh.push(style(term, &palette, &run.style));
                     next
                 });
                 for piece in pieces(run) {
@@ -168,7 +188,7 @@ impl Frames {
             if let Some((col, width)) = line.and_then(|line| line.written_blanks()) {
                 let next = self.styles.len();
                 let id = *self.styles.entry(Style::default()).or_insert_with(|| {
-                    fresh.push(style(term, &Style::default()));
+                    fresh.push(style(term, &palette, &Style::default()));
                     next
                 });
                 text.push_fmt(format_args!("{comma}[{col},{id},\"{:1$}\"]", "", usize::from(width)));
@@ -245,11 +265,11 @@ fn cell_text(text: &str, out: &mut String) -> usize {
 
 /// Text colour, background, attributes as a string of letters, how the line under the text looks
 /// where it is not plain, and where a link leads.
-fn style(term: &Term, style: &Style) -> Value {
+fn style(term: &Term, palette: &Palette, style: &Style) -> Value {
     let hex = |c: Colour, back: bool| match c {
         Colour::Default => String::new(),
         c => {
-            let rgb = if back { term.palette().background(c) } else { term.palette().foreground(c) };
+            let rgb = if back { palette.background(c) } else { palette.foreground(c) };
             rgb.to_string()
         }
     };

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use tapdeck_term::{Attrs, Palette, Style, Term};
+use tapdeck_term::{Attrs, Palette, Style, Term, Theme};
 
 use super::html::leads_to_the_web;
 use super::svg::decoration;
@@ -11,13 +11,14 @@ use super::{Out, cell_char, markup};
 use crate::Result;
 use crate::push_fmt::PushFmt;
 
-/// Writes the screen of a terminal as a `<pre>` element with inline styles.
+/// Writes the screen of a terminal as a `<pre>` element with inline styles, in the colours of a
+/// theme.
 ///
 /// # Errors
 /// When the writer fails.
-pub fn html_still(term: &Term, out: impl Write) -> Result<()> {
+pub fn html_still(term: &Term, theme: Theme, out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
-    let palette = term.palette();
+    let palette = &term.palette().under(theme);
     out.put(format!(
         "<pre style=\"color:{};background:{};line-height:1.2\">",
         palette.dynamic(0),

@@ -8,6 +8,7 @@ mod html_still;
 mod pieces;
 mod svg;
 mod text;
+mod theme_css;
 
 use std::io::{self, Write};
 
@@ -21,6 +22,7 @@ pub use html_still::html_still;
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
 pub use text::{LinesAs, lines};
+pub use theme_css::theme_css;
 
 /// What is written at a time: lines are short, and calls are not free.
 const GATHERED: usize = 128 * 1024;

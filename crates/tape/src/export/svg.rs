@@ -5,11 +5,12 @@ use std::io::Write;
 use std::time::Duration;
 
 use tapdeck_core::Time;
-use tapdeck_term::{Attrs, Generation, Palette, Run, Style, Term, Underline};
+use tapdeck_term::{Attrs, Generation, Palette, Run, Style, Term, Theme, Underline};
 
 use super::pieces::{Piece, pieces};
 use super::{Out, cell_char, markup};
 use crate::Result;
+use crate::cast::theme_of;
 use crate::event::{EventReader, Item};
 use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
@@ -27,11 +28,13 @@ pub struct SvgOptions {
     /// Animated only: the picture ends after so many versions of rows, because browsers suffer
     /// beyond.
     pub max_rows: usize,
+    /// The colours; without them an animation has those of its recording, if it carries any.
+    pub theme: Option<Theme>,
 }
 
 impl Default for SvgOptions {
     fn default() -> Self {
-        Self { font_size: 14.0, fps: 10, idle_limit: Duration::from_secs(2), max_rows: 50_000 }
+        Self { font_size: 14.0, fps: 10, idle_limit: Duration::from_secs(2), max_rows: 50_000, theme: None }
     }
 }
 
@@ -39,6 +42,10 @@ impl SvgOptions {
     fn cell(&self) -> (f32, f32) {
         // As tall as the usual fonts are, so that frames drawn with characters have no gaps.
         (self.font_size * 0.6, self.font_size * 8.0 / 7.0)
+    }
+
+    fn palette(&self, term: &Term) -> Palette {
+        term.palette().under(self.theme.unwrap_or_default())
     }
 }
 
@@ -139,10 +146,11 @@ fn text(piece: &Piece<'_>, base: f32, cell: f32, look: &str, out: &mut String) {
 /// When the writer fails.
 pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
-    out.put(open(term.size().cols, term.size().rows, term.palette(), &options))?;
+    let palette = options.palette(term);
+    out.put(open(term.size().cols, term.size().rows, &palette, &options))?;
     for (y, line) in term.screen().enumerate() {
         let mut text = String::new();
-        row(y, &line.runs(), term.palette(), &options, &mut text);
+        row(y, &line.runs(), &palette, &options, &mut text);
         out.put(text)?;
     }
     out.put("</g>\n</svg>\n")?;
@@ -157,13 +165,14 @@ pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()
 /// When the recording cannot be read on or the writer fails.
 pub fn svg_animated(
     reader: &mut dyn EventReader,
-    options: SvgOptions,
+    mut options: SvgOptions,
     out: impl Write,
 ) -> Result<Option<Time>> {
     let mut out = Out::new(out);
+    options.theme = options.theme.or_else(|| theme_of(reader.header()));
     let mut replay = Replay::new(reader.header(), 0);
     let size = replay.term().size();
-    out.put(open(size.cols, size.rows, replay.term().palette(), &options))?;
+    out.put(open(size.cols, size.rows, &options.palette(replay.term()), &options))?;
     let mut film = Film { rows: Vec::new(), since: Generation(0), drawn: 0 };
     let step = Duration::from_secs(1) / options.fps.clamp(1, 60);
     let (mut clock, mut last, mut due) = (Time::ZERO, Time::ZERO, None::<Time>);
@@ -227,12 +236,12 @@ impl Film {
         options: &SvgOptions,
         out: &mut Out<W>,
     ) -> Result<()> {
-        let diff = term.diff(self.since);
+        let (diff, palette) = (term.diff(self.since), options.palette(term));
         self.since = diff.generation;
         // A terminal that became smaller has no rows below its end.
         let gone = self.rows.len().min(term.size().rows.into());
         for (below, (start, runs)) in self.rows.split_off(gone).into_iter().enumerate() {
-            self.draw(gone + below, start, now, &runs, term.palette(), options, out)?;
+            self.draw(gone + below, start, now, &runs, &palette, options, out)?;
         }
         for changed in diff.rows {
             let y = usize::from(changed.row);
@@ -241,7 +250,7 @@ impl Film {
             }
             if self.rows[y].1 != changed.runs {
                 let (start, runs) = std::mem::replace(&mut self.rows[y], (now, changed.runs));
-                self.draw(y, start, now, &runs, term.palette(), options, out)?;
+                self.draw(y, start, now, &runs, &palette, options, out)?;
             }
         }
         Ok(())
@@ -254,8 +263,9 @@ impl Film {
         options: &SvgOptions,
         out: &mut Out<W>,
     ) -> Result<()> {
+        let palette = options.palette(term);
         for (y, (start, runs)) in std::mem::take(&mut self.rows).into_iter().enumerate() {
-            self.draw(y, start, end, &runs, term.palette(), options, out)?;
+            self.draw(y, start, end, &runs, &palette, options, out)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use tapdeck_core::{Exit, Time, WallTime};
-use tapdeck_term::Size;
+use tapdeck_term::{Size, Theme};
 
 use super::branch::{BranchRow, branch_points, final_lines};
 use super::text::txt;
@@ -139,7 +139,7 @@ fn hostile_text_stays_text() {
 
     let picture = text_of(|w| svg_still(replay.term(), SvgOptions::default(), w));
     assert!(!picture.contains("<img") && picture.contains("&lt;img"), "{picture}");
-    let still = text_of(|w| html_still(replay.term(), w));
+    let still = text_of(|w| html_still(replay.term(), Theme::default(), w));
     assert!(!still.contains("<img") && still.contains("&lt;img"), "{still}");
     let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w).map(drop));
     assert!(!film.contains("<img") && film.contains("film.begin+"), "{film}");
@@ -224,10 +224,37 @@ fn a_long_session_is_written_as_it_goes() {
 fn a_screen_becomes_a_pre_with_inline_styles() {
     let text = "a \x1b[1;4mb\x1b[m\x1b[5Cc\r\n\x1b]8;;https://x.test/\x1b\\link\x1b]8;;\x1b\\";
     let replay = Replay::to_end(&mut session(vec![out(text)]), 100).unwrap();
-    let still = text_of(|w| html_still(replay.term(), w));
+    let still = text_of(|w| html_still(replay.term(), Theme::default(), w));
     let rows: Vec<&str> = still.lines().collect();
     let bold = "<span style=\"font-weight:bold;text-decoration:underline\">b</span>";
     assert!(rows[0].ends_with(&format!(">a {bold}     c")), "{still}");
     assert_eq!(rows[1], "<a href=\"https://x.test/\">link</a>");
     assert_eq!((rows.len(), rows[6]), (7, "</pre>"));
+}
+
+/// Every export shows every theme, and an unreadable blue nowhere.
+#[test]
+fn exports_have_the_colours_of_a_theme() {
+    let kinds = || vec![out("\x1b[34mblue\x1b[m \x1b[103mpaper\x1b[m \x1b[38;5;208mcube\x1b[m")];
+    let replay = Replay::to_end(&mut session(kinds()), 0).unwrap();
+    for (name, theme) in Theme::BUILT_IN {
+        let svg = SvgOptions { theme: Some(*theme), ..SvgOptions::default() };
+        let page = HtmlOptions { theme: Some(*theme), ..HtmlOptions::default() };
+        let mut carrying = session(kinds());
+        carrying.header.theme = Some(crate::cast::theme_value(theme));
+        for (export, text) in [
+            ("still", text_of(|w| svg_still(replay.term(), svg, w))),
+            ("film", text_of(|w| svg_animated(&mut session(kinds()), svg, w).map(drop))),
+            ("film of its own", text_of(|w| svg_animated(&mut carrying, SvgOptions::default(), w).map(drop))),
+            ("pre", text_of(|w| html_still(replay.term(), *theme, w))),
+            ("page", text_of(|w| html(&mut session(kinds()), page, w))),
+        ] {
+            let Theme { background, ansi, .. } = theme;
+            for colour in [background, &ansi[4], &ansi[11]] {
+                assert!(text.contains(&colour.to_string()), "{name}: {export} without {colour}: {text}");
+            }
+            assert!(text.contains("#ff8700"), "{name}: {export}: the cube is no part of a theme");
+            assert!(!text.contains("#0000ee"), "{name}: {export}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use tapdeck_core::Time;
 use tapdeck_host::{Clock, Goal, Keyboard, Player, Pressed};
 use tapdeck_tape::{AddReturns, Kind};
 use tapdeck_term::keys::{Key, KeyPress, Mods};
-use tapdeck_term::{FilterOptions, ReplayFilter, Size};
+use tapdeck_term::{FilterOptions, ReplayFilter, Size, Theme};
 
 use super::keys::Decoder;
 use super::search::{self, Search, Step};
@@ -102,7 +102,14 @@ pub(super) struct Screening<'a> {
 }
 
 impl<'a> Screening<'a> {
-    pub(super) fn new(args: &'a PlayArgs, config: &Config, mut player: Player) -> Result<Self, Stopped> {
+    /// Prepares to show a recording; with a theme, in its colours.
+    pub(super) fn new(
+        args: &'a PlayArgs,
+        config: &Config,
+        theme: Option<Theme>,
+        mut player: Player,
+    ) -> Result<Self, Stopped> {
+        let colours = args.has_colours();
         let keyboard = Keyboard::take_of_terminal()?;
         if let Some(size) = size_of(&keyboard) {
             player.assume_size(size);
@@ -125,10 +132,10 @@ impl<'a> Screening<'a> {
             keyboard,
             clock: Clock::start(),
             way: Way::Exact,
-            filter: filter_of(args),
+            filter: filter_of(colours),
             returns,
             out: Vec::new(),
-            crop: Crop::centred(!args.no_colors),
+            crop: Crop::centred(colours, theme.filter(|_| colours)),
             pan: None,
             // Reading the configuration has checked the keys.
             keymap: config.keymap().unwrap_or_default(),
@@ -164,7 +171,8 @@ impl<'a> Screening<'a> {
     /// Chooses how to show the recording, and makes room for it.
     fn open(&mut self) {
         let Some(screen) = size_of(&self.keyboard) else { return };
-        if screen != self.tape.term().size() {
+        // The terminal would show passed bytes in its own colours.
+        if screen != self.tape.term().size() || self.crop.theme().is_some() {
             self.paint_from_now_on();
             return;
         }
@@ -175,7 +183,7 @@ impl<'a> Screening<'a> {
         self.out.extend_from_slice(b"\x1b[H\x1b[2J");
         if self.args.at.is_some() {
             // The picture is complete, so the filter must not hold any of it back.
-            filter_of(self.args).filter(&self.tape.term().dump_to_terminal(), &mut self.out);
+            filter_of(self.crop.colours()).filter(&self.tape.term().dump_to_terminal(), &mut self.out);
         }
     }
 
@@ -250,7 +258,7 @@ impl<'a> Screening<'a> {
             self.searched(step, now)?;
             return Ok(ControlFlow::Continue(()));
         }
-        let (way, no_colors) = (self.way, self.args.no_colors);
+        let (way, plain) = (self.way, !self.crop.colours());
         let size = self.tape.term().size();
         let (out, filter, returns) = (&mut self.out, &mut self.filter, &mut self.returns);
         let mut top = top_row(self.tape.term());
@@ -267,7 +275,7 @@ impl<'a> Screening<'a> {
             let straight = returns.as_mut().map(|returns| returns.add(bytes));
             let bytes = straight.as_deref().unwrap_or(bytes);
             // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
-            if way == Way::Passing || no_colors {
+            if way == Way::Passing || plain {
                 filter.filter(bytes, out);
             } else {
                 out.extend_from_slice(bytes);
@@ -291,10 +299,10 @@ impl<'a> Screening<'a> {
             self.stale = true;
             if self.way == Way::Passing {
                 self.filter.finish(&mut self.out);
-                self.filter = filter_of(self.args);
+                self.filter = filter_of(self.crop.colours());
                 // The recording may have left the other screen on at its end.
                 self.out.extend_from_slice(b"\x1b[?1049l");
-                filter_of(self.args).filter(&self.tape.term().dump_screen(), &mut self.out);
+                filter_of(self.crop.colours()).filter(&self.tape.term().dump_screen(), &mut self.out);
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -313,8 +321,9 @@ impl<'a> Screening<'a> {
             }
         }
         self.way = Way::Painted;
-        self.keyboard.dress(ON, OFF);
-        self.out.extend_from_slice(ON);
+        let (on, off) = dress_of(self.crop.theme());
+        self.keyboard.dress(&on, &off);
+        self.out.extend_from_slice(&on);
         self.repaint();
     }
 
@@ -571,7 +580,7 @@ impl<'a> Screening<'a> {
             }
             Way::Painted => {
                 self.crop.leave(&mut self.out);
-                self.out.extend_from_slice(OFF);
+                self.out.extend_from_slice(&dress_of(self.crop.theme()).1);
                 let mut main = term.clone();
                 // A program that still has the alternate screen leaves the lines that it covers.
                 main.feed(&term.undo_modes());
@@ -609,6 +618,14 @@ fn size_of(keyboard: &Keyboard) -> Option<Size> {
     Some(Size::new(size.cols, size.rows))
 }
 
-fn filter_of(args: &PlayArgs) -> ReplayFilter {
-    ReplayFilter::new(FilterOptions { strip_sgr: args.no_colors, strip_titles: true })
+/// What a painted picture needs, and what undoes it. A theme has a cursor of its own, because that
+/// of the terminal might not be seen on its background.
+fn dress_of(theme: Option<Theme>) -> (Vec<u8>, Vec<u8>) {
+    let Some(theme) = theme else { return (ON.to_owned(), OFF.to_owned()) };
+    let cursor = format!("\x1b]12;{}\x1b\\", theme.cursor);
+    ([ON, cursor.as_bytes()].concat(), [b"\x1b]112\x1b\\", OFF].concat())
+}
+
+fn filter_of(colours: bool) -> ReplayFilter {
+    ReplayFilter::new(FilterOptions { strip_sgr: !colours, strip_titles: true })
 }

@@ -11,6 +11,7 @@ use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{Endpoint, Identity, Limits, NoToken, Running, Server};
 use tapdeck_serve::tokens::Tokens;
 
+use crate::config::Config;
 use crate::ending::{Ending, Kind, print, say};
 use crate::failure::{Failure, Result};
 use crate::log::{self, LogFormat};
@@ -183,8 +184,9 @@ fn announce_identity(args: &ServeArgs, running: &Running) -> Result<Arc<Identity
 
 /// Listens at an address of the network.
 fn listen_net(args: &ServeArgs, running: &Running, address: &Endpoint, own: &Arc<Identity>) -> Result<()> {
+    let config = Config::load()?;
     let listening = running
-        .net(address, own, |at, server| site::make(at, &args.host, &args.player, server))
+        .net(address, own, |at, server| site::make(at, &config, &args.host, &args.player, server))
         .map_err(|e| cannot_listen(address, &e))?;
     print(format_args!("listening {}\n", listening.at));
     if let Some(link) = site::link(&listening.at, &args.host) {

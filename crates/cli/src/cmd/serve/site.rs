@@ -4,10 +4,18 @@ use std::sync::Arc;
 
 use tapdeck_serve::net::{Endpoint, Server, Site};
 
+use crate::config::Config;
+
 /// The page at this address, if there is one in this build.
 #[cfg(feature = "web")]
-pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: Arc<Server>) -> Option<Site> {
-    use tapdeck_host::{Clock, state_folder};
+pub(super) fn make(
+    at: &Endpoint,
+    config: &Config,
+    names: &[String],
+    players: &[String],
+    server: Arc<Server>,
+) -> Option<Site> {
+    use tapdeck_host::Clock;
     use tapdeck_serve::net::Transport;
     use tapdeck_serve::web::SiteOptions;
 
@@ -22,9 +30,11 @@ pub(super) fn make(at: &Endpoint, names: &[String], players: &[String], server: 
         names: names.to_vec(),
         secure: *transport == Transport::Wss,
         check: Box::new(move |secret| Some(tokens.tokens().find(secret, clock.now().wall)?.authority())),
-        recordings: Some(state_folder().join("recordings")),
+        recordings: Some(config.recordings_folder()),
         start: None,
         players: players.to_vec(),
+        // Reading the configuration has checked the theme.
+        themes: crate::cmd::web::themes(config, None).unwrap_or_default(),
         tty: Some(server),
     }))
 }
@@ -58,7 +68,7 @@ pub(super) fn link(_: &Endpoint, _: &[String]) -> Option<String> {
 }
 
 #[cfg(not(feature = "web"))]
-pub(super) fn make(_: &Endpoint, _: &[String], _: &[String], _: Arc<Server>) -> Option<Site> {
+pub(super) fn make(_: &Endpoint, _: &Config, _: &[String], _: &[String], _: Arc<Server>) -> Option<Site> {
     None
 }
 

@@ -13,7 +13,7 @@ use super::grid::Grid;
 use super::{Dash, Mode, Purpose, Tile, overview};
 use crate::human::shortened;
 use crate::ui::canvas::{Brush, cover, label};
-use crate::ui::theme::{Mood, Theme};
+use crate::ui::styles::{Mood, Styles};
 
 pub(super) const HELP: &[(&str, &str)] = &[
     ("Tab ← ↑ ↓ → 1-9, click", "select a session"),
@@ -37,6 +37,7 @@ impl Dash {
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
         let cursor = self.paint(area, frame.buffer_mut());
+        self.styles.recolour(frame.buffer_mut());
         if let Some(at) = cursor {
             frame.set_cursor_position(at);
         }
@@ -92,7 +93,7 @@ impl Dash {
             _ => format!(" ▲ {above} more · ▼ {below} more "),
         };
         let x = main.x + main.width.saturating_sub(more.width() as u16) / 2;
-        label(buf, x, main.bottom() - 1, main.width, &more, self.theme.title());
+        label(buf, x, main.bottom() - 1, main.width, &more, self.styles.title());
     }
 
     fn paint_empty(&self, area: Rect, buf: &mut Buffer) {
@@ -106,13 +107,13 @@ impl Dash {
         let top = area.y + area.height.saturating_sub(lines.len() as u16) / 2;
         for (y, line) in (top..area.bottom()).zip(lines) {
             let x = area.x + area.width.saturating_sub(line.width() as u16) / 2;
-            label(buf, x, y, area.width, line, self.theme.faint());
+            label(buf, x, y, area.width, line, self.styles.faint());
         }
     }
 
     /// Paints the `nth` tile of those that are shown.
     fn paint_tile(&mut self, nth: usize, area: Rect, buf: &mut Buffer) {
-        let (theme, condensed) = (self.theme, self.overview);
+        let (styles, condensed) = (self.styles, self.overview);
         let Some(i) = self.shown.get(nth).copied() else { return };
         let chosen = i == self.chosen;
         let typing = chosen && self.mode == Mode::Type;
@@ -123,13 +124,13 @@ impl Dash {
         let bordered = area.width >= 8 && area.height >= 3;
         let inner = if bordered {
             let style = match (typing, chosen) {
-                (true, _) => theme.frame_active(),
-                (_, true) => theme.frame_chosen(),
-                _ => theme.frame(),
+                (true, _) => styles.frame_active(),
+                (_, true) => styles.frame_chosen(),
+                _ => styles.frame(),
             };
             let kind = if chosen { BorderType::Thick } else { BorderType::Rounded };
             Block::bordered().border_type(kind).border_style(style).render(area, buf);
-            paint_title(tile, nth, area, theme, buf);
+            paint_title(tile, nth, area, styles, buf);
             area.inner(ratatui::layout::Margin::new(1, 1))
         } else {
             area
@@ -139,7 +140,7 @@ impl Dash {
         let size = term.size();
         let fits = size.cols <= inner.width && size.rows <= inner.height;
         if condensed && !typing && !fits {
-            let brush = Brush::of(term, theme.colour).dimmed(!tile.live.runs());
+            let brush = Brush::of(term, styles.colour).dimmed(!tile.live.runs());
             overview::draw(buf, inner, term, &brush);
             return;
         }
@@ -158,7 +159,7 @@ impl Dash {
         // Columns move only while the user types there.
         let left = if typing { left } else { 0 };
         tile.origin = (left, top);
-        let brush = Brush::of(term, theme.colour).dimmed(!tile.live.runs());
+        let brush = Brush::of(term, styles.colour).dimmed(!tile.live.runs());
         let width = inner.width.min(size.cols);
         for (y, line) in (inner.y..inner.bottom()).zip(term.screen().skip(usize::from(top))) {
             brush.row(buf, Rect { x: inner.x, y, width, height: 1 }, line, left, &[]);
@@ -178,8 +179,8 @@ impl Dash {
     }
 
     fn paint_status(&self, area: Rect, buf: &mut Buffer) {
-        let theme = self.theme;
-        buf.set_style(area, theme.status());
+        let styles = self.styles;
+        buf.set_style(area, styles.status());
         let running = self.tiles.iter().filter(|t| t.live.runs()).count();
         let blocked = self.tiles.iter().filter(|t| t.is_blocked()).count();
         let (badge, mood) = match (self.mode, &self.notice) {
@@ -193,7 +194,7 @@ impl Dash {
             _ => (format!("● {running} LIVE"), Mood::Going),
         };
         let mut x = area.x;
-        x += label(buf, x, area.y, area.width, &format!(" {badge} "), theme.badge(mood)) + 1;
+        x += label(buf, x, area.y, area.width, &format!(" {badge} "), styles.badge(mood)) + 1;
         let room = area.right().saturating_sub(x);
         let only = match self.filter.is_empty() || matches!(self.mode, Mode::Line(_)) {
             true => String::new(),
@@ -214,7 +215,7 @@ impl Dash {
             }
             (_, None, None) => only,
         };
-        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), theme.status());
+        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), styles.status());
         let hints: &[(&str, &str)] = match self.mode {
             Mode::Type => &[("Ctrl-]", "stop typing")],
             Mode::AskEnd => &[],
@@ -239,8 +240,8 @@ impl Dash {
         let first = (0..hints.len()).find(|from| width(&hints[*from..]) <= room).unwrap_or(hints.len());
         let mut at = area.right().saturating_sub(width(&hints[first..]) as u16);
         for (key, text) in &hints[first..] {
-            at += label(buf, at, area.y, area.right() - at, key, theme.key());
-            at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), theme.status());
+            at += label(buf, at, area.y, area.right() - at, key, styles.key());
+            at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), styles.status());
         }
     }
 
@@ -253,19 +254,19 @@ impl Dash {
         let at = Rect { x, y, width, height };
         cover(buf, at);
         let block =
-            Block::bordered().border_type(BorderType::Rounded).border_style(self.theme.frame_chosen());
-        let block = block.title(" Keys ").title_style(self.theme.title());
+            Block::bordered().border_type(BorderType::Rounded).border_style(self.styles.frame_chosen());
+        let block = block.title(" Keys ").title_style(self.styles.title());
         let inner = block.inner(at);
         block.render(at, buf);
         for (y, (key, text)) in (inner.y..inner.bottom()).zip(HELP) {
-            label(buf, inner.x + 1, y, inner.width.saturating_sub(1), key, self.theme.title());
+            label(buf, inner.x + 1, y, inner.width.saturating_sub(1), key, self.styles.title());
             let x = inner.x + keys + 3;
             label(buf, x, y, inner.right().saturating_sub(x), text, Style::new());
         }
     }
 }
 
-fn paint_title(tile: &Tile, i: usize, area: Rect, theme: Theme, buf: &mut Buffer) {
+fn paint_title(tile: &Tile, i: usize, area: Rect, styles: Styles, buf: &mut Buffer) {
     let right = match (tile.live.ended(), tile.live.gone()) {
         (Some(Exit::Code(code)), _) => format!(" exit {code} "),
         (Some(Exit::Signal(signal)), _) => format!(" signal {signal} "),
@@ -281,13 +282,13 @@ fn paint_title(tile: &Tile, i: usize, area: Rect, theme: Theme, buf: &mut Buffer
     let dash = if title.is_empty() { "" } else { " — " };
     let left = format!("{} {}{dash}{title}", i + 1, tile.live.name);
     let left = format!(" {} ", shortened(&left, room.saturating_sub(right.width() + state.width() + 2)));
-    label(buf, area.x + 2, area.y, room as u16, &left, theme.title());
+    label(buf, area.x + 2, area.y, room as u16, &left, styles.title());
     let width = right.width() as u16;
-    let style = if tile.live.drives() { theme.frame_active() } else { theme.marker() };
+    let style = if tile.live.drives() { styles.frame_active() } else { styles.marker() };
     let at = area.right().saturating_sub(2 + width);
     label(buf, at, area.y, width, &right, style);
     let width = state.width() as u16;
-    label(buf, at.saturating_sub(width), area.y, width, &state, theme.state(tile.live.state()));
+    label(buf, at.saturating_sub(width), area.y, width, &state, styles.state(tile.live.state()));
 }
 
 /// The state of the program, if it is known and the border does not show it already.

@@ -7,7 +7,7 @@ use tapdeck_core::Time;
 use super::{Dash, Effect, Mode, Purpose};
 use crate::ui::line_edit::{Edited, LineEdit};
 use crate::ui::live::Live;
-use crate::ui::theme::Mood;
+use crate::ui::styles::Mood;
 
 /// Command lines remembered.
 const MAX_STARTED: usize = 100;

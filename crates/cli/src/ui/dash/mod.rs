@@ -17,7 +17,7 @@ use tapdeck_core::turns::AgentState;
 
 use super::line_edit::LineEdit;
 use super::live::Live;
-use super::theme::{Mood, Theme};
+use super::styles::{Mood, Styles};
 
 /// The time between two searches for new sessions.
 const LOOK: Duration = Duration::from_secs(1);
@@ -131,7 +131,7 @@ pub enum Effect {
 /// The dashboard's state.
 pub struct Dash {
     registry: Box<dyn Registry>,
-    theme: Theme,
+    styles: Styles,
     tiles: Vec<Tile>,
     /// Sessions that could not be reached. They are not tried every second.
     refused: Vec<String>,
@@ -162,10 +162,10 @@ pub struct Dash {
 
 impl Dash {
     /// A dashboard of these sessions.
-    pub fn new(registry: Box<dyn Registry>, theme: Theme) -> Self {
+    pub fn new(registry: Box<dyn Registry>, styles: Styles) -> Self {
         Self {
             registry,
-            theme,
+            styles,
             tiles: Vec::new(),
             refused: Vec::new(),
             filter: String::new(),

@@ -13,7 +13,7 @@ use crate::ui::view::run::{FRAME, ViewError};
 /// When the terminal fails.
 pub fn run(dash: &mut Dash, mouse: bool) -> Result<Option<i32>, ViewError> {
     let clock = Clock::start();
-    let mut screen = Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?;
+    let mut screen = Screen::take(mouse, dash.styles.cursor())?.ok_or(ViewError::NoTerminal)?;
     let mut drawn_at = None;
     loop {
         let now = clock.now().mono;

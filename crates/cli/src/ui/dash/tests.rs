@@ -72,7 +72,7 @@ impl Stage {
     fn new(names: &[&str], cols: u16, rows: u16) -> Self {
         let sessions: Sessions = Rc::default();
         sessions.borrow_mut().extend(names.iter().map(|n| ((*n).to_owned(), PaperLink::default())));
-        let dash = Dash::new(Box::new(Paper(sessions.clone())), Theme { colour: true });
+        let dash = Dash::new(Box::new(Paper(sessions.clone())), Styles { theme: None, colour: true });
         let mut stage = Self { dash, sessions, terminal: terminal(cols, rows), now: Time::ZERO };
         stage.pass(Duration::ZERO);
         stage
@@ -215,14 +215,14 @@ fn a_small_tile_shows_the_part_with_the_cursor() {
 #[test]
 fn tiles_are_painted_with_their_first_pictures() {
     let sessions: Sessions = Rc::new(RefCell::new(vec![("slow".to_owned(), PaperLink::default())]));
-    let mut dash = Dash::new(Box::new(Paper(sessions.clone())), Theme { colour: true });
+    let mut dash = Dash::new(Box::new(Paper(sessions.clone())), Styles { theme: None, colour: true });
     dash.tick(Time::ZERO);
     assert!(!dash.is_dirty(), "the picture has not come");
     assert_eq!(dash.due(), Some(Time::ZERO + HOLD));
     sessions.borrow()[0].1.0.borrow_mut().news.push_back(News::Output(b"hello".to_vec()));
     dash.tick(Time::from_nanos(1));
     assert!(dash.is_dirty());
-    let mut dash = Dash::new(Box::new(Paper(sessions)), Theme { colour: true });
+    let mut dash = Dash::new(Box::new(Paper(sessions)), Styles { theme: None, colour: true });
     dash.tick(Time::ZERO);
     assert!(!dash.is_dirty());
     dash.tick(Time::ZERO + HOLD);

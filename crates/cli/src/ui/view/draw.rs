@@ -19,7 +19,7 @@ use super::timeline::Timeline;
 use super::{App, Drawn, Letter, Mode, Origin, help};
 use crate::human::shortened;
 use crate::ui::canvas::{Brush, cover, label};
-use crate::ui::theme::Mood;
+use crate::ui::styles::Mood;
 
 /// The least width of the box, if there is room: a narrow terminal is no reason for a narrow
 /// text.
@@ -42,6 +42,7 @@ impl App {
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
         let cursor = self.paint(area, frame.buffer_mut());
+        self.options.styles.recolour(frame.buffer_mut());
         if let Some(at) = cursor {
             frame.set_cursor_position(at);
         }
@@ -73,9 +74,9 @@ impl App {
         if let Some(status) = layout.status {
             self.paint_status(status, buf);
         }
-        let (keys, theme) = (self.keys_of(), self.options.theme);
+        let (keys, styles) = (self.keys_of(), self.options.styles);
         if let Mode::Help(top) = &mut self.mode {
-            *top = help::draw(buf, layout.main, (keys, &self.options.keymap), *top, theme).0;
+            *top = help::draw(buf, layout.main, (keys, &self.options.keymap), *top, styles).0;
             return None;
         }
         cursor
@@ -142,7 +143,7 @@ impl App {
     /// typing.
     fn paint_rows(&mut self, layout: &Layout, buf: &mut Buffer) -> Option<Position> {
         let inner = layout.inner;
-        let theme = self.options.theme;
+        let styles = self.options.styles;
         let height = inner.height;
         let mut top = self.top(height);
         let boxed = match &self.mode {
@@ -162,7 +163,7 @@ impl App {
         let term = self.origin.term();
         let hits = self.search.lights(term, &page);
         let (slots, box_y) = slots(&page, height, boxed);
-        let bright = Brush::of(term, theme.colour);
+        let bright = Brush::of(term, styles.colour);
         let dim = bright.clone().dimmed(true);
         for (y, slot) in (inner.y..inner.bottom()).zip(&slots) {
             let Some(row) = *slot else { continue };
@@ -203,7 +204,7 @@ impl App {
             height: height.min(inner.height - y),
         };
         cover(buf, area);
-        written.draw(buf, area, !self.options.branch_command.is_empty(), self.options.theme);
+        written.draw(buf, area, !self.options.branch_command.is_empty(), self.options.styles);
     }
 
     fn cursor_in_sight(&self, inner: Rect) -> Option<Position> {
@@ -216,15 +217,16 @@ impl App {
 
     /// The columns of a row that are lit up.
     fn lights(&self, hits: &[Hit], row: Row) -> Vec<(Range<u16>, Style)> {
-        let theme = self.options.theme;
-        let style =
-            |hit: &Hit| if self.search.hit.as_ref() == Some(hit) { theme.found_now() } else { theme.found() };
+        let styles = self.options.styles;
+        let style = |hit: &Hit| {
+            if self.search.hit.as_ref() == Some(hit) { styles.found_now() } else { styles.found() }
+        };
         hits.iter().filter_map(|hit| Some((hit.columns(row)?, style(hit)))).collect()
     }
 
     fn paint_frame(&self, layout: &Layout, buf: &mut Buffer) {
-        let theme = self.options.theme;
-        let style = if matches!(self.mode, Mode::Type) { theme.frame_active() } else { theme.frame() };
+        let styles = self.options.styles;
+        let style = if matches!(self.mode, Mode::Type) { styles.frame_active() } else { styles.frame() };
         let [left, right, top, bottom] = layout.sides;
         let (frame, inner) = (layout.frame, layout.inner);
         let put = |buf: &mut Buffer, x: u16, y: u16, symbol: &str| label(buf, x, y, 1, symbol, style);
@@ -266,7 +268,7 @@ impl App {
     }
 
     fn paint_titles(&self, frame: Rect, buf: &mut Buffer) {
-        let theme = self.options.theme;
+        let styles = self.options.styles;
         let size = self.term().size();
         let right = format!(" {}×{} ", size.cols, size.rows);
         let right_width = right.width() as u16;
@@ -278,9 +280,9 @@ impl App {
         let title = self.term().title();
         let title = if title.is_empty() { name } else { format!("{name} — {title}") };
         let title = format!(" {} ", shortened(&title, usize::from(room.saturating_sub(right_width + 2))));
-        let used = label(buf, frame.x + 2, frame.y, room, &title, theme.title());
+        let used = label(buf, frame.x + 2, frame.y, room, &title, styles.title());
         if used + right_width < room {
-            label(buf, frame.right() - 2 - right_width, frame.y, right_width, &right, theme.faint());
+            label(buf, frame.right() - 2 - right_width, frame.y, right_width, &right, styles.faint());
         }
     }
 
@@ -297,22 +299,22 @@ impl App {
         let top = visible.before(self.place.top);
         let at = ((height - length) * top).checked_div(total - height).unwrap_or(0).min(height - length);
         for y in at..at + length {
-            label(buf, layout.frame.right() - 1, inner.y + y as u16, 1, "┃", self.options.theme.title());
+            label(buf, layout.frame.right() - 1, inner.y + y as u16, 1, "┃", self.options.styles.title());
         }
     }
 
     /// The marks of rows, on the left side of the frame.
     fn paint_gutter(&self, x: u16, y: u16, buf: &mut Buffer) {
-        let theme = self.options.theme;
+        let styles = self.options.styles;
         for (y, slot) in (y..).zip(&self.drawn.slots) {
             let Some(row) = *slot else { continue };
             let focused = self.focus == Some(row);
             let mark = self.marks.of(row).unwrap_or_default();
             let (symbol, style) = match mark {
-                m if m.snapshots > 0 => ("◆", theme.snapshot()),
-                m if m.instruction => ("✎", theme.instruction()),
-                m if m.marker => ("▾", theme.marker()),
-                _ if focused => ("▶", theme.frame_chosen()),
+                m if m.snapshots > 0 => ("◆", styles.snapshot()),
+                m if m.instruction => ("✎", styles.instruction()),
+                m if m.marker => ("▾", styles.marker()),
+                _ if focused => ("▶", styles.frame_chosen()),
                 _ => continue,
             };
             let style = if focused { style.add_modifier(Modifier::REVERSED) } else { style };
@@ -321,29 +323,29 @@ impl App {
     }
 
     fn paint_timeline(&mut self, area: Rect, buf: &mut Buffer) -> Rect {
-        let (now, theme) = (self.now, self.options.theme);
+        let (now, styles) = (self.now, self.options.styles);
         let Origin::Tape(tape) = &mut self.origin else { return Rect::ZERO };
         let (at, end, speed) = (tape.at(now), tape.end(), tape.speed());
-        Timeline { at, end, speed, moments: tape.moments() }.draw(buf, area, theme)
+        Timeline { at, end, speed, moments: tape.moments() }.draw(buf, area, styles)
     }
 
     fn paint_status(&mut self, area: Rect, buf: &mut Buffer) {
-        let theme = self.options.theme;
-        buf.set_style(area, theme.status());
+        let styles = self.options.styles;
+        buf.set_style(area, styles.status());
         let (badge, mood) = self.badge();
         let badge = format!(" {badge} ");
         let mut x = area.x;
-        x += label(buf, x, area.y, area.width, &badge, theme.badge(mood)) + 1;
+        x += label(buf, x, area.y, area.width, &badge, styles.badge(mood)) + 1;
         let room = area.right().saturating_sub(x);
         let hints = self.hints();
         let hint_width: u16 = hints.iter().map(|(k, t)| (k.width() + t.width() + 3) as u16).sum();
         let text = self.status_text();
-        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), theme.status());
+        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), styles.status());
         let mut at = area.right().saturating_sub(hint_width);
         if x + used < at {
             for (key, text) in hints {
-                at += label(buf, at, area.y, area.right() - at, key, theme.key());
-                at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), theme.status());
+                at += label(buf, at, area.y, area.right() - at, key, styles.key());
+                at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), styles.status());
             }
         }
     }

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use super::commands::Place;
 use crate::keymap::Keymap;
 use crate::ui::canvas::{cover, label};
-use crate::ui::theme::Theme;
+use crate::ui::styles::Styles;
 
 /// The keys of a recording or of a live session, in a box over the rest, beginning with line `top`;
 /// returns the line that it begins with, and how many are in sight.
@@ -19,7 +19,7 @@ pub(super) fn draw(
     area: Rect,
     (place, keymap): (Place, &Keymap),
     top: usize,
-    theme: Theme,
+    styles: Styles,
 ) -> (usize, usize) {
     let lines = place.help(keymap);
     let keys = lines.iter().map(|(k, _)| k.width()).max().unwrap_or(0) as u16;
@@ -37,19 +37,19 @@ pub(super) fn draw(
     };
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
-        .border_style(theme.frame_chosen())
+        .border_style(styles.frame_chosen())
         .title(title)
-        .title_style(theme.title())
+        .title_style(styles.title())
         .title_bottom(" ◆ snapshot  ▾ marker  ✎ instruction ");
     let inner = block.inner(at);
     block.render(at, buf);
     for (y, (key, text)) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(top)) {
         let room = |x: u16| inner.right().saturating_sub(x);
         if key.is_empty() {
-            label(buf, inner.x + 1, y, room(inner.x + 1), text, theme.frame_chosen());
+            label(buf, inner.x + 1, y, room(inner.x + 1), text, styles.frame_chosen());
             continue;
         }
-        label(buf, inner.x + 1, y, room(inner.x + 1).min(keys), &key, theme.title());
+        label(buf, inner.x + 1, y, room(inner.x + 1).min(keys), &key, styles.title());
         let x = inner.x + keys + 3;
         label(buf, x, y, room(x), text, Style::new());
     }

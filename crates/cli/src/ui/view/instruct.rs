@@ -15,7 +15,7 @@ use tapdeck_tape::{Branch, Instruction, Moment};
 
 use super::rows::Row;
 use crate::human::shortened;
-use crate::ui::theme::Theme;
+use crate::ui::styles::Styles;
 
 /// The longest text, in bytes.
 const MAX_TEXT: usize = 256 << 10;
@@ -50,12 +50,12 @@ pub(super) enum BoxAction {
 
 impl Instruct {
     /// An empty box behind a row.
-    pub(super) fn new(row: Row, anchor: u64, snapshot: Option<Moment>, theme: Theme) -> Self {
+    pub(super) fn new(row: Row, anchor: u64, snapshot: Option<Moment>, styles: Styles) -> Self {
         let mut text = TextArea::default();
         text.set_wrap_mode(WrapMode::WordOrGlyph);
         text.set_cursor_line_style(Style::new());
         text.set_placeholder_text("What should be done differently from here on?");
-        text.set_placeholder_style(theme.faint());
+        text.set_placeholder_style(styles.faint());
         Self { row, anchor, snapshot, text }
     }
 
@@ -122,7 +122,7 @@ impl Instruct {
     }
 
     /// Draws the box.
-    pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, branches: bool, theme: Theme) {
+    pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, branches: bool, styles: Styles) {
         let room = usize::from(area.width.saturating_sub(4));
         let title = match &self.snapshot {
             Some(moment) => format!("Instruction from {}", name_of(moment)),
@@ -132,7 +132,7 @@ impl Instruct {
         let keys = format!("Enter {does} · Alt-Enter new line · Alt-↑↓ move · Esc drop");
         let block = Block::bordered()
             .border_type(BorderType::Rounded)
-            .border_style(theme.instruction())
+            .border_style(styles.instruction())
             .title(format!(" {} ", shortened(&title, room)))
             .title_bottom(format!(" {} ", shortened(&keys, room)));
         let inner = block.inner(area);

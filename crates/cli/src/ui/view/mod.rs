@@ -37,7 +37,7 @@ pub use crate::tape::Tape;
 use crate::keymap::Keymap;
 
 use super::live::Live;
-use super::theme::{Mood, Theme};
+use super::styles::{Mood, Styles};
 use commands::Chord;
 use filter::{Filter, Visible};
 use instruct::Instruct;
@@ -93,7 +93,7 @@ impl Origin {
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The styles.
-    pub theme: Theme,
+    pub styles: Styles,
     /// The command that branches a session; none when empty.
     pub branch_command: Vec<String>,
     /// The keys.
@@ -587,7 +587,7 @@ impl App {
         let snapshot = nearest_snapshot(self.origin.moments(), anchor).cloned();
         self.focus = Some(row);
         self.place = Place { top: self.top(self.height()), follow: false, ..self.place };
-        self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.theme)));
+        self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.styles)));
     }
 
     /// Keeps the instruction.

@@ -52,7 +52,7 @@ pub fn run(
     begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
 ) -> Result<Option<i32>, ViewError> {
     let clock = Clock::start();
-    let mut screen = Some(Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?);
+    let mut screen = Some(Screen::take(mouse, app.options.styles.cursor())?.ok_or(ViewError::NoTerminal)?);
     begin(app)?;
     if let Origin::Tape(tape) = &mut app.origin {
         tape.look_ahead();
@@ -60,7 +60,7 @@ pub fn run(
     let mut drawn_at = None;
     loop {
         let Some(shown) = &mut screen else {
-            screen = Some(Screen::take(mouse)?.ok_or(ViewError::NoTerminal)?);
+            screen = Some(Screen::take(mouse, app.options.styles.cursor())?.ok_or(ViewError::NoTerminal)?);
             drawn_at = None;
             continue;
         };

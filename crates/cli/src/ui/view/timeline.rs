@@ -8,7 +8,7 @@ use tapdeck_tape::{Moment, MomentKind};
 
 use crate::human;
 use crate::ui::canvas::label;
-use crate::ui::theme::Theme;
+use crate::ui::styles::Styles;
 
 /// What the line shows.
 pub(super) struct Timeline<'a> {
@@ -24,13 +24,13 @@ pub(super) struct Timeline<'a> {
 
 impl Timeline<'_> {
     /// Draws the line. Returns the area of the bar, for clicks.
-    pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, theme: Theme) -> Rect {
+    pub(super) fn draw(&self, buf: &mut Buffer, area: Rect, styles: Styles) -> Rect {
         let time = |at: Time| human::clock(at.since_start());
         let times = format!(" {} / {} ", time(self.at), time(self.end));
         let speed = format!(" {}× ", self.speed);
-        let left = label(buf, area.x, area.y, area.width, &times, theme.title());
+        let left = label(buf, area.x, area.y, area.width, &times, styles.title());
         let right = (speed.chars().count() as u16).min(area.width - left);
-        label(buf, area.right() - right, area.y, right, &speed, theme.faint());
+        label(buf, area.right() - right, area.y, right, &speed, styles.faint());
         let bar = Rect { x: area.x + left, width: area.width - left - right, ..area };
         if bar.is_empty() {
             return bar;
@@ -38,11 +38,11 @@ impl Timeline<'_> {
         let here = self.column(self.at, bar.width);
         for i in 0..bar.width {
             let (symbol, style) = if i < here {
-                ("━", theme.passed())
+                ("━", styles.passed())
             } else if i == here {
-                ("●", theme.passed())
+                ("●", styles.passed())
             } else {
-                ("─", theme.faint())
+                ("─", styles.faint())
             };
             label(buf, bar.x + i, bar.y, 1, symbol, style);
         }
@@ -57,7 +57,7 @@ impl Timeline<'_> {
                 }
                 last = Some((at, is_snapshot));
                 let (symbol, style) =
-                    if is_snapshot { ("◆", theme.snapshot()) } else { ("▾", theme.marker()) };
+                    if is_snapshot { ("◆", styles.snapshot()) } else { ("▾", styles.marker()) };
                 label(buf, bar.x + at, bar.y, 1, symbol, style);
             }
         }

@@ -5,6 +5,7 @@ import { logIn } from "./entry.js";
 import { Link } from "./link.js";
 import { Session } from "./panel.js";
 import { Recording } from "./recording.js";
+import { themes } from "./themes.js";
 
 const tiles = document.getElementById("tiles");
 const lists = { sessions: document.getElementById("sessions"), recordings: document.getElementById("recordings") };
@@ -77,7 +78,16 @@ const list = (value) => {
 // A new session, for those who may start programs.
 const opener = document.getElementById("opener");
 const fresh = document.getElementById("new");
-const welcome = async (answer) => { fresh.hidden = (await answer.json()).scope !== "open"; };
+const theme = document.getElementById("theme");
+const welcome = async (answer) => {
+  const allowed = await answer.json();
+  fresh.hidden = allowed.scope !== "open";
+  themes.offer(allowed.themes, allowed.theme);
+  theme.replaceChildren(...themes.names().map((name) => make("option", { value: name, textContent: name })));
+  theme.value = themes.name();
+};
+
+theme.addEventListener("change", () => themes.choose(theme.value));
 
 fresh.addEventListener("click", () => {
   opener.hidden = !opener.hidden;

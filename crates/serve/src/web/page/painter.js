@@ -96,7 +96,7 @@ export class Painter {
   apply(frame) {
     const old = this.frame;
     const fresh = (frame.full && this.jumps) || frame.cols !== old.cols || frame.top < old.top || frame.first < old.first;
-    if (fresh) { this.rows.clear(); this.list.replaceChildren(); this.view = [0, 0]; this.asked = null; }
+    if (fresh) this.restyle();
     const gone = fresh ? 0 : frame.first - old.first;
     this.frame = frame;
     this.el.style.color = "#" + frame.fg;
@@ -115,6 +115,14 @@ export class Painter {
       if (known.has(number) || !this.rows.delete(number)) continue;
       if (number >= this.view[0] && number < this.view[1]) this.list.children[number - this.view[0]].replaceChildren();
     }
+  }
+
+  // The colours of all rows change: they come again.
+  restyle() {
+    this.rows.clear();
+    this.list.replaceChildren();
+    this.view = [0, 0];
+    this.asked = null;
   }
 
   // What was asked for on another connection does not come any more.
@@ -203,7 +211,7 @@ export class Painter {
     this.caret.style.top = (frame.top - frame.first + c.row) * lh + "px";
     this.caret.style.width = (c.width || 1) * this.cw + "px";
     this.caret.style.setProperty("--caret", "#" + (c.colour ?? frame.fg));
-    this.caret.style.color = "#" + frame.bg;
+    this.caret.style.setProperty("--paper", "#" + frame.bg);
     this.placeHits();
   }
 

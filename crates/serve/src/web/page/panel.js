@@ -4,6 +4,7 @@ import { bytes, kept, make } from "./dom.js";
 import { Hands } from "./hands.js";
 import { GONE, Link } from "./link.js";
 import { Painter } from "./painter.js";
+import { themes } from "./themes.js";
 
 // The longest message that the server takes.
 const LONGEST = (16 << 20) - 1;
@@ -38,6 +39,7 @@ export class Tile {
     this.watcher.observe(this.painter.el);
     document.fonts?.ready.then(() => this.fit());
     this.undrawn = 0;
+    this.unwatch = themes.watch(() => { this.painter.restyle(); this.recolour(); });
   }
 
   endTools() {
@@ -144,6 +146,7 @@ export class Tile {
   focus() { this.painter.el.focus({ preventScroll: true }); }
 
   close() {
+    this.unwatch();
     this.link.close();
     this.watcher.disconnect();
     this.el.remove();
@@ -222,7 +225,7 @@ export class Session extends Tile {
       this.label = value.session || [program.split("/").pop(), ...args].join(" ").trim() || this.id;
       this.setTitle();
       this.setDriver(value.driver ?? null);
-      this.link.send("SUB", { frames: "paint", out: false, max_fps: 60, window: 2 });
+      this.recolour();
       // Looking at a session changes nothing for it. Whoever started it here, or drove before a break, drives it.
       if (this.may && !value.driver && this.claims) this.link.send("TAKE");
     } else if (verb === "FRAME") {
@@ -244,6 +247,9 @@ export class Session extends Tile {
       this.say(value.driver && value.driver !== this.name ? `${value.driver} drives: take the stick to type` : value.error ?? "refused");
     }
   }
+
+  // Asks for frames in the colours of the theme.
+  recolour() { this.link.send("SUB", { frames: "paint", out: false, max_fps: 60, window: 2, theme: themes.colours() }); }
 
   // Somebody else drives now, or nobody.
   learn(driver) {

@@ -5,6 +5,7 @@ import { keyName } from "./hands.js";
 import { KEYS } from "./keymap.js";
 import { Link } from "./link.js";
 import { Tile, button } from "./panel.js";
+import { themes } from "./themes.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16, 64];
 const PAUSES = [["as recorded", ""], ["at most 5 s", "5000"], ["at most 2 s", "2000"], ["at most 1 s", "1000"], ["at most ¼ s", "250"]];
@@ -55,6 +56,7 @@ export class Recording extends Tile {
     super.hear(verb, value);
     if (verb === "WELCOME") {
       this.painter.forget();
+      this.recolour();
       const title = value.title || value.command?.join(" ");
       this.title.textContent = this.id + (title ? " · " + title : "");
       // After a break it goes on where it was.
@@ -68,6 +70,12 @@ export class Recording extends Tile {
     }
     else if (verb === "ERROR") { this.failed = true; this.say(value.error, 0); this.link.close(); }
     else if (verb === "DENIED") this.say(value.error);
+  }
+
+  // Asks for frames in the colours of the theme.
+  recolour() {
+    const colours = themes.colours();
+    if (colours) this.link.send("THEME", colours);
   }
 
   setState(value) {

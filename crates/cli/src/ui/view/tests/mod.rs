@@ -75,9 +75,9 @@ impl Stage {
     }
 
     fn on(origin: Origin, cols: u16, rows: u16, colour: bool) -> Self {
-        let theme = Theme { colour };
+        let styles = Styles { colour, theme: None };
         let options = Options {
-            theme,
+            styles,
             branch_command: vec!["branch".into(), "{snapshot}".into()],
             keymap: crate::keymap::Keymap::default(),
         };

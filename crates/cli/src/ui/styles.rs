@@ -1,20 +1,45 @@
 //! Colours of the views, in one place. Without colour, styles differ by bold, dim
 //! and reverse.
 
+use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier, Style};
 use tapdeck_core::turns::AgentState;
+use tapdeck_term::{Rgb, Theme};
 
 /// The styles of the views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Theme {
+pub struct Styles {
     /// Whether colours may be used.
     pub colour: bool,
+    /// The colours in place of the terminal's own.
+    pub theme: Option<Theme>,
 }
 
-impl Theme {
-    /// The theme of the environment, which respects `NO_COLOR`.
-    pub fn from_env() -> Self {
-        Self { colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) }
+impl Styles {
+    /// The styles for this environment, which respect `NO_COLOR`.
+    pub fn from_env(theme: Option<Theme>) -> Self {
+        Self { colour: std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()), theme }
+    }
+
+    /// Puts the colours of the theme, if there is one, in the place of the terminal's own: in all
+    /// that has been drawn, the program's screen and the view around it.
+    pub fn recolour(self, buf: &mut Buffer) {
+        let Some(theme) = self.theme.filter(|_| self.colour) else { return };
+        let to = |Rgb(r, g, b)| Color::Rgb(r, g, b);
+        for cell in &mut buf.content {
+            for (colour, default) in [(&mut cell.fg, theme.foreground), (&mut cell.bg, theme.background)] {
+                match ansi_number(*colour) {
+                    _ if *colour == Color::Reset => *colour = to(default),
+                    Some(i) => *colour = to(theme.ansi[usize::from(i)]),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// The colour of the cursor, where the terminal's own might not be seen.
+    pub fn cursor(self) -> Option<Rgb> {
+        self.theme.filter(|_| self.colour).map(|theme| theme.cursor)
     }
 
     fn pick(self, colour: Style, plain: Style) -> Style {
@@ -126,6 +151,30 @@ impl Theme {
             Style::new().add_modifier(Modifier::REVERSED | Modifier::UNDERLINED | Modifier::BOLD),
         )
     }
+}
+
+/// The number of an ANSI colour.
+fn ansi_number(colour: Color) -> Option<u8> {
+    Some(match colour {
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Gray => 7,
+        Color::DarkGray => 8,
+        Color::LightRed => 9,
+        Color::LightGreen => 10,
+        Color::LightYellow => 11,
+        Color::LightBlue => 12,
+        Color::LightMagenta => 13,
+        Color::LightCyan => 14,
+        Color::White => 15,
+        Color::Indexed(i @ 0..16) => i,
+        _ => return None,
+    })
 }
 
 /// The kind of the state at the left of the status line.
