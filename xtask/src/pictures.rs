@@ -3,7 +3,8 @@
 //! A picture `docs/img/NAME.svg` is made from the recording `NAME.cast`, or as a still of its last
 //! screen from `NAME.still.cast`. The same recording always gives the same picture, so CI can
 //! check that none is stale. `--record [NAME]` makes the recordings anew by running `NAME.sh` or
-//! `NAME.still.sh` on a recorded terminal.
+//! `NAME.still.sh` on a recorded terminal, and `NAME.png` by running `NAME.page.sh`, which takes a
+//! picture of the page with Chromium where that and its driver are installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::docs::Stale;
-use crate::succeed;
+use crate::{succeed, tools};
 
+/// The ending of scripts that take a picture of the page.
+const PAGE: &str = ".page.sh";
+/// The largest picture of the page, in bytes.
+const PAGE_LIMIT: u64 = 150_000;
 /// What the scripts share.
 const STAGE: &str = "stage.sh";
 
@@ -35,6 +40,10 @@ pub(crate) fn record(only: Option<&str>) -> Result<()> {
             continue;
         }
         found = true;
+        if name.ends_with(PAGE) && !tools::has("chromedriver") {
+            println!("   skipping {name}: chromedriver is not installed");
+            continue;
+        }
         println!("   recording {name}");
         play(&root, &script)?;
     }
@@ -61,7 +70,15 @@ fn play(root: &Path, script: &Path) -> Result<()> {
     let both = format!(". '{}'; . '{}'", stage.display(), script.display());
     let mut bash = Command::new("bash");
     bash.args(["-e", "-c", &both]).current_dir(&folder).env("PATH", path);
-    succeed(bash.env("OUT", script.with_extension("cast")))
+    let page = script.to_string_lossy().strip_suffix(PAGE).map(|base| PathBuf::from(format!("{base}.png")));
+    let out = page.clone().unwrap_or_else(|| script.with_extension("cast"));
+    succeed(bash.env("OUT", out))?;
+    match page {
+        Some(picture) if fs::metadata(&picture)?.len() > PAGE_LIMIT => {
+            bail!("{} is larger than {PAGE_LIMIT} bytes", picture.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Draws the pictures, or fails when one is stale. The command must have been built.
