@@ -348,6 +348,22 @@ mod tests {
     }
 
     #[test]
+    fn frames_and_rows_have_the_colours_of_a_theme() {
+        let term = screen(10, 2, b"\x1b[34mblue \x1b[104mon");
+        for (name, theme) in Theme::BUILT_IN {
+            let styles =
+                json!([{"f": hex(theme.ansi[4])}, {"f": hex(theme.ansi[4]), "b": hex(theme.ansi[12])}]);
+            let frame = parsed(&frame(&term, 0, None, *theme));
+            let plain = [&frame["fg"], &frame["bg"], &frame["cursor"]["colour"]];
+            assert_eq!(plain, [&hex(theme.foreground), &hex(theme.background), &hex(theme.cursor)], "{name}");
+            assert_eq!(frame["styles"], styles, "{name}");
+            let rows = parsed(&rows(&term, bus::Rows { from: 0, to: 2 }, *theme));
+            assert_eq!(rows["styles"], styles, "{name}");
+        }
+        assert_eq!(theme(None), Theme::XTERM);
+    }
+
+    #[test]
     fn rows_keep_their_numbers_and_are_found_where_they_wrap() {
         let mut term = screen(10, 3, b"");
         for n in 0..50 {

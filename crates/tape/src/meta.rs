@@ -6,6 +6,8 @@
 //! is not UTF-8 replaced, for people and for tools that know only that key; when that lost
 //! something, `cmdB64` holds all arguments exactly, in base64, and wins.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tapdeck_core::WallTime;
@@ -57,6 +59,9 @@ pub struct Meta {
     /// A title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The longest pause that a player should make, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_limit_ms: Option<u64>,
     /// Version of the program that recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tapdeck: Option<String>,
@@ -118,6 +123,16 @@ pub fn is_meta(head: &[u8]) -> bool {
 }
 
 impl Meta {
+    /// The longest pause that a player should make.
+    pub fn idle_limit(&self) -> Option<Duration> {
+        self.idle_limit_ms.map(Duration::from_millis)
+    }
+
+    /// Sets the longest pause that a player should make.
+    pub fn set_idle_limit(&mut self, limit: Option<Duration>) {
+        self.idle_limit_ms = limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1));
+    }
+
     /// A sidecar of the current version, otherwise empty.
     pub fn new() -> Self {
         Self { version: VERSION, ..Self::default() }

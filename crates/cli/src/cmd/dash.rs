@@ -1,11 +1,12 @@
 //! `tapdeck dash`: all live sessions in one terminal.
 
 use clap::Args;
+use tapdeck_cli::ui::alerts::Alerts;
 use tapdeck_cli::ui::dash::{Dash, run::run as show};
 use tapdeck_cli::ui::session::Sessions;
 use tapdeck_cli::ui::styles::Styles;
 
-use crate::config::Config;
+use crate::config::{Config, Notifications};
 use crate::detached_host::{host_args, start_quietly};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
@@ -35,8 +36,18 @@ pub(crate) fn run(args: &DashArgs) -> Result {
     // Tiles show the screen alone.
     let sessions = Sessions::new(0, Box::new(start));
     let mut dash = Dash::new(Box::new(sessions), Styles::from_env(theme));
-    let signal = show(&mut dash, config.view.mouse && !args.no_mouse)?;
+    let signal = show(&mut dash, config.view.mouse && !args.no_mouse, &alerts(&config.notifications))?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
+}
+
+/// The alerts that the configuration asks for.
+fn alerts(settings: &Notifications) -> Alerts {
+    Alerts {
+        // Reading the configuration has checked both.
+        states: settings.states.iter().filter_map(|name| name.parse().ok()).collect(),
+        bell: settings.bell,
+        desktop: settings.terminal.parse().unwrap_or_default(),
+    }
 }
 
 /// Starts a program as `tapdeck run -d` does, with the size of this terminal.

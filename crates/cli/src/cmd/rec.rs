@@ -5,6 +5,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use tapdeck::scrub::{Owner, Rules, packs};
@@ -32,8 +33,9 @@ use crate::{detached_host, human, parse};
 mod late;
 
 /// The options that only the command that starts a session can have.
-const NOT_LATE: [&str; 23] = [
+const NOT_LATE: [&str; 24] = [
     "append",
+    "idle_time_limit",
     "seal",
     "detach",
     "name",
@@ -142,6 +144,9 @@ pub(crate) struct RecArgs {
     /// A title for the recording
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     title: Option<String>,
+    /// Have players make pauses no longer than this; the recording keeps them as they were
+    #[arg(short, long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
+    idle_time_limit: Option<Duration>,
     /// Do not say at the end where the recording is, nor print the final screen of --headless
     #[arg(short, long, hide_short_help = true)]
     quiet: bool,
@@ -170,6 +175,7 @@ impl RecArgs {
         let config = Config::load()?.rec;
         let mut args = self.clone();
         args.input |= config.input && !args.no_input;
+        args.idle_time_limit = args.idle_time_limit.or(config.idle_limit.0);
         if config.scrub && !args.no_scrub {
             args.scrub.get_or_insert_default();
         }
@@ -247,6 +253,7 @@ impl RecArgs {
             },
             cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
             title: self.title.clone(),
+            idle_limit: self.idle_time_limit,
             index: self.index,
             ..RecordOptions::default()
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tapdeck::paths;
+use tapdeck_core::turns::AgentState;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{Failure, Result};
@@ -17,7 +18,7 @@ use crate::{nearest, parse};
 
 mod settings;
 mod themes;
-pub(crate) use settings::{Config, Hooks, Key, TABLES, Table};
+pub(crate) use settings::{Config, Hooks, Key, Notifications, TABLES, Table};
 pub(crate) use themes::OWN_THEME;
 
 /// The longest configuration, in bytes.
@@ -180,12 +181,23 @@ const CHECKS: &[Check] = &[
     ("view", "theme", |config| config.check_theme(&config.view.theme)),
     ("theme", "name", |config| config.check_theme(&config.theme.name)),
     ("web", "theme", |config| config.check_theme(&config.web.theme)),
+    ("hooks", "states", |config| check_states(&config.hooks.states)),
+    ("notifications", "states", |config| check_states(&config.notifications.states)),
+    ("notifications", "terminal", |config| match config.notifications.terminal.as_str() {
+        "none" | "osc9" | "osc777" => Ok(()),
+        other => Err(format!("expected \"osc9\", \"osc777\" or \"none\", and not {other:?}")),
+    }),
     ("attach", "detach_keys", |config| parse::detach_keys(&config.attach.detach_keys).map(drop)),
     ("rec", "name", |config| match config.rec.name.contains('/') {
         true => Err("it is a name, not a path: the folder is a setting of its own".into()),
         false => Ok(()),
     }),
 ];
+
+fn check_states(names: &[String]) -> Result<(), String> {
+    let check = |name: &String| name.parse::<AgentState>().map(drop).map_err(|e| e.to_string());
+    names.iter().try_for_each(check)
+}
 
 fn unknown_table(name: &str) -> String {
     let home = TABLES.iter().find(|table| table.keys.iter().any(|key| key.name == name));
@@ -238,6 +250,8 @@ mod tests {
             ("[attach]\n\ndetach_keys = \"a b c\"", 3, "detach_keys: "),
             ("[keys]\npause = \"Spce\"", 2, "pause: "),
             ("[keys]\nsearch = \"q\"", 2, "search: q is the key of quit, too"),
+            ("[hooks]\nstates = [\"blokced\"]", 2, "states: no state is called \"blokced\""),
+            ("[notifications]\nterminal = \"osc8\"", 2, "terminal: expected \"osc9\""),
             ("[rec]\nname = \"a/b\"", 2, "the folder is a setting of its own"),
             (
                 "[play]\ntheme = \"drak\"",

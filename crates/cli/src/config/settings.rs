@@ -96,6 +96,9 @@ tables! {
         /// The file with the key that seals every recording, as `--seal` does. Empty means that
         /// recordings are not sealed.
         seal: String = String::new(),
+        /// The longest pause that players of the recording make, such as `"2s"`, as
+        /// `--idle-time-limit` does. The recording keeps all pauses as they were.
+        idle_limit: Limit = Limit(None),
     }
 
     /// How `tapdeck play` and `tapdeck view` play.
@@ -216,6 +219,17 @@ tables! {
         bell: bool = false,
         /// Whether to show a desktop notification.
         notify: bool = false,
+    }
+
+    /// What `tapdeck dash` does when the program of a session changes its state.
+    [notifications] Notifications {
+        /// The states that are told: `"blocked"`, `"idle"`, `"working"`, `"done"`.
+        states: Vec<String> = vec!["blocked".into()],
+        /// Whether the terminal rings its bell.
+        bell: bool = false,
+        /// Whether the terminal shows a desktop notification: `"osc9"` (iTerm2, kitty, WezTerm,
+        /// Ghostty, Windows Terminal), `"osc777"` (foot, urxvt, VTE) or `"none"`.
+        terminal: String = "none".into(),
     }
 
     /// Keys that work in every window, for `tapdeck hotkeys`.

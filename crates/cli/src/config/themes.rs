@@ -139,7 +139,7 @@ impl Config {
 
     /// Checks the name that an option or a setting has for a theme.
     pub(crate) fn check_theme(&self, name: &str) -> Result<(), String> {
-        self.choose_theme(Some(name), "").map(drop)
+        if name.is_empty() || name == NONE { Ok(()) } else { self.theme_named(name).map(drop) }
     }
 
     /// Checks the user's themes.

@@ -470,4 +470,26 @@ mod tests {
         assert_eq!(style.fg, Colour::Rgb(1, 2, 3));
         assert!(style.attrs.contains(Attrs::INVERSE));
     }
+
+    /// A theme replaces the colours that the terminal would choose, and no others.
+    #[test]
+    fn a_theme_is_painted_whatever_the_terminals_own_colours_are() {
+        let mut term = Term::new(Size::new(5, 1), Settings::default());
+        term.feed(b"a\x1b[34mb\x1b[38;5;208mc\x1b[38;2;1;2;3md\x1b]4;1;rgb:04/05/06\x07\x1b[31me");
+        for (name, theme) in Theme::BUILT_IN.iter().chain(&[("xterm", Theme::XTERM)]) {
+            let mut out = Vec::new();
+            let mut crop = Crop::centred(true, Some(*theme));
+            crop.paint(&term, room(5, 1), &Overlay::default(), &mut out);
+            let mut terminal = Term::new(Size::new(5, 1), Settings::default());
+            terminal.feed(&out);
+            let rgb = |Rgb(r, g, b)| Colour::Rgb(r, g, b);
+            let look = |col| terminal.cell(0, col).map(|cell| (cell.style.fg, cell.style.bg));
+            let paper = rgb(theme.background);
+            assert_eq!(look(0), Some((rgb(theme.foreground), paper)), "{name}");
+            assert_eq!(look(1), Some((rgb(theme.ansi[4]), paper)), "{name}");
+            assert_eq!(look(2), Some((Colour::Indexed(208), paper)), "{name}");
+            assert_eq!(look(3), Some((Colour::Rgb(1, 2, 3), paper)), "{name}");
+            assert_eq!(look(4), Some((Colour::Rgb(4, 5, 6), paper)), "{name}: the program's own red");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! model, and input comes as events. They know the source of neither, so they are tested as
 //! data: keys in, screen out. Only [`screen`] touches the real terminal.
 
+pub mod alerts;
 pub mod canvas;
 pub mod dash;
 pub mod keys;

@@ -108,8 +108,16 @@ impl Screen {
     /// # Errors
     /// When the terminal is gone.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        self.tell(format!("\x1b]52;c;{}\x07", base64::encode(text.as_bytes())).as_bytes())
+    }
+
+    /// Tells the terminal something that is no part of the picture.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn tell(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        write!(stdout, "\x1b]52;c;{}\x07", base64::encode(text.as_bytes()))?;
+        stdout.write_all(bytes)?;
         stdout.flush()
     }
 

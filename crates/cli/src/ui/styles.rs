@@ -191,3 +191,35 @@ pub enum Mood {
     /// Something failed.
     Wrong,
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::layout::Rect;
+
+    use super::*;
+
+    #[test]
+    fn a_theme_takes_the_place_of_the_terminals_colours() {
+        for (name, theme) in Theme::BUILT_IN {
+            let styles = Styles { colour: true, theme: Some(*theme) };
+            let mut buf = Buffer::empty(Rect::new(0, 0, 4, 1));
+            buf[(1, 0)].set_fg(Color::Blue).set_bg(Color::Indexed(8));
+            buf[(2, 0)].set_fg(Color::Indexed(208)).set_bg(Color::Rgb(1, 2, 3));
+            buf[(3, 0)].set_fg(Color::White);
+            styles.recolour(&mut buf);
+            let to = |Rgb(r, g, b)| Color::Rgb(r, g, b);
+            let look = |x: u16| (buf[(x, 0)].fg, buf[(x, 0)].bg);
+            assert_eq!(look(0), (to(theme.foreground), to(theme.background)), "{name}");
+            assert_eq!(look(1), (to(theme.ansi[4]), to(theme.ansi[8])), "{name}");
+            assert_eq!(look(2), (Color::Indexed(208), Color::Rgb(1, 2, 3)), "{name}");
+            assert_eq!(look(3).0, to(theme.ansi[15]), "{name}");
+        }
+        for plain in
+            [Styles { colour: false, theme: Some(Theme::default()) }, Styles { colour: true, theme: None }]
+        {
+            let mut buf = Buffer::empty(Rect::new(0, 0, 1, 1));
+            plain.recolour(&mut buf);
+            assert_eq!((buf[(0, 0)].fg, buf[(0, 0)].bg), (Color::Reset, Color::Reset));
+        }
+    }
+}

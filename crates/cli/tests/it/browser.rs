@@ -1,7 +1,7 @@
 //! A real browser and what tests do with it; `tapdeck web`, and sessions for it to show.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tapdeck_needs::has;
@@ -232,8 +232,12 @@ impl Web {
     pub fn start(home: &Home, args: &[&str]) -> Self {
         let mut all = vec!["web"];
         all.extend(args);
-        let mut child =
-            home.tapdeck(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+        Self::run(home.tapdeck(&all))
+    }
+
+    /// The page of a command that is ready to start.
+    pub fn run(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
         let mut url = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut url).expect("a link");
         let url = url.trim().to_owned();

@@ -29,8 +29,17 @@ fn fast_prints_all_lines_not_only_the_screen() {
     let text = String::from_utf8(out.stdout).expect("text");
     let lines: Vec<_> = text.lines().collect();
     assert_eq!((lines.len(), lines[0], lines[499], lines[500]), (501, "1", "500", "notder and"));
-    let coloured = home.run(["play", "--fast", "f.ahr"]).stdout;
-    assert!(coloured.windows(3).any(|w| w == b"31m"), "{}", String::from_utf8_lossy(&coloured));
+    for (color, coloured) in [("auto", false), ("always", true), ("never", false)] {
+        let out = home.run(["play", "--fast", "--color", color, "f.ahr"]).stdout;
+        assert_eq!(out.windows(3).any(|w| w == b"31m"), coloured, "{color}");
+    }
+    // In its own time a pipe gets the bytes, unless colours are refused.
+    for (color, coloured) in [("auto", true), ("always", true), ("never", false)] {
+        let out = home.run(["play", "--color", color, "f.ahr"]).stdout;
+        assert_eq!(out.windows(3).any(|w| w == b"31m"), coloured, "{color}");
+    }
+    let both = home.run(["play", "--no-colors", "--color", "always", "f.ahr"]);
+    assert_eq!(both.status.code(), Some(2), "one of them");
 }
 
 /// A program on pipes ends its lines with a line feed alone. Live they were straight, and replayed

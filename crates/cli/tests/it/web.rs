@@ -509,3 +509,70 @@ fn a_recording_plays_seeks_and_stops_in_a_browser() {
         assert_eq!(answer.status, 404, "{name}");
     }
 }
+
+/// The configuration speaks where options are silent, and themes of the user are offered.
+#[test]
+fn the_page_follows_the_configuration() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("tapes")).expect("made");
+    std::fs::write(home.path("tapes/a.cast"), "{\"version\": 2, \"width\": 40, \"height\": 5}\n")
+        .expect("written");
+    let config = format!(
+        "[web]\nread_only = true\nrecordings = \"{}\"\nhosts = [\"deck.example\"]\ntheme = \"mine\"\n\
+         [themes.mine]\nbase = \"light\"\nforeground = \"#010203\"\n",
+        home.path("tapes").display()
+    );
+    std::fs::write(home.path("c.toml"), config).expect("written");
+    let mut command = home.tapdeck(["web"]);
+    command.env("TAPDECK_CONFIG", home.path("c.toml"));
+    let web = Web::run(command);
+    let bearer = format!("Authorization: Bearer {}", web.token());
+    let answer = http(web.port, "GET", "/login", &["Host: deck.example", &bearer], "").expect("an answer");
+    let said: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert_eq!((&said["scope"], &said["theme"]), (&json!("observe"), &json!("mine")));
+    let names: Vec<_> =
+        said["themes"].as_array().expect("themes").iter().map(|t| t["name"].clone()).collect();
+    assert_eq!(names, ["dark", "light", "high-contrast", "sepia", "dracula", "mine"]);
+    let style = http(web.port, "GET", "/page/style.css", &["Host: deck.example"], "").expect("an answer");
+    assert!(style.body.starts_with(":root{color-scheme:light;--fg:#010203;"), "{}", &style.body[..200]);
+    let wrong = home.run(["web", "--theme", "lihgt"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean \"light\"?"), "{wrong:?}");
+}
+
+/// A visitor's choice changes the page, a live session and a recording, and outlives a reload.
+#[test]
+fn a_visitor_chooses_a_theme() {
+    let home = Home::new();
+    let Some(browser) = Browser::start(&home) else { return };
+    let blue = ["sh", "-c", "printf '\\033[34mlive blue\\033[m'; exec sleep 600"];
+    let session = Session::start(&home, "blue", &blue);
+    std::fs::create_dir_all(home.path("tapes")).expect("made");
+    let cast =
+        "{\"version\": 2, \"width\": 40, \"height\": 5}\n[0.0, \"o\", \"\\u001b[34mtaped blue\\u001b[m\"]\n";
+    std::fs::write(home.path("tapes/a.cast"), cast).expect("written");
+    let web = Web::start(&home, &["--recordings", home.path("tapes").to_str().expect("text")]);
+    browser.go(&format!("{}&open=s/{}&open=r/a.cast", web.url, session.id));
+    browser.wait("a place to seek", &format!("return {PLACE} !== undefined"));
+    browser.js("document.querySelector('.recording').tile.link.send('STEP', { by: 1 })");
+    let shown = |what: &str, text: &str, paper: &str| {
+        for word in ["live blue", "taped blue"] {
+            browser.wait(
+                &format!("{word} in {what}"),
+                &format!(
+                    "return [...document.querySelectorAll('.row span')].some(s => s.textContent === '{word}' && \
+                     getComputedStyle(s).color === '{text}' && \
+                     getComputedStyle(s.closest('.screen')).backgroundColor === '{paper}')"
+                ),
+            );
+        }
+        browser.wait(what, &format!("return getComputedStyle(document.body).backgroundColor === '{paper}'"));
+    };
+    shown("dark", "rgb(110, 168, 254)", "rgb(18, 20, 23)");
+    browser.js(
+        "const t = document.getElementById('theme'); t.value = 'light'; t.dispatchEvent(new Event('change'))",
+    );
+    shown("light", "rgb(11, 87, 194)", "rgb(250, 250, 250)");
+    browser.js("location.reload()");
+    browser.wait("the choice", "return document.getElementById('theme')?.value === 'light'");
+}

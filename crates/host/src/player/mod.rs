@@ -118,9 +118,11 @@ impl Player {
         let container = source.container();
         let mut first_size = Size { cols: 80, rows: 24 };
         let mut size_known = false;
-        let mut idle_limit = None;
+        let idle_limit;
         let feed = if container.format == Format::Ahr && !container.zst {
-            settings.newline_mode |= source.meta().is_some_and(|meta| meta.pipes);
+            let meta = source.meta();
+            settings.newline_mode |= meta.as_ref().is_some_and(|meta| meta.pipes);
+            idle_limit = meta.and_then(|meta| meta.idle_limit());
             Feed::Native(Box::new(Native::open(&source)?))
         } else {
             let other = Other::open(&source)?;

@@ -304,6 +304,7 @@ fn header(options: &RecordOptions, clock: Clock, size: WinSize) -> Header {
         started: Some(clock.wall_start()),
         command: Some(command_line(&options.argv)),
         title: options.title.clone(),
+        idle_limit: options.idle_limit,
         term: std::env::var("TERM").ok(),
         ..Header::default()
     };

@@ -97,6 +97,8 @@ pub struct RecordOptions {
     pub cwd: Option<PathBuf>,
     /// A title for people.
     pub title: Option<String>,
+    /// The longest pause that a player should make.
+    pub idle_limit: Option<Duration>,
     /// Where snapshots are announced.
     pub ipc: Option<String>,
     /// The key to seal it with; native recordings only.
@@ -116,6 +118,7 @@ impl Default for RecordOptions {
             argv: Vec::new(),
             cwd: None,
             title: None,
+            idle_limit: None,
             ipc: None,
             seal: None,
             index: LiveIndex::default(),
@@ -298,6 +301,7 @@ fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     meta.host = Some(meta::Host { os: std::env::consts::OS.into(), arch: std::env::consts::ARCH.into() });
     meta.term = std::env::var("TERM").ok();
     meta.title.clone_from(&options.title);
+    meta.set_idle_limit(options.idle_limit);
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
     meta
 }

@@ -49,6 +49,7 @@ export const open = () => {
   const page = new Element("document");
   page.createElement = (tag) => new Element(tag);
   page.activeElement = null;
+  page.documentElement = new Element("html");
   const window = new EventTarget();
   const stored = new Map();
   Object.assign(globalThis, {

@@ -105,6 +105,7 @@ impl<R: Read> AhrEvents<R> {
             events.header.title.clone_from(&meta.title);
             events.header.term.clone_from(&meta.term);
             events.header.pipes = meta.pipes;
+            events.header.idle_limit = meta.idle_limit();
             if meta.cols > 0 && meta.rows > 0 {
                 events.header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
             }
@@ -242,6 +243,7 @@ impl AhrWriter {
         meta.title.clone_from(&header.title);
         meta.term.clone_from(&header.term);
         meta.pipes = header.pipes;
+        meta.set_idle_limit(header.idle_limit);
         if header.first_byte > 0 {
             meta.extra.insert("firstByte".into(), header.first_byte.into());
         }
@@ -270,7 +272,8 @@ impl EventWriter for AhrWriter {
         let size = header.size.unwrap_or_default();
         self.push(Record::resize(self.start_ns, size), out);
         // What it can tell of the program stands beside it.
-        let beside = [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes];
+        let beside =
+            [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes, Field::IdleLimit];
         self.losses.drop_fields(header, if self.alone { &[] } else { &beside });
     }
 

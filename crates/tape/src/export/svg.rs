@@ -73,7 +73,7 @@ fn open(cols: u16, rows: u16, palette: &Palette, options: &SvgOptions) -> String
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.1}\" \
          height=\"{height:.1}\" font-family=\"ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace\" \
-         font-size=\"{}\">\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n<g transform=\"translate(8 8)\">\n",
+         font-size=\"{}\">\n<rect width=\"100%\" height=\"100%\" rx=\"6\" fill=\"{}\"/>\n<g transform=\"translate(8 8)\" shape-rendering=\"crispEdges\">\n",
         options.font_size,
         palette.dynamic(1),
     )

@@ -74,6 +74,8 @@ struct Tile {
     name: Option<String>,
     command: String,
     live: Live,
+    /// The state that was known of last.
+    state: AgentState,
     ended: Option<Time>,
     /// The area it was drawn in, and where the program's screen begins there.
     drawn: Rect,
@@ -148,6 +150,8 @@ pub struct Dash {
     /// The session that a question or a line is about.
     subject: String,
     notice: Option<(String, Mood, Time)>,
+    /// Changes of state that have not been told yet.
+    changes: Vec<(String, AgentState)>,
     looked: Option<Time>,
     /// Until when a painting waits for first pictures.
     hold_until: Time,
@@ -178,6 +182,7 @@ impl Dash {
             started: Vec::new(),
             subject: String::new(),
             notice: None,
+            changes: Vec::new(),
             looked: None,
             hold_until: Time::ZERO,
             first_row: 0,
@@ -200,6 +205,11 @@ impl Dash {
         for tile in &mut self.tiles {
             if tile.live.gone().is_none() {
                 self.dirty |= tile.live.poll();
+            }
+            let before = std::mem::replace(&mut tile.state, tile.live.state());
+            // What a session is found in is on the screen, and no news.
+            if before != tile.state && before != AgentState::Unknown {
+                self.changes.push((tile.live.name.clone(), tile.state));
             }
             if !tile.live.runs() && tile.ended.is_none() {
                 tile.ended = Some(now);
@@ -224,6 +234,11 @@ impl Dash {
             self.dirty = true;
         }
         self.refilter();
+    }
+
+    /// Takes the changes of state since the last call: the session's name and its new state.
+    pub fn take_changes(&mut self) -> Vec<(String, AgentState)> {
+        std::mem::take(&mut self.changes)
     }
 
     /// The words of the filter.
@@ -263,7 +278,8 @@ impl Dash {
             match self.registry.open(&id) {
                 Ok(live) => {
                     let (drawn, origin) = (Rect::ZERO, (0, 0));
-                    self.tiles.push(Tile { id, name, command, live, ended: None, drawn, origin });
+                    let state = live.state();
+                    self.tiles.push(Tile { id, name, command, live, state, ended: None, drawn, origin });
                     self.hold_until = self.now + HOLD;
                     self.dirty = true;
                 }

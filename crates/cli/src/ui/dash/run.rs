@@ -4,20 +4,24 @@ use tapdeck_core::Time;
 use tapdeck_host::Clock;
 
 use super::{Dash, Effect};
+use crate::ui::alerts::Alerts;
 use crate::ui::screen::{Screen, ScreenEvent};
 use crate::ui::view::run::{FRAME, ViewError};
 
-/// Shows the dashboard until the user leaves it. The signal is one that asked this process to end.
+/// Shows the dashboard until the user leaves it, with the alerts that the user wants. The signal is one that asked this process to end.
 ///
 /// # Errors
 /// When the terminal fails.
-pub fn run(dash: &mut Dash, mouse: bool) -> Result<Option<i32>, ViewError> {
+pub fn run(dash: &mut Dash, mouse: bool, alerts: &Alerts) -> Result<Option<i32>, ViewError> {
     let clock = Clock::start();
     let mut screen = Screen::take(mouse, dash.styles.cursor())?.ok_or(ViewError::NoTerminal)?;
     let mut drawn_at = None;
     loop {
         let now = clock.now().mono;
         dash.tick(now);
+        for (name, state) in dash.take_changes() {
+            screen.tell(&alerts.bytes(&name, state))?;
+        }
         let may_draw_at = drawn_at.map_or(now, |last: Time| last + FRAME);
         if dash.is_dirty() && may_draw_at <= now {
             screen.draw(|frame| dash.draw(frame))?;

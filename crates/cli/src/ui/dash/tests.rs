@@ -7,7 +7,7 @@ use std::time::Duration;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use tapdeck_core::{Exit, Time};
-use tapdeck_term::Size;
+use tapdeck_term::{Rgb, Size, Theme};
 
 use super::*;
 use crate::ui::keys::Decoder;
@@ -400,4 +400,32 @@ fn any_size_and_many_sessions() {
         stage.send("\t");
         assert!(!stage.dash.tiles[stage.dash.chosen].drawn.is_empty(), "the chosen one is in sight: {i}");
     }
+}
+
+/// A theme reaches the tiles and what is around them.
+#[test]
+fn the_dashboard_has_the_colours_of_its_theme() {
+    let theme = Theme::named("sepia").expect("a theme");
+    let mut stage = Stage::new(&["one"], 80, 20);
+    stage.dash.styles.theme = Some(theme);
+    stage.tell(0, News::Output(b"\x1b[34mblue".to_vec()));
+    let buf = stage.terminal.backend().buffer();
+    let Rgb(r, g, b) = theme.background;
+    let paper = ratatui::style::Color::Rgb(r, g, b);
+    let Rgb(r, g, b) = theme.ansi[4];
+    let blue = ratatui::style::Color::Rgb(r, g, b);
+    assert!(buf.content.iter().all(|cell| cell.bg != ratatui::style::Color::Reset));
+    assert!(buf.content.iter().any(|cell| (cell.symbol(), cell.fg, cell.bg) == ("b", blue, paper)));
+}
+
+#[test]
+fn changes_of_state_are_told_once_and_not_those_that_were_found() {
+    let mut stage = Stage::new(&["one", "two"], 80, 20);
+    stage.tell(0, News::State(AgentState::Working));
+    stage.tell(1, News::State(AgentState::Blocked));
+    assert_eq!(stage.dash.take_changes(), []);
+    stage.tell(0, News::State(AgentState::Blocked));
+    stage.tell(0, News::State(AgentState::Blocked));
+    assert_eq!(stage.dash.take_changes(), [("one".to_owned(), AgentState::Blocked)]);
+    assert_eq!(stage.dash.take_changes(), []);
 }
