@@ -24,8 +24,8 @@ pub(crate) struct DashArgs {
     /// Leave the mouse to the terminal
     #[arg(long)]
     no_mouse: bool,
-    /// Show everything in these colors: dark, light, high-contrast, sepia, dracula or a theme of your
-    /// own; `none` for those of the terminal
+    /// Show everything in these colors: dark, light, high-contrast, sepia, dracula or a theme of
+    /// your own; `none` for those of the terminal
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
 }

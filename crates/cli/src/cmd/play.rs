@@ -76,8 +76,8 @@ pub(crate) struct PlayArgs {
     /// The old name of `--color never`
     #[arg(long, alias = "no-colours", hide = true, conflicts_with = "color")]
     no_colors: bool,
-    /// Show the recording in these colors, on a terminal: dark, light, high-contrast, sepia, dracula
-    /// or a theme of your own; `none` for those of the terminal
+    /// Show the recording in these colors, on a terminal: dark, light, high-contrast, sepia,
+    /// dracula or a theme of your own; `none` for those of the terminal
     #[arg(long, value_name = "THEME", conflicts_with = "fast")]
     theme: Option<String>,
     /// Print what is known about the recording instead

@@ -61,8 +61,8 @@ impl ConfigFile {
         Ok(Self { path, exists: true, config, lines })
     }
 
-    /// The settings of the user's own themes: table, name, value and line, each table preceded by an
-    /// entry without a name.
+    /// The settings of the user's own themes: table, name, value and line, each table preceded by
+    /// an entry without a name.
     pub(crate) fn own_themes(&self) -> Vec<(&str, &str, Value, usize)> {
         let mut found = Vec::new();
         for ((place, name), line) in &self.lines {

@@ -27,10 +27,7 @@ const fn key(name: &'static str, text: &'static [&'static str]) -> Key {
 /// The settings of a theme. Their defaults are the colours of `dark`.
 pub(crate) const OWN_THEME: Table = Table {
     name: "themes.NAME",
-    text: &[
-        " A theme of your own, by a name that you choose. Use the name wherever a theme is asked for.",
-        " Colours are written as `\"#rrggbb\"`.",
-    ],
+    text: &[" A theme of your own, by a name that you choose. Colours are written as `\"#rrggbb\"`."],
     keys: &[
         key("base", &[" The built-in theme that the settings left out are taken from."]),
         key("foreground", &[" Text of the default colour."]),

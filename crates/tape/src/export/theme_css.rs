@@ -1,28 +1,22 @@
 //! A theme as variables of CSS, for the pages that this product makes.
 
-use tapdeck_term::Theme;
+use tapdeck_term::{Rgb, Theme};
 
-use crate::push_fmt::PushFmt;
+/// The variables, with the names of colours in braces in the place of their values. What pages
+/// derive from the colours follows: raised surfaces, lines, faint text, and the colours of states.
+const TEMPLATE: &str = include_str!("theme.css");
 
-/// What pages derive from the colours of a theme: raised surfaces, lines, faint text, and the
-/// colours of states.
-const DERIVED: &str = "--mid:color-mix(in srgb,var(--fg) 6%,var(--bg));\
-    --line:color-mix(in srgb,var(--fg) 16%,var(--bg));\
-    --dim:color-mix(in srgb,var(--fg) 68%,var(--bg));\
-    --red:var(--c1);--green:var(--c2);--amber:var(--c3);--blue:var(--c4)";
-
-/// The variables of a theme, set on the root of a page: `--fg`, `--bg`, `--cursor`, `--c0` to
-/// `--c15`, and those that are derived from them.
+/// The variables of a theme, set on the root of a page: its text, background and cursor, its ANSI
+/// colours by number, and those that are derived from them.
 pub fn theme_css(theme: &Theme) -> String {
     let scheme = if theme.is_light() { "light" } else { "dark" };
-    let mut css = format!(
-        ":root{{color-scheme:{scheme};--fg:{};--bg:{};--cursor:{};",
-        theme.foreground, theme.background, theme.cursor
-    );
-    for (i, colour) in theme.ansi.iter().enumerate() {
-        css.push_fmt(format_args!("--c{i}:{colour};"));
+    let mut css = TEMPLATE.replace("{scheme}", scheme);
+    let mut set = |name: &str, colour: Rgb| css = css.replace(&format!("{{{name}}}"), &colour.to_string());
+    set("fg", theme.foreground);
+    set("bg", theme.background);
+    set("cursor", theme.cursor);
+    for (i, colour) in theme.ansi.into_iter().enumerate() {
+        set(&format!("c{i}"), colour);
     }
-    css.push_str(DERIVED);
-    css.push_str("}\n");
     css
 }

@@ -8,7 +8,8 @@ use crate::ui::alerts::Alerts;
 use crate::ui::screen::{Screen, ScreenEvent};
 use crate::ui::view::run::{FRAME, ViewError};
 
-/// Shows the dashboard until the user leaves it, with the alerts that the user wants. The signal is one that asked this process to end.
+/// Shows the dashboard until the user leaves it, with the alerts that the user wants. The signal is
+/// one that asked this process to end.
 ///
 /// # Errors
 /// When the terminal fails.
