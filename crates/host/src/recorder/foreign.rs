@@ -10,14 +10,13 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::time::Duration;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Lag, Stamp, Time, WinSize};
 use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
-use tapdeck_tape::{EventWriter, Format, Header, Kind, Losses, Parts, writer};
+use tapdeck_tape::{EventWriter, Format, Header, Kind, Parts, writer};
 
 use super::scrub::Held;
 use super::{BLOCK_AGE, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report};
@@ -38,19 +37,13 @@ pub(super) struct ForeignTap {
     /// When the oldest event came that is not written yet, and output among these.
     since: Option<Time>,
     pending: u64,
-    output_bytes: u64,
-    lost: u64,
-    trouble: Option<String>,
     broken: bool,
     /// The last two places where the recording can end, the later one last.
     ends: [End; 2],
-    /// It ends where a recording of its format can.
-    whole: bool,
     /// What is held back to be scrubbed.
     held: Option<Held>,
-    /// What the format could not carry, and how long the session lasted; both known at the end.
-    losses: Losses,
-    duration: Duration,
+    /// What is known of the recording so far.
+    report: Report,
 }
 
 /// A place where the recording can end.
@@ -93,6 +86,7 @@ impl ForeignTap {
         }
         let mut parts = Parts::default();
         writer.begin(&first, &mut parts);
+        let report = Report::nothing(file.path().to_owned());
         Ok(Self {
             file,
             input: options.input,
@@ -102,15 +96,10 @@ impl ForeignTap {
             parts,
             since: None,
             pending: 0,
-            output_bytes: 0,
-            lost: 0,
-            trouble: None,
             broken: false,
             ends: [End::default(); 2],
-            whole: true,
             held,
-            losses: Losses::default(),
-            duration: Duration::ZERO,
+            report,
         })
     }
 
@@ -123,7 +112,7 @@ impl ForeignTap {
     fn push(&mut self, entry: Entry) {
         let kind = match entry.event {
             Event::Output { bytes, .. } => {
-                self.output_bytes += bytes.len() as u64;
+                self.report.output_bytes += bytes.len() as u64;
                 self.pending += bytes.len() as u64;
                 Kind::Output(bytes)
             }
@@ -178,10 +167,10 @@ impl ForeignTap {
                 self.ends = [self.ends[1], End { lengths: self.file.lengths(), output, closing }];
             }
             Err(e) => {
-                self.lost += output;
-                self.trouble.get_or_insert_with(|| e.to_string());
+                self.report.lost_bytes += output;
+                self.report.trouble.get_or_insert_with(|| e.to_string());
                 if !std::mem::replace(&mut self.broken, true) {
-                    self.whole = self.end_early();
+                    self.report.whole = self.end_early();
                 }
             }
         }
@@ -197,7 +186,7 @@ impl ForeignTap {
             if cut && self.file.write_block(closing).is_ok() {
                 return true;
             }
-            self.lost += end.output;
+            self.report.lost_bytes += end.output;
         }
         false
     }
@@ -205,7 +194,7 @@ impl ForeignTap {
     fn sync(&mut self) {
         if let Err(e) = self.file.sync() {
             self.broken = true;
-            self.trouble.get_or_insert_with(|| e.to_string());
+            self.report.trouble.get_or_insert_with(|| e.to_string());
         }
     }
 }
@@ -236,9 +225,9 @@ impl Tap for ForeignTap {
         if let Some(held) = &mut self.held {
             held.lost(lost);
         }
-        self.lost += lost;
-        self.output_bytes += lost;
-        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        self.report.lost_bytes += lost;
+        self.report.output_bytes += lost;
+        self.report.trouble.get_or_insert_with(|| "the disk was too slow".into());
         self.event(now.mono, Kind::Lost(lost));
     }
 
@@ -273,28 +262,18 @@ impl Tap for ForeignTap {
             self.write(end.map_err(io::Error::other));
         }
         self.sync();
-        if self.trouble.is_none() {
-            self.trouble = self.file.tampering().map(Into::into);
+        if self.report.trouble.is_none() {
+            self.report.trouble = self.file.tampering().map(Into::into);
         }
-        self.losses = self.writer.losses().clone();
-        self.duration = now.mono.since_start();
+        self.report.losses = self.writer.losses().clone();
+        self.report.duration = now.mono.since_start();
     }
 }
 
 impl RecorderTap for ForeignTap {
     fn report(self: Box<Self>) -> Report {
-        Report {
-            path: self.file.path().to_owned(),
-            file_bytes: self.file.written(),
-            output_bytes: self.output_bytes,
-            duration: self.duration,
-            lost_bytes: self.lost,
-            whole: self.whole,
-            trouble: self.trouble,
-            losses: self.losses,
-            scrubbed: self.held.as_ref().map(Held::report),
-            index_trouble: None,
-        }
+        let scrubbed = self.held.as_ref().map(Held::report);
+        Report { file_bytes: self.file.written(), scrubbed, ..self.report }
     }
 }
 

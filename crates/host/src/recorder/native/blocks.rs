@@ -80,7 +80,7 @@ impl NativeTap {
         if written.is_ok()
             && let Some(Err(e)) = self.seal.as_mut().map(|seal| seal.block(block))
         {
-            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+            self.report.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
         }
         match written {
             Ok(()) => {
@@ -88,7 +88,7 @@ impl NativeTap {
                 self.index.wrote(self.file.written(), self.builder.byte_off(), self.hurry);
             }
             Err(e) => {
-                self.lost += output;
+                self.report.lost_bytes += output;
                 self.refused += output;
                 self.refusal = Some(e.to_string());
                 if try_it {
@@ -101,7 +101,7 @@ impl NativeTap {
     fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
         let may_pass = matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         self.disk = if may_pass { Disk::Full(now + RETRY) } else { Disk::Broken };
-        self.trouble.get_or_insert_with(|| e.to_string());
+        self.report.trouble.get_or_insert_with(|| e.to_string());
     }
 
     /// Writes down what was lost, and the size that a reader could not know of. This has a block of
@@ -123,7 +123,7 @@ impl NativeTap {
         self.file.write_block(block)?;
         self.refused = 0;
         if let Some(Err(e)) = self.seal.as_mut().map(|seal| seal.block(block)) {
-            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+            self.report.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl NativeTap {
             // What a failed sync left behind is unknown, and asking again would say that all is
             // well.
             self.disk = Disk::Broken;
-            self.trouble.get_or_insert_with(|| e.to_string());
+            self.report.trouble.get_or_insert_with(|| e.to_string());
         }
     }
 }

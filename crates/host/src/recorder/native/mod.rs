@@ -4,11 +4,9 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::Duration;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
-use tapdeck_tape::Losses;
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
@@ -52,9 +50,6 @@ pub(super) struct NativeTap {
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
     refused: u64,
-    lost: u64,
-    output_bytes: u64,
-    trouble: Option<String>,
     events: Option<std::fs::File>,
     /// Lines for the events' file that are written with the block in hand, and the time of the
     /// oldest.
@@ -73,9 +68,8 @@ pub(super) struct NativeTap {
     hurry: bool,
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
-    /// How long the session lasted, and what is wrong with the index; both known at the end.
-    duration: Duration,
-    index_trouble: Option<String>,
+    /// What is known of the recording so far.
+    report: Report,
 }
 
 impl NativeTap {
@@ -91,6 +85,7 @@ impl NativeTap {
         let base_off = file.start_off();
         let snapshots = Snapshots::new(&file, log.clone(), reader);
         let index = Indexing::new(&file, sidecars.path("ahx"), options.index, meta.pipes);
+        let report = Report::nothing(file.path().to_owned());
         Self {
             file,
             sidecars,
@@ -109,9 +104,6 @@ impl NativeTap {
             disk: Disk::Fine,
             in_block: 0,
             refused: 0,
-            lost: 0,
-            output_bytes: 0,
-            trouble: None,
             events: None,
             pending_events: Vec::new(),
             pending_since: None,
@@ -123,8 +115,7 @@ impl NativeTap {
             index,
             hurry: false,
             closing: false,
-            duration: Duration::ZERO,
-            index_trouble: None,
+            report,
         }
     }
 
@@ -175,7 +166,7 @@ impl NativeTap {
                     self.stream = stream;
                     self.push(Record::mark(ts, Mark::Stream(if stream == Stream::Out { 1 } else { 2 })));
                 }
-                self.output_bytes += bytes.len() as u64;
+                self.report.output_bytes += bytes.len() as u64;
                 self.push(Record::data(ts, self.base_off + entry.offset.0, bytes));
             }
             Event::Input { bytes, hidden, .. } if self.options.input.keeps(hidden) => {
@@ -248,12 +239,12 @@ impl NativeTap {
         let refusal = match (&self.refusal, &self.disk) {
             (Some(refusal), _) => Some(refusal.clone()),
             (None, Disk::Broken) => {
-                Some(self.trouble.clone().unwrap_or_else(|| "it cannot be relied on".into()))
+                Some(self.report.trouble.clone().unwrap_or_else(|| "it cannot be relied on".into()))
             }
             (None, _) => None,
         };
         if let Err(trouble) = self.snapshots.commit(refusal) {
-            self.trouble.get_or_insert(trouble);
+            self.report.trouble.get_or_insert(trouble);
         }
     }
 
@@ -265,12 +256,12 @@ impl NativeTap {
         if let Some(seal) = &self.seal
             && let Err(e) = seal.sign(self.file.path(), &mut self.meta, self.closing)
         {
-            self.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+            self.report.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
         }
         let written =
             self.meta.to_bytes().map_err(io::Error::other).and_then(|b| OutFile::replace(&path, &b));
         if let Err(e) = written {
-            self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+            self.report.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
         }
     }
 
@@ -285,7 +276,7 @@ impl NativeTap {
         for suffix in suffixes {
             if let Err(e) = self.sidecars.publish(suffix) {
                 let path = sidecar(self.file.path(), suffix);
-                self.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+                self.report.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
             }
         }
     }
@@ -309,7 +300,7 @@ impl NativeTap {
         }
         let written = self.events.as_mut().map(|f| f.write_all(&lines));
         if !matches!(written, Some(Ok(()))) {
-            self.trouble.get_or_insert_with(|| "the events' file could not be written".into());
+            self.report.trouble.get_or_insert_with(|| "the events' file could not be written".into());
         }
     }
 }
@@ -332,9 +323,9 @@ impl Tap for NativeTap {
         if let Some(held) = &mut self.held {
             held.lost(lost);
         }
-        self.lost += lost;
-        self.output_bytes += lost;
-        self.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        self.report.lost_bytes += lost;
+        self.report.output_bytes += lost;
+        self.report.trouble.get_or_insert_with(|| "the disk was too slow".into());
         for piece in Mark::pieces(lost) {
             self.push(Record::mark(now.wall.as_nanos(), Mark::OutputLag(piece)));
         }
@@ -378,8 +369,8 @@ impl Tap for NativeTap {
         self.described = true;
         self.write_beside();
         self.sync();
-        if self.trouble.is_none() {
-            self.trouble = self.file.tampering().map(Into::into);
+        if self.report.trouble.is_none() {
+            self.report.trouble = self.file.tampering().map(Into::into);
         }
         if let Some(held) = &mut self.held {
             // What was learned since the session began may stand in its command line.
@@ -389,26 +380,16 @@ impl Tap for NativeTap {
         self.publish(&SEALED_SIDECARS);
         self.publish(&["seal"]);
         self.write_meta();
-        self.index_trouble = self.index.finish();
+        self.report.index_trouble = self.index.finish();
         self.publish(&["ahx"]);
         self.sidecars.finish();
-        self.duration = self.clock.elapsed();
+        self.report.duration = self.clock.elapsed();
     }
 }
 
 impl RecorderTap for NativeTap {
     fn report(self: Box<Self>) -> Report {
-        Report {
-            path: self.file.path().to_owned(),
-            file_bytes: self.file.written(),
-            output_bytes: self.output_bytes,
-            duration: self.duration,
-            lost_bytes: self.lost,
-            whole: true,
-            trouble: self.trouble,
-            losses: Losses::default(),
-            scrubbed: self.held.as_ref().map(Held::report),
-            index_trouble: self.index_trouble,
-        }
+        let scrubbed = self.held.as_ref().map(Held::report);
+        Report { file_bytes: self.file.written(), scrubbed, ..self.report }
     }
 }
