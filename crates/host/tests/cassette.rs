@@ -11,7 +11,7 @@ use std::time::Instant;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::cassette::{CassetteFolder, CassetteRecorder, CommitError, Recorded};
 use tapdeck_host::{Clock, Launch};
-use tapdeck_tape::cassette::{Cassette, Closing, EventKind, Final, Manifest, ScrubReport, Verdict, verify};
+use tapdeck_tape::cassette::{Cassette, Closing, EventKind, Manifest, Verdict, verify};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 static WALL: AtomicU64 = AtomicU64::new(1_000 * HOUR_NS);
@@ -37,13 +37,7 @@ fn closing() -> Closing {
         "provenance": {"os": "linux", "arch": "x", "recorded_at": "x", "recorder_version": "x"},
     });
     let manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
-    Closing {
-        manifest,
-        outcome: Final::default(),
-        scrub_report: ScrubReport::not_scrubbed(),
-        quota: None,
-        discovery: None,
-    }
+    Closing::new(manifest)
 }
 
 fn record(target: &Path, clock: Clock, script: &str) -> Recorded {

@@ -6,8 +6,8 @@ use tapdeck_core::WallTime;
 use tapdeck_host::Clock;
 use tapdeck_host::cassette::{CassetteFolder, git_sha, new_uuid, rfc3339};
 use tapdeck_tape::cassette::{
-    Cassette, Closing, Command, ContentDigest, Emulator, Files, Final, Harness, Manifest, Provenance,
-    Recording, ScrubReport, Taken, Terminal, Timing, VERSION, from_header,
+    Cassette, Closing, Command, ContentDigest, Emulator, Files, Harness, Manifest, Provenance, Recording,
+    Taken, Terminal, Timing, VERSION, from_header,
 };
 use tapdeck_tape::{EventReader, Header, Item};
 
@@ -93,25 +93,12 @@ pub fn begin_manifest(now: WallTime, cwd: &Path) -> std::io::Result<Closing> {
             ..Terminal::default()
         },
         timing: Timing::default(),
-        provenance: Provenance {
-            git_sha: git_sha(cwd),
-            contract_version: None,
-            os: std::env::consts::OS.into(),
-            arch: std::env::consts::ARCH.into(),
-            recorded_at: captured,
-            recorder_version: concat!("tapdeck ", env!("CARGO_PKG_VERSION")).into(),
-        },
+        provenance: Provenance { git_sha: git_sha(cwd), ..Provenance::here(captured) },
         required_features: Vec::new(),
         optional: Default::default(),
         extra: Default::default(),
     };
-    Ok(Closing {
-        manifest,
-        outcome: Final::default(),
-        scrub_report: ScrubReport::not_scrubbed(),
-        quota: None,
-        discovery: None,
-    })
+    Ok(Closing::new(manifest))
 }
 
 /// The manifest of a recording that becomes a cassette.

@@ -14,8 +14,8 @@ use tapdeck_host::Clock;
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
 use tapdeck_tape::cassette::{
-    Cassette, Closing, Command, ContentDigest, Files, Final, Harness, Manifest, Provenance, ReplayMode,
-    ScrubReport, Terminal, Timing, VERSION, names,
+    Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode, Terminal,
+    Timing, VERSION, names,
 };
 use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, Step, Until, step_mark};
 
@@ -417,22 +417,10 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
             ..Terminal::default()
         },
         timing: Timing::default(),
-        provenance: Provenance {
-            os: std::env::consts::OS.to_owned(),
-            arch: std::env::consts::ARCH.to_owned(),
-            recorded_at: now,
-            recorder_version: concat!("tapdeck ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..Provenance::default()
-        },
+        provenance: Provenance::here(now),
         required_features: Vec::new(),
         optional: Default::default(),
         extra: place.map(|place| ("place".to_owned(), place.into())).into_iter().collect(),
     };
-    Ok(Closing {
-        manifest,
-        outcome: Final::default(),
-        scrub_report: ScrubReport::not_scrubbed(),
-        quota: None,
-        discovery: None,
-    })
+    Ok(Closing::new(manifest))
 }

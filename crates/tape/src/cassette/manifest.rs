@@ -220,6 +220,19 @@ pub struct Provenance {
     pub recorder_version: String,
 }
 
+impl Provenance {
+    /// Returns that of a recording by this version on this machine, at this time in RFC 3339.
+    pub fn here(recorded_at: String) -> Self {
+        Self {
+            os: std::env::consts::OS.to_owned(),
+            arch: std::env::consts::ARCH.to_owned(),
+            recorded_at,
+            recorder_version: concat!("tapdeck ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 impl Manifest {
     /// Reads and checks a manifest.
     ///

@@ -67,6 +67,15 @@ pub struct Closing {
     pub discovery: Option<Discovery>,
 }
 
+impl Closing {
+    /// Returns what a run has that is told nothing but its manifest: no rule was applied, nothing
+    /// was probed.
+    pub fn new(manifest: Manifest) -> Self {
+        let (outcome, scrub_report) = (Final::default(), ScrubReport::not_scrubbed());
+        Self { manifest, outcome, scrub_report, quota: None, discovery: None }
+    }
+}
+
 /// A cassette knows no size of 0, which means that the recorder had no terminal.
 fn at_least_one(size: Size) -> Size {
     Size::new(size.cols.max(1), size.rows.max(1))

@@ -24,13 +24,8 @@ pub(crate) fn closing() -> Closing {
             "recorder_version": "test"},
         "kept": {"future": true},
     });
-    Closing {
-        manifest: serde_json::from_value(manifest).unwrap(),
-        outcome: Final { exit: Exit { code: Some(0), signal: None }, ..Final::default() },
-        scrub_report: ScrubReport::not_scrubbed(),
-        quota: None,
-        discovery: None,
-    }
+    let outcome = Final { exit: Exit { code: Some(0), signal: None }, ..Final::default() };
+    Closing { outcome, ..Closing::new(serde_json::from_value(manifest).unwrap()) }
 }
 
 fn sample() -> Files {
