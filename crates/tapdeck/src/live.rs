@@ -19,8 +19,9 @@ use tapdeck_host::{
     Session,
 };
 use tapdeck_proto::bus::Rec;
+use tapdeck_serve::client::about;
 use tapdeck_serve::door::Door;
-use tapdeck_serve::live::{About, Admin, Dismissal, Live, LiveOptions};
+use tapdeck_serve::live::{Admin, Dismissal, Live, LiveOptions};
 
 pub use tapdeck_host::registry::Listing;
 pub use tapdeck_serve::door::{Address, AddressError};
@@ -198,16 +199,9 @@ impl Doors {
         let entry = Entry { listing: listing.clone(), name: self.name, registered: None };
         let entry = Arc::new(Mutex::new(entry));
         let admin = Office { late: late.clone(), folder: self.folder.clone(), entry: Arc::clone(&entry) };
-        let about = About {
-            id: listing.id.clone(),
-            name: listing.name.clone(),
-            command: listing.command.clone(),
-            cwd: listing.cwd.clone(),
-            detached: listing.detached,
-            recording: listing.recording.clone(),
-        };
         let options = LiveOptions {
-            about,
+            about: about(listing),
+            recording: listing.recording.clone(),
             doors: self.doors,
             linger: self.options.linger,
             turns: self.options.turns,

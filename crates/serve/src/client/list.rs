@@ -123,6 +123,17 @@ fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindErr
     Err(FindError::Unknown { which: which.to_owned(), sessions: found.iter().map(shown).collect() })
 }
 
+/// Returns what a session says about itself, as its entry in the list has it.
+pub fn about(listing: &Listing) -> About {
+    About {
+        id: listing.id.clone(),
+        name: listing.name.clone(),
+        command: listing.command.clone(),
+        cwd: listing.cwd.clone(),
+        detached: listing.detached,
+    }
+}
+
 /// How long it may take where it is only to be listed.
 const LISTED: Duration = Duration::from_secs(3);
 
@@ -233,13 +244,7 @@ fn describe(listing: &Listing, asker: &str) -> Described {
         Err(e) => Said::Silent { state: "silent", error: e.to_string() },
     };
     Described {
-        about: About {
-            id: listing.id.clone(),
-            name: listing.name.clone(),
-            command: listing.command.clone(),
-            cwd: listing.cwd.clone(),
-            detached: listing.detached,
-        },
+        about: about(listing),
         said,
         host_pid: listing.pid,
         started: listing.started,

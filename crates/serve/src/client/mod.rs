@@ -25,8 +25,8 @@ mod program;
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
 pub use list::{
-    ANSWER, Described, FindError, Said, alive, connect_to, connect_to_watch, connect_within, describe_all,
-    find,
+    ANSWER, Described, FindError, Said, about, alive, connect_to, connect_to_watch, connect_within,
+    describe_all, find,
 };
 pub use program::FarProgram;
 pub use tapdeck_proto::bus::Role;

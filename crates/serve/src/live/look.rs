@@ -60,15 +60,8 @@ impl LiveSession {
         let look = self.access.look();
         let term = look.term();
         let detector = look.detector();
-        let about = &self.about;
         let mut info = bus::Info {
-            about: bus::About {
-                id: about.id.clone(),
-                name: about.name.clone(),
-                command: about.command.clone(),
-                cwd: about.cwd.clone(),
-                detached: about.detached,
-            },
+            about: self.about.clone(),
             status: bus::Status {
                 state,
                 done: self.exit.is_some(),
@@ -77,7 +70,7 @@ impl LiveSession {
                 driver,
                 waiting: self.waiting,
                 recording: (self.admin.as_ref().and_then(|admin| admin.recording()))
-                    .or_else(|| about.recording.clone()),
+                    .or_else(|| self.recording.clone()),
                 cols: term.size().cols,
                 rows_n: term.size().rows,
                 title: term.title().to_owned(),

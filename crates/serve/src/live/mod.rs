@@ -48,23 +48,6 @@ use hub::Hub;
 pub(crate) use session::exit_of;
 pub use turns::{Follow, NestedProgram, OnState, RING as TURN_RING, TurnOptions};
 
-/// What a session says about itself.
-#[derive(Debug, Clone, Default)]
-pub struct About {
-    /// Its name for programs.
-    pub id: String,
-    /// Its name for people.
-    pub name: Option<String>,
-    /// What runs.
-    pub command: Vec<String>,
-    /// Where.
-    pub cwd: String,
-    /// It has no terminal of its own.
-    pub detached: bool,
-    /// Where it is recorded from its beginning on.
-    pub recording: Option<String>,
-}
-
 /// What clients who may administer a session ask of the process that hosts it. Errors are sentences
 /// for the client.
 pub trait Admin: Send {
@@ -88,7 +71,9 @@ pub trait Admin: Send {
 #[derive(Default)]
 pub struct LiveOptions {
     /// What it says about itself.
-    pub about: About,
+    pub about: tapdeck_proto::bus::About,
+    /// Where it is recorded from its beginning on.
+    pub recording: Option<String>,
     /// Where clients come in, and what each door grants.
     pub doors: Vec<(Door, Grants)>,
     /// Stay after the program's end until a client has looked, but no longer than this.

@@ -9,16 +9,18 @@ use tapdeck_core::{Exit, Offset, Time, WinSize};
 use tapdeck_host::{Clock, SharedLog, signals};
 use tapdeck_proto::bus;
 
+use super::Admin;
 use super::access::Access;
 use super::turns::Turns;
-use super::{About, Admin};
 
 /// A session that is served.
 pub(super) struct LiveSession {
     pub(super) access: Access,
     pub(super) log: SharedLog,
     pub(super) clock: Clock,
-    pub(super) about: About,
+    pub(super) about: bus::About,
+    /// Where it is recorded from its beginning on.
+    pub(super) recording: Option<String>,
     pub(super) has_terminal: bool,
     pub(super) pid: Option<i32>,
     pub(super) admin: Option<Box<dyn Admin>>,
