@@ -18,6 +18,8 @@ fn only_our_own_page_with_a_credential_gets_in() {
     let own = "Host: 127.0.0.1:PORT";
     let origin = "Origin: http://127.0.0.1:PORT";
     let bearer = "Authorization: Bearer TOKEN";
+    let json = "Content-Type: application/json";
+    let right = r#"{"token":"TOKEN"}"#;
     let live = format!("/ws/session/{}", session.id);
     let cases: Vec<(&str, &str, String, &str, u16)> = vec![
         ("GET", "/", own.into(), "", 200),
@@ -36,31 +38,13 @@ fn only_our_own_page_with_a_credential_gets_in() {
         ("GET", "/login", format!("{own}|Origin: https://deck.example:8443|{bearer}"), "", 403),
         // Other pages.
         ("GET", "/login", format!("{own}|Origin: http://evil.example|{bearer}"), "", 403),
-        (
-            "POST",
-            "/login",
-            format!("{own}|Origin: null|Content-Type: application/json"),
-            r#"{"token":"TOKEN"}"#,
-            403,
-        ),
-        (
-            "POST",
-            "/login",
-            format!("{own}|Origin: https://127.0.0.1:PORT|Content-Type: application/json"),
-            r#"{"token":"TOKEN"}"#,
-            403,
-        ),
-        ("POST", "/login", format!("{own}|Content-Type: application/json"), r#"{"token":"TOKEN"}"#, 403),
+        ("POST", "/login", format!("{own}|Origin: null|{json}"), right, 403),
+        ("POST", "/login", format!("{own}|Origin: https://127.0.0.1:PORT|{json}"), right, 403),
+        ("POST", "/login", format!("{own}|{json}"), right, 403),
         // Without a credential, or with a wrong one.
-        (
-            "POST",
-            "/login",
-            format!("{own}|{origin}|Content-Type: application/json"),
-            r#"{"token":"wrong"}"#,
-            403,
-        ),
-        ("POST", "/login", format!("{own}|{origin}|Content-Type: application/json"), "{", 400),
-        ("POST", "/login", format!("{own}|{origin}|Content-Type: text/plain"), r#"{"token":"TOKEN"}"#, 415),
+        ("POST", "/login", format!("{own}|{origin}|{json}"), r#"{"token":"wrong"}"#, 403),
+        ("POST", "/login", format!("{own}|{origin}|{json}"), "{", 400),
+        ("POST", "/login", format!("{own}|{origin}|Content-Type: text/plain"), right, 415),
         ("GET", "/login", own.into(), "", 401),
         ("GET", "/login", format!("{own}|Cookie: tapdeck-PORT=guess"), "", 401),
         ("GET", "/login", format!("{own}|Authorization: Bearer guess"), "", 401),
@@ -83,13 +67,7 @@ fn only_our_own_page_with_a_credential_gets_in() {
         // Clients with access.
         ("GET", "/login", format!("{own}|{bearer}"), "", 200),
         ("GET", "/login", format!("{own}|authorization: bearer TOKEN"), "", 200),
-        (
-            "POST",
-            "/login",
-            format!("{own}|{origin}|Content-Type: application/json"),
-            r#"{"token":"TOKEN"}"#,
-            200,
-        ),
+        ("POST", "/login", format!("{own}|{origin}|{json}"), right, 200),
         ("GET", &live, format!("{own}|{bearer}|{WS}"), "", 101),
         ("GET", "/ws/list", format!("{own}|{bearer}|{WS}"), "", 101),
     ];
