@@ -195,6 +195,9 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
         out.sink.put(parts).map_err(CopyError::Out)
     });
     match copied {
+        Ok(report) if report.events == 0 && !report.notes.is_empty() => {
+            return Err(Failure::io(format!("{}: no recording: nothing in it can be read", path.display())));
+        }
         Ok(report) => {
             for note in report.notes.iter().take(5) {
                 say(format_args!("{}: {note}", path.display()));

@@ -286,6 +286,73 @@ fn a_session_without_a_terminal_prints_its_final_screen() {
     }
 }
 
+/// Errors were in the words of the system or of the parser, over several lines.
+#[test]
+fn errors_say_what_to_do_next() {
+    let home = Home::new();
+    assert!(home.run(["rec", "-q", "demo.ahr", "--", "echo", "hi"]).status.success());
+    for (name, content) in [("empty.ahr", ""), ("noise.ahr", "nothing like it"), ("notes.txt", "hello\n")] {
+        std::fs::write(home.path(name), content).expect("written");
+    }
+    std::fs::create_dir(home.path("folder")).expect("created");
+    let reads: [&[&str]; 9] = [
+        &["play"],
+        &["view"],
+        &["info"],
+        &["verify"],
+        &["index"],
+        &["branch-points"],
+        &["convert", "-o", "x.cast"],
+        &["repair", "-o", "x.ahr"],
+        &["scrub", "-o", "x.ahr"],
+    ];
+    for (file, said) in [
+        ("dmeo.ahr", "; did you mean demo.ahr?"),
+        ("folder", "folder is a folder without recordings; name a file"),
+        ("empty.ahr", "empty.ahr: it is empty"),
+        ("noise.ahr", "noise.ahr: "),
+        ("notes.txt", "notes.txt: no recording in any known format; "),
+        ("none/x.ahr", "none/x.ahr: no such file; there is no folder none"),
+    ] {
+        for command in reads {
+            let out = home.run([command, &[file]].concat());
+            let lines = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert!(!out.status.success() && lines.contains(said), "{command:?} {file}: {}", text(&out));
+            assert_eq!(lines.lines().count(), 1, "{command:?} {file}: {lines}");
+            assert!(out.stdout.is_empty() && !home.path("x.cast").exists(), "{command:?} {file}");
+        }
+    }
+    for (args, code, said) in [
+        (
+            &["completions", "tcsh"][..],
+            2,
+            "unknown value \"tcsh\" for SHELL; use bash, elvish, fish, powershell or zsh",
+        ),
+        (&["play"], 2, "missing FILE: tapdeck play [OPTIONS] FILE; see tapdeck play --help"),
+        (&["wait"], 2, "give --text RE or --idle TIME or --exit or --state STATE or --prompt; see"),
+        (
+            &["convert", "demo.ahr", "x.cast"],
+            2,
+            "put -o before the output: tapdeck convert demo.ahr -o x.cast",
+        ),
+        (&["resize", "80y24"], 2, "invalid value \"80y24\" for COLSxROWS: expected COLSxROWS, such as"),
+        (&["snapshot", "--id", "x"], 2, "invalid value \"x\" for --id N: expected a number"),
+        (&["play", "--at", "never", "demo.ahr"], 2, "expected a time (1:23, 90s), a share (50%), @LABEL or"),
+        (&["kill", "--all", "x"], 2, "cannot be used with"),
+        (&["test", "nope"], 3, "nope: no such file; scenarios are files called NAME.scenario.yaml"),
+        (&["test", "folder"], 3, "there are no scenarios in folder: "),
+        (&["test", "demo.ahr"], 2, "demo.ahr is a recording; name a scenario"),
+        (&["view", "nope"], 3, "neither a file nor a live session of that name; the recordings in that"),
+        (&["turns", "nope.ahr"], 3, "nope.ahr: no such file"),
+        (&["cassette", "frames", "dmeo.ahr"], 3, "did you mean demo.ahr?"),
+    ] {
+        let out = home.run(args);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {}", text(&out));
+        assert!(text(&out).contains(said), "{args:?}: {}", text(&out));
+        assert_eq!(String::from_utf8_lossy(&out.stderr).lines().count(), 1, "{args:?}: {}", text(&out));
+    }
+}
+
 /// `demo.meta.json.8465.tmp` stood in the output of the README's first command.
 #[test]
 fn a_short_program_finds_nothing_but_its_recording() {

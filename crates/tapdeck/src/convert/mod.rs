@@ -512,9 +512,14 @@ impl Conversion {
         ConvertError::Read { path: self.input.clone(), source }
     }
 
-    /// Gives up over a source that broke off, unless what came before it is wanted.
+    /// Gives up over a source that broke off, unless what came before it is wanted, and over one in
+    /// which nothing but damage was found.
     fn stop_if_broken(&self, reader: &Watched) -> Result<(), ConvertError> {
-        match &reader.seen.broke_off {
+        let seen = &reader.seen;
+        if seen.events == 0 && seen.broke_off.is_none() && !seen.notes.is_empty() {
+            return Err(ConvertError::Nothing(self.input.clone()));
+        }
+        match &seen.broke_off {
             Some(why) if !self.partial => {
                 Err(ConvertError::BrokeOff { path: self.input.clone(), why: why.clone() })
             }
