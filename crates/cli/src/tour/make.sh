@@ -14,7 +14,7 @@ cp "$here/script.sh" "$home"
 cd "$home/work"
 env -i HOME="$home" PATH="$home/bin:/usr/bin:/bin" TERM=xterm-256color LANG=C.UTF-8 SHELL=/bin/sh \
     XDG_RUNTIME_DIR="$home/run" XDG_STATE_HOME="$home/state" \
-    tapdeck rec --quiet --overwrite --headless --size 72x20 --name tour --title "Tapdeck in two minutes" \
+    tapdeck rec --quiet --overwrite --headless --size 58x19 --name tour --title "Tapdeck in two minutes" \
     "$home/tour.cast" -- bash ../script.sh
 # Each page begins a chapter: a marker behind the event that clears the screen for it.
 awk '{ print }

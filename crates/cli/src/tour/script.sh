@@ -33,33 +33,35 @@ press() {
 }
 
 page 'Tapdeck in two minutes' \
-    'This is a recording, so the keys of "tapdeck play" work now:' \
+    'This is a recording: the keys of "tapdeck play" work now.' \
     '' \
-    '  space  pause          ]  next chapter     >  faster' \
-    '  ← →    5 seconds      [  last chapter     q  quit' \
+    '  space  pause         ]  next chapter     >  faster' \
+    '  ← →    5 seconds     [  last chapter     q  quit' \
     '' \
-    'Every command that you see is one that you can type yourself.'
+    'You can type every command that you see here yourself.'
 
 page '1. Record: tapdeck rec' \
-    'rec runs a program and records what its terminal shows. The program' \
-    'goes after "--"; without one it is your shell.'
-try 'tapdeck rec hello.ahr -- sh -c "echo building; sleep 1; echo done"'
+    'rec runs a program and records what its terminal shows.' \
+    'The program goes after "--"; without one it is your shell.'
+try 'tapdeck rec hello.ahr -- sh -c "echo hi; sleep 1; date"'
 sleep 3
 
 page '2. Replay: tapdeck play' \
-    'play shows the recording again, in its own time. view opens it to' \
-    'search, info tells what it is, convert makes other formats of it.'
+    'play shows the recording again, in its own time.' \
+    'view opens it to search, info tells what it is, convert' \
+    'makes other formats of it.'
 try 'tapdeck play --fast hello.ahr'
 sleep 3
 try 'tapdeck convert -q hello.ahr -o hello.cast && ls'
 sleep 3
 
 page '3. Live sessions: tapdeck run and attach' \
-    'run -d starts a program in the background. attach brings it to your' \
-    'terminal, and Ctrl-\ d leaves it running. peek only looks.'
+    'run -d starts a program in the background. attach brings' \
+    'it to your terminal, and Ctrl-\ d leaves it running. peek' \
+    'only looks.'
 try 'tapdeck run -d --name build -- sh'
 sleep 1
-try 'tapdeck type build "seq 1 5" && tapdeck send build Enter'
+try 'tapdeck type build "seq 1 5" --enter'
 sleep 1
 try 'tapdeck peek build'
 sleep 3
@@ -68,18 +70,20 @@ try 'tapdeck attach build'
 sleep 2
 
 page '4. Drive it: tapdeck wait' \
-    'Scripts and agents type, and then wait for what they expect: a text,' \
-    'an idle agent (--state idle), silence (--idle) or the end (--exit).'
-try 'tapdeck type build "sleep 2; echo all is well" && tapdeck send build Enter'
+    'Scripts and agents type, and then wait for what they' \
+    'expect: a text, an idle agent (--state idle), silence' \
+    '(--idle) or the end (--exit).'
+try 'tapdeck type build "sleep 2; echo all is well" --enter'
 sleep 0.5
-try 'tapdeck wait build --text "^all is well" && echo "it came"'
+try 'tapdeck wait build --text "^all is well" && echo came'
 sleep 2
 try 'tapdeck kill build'
 sleep 2
 
 page '5. Test: tapdeck test' \
-    'A cassette is a run kept as evidence. A scenario says what must be on' \
-    'its screen. test checks it without the program, in your CI.'
+    'A cassette is a run kept as evidence. A scenario says' \
+    'what must be on its screen. test checks it without the' \
+    'program, in your CI.'
 cat > hello.scenario.yaml <<'SCENARIO'
 scenario: hello
 program: {run: [sh, -c, "echo 12 passed"]}
@@ -96,10 +100,11 @@ try 'tapdeck test hello.scenario.yaml'
 sleep 3
 
 page 'Now you' \
-    '  tapdeck rec demo.ahr           record your shell; exit ends it' \
-    '  tapdeck play demo.ahr          watch it; ? shows the keys' \
-    '  tapdeck run -d --name w -- top start a session, then tapdeck attach w' \
+    '  tapdeck rec demo.ahr     record your shell; exit ends it' \
+    '  tapdeck play demo.ahr    watch it; ? shows the keys' \
+    '  tapdeck run -d -- top    start a session' \
+    '  tapdeck attach           bring it to your terminal' \
     '' \
-    '  tapdeck --help                 all commands' \
-    '  tapdeck help rec               one of them'
+    '  tapdeck --help           all commands' \
+    '  tapdeck help rec         one of them'
 sleep 2
