@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tapdeck_needs::has;
 use tapdeck_proto::broker::{Answer, Message, Response};
 
-use crate::support::{Home, PATIENCE, signal};
+use crate::support::{Home, PATIENCE, eventually, signal};
 
 struct Broker<'h> {
     home: &'h Home,
@@ -245,8 +245,9 @@ fn what_is_captured_is_pasted_and_not_run() {
         run(&["wait", name, "--text", "touch worse", "--timeout", "30"]);
     }
     for (args, code, says) in [
-        (["deliver", "file", "nowhere/answer.txt"], 1, "No such file"),
-        (["deliver", "inject", "nobody"], 3, "knows no such session"),
+        (&["deliver", "file", "nowhere/answer.txt"][..], 1, "No such file"),
+        (&["deliver", "inject", "nobody"], 3, "knows no such session"),
+        (&["deliver", "inject"], 2, "(editing)"),
     ] {
         let out = home.run(args);
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -265,4 +266,14 @@ fn what_is_captured_is_pasted_and_not_run() {
     let said = run(&["relay", "from", "editing"]);
     assert!(said.contains("submitted"), "{said}");
     run(&["wait", "editing", "--text", "^relayed$", "--timeout", "30"]);
+    // The only session that is left need not be named.
+    for name in ["from", "plain", "zsh", "dash"] {
+        // Not every shell is installed.
+        let _ = home.run(["kill", name]);
+    }
+    eventually("the others to be gone", || {
+        String::from_utf8_lossy(&home.run(["ls", "-q"]).stdout).lines().count() == 1
+    });
+    run(&["wait", "--state", "idle"]);
+    assert!(run(&["deliver", "inject"]).contains("delivered"));
 }
