@@ -140,7 +140,7 @@ impl Tape {
 
     /// The model alone, on the same bytes.
     fn model(&self) -> Result<()> {
-        let settings = Settings { scrollback: ROWS, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(ROWS).replies(false);
         let mut term = Term::new(SIZE, settings);
         let mut file = File::open(&self.raw)?;
         let mut buffer = vec![0; 64 << 10];

@@ -11,7 +11,7 @@ fn rows(t: &Term) -> Vec<String> {
 
 fuzz_target!(|data: &[u8]| {
     let [cols, rows_, cut, bytes @ ..] = data else { return };
-    let settings = Settings { scrollback: 50, string_limit: 4096, ..Settings::default() };
+    let settings = Settings::default().scrollback(50).string_limit(4096);
     let size = Size::new(u16::from(*cols % 40) + 2, u16::from(*rows_ % 12) + 1);
     let mut whole = Term::new(size, settings.clone());
     whole.feed(bytes);

@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use tapdeck_term::{Settings, Size, Term};
 
 fuzz_target!(|data: &[u8]| {
-    let settings = Settings { scrollback: 50, string_limit: 4096, ..Settings::default() };
+    let settings = Settings::default().scrollback(50).string_limit(4096);
     let mut t = Term::new(Size::new(20, 6), settings);
     // 0xFF never occurs in text: here it says that a size follows.
     for part in data.split(|b| *b == 0xff) {

@@ -12,7 +12,7 @@ pub(crate) type Peer = (&'static str, fn(usize) -> Box<dyn Model>);
 
 pub(crate) const PEERS: &[Peer] = &[
     ("tapdeck-term", |n| {
-        let settings = tapdeck_term::Settings { scrollback: n, ..Default::default() };
+        let settings = tapdeck_term::Settings::default().scrollback(n);
         let size = tapdeck_term::Size::new(COLS as u16, ROWS as u16);
         Box::new(Ours(tapdeck_term::Term::new(size, settings)))
     }),

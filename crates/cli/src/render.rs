@@ -55,12 +55,8 @@ fn parse_size(text: &str) -> Result<Size, String> {
 
 /// Feeds the input to a terminal model and prints the final screen, as the arguments say.
 pub fn render(args: &RenderArgs) -> Result<()> {
-    let settings = Settings {
-        scrollback: args.scrollback_limit,
-        newline_mode: args.newline_mode,
-        vt52: args.vt52,
-        ..Settings::default()
-    };
+    let settings =
+        Settings::default().scrollback(args.scrollback_limit).newline_mode(args.newline_mode).vt52(args.vt52);
     let mut out = BufWriter::new(io::stdout().lock());
     if args.jsonl {
         return serve(&settings, io::stdin().lock(), &mut out);

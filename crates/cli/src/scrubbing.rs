@@ -29,13 +29,12 @@ pub(crate) struct ScrubArgs {
 impl ScrubArgs {
     /// Loads the rules that these arguments and the packs select.
     pub(crate) fn rules(&self, packs: &[String], owner: &Owner) -> Result<Arc<Rules>> {
-        let selection = Selection {
-            packs: packs.to_vec(),
-            files: self.rules.clone(),
-            without: self.no_rule.clone(),
-            secret_variables: self.secret_env.clone(),
-            secret_files: self.secret_file.clone(),
-        };
+        let selection = Selection::default()
+            .packs(packs)
+            .files(&self.rules)
+            .without(&self.no_rule)
+            .secret_variables(&self.secret_env)
+            .secret_files(&self.secret_file);
         selection.load(owner).map_err(|e| match &e {
             ScrubError::NoRule(_) => Failure::usage(format!("{e}: see tapdeck scrub --list-rules")),
             ScrubError::Read { source, .. } => Failure::new(Kind::of_io(source), e.to_string()),

@@ -65,12 +65,8 @@ impl Tape {
     /// # Errors
     /// When it cannot be opened or played.
     pub fn open(source: Source, scrollback: usize) -> Result<Self, PlayError> {
-        let settings = Settings {
-            scrollback,
-            scrollback_bytes: SCROLLBACK_BYTES,
-            replies: false,
-            ..Settings::default()
-        };
+        let settings =
+            Settings::default().scrollback(scrollback).scrollback_bytes(SCROLLBACK_BYTES).replies(false);
         let mut player = Player::of(source, settings)?;
         player.sparing_index(INDEX_SAVES);
         Ok(Self::of(player))

@@ -306,7 +306,7 @@ impl Glass {
     /// pipes, whose lines end without a carriage return.
     pub(crate) fn new(log: &SharedLog, size: WinSize, lines: bool) -> Self {
         let reader = log.reader_from_start(ReaderKind::Lossless);
-        let settings = Settings { replies: false, newline_mode: lines, ..Settings::default() };
+        let settings = Settings::default().replies(false).newline_mode(lines);
         let known = Arc::new(Known { look_ns: AtomicU64::new(NEVER), ..Known::default() });
         let picture = Picture {
             term: Term::new(model_size(size), settings),

@@ -14,7 +14,7 @@
 //! let size = WinSize::cells(40, 5);
 //! let script = "printf 'name? '; read name; echo \"hello $name\"";
 //! let command = CommandSpec::new(["sh", "-c", script]);
-//! let setup = TerminalSetup { size, ..TerminalSetup::default() };
+//! let setup = TerminalSetup::default().size(size);
 //! let program = LocalPty::spawn(&command, InheritedSignals::of_login(), &setup)?;
 //! let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
 //! log.append(Event::Resize(size), clock.now());

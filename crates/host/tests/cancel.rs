@@ -33,10 +33,10 @@ fn a_thousand_runs_cancelled_at_random_moments_leave_nothing() {
     let one = |i: u64| {
         let spec = CommandSpec::new(["sh", "-c", &scripts[i as usize % scripts.len()]]);
         let clock = Clock::start();
-        let setup = TerminalSetup { size: WinSize::cells(80, 24), ..TerminalSetup::default() };
+        let setup = TerminalSetup::default().size(WinSize::cells(80, 24));
         let backend = LocalPty::spawn(&spec, InheritedSignals::note(), &setup).expect("it starts");
         let log = SharedLog::new(LogLimits::default());
-        log.append(Event::Resize(setup.size), clock.now());
+        log.append(Event::Resize(WinSize::cells(80, 24)), clock.now());
         let quick = Duration::from_millis(20);
         let config = Config { hang_up_after: quick, kill_after: quick, ..Config::default() };
         let driver = Driver::new(backend, clock, config, log).expect("a driver");

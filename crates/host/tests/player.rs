@@ -48,7 +48,7 @@ fn screen(player: &Player) -> String {
 }
 
 fn open(path: &Path) -> Player {
-    Player::open(path, Settings { scrollback: 0, ..Settings::default() }).expect("it opens")
+    Player::open(path, Settings::default().scrollback(0)).expect("it opens")
 }
 
 #[track_caller]

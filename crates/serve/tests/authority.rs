@@ -157,7 +157,7 @@ impl Served {
             .expect("written");
         std::fs::set_permissions(&tokens, PermissionsExt::from_mode(0o600)).expect("a mode");
         let size = WinSize::cells(80, 24);
-        let setup = TerminalSetup { size, ..TerminalSetup::default() };
+        let setup = TerminalSetup::default().size(size);
         let program = LocalPty::spawn(&CommandSpec::new(["cat"]), InheritedSignals::of_login(), &setup);
         let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
         log.append(Event::Resize(size), clock.now());

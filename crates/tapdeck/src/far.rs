@@ -78,7 +78,7 @@ impl Far {
         let (attachment, opened) = Attachment::over(credentials.dial(address)?, &attach)?;
         let failed = || Error::io("cannot watch the session");
         let (woken, wake) = pipe().map_err(failed())?;
-        let settings = Settings { scrollback: 0, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(0).replies(false);
         let model = Model {
             term: Term::new(Size::new(opened.cols, opened.rows), settings),
             state: state_of(opened.state).map(|state| (state, String::new())),

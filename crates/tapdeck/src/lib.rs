@@ -93,6 +93,8 @@ pub use tapdeck_core::turns::AgentState;
 pub use tapdeck_core::{Event, Exit, Role};
 #[doc(inline)]
 pub use tapdeck_host::backend;
+#[doc(inline)]
+pub use tapdeck_host::{KeepInput, LiveIndex, RecordOptions};
 #[cfg(feature = "live")]
 #[doc(inline)]
 pub use tapdeck_serve::wire;

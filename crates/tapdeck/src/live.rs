@@ -73,13 +73,32 @@ pub enum DoorError {
 
 /// An address at which a session's bus is served beside its own socket.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Bus {
-    /// Where.
-    pub address: Address,
-    /// What its clients may do; `None` for what clients of the session's own socket may.
-    pub grants: Option<Grants>,
-    /// Other machines may reach it. What passes is not encrypted.
-    pub anywhere: bool,
+    address: Address,
+    grants: Option<Grants>,
+    anywhere: bool,
+}
+
+impl Bus {
+    /// Serves the bus at this address, for processes on this machine.
+    pub fn new(address: Address) -> Self {
+        Self { address, grants: None, anywhere: false }
+    }
+
+    /// Sets what its clients may do; by default, what clients of the session's own socket may.
+    #[must_use]
+    pub fn grants(mut self, grants: impl Into<Option<Grants>>) -> Self {
+        self.grants = grants.into();
+        self
+    }
+
+    /// Sets whether other machines may reach it. What passes is not encrypted.
+    #[must_use]
+    pub fn anywhere(mut self, anywhere: bool) -> Self {
+        self.anywhere = anywhere;
+        self
+    }
 }
 
 /// Is told of trouble that does not end the session, in one sentence.
@@ -382,12 +401,10 @@ impl LateRecordings {
 
     /// Starts a recording; returns the byte of the output at which it begins.
     pub(crate) fn start(&self, file: RecordingFile, options: RecordOptions) -> io::Result<Offset> {
-        let options = RecordOptions {
-            argv: self.0.argv.iter().map(Into::into).collect(),
-            cwd: Some(self.0.cwd.clone().into()),
-            index: LiveIndex::Off,
-            ..options
-        };
+        let options = options
+            .argv(self.0.argv.iter().map(Into::into).collect())
+            .cwd(Some(self.0.cwd.clone().into()))
+            .index(LiveIndex::Off);
         let (recorder, from) = Recorder::start_late(file, self.0.log.clone(), self.0.clock, options)?;
         self.recorders().push(recorder);
         Ok(from)
@@ -415,13 +432,11 @@ impl LateRecordings {
             _ => e.to_string(),
         })?;
         let quality = request.quality.unwrap_or(4).min(11);
-        let options = RecordOptions {
-            quality: u8::try_from(quality).unwrap_or(4),
-            input: KeepInput::asked(request.input, request.hidden_input),
-            title: request.title.clone(),
-            scrub,
-            ..RecordOptions::default()
-        };
+        let options = RecordOptions::default()
+            .quality(u8::try_from(quality).unwrap_or(4))
+            .input(KeepInput::asked(request.input, request.hidden_input))
+            .title(request.title.clone())
+            .scrub(scrub);
         self.start(file, options).map(|from| from.0).map_err(|e| e.to_string())
     }
 
@@ -444,6 +459,6 @@ impl Drop for Served {
 
 /// The rules of the packs that a late recording is to be masked by.
 fn scrub_rules(packs: Vec<String>, cwd: &str) -> Result<Arc<Rules>, String> {
-    let selection = Selection { packs, ..Selection::default() };
+    let selection = Selection::default().packs(packs);
     selection.load(&Owner::of_process(Some(cwd.to_owned()))).map_err(|e| e.to_string())
 }

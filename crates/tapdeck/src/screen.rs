@@ -25,7 +25,7 @@ pub struct Screen(Box<Term>);
 impl Screen {
     /// The screen that this terminal shows now.
     pub fn of(term: &Term) -> Self {
-        let settings = Settings { scrollback: 0, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(0).replies(false);
         let mut copy = Term::new(term.size(), settings);
         copy.feed(&term.dump_screen());
         Self(Box::new(copy))
@@ -33,7 +33,7 @@ impl Screen {
 
     /// The screen that a terminal of this size shows after this output.
     pub fn of_output(cols: u16, rows: u16, output: &[u8]) -> Self {
-        let settings = Settings { scrollback: 0, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(0).replies(false);
         let mut term = Term::new(Size::new(cols, rows), settings);
         term.feed(output);
         Self(Box::new(term))

@@ -66,24 +66,56 @@ impl Owner {
 /// ```
 /// use tapdeck::scrub::{Owner, Selection};
 ///
-/// let mut selection = Selection::default(); // the packs that are on by default
-/// selection.secret_variables = vec!["PATH".into()];
-/// let rules = selection.load(&Owner::of_process(None))?;
+/// let selection = Selection::default(); // the packs that are on by default
+/// let rules = selection.secret_variables(["PATH"]).load(&Owner::of_process(None))?;
 /// # let _ = rules;
 /// # Ok::<(), tapdeck::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Selection {
-    /// Packs by name; `none` alone for none, empty for the default ones.
-    pub packs: Vec<String>,
-    /// Files with further rules.
-    pub files: Vec<PathBuf>,
-    /// Rules to leave out, by name.
-    pub without: Vec<String>,
-    /// Environment variables whose values are masked.
-    pub secret_variables: Vec<String>,
-    /// Files of which each line is masked.
-    pub secret_files: Vec<PathBuf>,
+    packs: Vec<String>,
+    files: Vec<PathBuf>,
+    without: Vec<String>,
+    secret_variables: Vec<String>,
+    secret_files: Vec<PathBuf>,
+}
+
+impl Selection {
+    /// Sets the packs by name: `none` alone for none. Without names, those that are on by default.
+    #[must_use]
+    pub fn packs(mut self, packs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.packs = packs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the files with further rules.
+    #[must_use]
+    pub fn files(mut self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.files = files.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the rules to leave out, by name.
+    #[must_use]
+    pub fn without(mut self, without: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.without = without.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the environment variables whose values are masked.
+    #[must_use]
+    pub fn secret_variables(mut self, secret_variables: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.secret_variables = secret_variables.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the files of which each line is masked.
+    #[must_use]
+    pub fn secret_files(mut self, secret_files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        self.secret_files = secret_files.into_iter().map(Into::into).collect();
+        self
+    }
 }
 
 /// The packs in a list such as `secrets,paths`; the default ones where it names none.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tapdeck_core::Time;
 use tapdeck_host::processes::{self, Process};
-use tapdeck_serve::live::{Follow, NestedProgram, TURN_RING};
+use tapdeck_serve::live::{Follow, NestedProgram};
 use tapdeck_tape::agents::{AgentError, Agents};
 
 pub use tapdeck_core::turns::{AgentState, Evidence, Judgement, Limits, Place, RuleError, Rules, Turn};
@@ -161,7 +161,7 @@ impl RuleBook {
             let mut follower = Follower::new(Arc::clone(self));
             Box::new(move |leader, now| follower.look(leader, now)) as Follow
         });
-        Ok(TurnOptions { follow, ..options(self.rules(name)?) })
+        Ok(TurnOptions::new(self.rules(name)?).follow(follow))
     }
 
     /// The rules of an agent, or for a command, with this pattern as their prompt.
@@ -179,8 +179,8 @@ impl RuleBook {
         }
         let rules = self.rules(agent.unwrap_or_else(|| self.agents.for_command(argv)))?;
         match prompt {
-            Some(pattern) => Ok(options(Arc::new(Rules::clone(&rules).with_prompt(pattern)?))),
-            None => Ok(options(rules)),
+            Some(pattern) => Ok(TurnOptions::new(Arc::new(Rules::clone(&rules).with_prompt(pattern)?))),
+            None => Ok(TurnOptions::new(rules)),
         }
     }
 }
@@ -192,13 +192,9 @@ impl Turns {
             Self::Off => None,
             Self::Auto => Some(RuleBook::load()?.choose(argv)?),
             Self::Agent(name) => Some(RuleBook::load()?.choose_as(argv, Some(name), None)?),
-            Self::Rules(rules) => Some(options(Arc::clone(rules))),
+            Self::Rules(rules) => Some(TurnOptions::new(Arc::clone(rules))),
         })
     }
-}
-
-fn options(rules: Arc<Rules>) -> TurnOptions {
-    TurnOptions { rules, limits: Limits::default(), ring: TURN_RING, follow: None }
 }
 
 /// Rules of programs that others are started from.

@@ -68,8 +68,7 @@ impl Replay {
     /// A terminal as the header describes it, with this many rows of scrollback. It answers no
     /// query of the recorded program: the program is gone.
     pub(crate) fn new(header: &Header, scrollback: usize) -> Self {
-        let settings =
-            Settings { scrollback, replies: false, newline_mode: header.pipes, ..Settings::default() };
+        let settings = Settings::default().scrollback(scrollback).replies(false).newline_mode(header.pipes);
         Self {
             term: Term::new(header.size.unwrap_or_default(), settings),
             byte_off: 0,

@@ -9,11 +9,27 @@ use crate::scan::{Kind, Scanner, Token};
 
 /// What else to take out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FilterOptions {
-    /// Colours and attributes (SGR).
-    pub strip_sgr: bool,
-    /// Titles of windows and icons, and the stack on which they are kept.
-    pub strip_titles: bool,
+    strip_sgr: bool,
+    strip_titles: bool,
+}
+
+impl FilterOptions {
+    /// Sets whether colours and attributes (SGR) are taken out.
+    #[must_use]
+    pub fn strip_sgr(mut self, strip_sgr: bool) -> Self {
+        self.strip_sgr = strip_sgr;
+        self
+    }
+
+    /// Sets whether titles of windows and icons are taken out, and the stack on which they are
+    /// kept.
+    #[must_use]
+    pub fn strip_titles(mut self, strip_titles: bool) -> Self {
+        self.strip_titles = strip_titles;
+        self
+    }
 }
 
 /// The filter; it keeps its place between calls.

@@ -136,7 +136,7 @@ mod tests {
             after in "[ -~]{0,9}|\x1b\\[3b|\u{301}|\x1b\\[A\x1b\\[Kx",
             scrollback in 0..20usize,
         ) {
-            let settings = Settings { scrollback, ..Settings::default() };
+            let settings = Settings::default().scrollback(scrollback);
             let mut whole = Term::new(Size { cols: 8, rows: 4 }, settings);
             whole.feed(before.as_bytes());
             let mut short = whole.clone();
@@ -161,8 +161,7 @@ mod tests {
 
     #[test]
     fn most_of_a_flood_is_left_out() {
-        let mut term =
-            Term::new(Size { cols: 80, rows: 24 }, Settings { scrollback: 100, ..Settings::default() });
+        let mut term = Term::new(Size { cols: 80, rows: 24 }, Settings::default().scrollback(100));
         term.feed(&b"\r\n".repeat(24));
         let piece = b"a line of a log\r\n".repeat(50);
         assert_eq!(term.skip_text(std::iter::repeat_n(&piece[..], 100)), 97);

@@ -46,7 +46,7 @@ fn sizes_are_clamped() {
 
 #[test]
 fn scrollback_has_a_limit_and_counts_what_went() {
-    let mut t = Term::new(Size::new(20, 2), Settings { scrollback: 5, ..Settings::default() });
+    let mut t = Term::new(Size::new(20, 2), Settings::default().scrollback(5));
     for i in 0..20 {
         t.feed(format!("line {i}\r\n").as_bytes());
     }
@@ -179,7 +179,7 @@ fn replay_filter_takes_out_titles_where_asked() {
         ["]0;t\x07", "]1;t\x1b\\", "]2;t\x07", "]02;t\x07", "];t\x07", "]lold\x1b\\", "[22;2t", "[23;0t"]
     {
         let mut out = Vec::new();
-        ReplayFilter::new(FilterOptions { strip_titles: true, ..FilterOptions::default() })
+        ReplayFilter::new(FilterOptions::default().strip_titles(true))
             .filter(format!("a\x1b{title}b\x1b]8;;http://x\x1b\\\x1b]20;c\x07").as_bytes(), &mut out);
         let kept = "ab\x1b]8;;http://x\x1b\\\x1b]20;c\x07";
         assert_eq!(String::from_utf8_lossy(&out), kept, "{title:?}");
@@ -278,7 +278,7 @@ fn watch_sees_colours_that_look_like_resets() {
 
 #[test]
 fn rows_of_scrollback_by_number_are_those_in_order() {
-    let settings = Settings { scrollback: 3_000, ..Settings::default() };
+    let settings = Settings::default().scrollback(3_000);
     let mut term = Term::new(Size::new(40, 5), settings);
     for i in 0..10_000 {
         term.feed(format!("row {i} {}\r\n", "x".repeat(i % 30)).as_bytes());

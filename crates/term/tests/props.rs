@@ -155,7 +155,7 @@ fn size() -> impl Strategy<Value = Size> {
 }
 
 fn settings() -> Settings {
-    Settings { scrollback: 40, ..Settings::default() }
+    Settings::default().scrollback(40)
 }
 
 /// A row as a text that is short where nothing special is on it.

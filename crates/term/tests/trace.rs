@@ -125,7 +125,7 @@ proptest! {
     ) {
         let bytes = text.concat().into_bytes();
         let size = Size::new(cols, rows);
-        let mut term = Term::new(size, Settings { replies: false, ..Settings::default() });
+        let mut term = Term::new(size, Settings::default().replies(false));
         term.feed(&bytes);
         let told = trace(&bytes, size, 1 << 20);
         let mut line = String::new();

@@ -122,7 +122,7 @@ impl DoorArgs {
     fn buses(&self, addresses: Vec<Address>) -> Result<Vec<Bus>, String> {
         let grants = |file: &PathBuf| Grants::from_file(file).map_err(|e| format!("{}: {e}", file.display()));
         let grants = self.token_file.as_ref().map(grants).transpose()?;
-        let bus = |address| Bus { address, grants: grants.clone(), anywhere: self.allow_remote };
+        let bus = |address| Bus::new(address).grants(grants.clone()).anywhere(self.allow_remote);
         Ok(addresses.into_iter().map(bus).collect())
     }
 }

@@ -75,7 +75,7 @@ fn index(recording: &Path, force: bool) -> Result<Indexed> {
     let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", recording.display()));
     let pipes = source.meta().is_some_and(|meta| meta.pipes);
-    let options = IndexOptions { pipes, ..IndexOptions::default() };
+    let options = IndexOptions::default().pipes(pipes);
     let (partial, why) = match Existing::find(&path, &file, force, options) {
         Existing::Whole(index, bytes) => return Ok(Indexed { path, index, bytes, why: None }),
         Existing::Partial(partial) => (*partial, "broke off, and was gone on with"),

@@ -129,11 +129,10 @@ pub(crate) fn run(args: &PlayArgs) -> Result {
     let config = Config::load()?;
     let source = Source::find(&args.file, args.input.from, args.input.timing.as_deref())?;
     let result = if args.fast {
-        let player = Player::of(source, Settings { scrollback: ALL_ROWS, ..Settings::default() })?;
+        let player = Player::of(source, Settings::default().scrollback(ALL_ROWS))?;
         fast(player, args.has_colours())
     } else {
-        let settings =
-            Settings { scrollback: LEFT_ROWS, scrollback_bytes: LEFT_BYTES, ..Settings::default() };
+        let settings = Settings::default().scrollback(LEFT_ROWS).scrollback_bytes(LEFT_BYTES);
         let mut player = Player::of(source, settings)?;
         player.sparing_index(INDEX_SAVES);
         let theme = config.choose_theme(args.theme.as_deref(), &config.play.theme).map_err(Failure::usage)?;

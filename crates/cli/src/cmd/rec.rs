@@ -244,19 +244,17 @@ impl RecArgs {
 
     /// The options of the recording that follow from the arguments alone.
     fn options(&self, launch: &Launch) -> RecordOptions {
-        RecordOptions {
-            quality: self.brotli_q,
-            input: KeepInput::asked(self.input, self.hidden_input),
-            argv: match launch.command.argv.as_slice() {
+        RecordOptions::default()
+            .quality(self.brotli_q)
+            .input(KeepInput::asked(self.input, self.hidden_input))
+            .argv(match launch.command.argv.as_slice() {
                 [] => launch.shown_command().into_iter().map(Into::into).collect(),
                 argv => argv.to_vec(),
-            },
-            cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
-            title: self.title.clone(),
-            idle_limit: self.idle_time_limit,
-            index: self.index,
-            ..RecordOptions::default()
-        }
+            })
+            .cwd(launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()))
+            .title(self.title.clone())
+            .idle_limit(self.idle_time_limit)
+            .index(self.index)
     }
 
     /// The rules by which secrets are masked before they are written.
@@ -321,7 +319,7 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), ipc.as_deref()));
     }
-    let options = RecordOptions { ipc, seal, scrub, ..args.options(&launch) };
+    let options = args.options(&launch).ipc(ipc).seal(seal).scrub(scrub);
     let mut screen = None;
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);

@@ -51,7 +51,7 @@ pub(crate) fn run(_: &TourArgs) -> Result {
 
 /// Prints what each chapter shows, without the empty rows of its screens.
 fn print_chapters(path: &Path) -> Result {
-    let mut player = Player::open(path, Settings { scrollback: ROWS, ..Settings::default() })?;
+    let mut player = Player::open(path, Settings::default().scrollback(ROWS))?;
     let begins: Vec<Goal> = player.moments(None).unwrap_or_default().iter().map(Goal::from).collect();
     let next = player.moments(None).unwrap_or_default().iter().skip(1);
     let mut ends: Vec<_> = next.map(|chapter| chapter.time.shifted(-1)).collect();

@@ -105,7 +105,7 @@ impl Live {
     pub fn new(name: impl Into<String>, size: Size, scrollback: usize, link: Box<dyn Link>) -> Self {
         Self {
             name: name.into(),
-            term: Term::new(size, Settings { scrollback, replies: false, ..Settings::default() }),
+            term: Term::new(size, Settings::default().scrollback(scrollback).replies(false)),
             offset: 0,
             picture: 0..0,
             drawn: VecDeque::new(),
@@ -367,7 +367,7 @@ mod tests {
     /// A view that comes late knows of each row when it was written, as the session itself does.
     #[test]
     fn rows_of_a_picture_have_their_own_last_writes() {
-        let settings = || Settings { scrollback: 100, replies: false, ..Settings::default() };
+        let settings = || Settings::default().scrollback(100).replies(false);
         let mut own = Term::new(Size::new(12, 4), settings());
         let text =
             "one\r\n\x1b[31mtwo\x1b[m is a line that wraps\r\n\r\nthree é\r\nfour\r\nfive\x1b[2A\r!\x1b[3B";

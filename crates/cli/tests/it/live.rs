@@ -271,7 +271,7 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         let (mut twin, opened) =
             Attachment::open(&Address::Unix(session.socket()), &attach).expect("attached");
         let size = Size::new(opened.cols, opened.rows);
-        let mut term = Term::new(size, Settings { replies: false, ..Settings::default() });
+        let mut term = Term::new(size, Settings::default().replies(false));
         let mut offset = opened.offset;
         // The picture may come in several pieces.
         let mut dump = opened.dump;

@@ -51,7 +51,7 @@ fn vttest_screens_are_as_they_should_be() {
 /// Walks one menu and writes down every screen that waits for a key.
 fn walk(home: &Home, path: &str, name: &str, expected: &BTreeMap<String, String>, found: &mut String) {
     let mut seat = Seat::new(home.tapdeck(["run", "--", "vttest"]));
-    let settings = Settings { column_switch: true, ..Settings::default() };
+    let settings = Settings::default().column_switch(true);
     seat.term = Term::new(Size { cols: 80, rows: 24 }, settings);
     let mut before = 0;
     for step in path.split('.') {

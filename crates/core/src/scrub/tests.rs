@@ -115,7 +115,7 @@ fn sequences(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 /// Every frame of a stream as its shape: for each cell whether it is blank, and its width.
 fn check_frames(before: &[u8], after: &[u8], size: Size, secrets: &[&str]) {
-    let term = || Term::new(size, Settings { replies: false, scrollback: 100, ..Settings::default() });
+    let term = || Term::new(size, Settings::default().replies(false).scrollback(100));
     let (mut a, mut b) = (term(), term());
     for (i, (x, y)) in before.iter().zip(after).enumerate() {
         a.feed(&[*x]);

@@ -33,14 +33,23 @@ const INTERRUPTS: [i32; 5] = [1, 2, 3, 9, 15];
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Limits {
-    /// Bytes of one turn.
-    pub(crate) content: usize,
+    pub(super) content: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self { content: 4 << 20 }
+    }
+}
+
+impl Limits {
+    /// Sets how many bytes of one turn are kept; 4 MiB by default.
+    #[must_use]
+    pub fn content(mut self, content: usize) -> Self {
+        self.content = content;
+        self
     }
 }
 

@@ -202,7 +202,7 @@ const RENDERED: usize = 64 << 20;
 /// What these bytes show on a page that is long enough for all of it.
 pub(super) fn rendered(raw: &[u8], size: Size) -> Written {
     let scrollback = memchr::memchr_iter(b'\n', raw).count() + raw.len() / usize::from(size.cols.max(1)) + 1;
-    let settings = Settings { scrollback, scrollback_bytes: RENDERED, ..Settings::default() };
+    let settings = Settings::default().scrollback(scrollback).scrollback_bytes(RENDERED);
     let mut term = Term::new(size, settings);
     term.feed(raw);
     let cursor = term.cursor();

@@ -61,7 +61,7 @@ impl Bench {
 
 #[test]
 fn a_long_answer_is_cut_and_says_so() {
-    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits { content: 1000 });
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default().content(1000));
     bench.out(0, b"$ ");
     bench.type_in(100, b"yes\r");
     bench.out(110, b"yes\r\n");
@@ -78,7 +78,7 @@ fn a_long_answer_is_cut_and_says_so() {
 #[test]
 fn an_answer_that_has_left_the_scrollback_is_told_whole() {
     let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
-    bench.term = Term::new(Size::new(80, 24), Settings { scrollback: 100, ..Settings::default() });
+    bench.term = Term::new(Size::new(80, 24), Settings::default().scrollback(100));
     bench.out(0, b"$ ");
     bench.type_in(100, b"seq 500\r");
     bench.out(110, b"seq 500\r\n");
@@ -472,7 +472,7 @@ proptest! {
         size in 1usize..7,
     ) {
         let run = |size: usize| {
-            let mut bench = Bench::new(&prompt(r"^\$ $"), Limits { content: 500 });
+            let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default().content(500));
             let mut ms = 0;
             for (later, (out, bytes)) in &events {
                 ms += later;

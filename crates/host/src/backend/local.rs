@@ -29,18 +29,52 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How the new terminal begins.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct TerminalSetup {
-    /// Its size.
-    pub size: WinSize,
-    /// Its settings; the system's own when there is no terminal to take them from.
-    pub termios: Option<Termios>,
-    /// Single settings, by the names of [`crate::tty_settings`], on top of those.
-    pub tty_settings: Vec<(String, u8)>,
-    /// Whether to echo input. Off where no user types, or piped input would be shown twice.
-    pub no_echo: bool,
-    /// Whether Ctrl-Z can stop the program, as it can a shell's job. For a session that is stopped
-    /// and continued along with the program: otherwise nothing would set that going again.
-    pub stoppable: bool,
+    pub(crate) size: WinSize,
+    pub(crate) termios: Option<Termios>,
+    pub(crate) tty_settings: Vec<(String, u8)>,
+    pub(crate) no_echo: bool,
+    pub(crate) stoppable: bool,
+}
+
+impl TerminalSetup {
+    /// Sets the size.
+    #[must_use]
+    pub fn size(mut self, size: WinSize) -> Self {
+        self.size = size;
+        self
+    }
+
+    /// Sets the settings; those of the system by default.
+    #[must_use]
+    pub fn termios(mut self, termios: impl Into<Option<Termios>>) -> Self {
+        self.termios = termios.into();
+        self
+    }
+
+    /// Sets single settings, by the names of [`crate::tty_settings`], on top of those.
+    #[must_use]
+    pub fn tty_settings(mut self, tty_settings: Vec<(String, u8)>) -> Self {
+        self.tty_settings = tty_settings;
+        self
+    }
+
+    /// Sets whether input is not echoed. Without a user that types, piped input would be shown
+    /// twice.
+    #[must_use]
+    pub fn no_echo(mut self, no_echo: bool) -> Self {
+        self.no_echo = no_echo;
+        self
+    }
+
+    /// Sets whether Ctrl-Z can stop the program, as it can a job of a shell. That is for sessions
+    /// that are stopped and continued along with the program: nothing else would continue it.
+    #[must_use]
+    pub fn stoppable(mut self, stoppable: bool) -> Self {
+        self.stoppable = stoppable;
+        self
+    }
 }
 
 /// A program on a pseudo-terminal.

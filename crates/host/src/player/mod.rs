@@ -82,6 +82,7 @@ pub struct Player {
     source: Source,
     feed: Feed,
     settings: Settings,
+    pipes: bool,
     term: Term,
     first_size: Size,
     size_known: bool,
@@ -114,14 +115,14 @@ impl Player {
     }
 
     /// Opens a recording whose format is known.
-    pub fn of(source: Source, mut settings: Settings) -> Result<Self, PlayError> {
+    pub fn of(source: Source, settings: Settings) -> Result<Self, PlayError> {
         let container = source.container();
         let mut first_size = Size { cols: 80, rows: 24 };
         let mut size_known = false;
-        let idle_limit;
+        let (idle_limit, pipes);
         let feed = if container.format == Format::Ahr && !container.zst {
             let meta = source.meta();
-            settings.newline_mode |= meta.as_ref().is_some_and(|meta| meta.pipes);
+            pipes = meta.as_ref().is_some_and(|meta| meta.pipes);
             idle_limit = meta.and_then(|meta| meta.idle_limit());
             Feed::Native(Box::new(Native::open(&source)?))
         } else {
@@ -131,14 +132,16 @@ impl Player {
                 (first_size, size_known) = (size, true);
             }
             idle_limit = header.idle_limit;
-            settings.newline_mode |= header.pipes;
+            pipes = header.pipes;
             Feed::Other(other)
         };
+        let settings = if pipes { settings.newline_mode(true) } else { settings };
         let mut player = Self {
             source,
             feed,
             term: Term::new(first_size, settings.clone()),
             settings,
+            pipes,
             first_size,
             size_known,
             skipped: false,
@@ -226,7 +229,7 @@ impl Player {
     /// Whether the recorded program had no terminal, so that its lines end without a carriage
     /// return.
     pub fn is_of_pipes(&self) -> bool {
-        self.settings.newline_mode
+        self.pipes
     }
 
     /// What is played.

@@ -25,6 +25,8 @@ use crate::ahead::At;
 
 /// Output that may still be missing at the end of a session: a fraction of a second's work.
 const AT_THE_END: u64 = 16 << 20;
+/// Output between two keyframes.
+const STEP: u64 = 4 << 20;
 /// A program that was in a hurry rests when it has not been for so long.
 const CALM: Duration = Duration::from_millis(500);
 
@@ -56,7 +58,6 @@ pub(super) struct Indexing {
     when: LiveIndex,
     shared: Arc<(Mutex<Progress>, Condvar)>,
     work: Stage,
-    step: u64,
 }
 
 enum Stage {
@@ -88,7 +89,7 @@ impl Indexing {
             // One of a recording that is no more fits nothing.
             let _ = std::fs::remove_file(sidecar(file.path(), "ahx"));
         }
-        let options = IndexOptions { pipes, ..IndexOptions::default() };
+        let options = IndexOptions::default().every_bytes(STEP).pipes(pipes);
         let work = match file.share().ok().filter(|_| when != LiveIndex::Off) {
             Some(recording) => Stage::Waiting(Box::new(Work {
                 recording: Arc::new(recording),
@@ -103,7 +104,7 @@ impl Indexing {
             })),
             None => Stage::Over,
         };
-        Self { when, shared: Arc::default(), work, step: options.every_bytes }
+        Self { when, shared: Arc::default(), work }
     }
 
     /// Says how far the recording has come, and whether the program is in a hurry.
@@ -120,10 +121,10 @@ impl Indexing {
             return;
         }
         match std::mem::replace(&mut self.work, Stage::Over) {
-            Stage::Waiting(work) if off >= self.step => {
-                let (shared, step) = (self.shared.clone(), self.step);
+            Stage::Waiting(work) if off >= STEP => {
+                let shared = self.shared.clone();
                 let builder = std::thread::Builder::new().name("tapdeck-index".into());
-                let task = move || work.run(&shared, step);
+                let task = move || work.run(&shared);
                 // Without a thread there is no index; nothing else depends on it.
                 self.work = builder.spawn(task).map_or(Stage::Over, Stage::Running);
             }
@@ -150,7 +151,7 @@ impl Indexing {
         };
         let wanted = match self.when {
             LiveIndex::Whole => true,
-            _ => off >= self.step && off.saturating_sub(work.builder.byte_off()) <= AT_THE_END,
+            _ => off >= STEP && off.saturating_sub(work.builder.byte_off()) <= AT_THE_END,
         };
         if wanted && work.trouble.is_none() {
             let done = work.catch_up(len, || false).and_then(|()| work.end(len));
@@ -162,7 +163,7 @@ impl Indexing {
 
 impl Work {
     /// Keeps up with the recording until its end, in the recorder's shadow.
-    fn run(mut self, shared: &(Mutex<Progress>, Condvar), step: u64) -> Self {
+    fn run(mut self, shared: &(Mutex<Progress>, Condvar)) -> Self {
         // The least priority; where that is refused, it is still done only when the program rests.
         let _ = rustix::process::setpriority_process(None, 19);
         while self.trouble.is_none() {
@@ -175,7 +176,7 @@ impl Work {
                     let waited = shared.1.wait_timeout(progress, CALM);
                     progress = waited.unwrap_or_else(PoisonError::into_inner).0;
                 } else if progress.len > self.pos
-                    && progress.off.saturating_sub(self.builder.byte_off()) >= step
+                    && progress.off.saturating_sub(self.builder.byte_off()) >= STEP
                 {
                     break progress.len;
                 } else {

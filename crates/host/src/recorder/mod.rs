@@ -86,27 +86,18 @@ impl KeepInput {
 
 /// What to record, and what to say about it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RecordOptions {
-    /// Brotli quality, 0 to 11.
-    pub quality: u8,
-    /// What is recorded of what is typed.
-    pub input: KeepInput,
-    /// The command line.
-    pub argv: Vec<OsString>,
-    /// The folder that it runs in.
-    pub cwd: Option<PathBuf>,
-    /// A title for people.
-    pub title: Option<String>,
-    /// The longest pause that a player should make.
-    pub idle_limit: Option<Duration>,
-    /// Where snapshots are announced.
-    pub ipc: Option<String>,
-    /// The key to seal it with; native recordings only.
-    pub seal: Option<SealKey>,
-    /// When its index is written; native recordings only.
-    pub index: LiveIndex,
-    /// What is to be masked before it is written.
-    pub scrub: Option<std::sync::Arc<tapdeck_core::scrub::Rules>>,
+    pub(crate) quality: u8,
+    pub(crate) input: KeepInput,
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) title: Option<String>,
+    pub(crate) idle_limit: Option<Duration>,
+    pub(crate) ipc: Option<String>,
+    pub(crate) seal: Option<SealKey>,
+    pub(crate) index: LiveIndex,
+    pub(crate) scrub: Option<std::sync::Arc<tapdeck_core::scrub::Rules>>,
 }
 
 impl Default for RecordOptions {
@@ -124,6 +115,78 @@ impl Default for RecordOptions {
             index: LiveIndex::default(),
             scrub: None,
         }
+    }
+}
+
+impl RecordOptions {
+    /// Sets the Brotli quality, 0 to 11; 4 by default.
+    #[must_use]
+    pub fn quality(mut self, quality: u8) -> Self {
+        self.quality = quality;
+        self
+    }
+
+    /// Sets what is recorded of what is typed; nothing by default.
+    #[must_use]
+    pub fn input(mut self, input: KeepInput) -> Self {
+        self.input = input;
+        self
+    }
+
+    /// Sets the command line that the recording names.
+    #[must_use]
+    pub fn argv(mut self, argv: Vec<OsString>) -> Self {
+        self.argv = argv;
+        self
+    }
+
+    /// Sets the folder that the recording names.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<Option<PathBuf>>) -> Self {
+        self.cwd = cwd.into();
+        self
+    }
+
+    /// Sets a title for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<Option<String>>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets the longest pause that a player should make.
+    #[must_use]
+    pub fn idle_limit(mut self, idle_limit: impl Into<Option<Duration>>) -> Self {
+        self.idle_limit = idle_limit.into();
+        self
+    }
+
+    /// Sets the address that the recording names as the place where snapshots are announced.
+    #[must_use]
+    pub fn ipc(mut self, ipc: impl Into<Option<String>>) -> Self {
+        self.ipc = ipc.into();
+        self
+    }
+
+    /// Sets the key to seal the recording with; native recordings only.
+    #[must_use]
+    pub fn seal(mut self, seal: impl Into<Option<SealKey>>) -> Self {
+        self.seal = seal.into();
+        self
+    }
+
+    /// Sets when the index is written; native recordings only.
+    #[must_use]
+    pub fn index(mut self, index: LiveIndex) -> Self {
+        self.index = index;
+        self
+    }
+
+    /// Sets the rules by which text is masked before it is written.
+    #[must_use]
+    pub fn scrub(mut self, scrub: impl Into<Option<std::sync::Arc<tapdeck_core::scrub::Rules>>>) -> Self {
+        self.scrub = scrub.into();
+        self
     }
 }
 

@@ -30,7 +30,7 @@ fn session(recording: Option<&std::path::Path>, with: impl FnOnce(&Handle)) {
     log.append(Event::Resize(size), clock.now());
     let recorder = recording.map(|path| {
         let file = RecordingFile::open(path, IfExists::Refuse).expect("created");
-        let options = RecordOptions { index: tapdeck_host::LiveIndex::Off, ..RecordOptions::default() };
+        let options = RecordOptions::default().index(tapdeck_host::LiveIndex::Off);
         Recorder::start(file, log.clone(), clock, options, size).expect("started")
     });
     let driver = Driver::new(backend, clock, Config::default(), log.clone()).expect("a driver");
@@ -87,7 +87,7 @@ fn a_list_that_cannot_be_written_is_a_failure() {
     let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
     let size = WinSize::cells(80, 24);
     log.append(Event::Resize(size), clock.now());
-    let options = RecordOptions { index: tapdeck_host::LiveIndex::Off, ..RecordOptions::default() };
+    let options = RecordOptions::default().index(tapdeck_host::LiveIndex::Off);
     let recorder = Recorder::start(file, log.clone(), clock, options, size).expect("started");
     let backend =
         InProcess::start(|console| Ok(i32::from(console.read_line()?.is_some()))).expect("it starts");

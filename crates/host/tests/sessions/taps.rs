@@ -21,7 +21,7 @@ fn a_second_recording_does_not_keep_the_first_asleep() {
     let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
     let size = WinSize::cells(80, 24);
     log.append(Event::Resize(size), clock.now());
-    let options = RecordOptions { index: LiveIndex::Off, ..RecordOptions::default() };
+    let options = RecordOptions::default().index(LiveIndex::Off);
     let open = |name: &str| {
         let container = Container::of_name(name).expect("a format");
         RecordingFile::open_as(&folder.path().join(name), container, false).expect("made")
@@ -29,7 +29,7 @@ fn a_second_recording_does_not_keep_the_first_asleep() {
     let first = Recorder::start(open("a.cast"), log.clone(), clock, options.clone(), size).expect("started");
     let rules =
         Rules::new(Rules::of_packs(&Rules::default_packs()).expect("a pack"), Vec::new()).expect("rules");
-    let scrubbed = RecordOptions { scrub: Some(Arc::new(rules)), ..options };
+    let scrubbed = options.scrub(Some(Arc::new(rules)));
     let (second, _) = Recorder::start_late(open("b.ahr"), log.clone(), clock, scrubbed).expect("started");
     let began = Instant::now();
     // Nothing is ever sent, so waiting for it is a sleep.

@@ -46,7 +46,7 @@ pub(crate) use auth::same;
 use hub::Hub;
 #[cfg(feature = "net")]
 pub(crate) use session::exit_of;
-pub use turns::{Follow, NestedProgram, OnState, RING as TURN_RING, TurnOptions};
+pub use turns::{Follow, NestedProgram, OnState, TurnOptions};
 
 /// What clients who may administer a session ask of the process that hosts it. Errors are sentences
 /// for the client.

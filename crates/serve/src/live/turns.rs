@@ -15,7 +15,7 @@ use super::session::LiveSession;
 use crate::broker::Wrapper;
 
 /// Turns that are kept, unless told otherwise.
-pub const RING: usize = 32;
+const RING: usize = 32;
 /// Without clients, the least time between two looks that nothing else asks for.
 const RARE: Duration = Duration::from_millis(100);
 
@@ -33,15 +33,40 @@ pub enum NestedProgram {
 pub type Follow = Box<dyn FnMut(u32, Time) -> Option<NestedProgram> + Send>;
 
 /// How turns are found and kept.
+#[non_exhaustive]
 pub struct TurnOptions {
-    /// What prompts and screens mean.
-    pub rules: Arc<Rules>,
-    /// Bytes of one turn that are kept.
-    pub limits: Limits,
-    /// Turns that are kept.
-    pub ring: usize,
-    /// Notices programs with other rules that are started from the first one.
-    pub follow: Option<Follow>,
+    pub(super) rules: Arc<Rules>,
+    pub(super) limits: Limits,
+    pub(super) ring: usize,
+    pub(super) follow: Option<Follow>,
+}
+
+impl TurnOptions {
+    /// Finds turns by these rules, which say what prompts and screens mean.
+    pub fn new(rules: Arc<Rules>) -> Self {
+        Self { rules, limits: Limits::default(), ring: RING, follow: None }
+    }
+
+    /// Sets how much is kept of one turn.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how many turns are kept; 32 by default.
+    #[must_use]
+    pub fn ring(mut self, ring: usize) -> Self {
+        self.ring = ring;
+        self
+    }
+
+    /// Sets what notices programs with other rules that are started from the first one.
+    #[must_use]
+    pub fn follow(mut self, follow: impl Into<Option<Follow>>) -> Self {
+        self.follow = follow.into();
+        self
+    }
 }
 
 impl std::fmt::Debug for TurnOptions {

@@ -112,6 +112,7 @@ impl fmt::Display for Refusal {
 
 /// How much a server serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The most sessions at once.
     pub sessions: usize,
@@ -124,6 +125,29 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { sessions: 2000, connections: 1000, hello: Duration::from_secs(10) }
+    }
+}
+
+impl Limits {
+    /// Sets the most sessions at once; 2,000 by default.
+    #[must_use]
+    pub fn sessions(mut self, sessions: usize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Sets the most connections at once; 1,000 by default.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// Sets how long a client may take to negotiate; ten seconds by default.
+    #[must_use]
+    pub fn hello(mut self, hello: Duration) -> Self {
+        self.hello = hello;
+        self
     }
 }
 

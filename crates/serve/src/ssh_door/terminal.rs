@@ -42,7 +42,7 @@ pub(super) async fn show(
     let started: Result<Box<dyn Backend>, _> = match &terminal {
         Some(terminal) => {
             command.env.push(("TERM".into(), Some(terminal.term.clone().into())));
-            let setup = TerminalSetup { size: terminal.size, ..TerminalSetup::default() };
+            let setup = TerminalSetup::default().size(terminal.size);
             LocalPty::spawn(&command, signals, &setup).map(|b| Box::new(b) as Box<dyn Backend>)
         }
         None => Pipes::spawn(&command, signals).map(|b| Box::new(b) as Box<dyn Backend>),

@@ -33,7 +33,7 @@ const MOMENTS: usize = 2000;
 
 /// Plays until the commands end. What goes wrong is said as `ERROR {error}`.
 pub(super) fn play(path: &Path, commands: &Receiver<String>, say: &Sender<String>) {
-    let settings = Settings { replies: false, scrollback: SCROLLBACK, ..Settings::default() };
+    let settings = Settings::default().replies(false).scrollback(SCROLLBACK);
     let ended = match Player::open(path, settings) {
         Ok(player) => Deck::new(player, say.clone()).run(commands),
         Err(e) => Err(PlayEnd::Failed(e)),

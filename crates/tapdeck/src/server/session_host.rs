@@ -162,13 +162,11 @@ impl SessionHost {
         let when = calendar(Clock::start().wall_start());
         let path = folder.join(format!("{when}-{program}-{id}.ahr"));
         let file = RecordingFile::open(&path, IfExists::Refuse).map_err(cannot_record)?;
-        let options = RecordOptions {
-            argv: launch.command.argv.clone(),
-            cwd: launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
-            title: wanted.name.clone(),
-            index: LiveIndex::Off,
-            ..RecordOptions::default()
-        };
+        let options = RecordOptions::default()
+            .argv(launch.command.argv.clone())
+            .cwd(launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()))
+            .title(wanted.name.clone())
+            .index(LiveIndex::Off);
         Ok(Some(Recording { file, options }))
     }
 

@@ -59,7 +59,7 @@ impl SessionBuilder {
             launch: Launch::new(CommandSpec::new(command)),
             backend: None,
             record: None,
-            record_options: RecordOptions { index: LiveIndex::Off, ..RecordOptions::default() },
+            record_options: RecordOptions::default().index(LiveIndex::Off),
             if_exists: IfExists::Refuse,
             taps: Vec::new(),
             #[cfg(feature = "live")]
@@ -279,14 +279,14 @@ impl SessionBuilder {
     fn recording(&self) -> Result<Option<Recording>> {
         let Some(path) = &self.record else { return Ok(None) };
         let file = create(path, self.if_exists)?;
-        let options = RecordOptions {
-            argv: match self.launch.command.argv.as_slice() {
+        let options = self
+            .record_options
+            .clone()
+            .argv(match self.launch.command.argv.as_slice() {
                 [] => self.launch.shown_command().into_iter().map(Into::into).collect(),
                 argv => argv.to_vec(),
-            },
-            cwd: self.launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()),
-            ..self.record_options.clone()
-        };
+            })
+            .cwd(self.launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()));
         Ok(Some(Recording { file, options }))
     }
 }
@@ -362,7 +362,7 @@ impl SessionBuilder {
     /// Serves the session's bus at a further address.
     #[must_use]
     pub fn bus(mut self, address: crate::live::Address, grants: crate::live::Grants) -> Self {
-        let bus = crate::live::Bus { address, grants: Some(grants), anywhere: false };
+        let bus = crate::live::Bus::new(address).grants(grants);
         self.doors.options.buses.push(bus);
         self
     }

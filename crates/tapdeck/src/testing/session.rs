@@ -130,7 +130,7 @@ impl Program {
     pub fn start(self) -> TestResult<Session> {
         let io = |e: std::io::Error| TestError::new(format!("the session cannot be set up: {e}"));
         let win = WinSize::cells(self.size.cols, self.size.rows);
-        let setup = TerminalSetup { size: win, ..TerminalSetup::default() };
+        let setup = TerminalSetup::default().size(win);
         let clock = Clock::start();
         let failed = |e: SpawnError| TestError::new(e.to_string());
         let signals = self.halt.signals();

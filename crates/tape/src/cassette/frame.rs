@@ -108,7 +108,7 @@ impl Model {
     /// The terminal at the start of a recording.
     pub fn new(size: Size) -> Self {
         // The program is gone, so no answer of the terminal would reach it.
-        let settings = Settings { scrollback: SCROLLBACK, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(SCROLLBACK).replies(false);
         Self { term: Term::new(size, settings), framed: 0 }
     }
 

@@ -10,16 +10,32 @@ use crate::event::clamp_size;
 
 /// How dense an index is.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct IndexOptions {
-    /// A keyframe after this much output; the most that has to be replayed after a jump.
-    pub every_bytes: u64,
-    /// The program had no terminal: see [`crate::Header::pipes`].
-    pub pipes: bool,
+    pub(crate) every_bytes: u64,
+    pub(crate) pipes: bool,
 }
 
 impl Default for IndexOptions {
     fn default() -> Self {
         Self { every_bytes: 4 << 20, pipes: false }
+    }
+}
+
+impl IndexOptions {
+    /// Sets how much output comes between two keyframes: the most that has to be replayed after a
+    /// jump. 4 MiB by default.
+    #[must_use]
+    pub fn every_bytes(mut self, every_bytes: u64) -> Self {
+        self.every_bytes = every_bytes;
+        self
+    }
+
+    /// Says that the program had no terminal: see [`crate::Header::pipes`].
+    #[must_use]
+    pub fn pipes(mut self, pipes: bool) -> Self {
+        self.pipes = pipes;
+        self
     }
 }
 
@@ -156,7 +172,7 @@ impl IndexBuilder {
 /// A terminal for keyframes. They hold the screens: scrollback would make each a hundred times
 /// larger.
 fn screens(size: Size, pipes: bool) -> Term {
-    Term::new(size, Settings { scrollback: 0, replies: false, newline_mode: pipes, ..Settings::default() })
+    Term::new(size, Settings::default().scrollback(0).replies(false).newline_mode(pipes))
 }
 
 fn entry(tag: u8, body: &[u8], out: &mut Vec<u8>) {

@@ -74,7 +74,7 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
                 }
             }
         }
-        let settings = Settings { scrollback: self.scrollback, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(self.scrollback).replies(false);
         let (offset, time, byte_off, last_ts, term) = match head {
             Some((k, dump)) => {
                 let mut term = Term::new(k.size, settings);

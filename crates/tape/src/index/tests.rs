@@ -36,14 +36,10 @@ fn recording(lines: u64) -> Vec<u8> {
 
 fn index_of(file: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    build_index::<crate::Error>(
-        file,
-        IndexOptions { every_bytes: 8_000, ..IndexOptions::default() },
-        |piece| {
-            out.extend_from_slice(piece);
-            Ok(())
-        },
-    )
+    build_index::<crate::Error>(file, IndexOptions::default().every_bytes(8_000), |piece| {
+        out.extend_from_slice(piece);
+        Ok(())
+    })
     .unwrap();
     out
 }

@@ -95,7 +95,7 @@ struct State {
 impl Tracer {
     /// A terminal as at power-on.
     pub fn new(size: Size) -> Self {
-        let settings = Settings { scrollback: SCROLLBACK, replies: false, ..Settings::default() };
+        let settings = Settings::default().scrollback(SCROLLBACK).replies(false);
         let parser = Parser::new(settings.string_limit);
         let mut m = Machine::new(size, settings);
         m.tracing = true;

@@ -553,5 +553,5 @@ fn size_in(cols: u16, rows: u16) -> WinSize {
 }
 
 fn model(size: WinSize) -> Term {
-    Term::new(size.size(), Settings { replies: false, ..Settings::default() })
+    Term::new(size.size(), Settings::default().replies(false))
 }

@@ -127,8 +127,10 @@ fn serve(args: &ServeArgs) -> Result {
     options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
     let host =
         SessionHost::new(InheritedSignals::of_login(), options).map_err(|e| Failure::io(e.to_string()))?;
-    let limits =
-        Limits { sessions: args.max_sessions, connections: args.max_connections, hello: args.hello_time };
+    let limits = Limits::default()
+        .sessions(args.max_sessions)
+        .connections(args.max_connections)
+        .hello(args.hello_time);
     let running = Running::start(Server::new(host, limits, Tokens::at(Tokens::default_path())))?;
     let listened = listen(args, &running);
     if listened.is_ok() {

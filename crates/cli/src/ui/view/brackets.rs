@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn brackets_find_each_other() {
-        let mut term = Term::new(Size::new(20, 3), Settings { scrollback: 100, ..Settings::default() });
+        let mut term = Term::new(Size::new(20, 3), Settings::default().scrollback(100));
         term.feed(b"a (b (c)\r\nd (\r\ne)\r\n) f {x\r\n} \"q\r\n\" (");
         for (row, own, other, forth, nth, want) in [
             (0, '(', ')', true, 1, Some(3)),

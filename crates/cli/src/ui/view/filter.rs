@@ -179,7 +179,7 @@ mod tests {
     /// Whatever comes, in whatever pieces: the same rows as when everything is looked at at once.
     #[test]
     fn rows_are_the_same_however_they_came() {
-        let mut term = Term::new(Size::new(8, 3), Settings { scrollback: 1000, ..Settings::default() });
+        let mut term = Term::new(Size::new(8, 3), Settings::default().scrollback(1000));
         let mut kept = filter(&["x", "!b"]);
         for i in 0..60u32 {
             let text = match i % 7 {

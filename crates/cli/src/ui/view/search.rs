@@ -241,8 +241,7 @@ mod tests {
     use tapdeck_term::{Settings, Size};
 
     fn term(cols: u16, rows: u16, text: &str) -> Term {
-        let mut term =
-            Term::new(Size::new(cols, rows), Settings { scrollback: 1_000_000, ..Settings::default() });
+        let mut term = Term::new(Size::new(cols, rows), Settings::default().scrollback(1_000_000));
         term.feed(text.as_bytes());
         term
     }
