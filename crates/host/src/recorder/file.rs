@@ -226,11 +226,9 @@ impl RecordingFile {
         if self.unwritten.take().is_some() {
             self.file.set_len(0)?;
             forget_sidecars(&self.path);
-            // Until the new one is complete, the old one would be taken for it.
-            match fs::remove_file(sidecar(&self.path, "meta.json")) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+            // Until the new one is complete, the old one would be taken for it. One that cannot be
+            // removed cannot be replaced at the end either, which is then reported.
+            let _ = fs::remove_file(sidecar(&self.path, "meta.json"));
             sync_folder(&self.path);
         }
         Ok(())
