@@ -76,7 +76,7 @@ pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
     CreateError, IfExists, KeepInput, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
-    SEALED_SIDECARS, append_lines, calendar, can_record, digest_of, file_digest, find_sidecar,
+    SEALED_SIDECARS, SyncLevel, append_lines, calendar, can_record, digest_of, file_digest, find_sidecar,
     forget_sidecars, home_folder, recording_name, recordings_folder, sidecar, state_folder,
 };
 pub use shared::{Bell, SharedLog, Woken};

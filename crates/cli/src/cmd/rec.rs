@@ -11,7 +11,7 @@ use clap::Args;
 use tapdeck::scrub::{Owner, Rules, packs};
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, RecordOptions, Recording,
-    RecordingFile, Report, can_record, recording_name, recordings_folder,
+    RecordingFile, Report, SyncLevel, can_record, recording_name, recordings_folder,
 };
 use tapdeck_tape::{Container, Format};
 
@@ -33,7 +33,7 @@ use crate::{detached_host, human, parse};
 mod late;
 
 /// The options that only the command that starts a session can have.
-const NOT_LATE: [&str; 24] = [
+const NOT_LATE: [&str; 25] = [
     "append",
     "idle_time_limit",
     "seal",
@@ -46,6 +46,7 @@ const NOT_LATE: [&str; 24] = [
     "export_session",
     "format",
     "index",
+    "sync",
     "cwd",
     "no_pty",
     "headless",
@@ -71,8 +72,9 @@ const RECORDED: &str = ".ahr, .cast, .ttyrec, .typescript or .raw (.zst behind i
 #[command(
     visible_alias = "record",
     after_help = "\
-Ends as the program ends. The recording is safe to read at any moment, also after a crash: what was
-on the screen for more than a quarter of a second is on disk.
+Ends as the program ends. The recording is safe to read at any moment, also after a crash. If the
+recorder is killed, at most the last quarter of a second is missing. If the power fails, at most the
+last two seconds are; --sync block keeps these, too, and slows down programs that write a lot.
 
 A name that ends in .cast, .ttyrec, .typescript or .raw (.zst behind it compresses) records in that
 format. A name without an ending is an .ahr's, which alone carries everything.
@@ -129,6 +131,10 @@ pub(crate) struct RecArgs {
     /// in `whole` to the very end however long that takes, or not at all
     #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index, hide_short_help = true)]
     index: LiveIndex,
+    /// When to sync the recording to disk, besides at its end: a second after it was written, with
+    /// every block, or when the system likes
+    #[arg(long, value_name = "interval|block|none", default_value = "interval", value_parser = sync_level, hide_short_help = true)]
+    sync: SyncLevel,
     /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     scrub: Option<String>,
@@ -255,6 +261,7 @@ impl RecArgs {
             .title(self.title.clone())
             .idle_limit(self.idle_time_limit)
             .index(self.index)
+            .sync(self.sync)
     }
 
     /// The rules by which secrets are masked before they are written.
@@ -273,6 +280,15 @@ fn live_index(text: &str) -> Result<LiveIndex, String> {
         "whole" => LiveIndex::Whole,
         "off" => LiveIndex::Off,
         _ => return Err("write auto, whole or off".into()),
+    })
+}
+
+fn sync_level(text: &str) -> Result<SyncLevel, String> {
+    Ok(match text {
+        "interval" => SyncLevel::Interval,
+        "block" => SyncLevel::Block,
+        "none" => SyncLevel::None,
+        _ => return Err("write interval, block or none".into()),
     })
 }
 

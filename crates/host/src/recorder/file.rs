@@ -13,6 +13,7 @@ use tapdeck_tape::{Container, Format, ahr};
 
 use super::salvage::{self, Mended};
 use super::sidecars::adopt;
+use super::syncing::{INTERVAL, SyncLevel, Syncer};
 use crate::source::timing_names;
 
 /// What to do when the file is there already.
@@ -114,6 +115,9 @@ pub struct RecordingFile {
     /// The file that this one replaced. Its lock is kept: another process may have opened it before
     /// it was replaced.
     former: Option<File>,
+    sync: SyncLevel,
+    /// Syncs from time to time, once something was written.
+    syncer: Option<Syncer>,
     mended: Option<Mended>,
     /// What the file is until the recorder begins to write; `None` from then on.
     unwritten: Option<Unwritten>,
@@ -203,6 +207,8 @@ impl RecordingFile {
             beside: None,
             cut: false,
             former: None,
+            sync: SyncLevel::None,
+            syncer: None,
             mended: None,
             unwritten: match (is_new, if_exists) {
                 (true, _) => Some(Unwritten::Created),
@@ -219,10 +225,11 @@ impl RecordingFile {
 
     /// Makes room for the recording: empties a file that is to be overwritten, and removes what
     /// spoke of the recording that was there.
-    pub(super) fn begin(&mut self) -> io::Result<()> {
+    pub(super) fn begin(&mut self, sync: SyncLevel) -> io::Result<()> {
         if let Some(beside) = &mut self.beside {
-            beside.begin()?;
+            beside.begin(sync)?;
         }
+        self.sync = sync;
         if self.unwritten.take().is_some() {
             self.file.set_len(0)?;
             forget_sidecars(&self.path);
@@ -265,7 +272,11 @@ impl RecordingFile {
     }
 
     /// Appends a block, wholly or not at all.
+    ///
+    /// # Errors
+    /// When the disk refuses the block, or has failed to keep earlier ones.
     pub(super) fn write_block(&mut self, block: &[u8]) -> io::Result<()> {
+        self.sync_failure()?;
         // Writing behind the end of a file that was cut would fill it up with nothing, and hide
         // that.
         self.cut |= self.file.metadata().is_ok_and(|m| m.len() < self.good_len);
@@ -276,7 +287,28 @@ impl RecordingFile {
         }
         self.good_len += block.len() as u64;
         self.sha256.update(block);
+        match self.sync {
+            SyncLevel::None => Ok(()),
+            SyncLevel::Block => self.file.sync_data().map_err(not_kept),
+            SyncLevel::Interval => self.sync_soon(),
+        }
+    }
+
+    /// Has the file synced by a thread, which is started here if it does not run yet.
+    fn sync_soon(&mut self) -> io::Result<()> {
+        if self.syncer.is_none() {
+            let file = self.file.try_clone()?;
+            self.syncer = Some(Syncer::start(INTERVAL, move || file.sync_data())?);
+        }
+        if let Some(syncer) = &self.syncer {
+            syncer.wrote();
+        }
         Ok(())
+    }
+
+    /// Why the thread could not sync, if it could not.
+    fn sync_failure(&self) -> io::Result<()> {
+        self.syncer.as_ref().and_then(Syncer::failure).map_or(Ok(()), |e| Err(not_kept(e)))
     }
 
     /// Appends to the timing file, where there is one.
@@ -304,6 +336,7 @@ impl RecordingFile {
 
     pub(super) fn sync(&self) -> io::Result<()> {
         self.beside.as_ref().map_or(Ok(()), |beside| beside.sync())?;
+        self.sync_failure()?;
         self.file.sync_data()
     }
 
@@ -351,6 +384,11 @@ impl Drop for RecordingFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// What a failed sync left behind is unknown, so it is no error that passes.
+fn not_kept(e: io::Error) -> io::Error {
+    io::Error::other(format!("the disk did not keep what was written: {e}"))
 }
 
 fn not_a_file(kind: fs::FileType) -> Option<&'static str> {

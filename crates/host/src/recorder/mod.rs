@@ -32,6 +32,7 @@ mod scrub;
 mod seal;
 mod sidecars;
 mod snapshots;
+mod syncing;
 
 pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
 use foreign::ForeignTap;
@@ -46,6 +47,7 @@ use seal::Sealing;
 use sidecars::Sidecars;
 pub use sidecars::find_sidecar;
 pub use snapshots::append_lines;
+pub use syncing::SyncLevel;
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE: Duration = Duration::from_millis(180);
@@ -97,6 +99,7 @@ pub struct RecordOptions {
     pub(crate) ipc: Option<String>,
     pub(crate) seal: Option<SealKey>,
     pub(crate) index: LiveIndex,
+    pub(crate) sync: SyncLevel,
     pub(crate) scrub: Option<std::sync::Arc<tapdeck_core::scrub::Rules>>,
 }
 
@@ -113,6 +116,7 @@ impl Default for RecordOptions {
             ipc: None,
             seal: None,
             index: LiveIndex::default(),
+            sync: SyncLevel::default(),
             scrub: None,
         }
     }
@@ -165,6 +169,13 @@ impl RecordOptions {
     #[must_use]
     pub fn ipc(mut self, ipc: impl Into<Option<String>>) -> Self {
         self.ipc = ipc.into();
+        self
+    }
+
+    /// Sets when the recording is synced to disk; about a second after it was written by default.
+    #[must_use]
+    pub fn sync(mut self, sync: SyncLevel) -> Self {
+        self.sync = sync;
         self
     }
 
@@ -281,7 +292,7 @@ impl Recorder {
         size: WinSize,
         late: Option<(Offset, WallTime, WinSize)>,
     ) -> io::Result<Self> {
-        file.begin()?;
+        file.begin(options.sync)?;
         let path = file.path().to_owned();
         let tap_reader = TapReader::new(&log, reader, clock);
         if file.container().format != Format::Ahr || file.container().zst {
