@@ -106,3 +106,87 @@ fn playing_follows_the_configuration() {
     seat.send("qx");
     assert!(seat.end().success());
 }
+
+/// A recording tells its players how long a pause may be, in every format that can say so.
+#[test]
+fn recordings_limit_the_pauses_of_their_players() {
+    let home = Home::new();
+    let config = "[rec]\nidle_limit = \"250ms\"\n";
+    for (args, limit) in [
+        (&["rec", "a.ahr", "--", "true"][..], 250),
+        (&["rec", "-i", "2s", "b.ahr", "--", "true"], 2000),
+        (&["rec", "c.cast", "--", "true"], 250),
+    ] {
+        let (code, _, said) = with(&home, config, args);
+        assert_eq!(code, Some(0), "{said}");
+        let file = args.iter().find(|a| a.contains('.')).expect("a name");
+        let player = tapdeck_host::Player::open(&home.path(file), Default::default()).expect("it plays");
+        assert_eq!(player.idle_limit().map(|limit| limit.as_millis()), Some(limit), "{file}");
+    }
+    assert_eq!(home.run(["convert", "-q", "a.ahr", "-o", "d.cast"]).status.code(), Some(0));
+    let cast = fs::read_to_string(home.path("d.cast")).expect("written");
+    assert!(cast.contains("\"idle_time_limit\":0.25"), "{cast}");
+    assert_eq!(home.run(["convert", "-q", "d.cast", "-o", "e.ahr"]).status.code(), Some(0));
+    let meta = fs::read_to_string(home.path("e.meta.json")).expect("a sidecar");
+    assert!(meta.contains("\"idleLimitMs\": 250") || meta.contains("\"idleLimitMs\":250"), "{meta}");
+}
+
+/// The user's themes are shown, used and checked like those that are built in.
+#[test]
+fn themes_have_the_same_names_everywhere() {
+    let home = Home::new();
+    let cast =
+        "{\"version\":2,\"width\":20,\"height\":3}\n[0.1,\"o\",\"\\u001b[34mblue\"]\n[9.0,\"o\",\"!\"]\n";
+    fs::write(home.path("a.cast"), cast).expect("written");
+    let config = "[theme]\nname = \"mine\"\n[themes.mine]\nbase = \"light\"\nbackground = \"#010203\"\n";
+    let (_, shown, _) = with(&home, config, &["config"]);
+    assert!(shown.contains("\n[themes.mine]\n"), "{shown}");
+    assert!(shown.contains("background = \"#010203\"") && shown.contains("# line 5"), "{shown}");
+    // Exports have the theme of the option, or else that of the configuration.
+    for (option, background) in [(None, "#010203"), (Some("sepia"), "#f6efe0"), (Some("mine"), "#010203")] {
+        for out in ["a.svg", "a.html"] {
+            let mut args = vec!["convert", "-q", "--overwrite", "a.cast", "-o", out];
+            args.extend(option.iter().flat_map(|name| ["--theme", name]));
+            let (code, _, said) = with(&home, config, &args);
+            assert_eq!(code, Some(0), "{said}");
+            let text = fs::read_to_string(home.path(out)).expect("written");
+            assert!(text.contains(background), "{option:?}: {out}");
+        }
+    }
+    // A cast carries a theme only when it is asked to, and exports show it then.
+    let (code, ..) = with(&home, config, &["convert", "-q", "a.cast", "-o", "plain.cast"]);
+    assert_eq!(code, Some(0));
+    assert!(!fs::read_to_string(home.path("plain.cast")).expect("written").contains("theme"));
+    let (code, ..) = with(&home, "", &["convert", "-q", "--theme", "dracula", "a.cast", "-o", "own.cast"]);
+    assert_eq!(code, Some(0));
+    let (code, ..) = with(&home, "", &["convert", "-q", "own.cast", "-o", "own.svg"]);
+    assert_eq!(code, Some(0));
+    assert!(fs::read_to_string(home.path("own.svg")).expect("written").contains("#282a36"));
+    // A name that does not exist is an error everywhere, with what was probably meant.
+    for args in [
+        &["convert", "a.cast", "-o", "x.svg", "--theme", "mnie"][..],
+        &["play", "a.cast", "--theme", "mnie"],
+        &["view", "a.cast", "--theme", "mnie"],
+        &["dash", "--theme", "mnie"],
+        &["web", "--theme", "mnie"],
+    ] {
+        let (code, _, said) = with(&home, config, args);
+        assert_eq!(code, Some(2), "{args:?}: {said}");
+        assert!(said.contains("there is no theme \"mnie\"; did you mean \"mine\"? Themes: dark, "), "{said}");
+    }
+    let (code, _, said) = with(&home, config, &["convert", "a.cast", "-o", "x.txt", "--theme", "mine"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--theme is for html, svg, svg-still and cast"), "{said}");
+    // On a terminal of the recording's size, too, the theme is painted, and the cursor is given back.
+    for (args, blue) in
+        [(&["play", "--theme", "light", "a.cast"][..], "38;2;11;87;194"), (&["play", "a.cast"], "34m")]
+    {
+        let mut seat = Seat::with_size(home.tapdeck(args), 20, 3);
+        seat.wait_text("blue");
+        seat.send("q");
+        assert!(seat.end().success());
+        let bytes = String::from_utf8_lossy(&seat.raw).into_owned();
+        assert!(bytes.contains(blue), "{args:?}: {bytes:?}");
+        assert_eq!(bytes.contains("\x1b]112\x1b\\"), args.len() > 2, "{bytes:?}");
+    }
+}
