@@ -28,9 +28,18 @@ sandbox=$([ "$(id -u)" != 0 ] || echo '"--no-sandbox",')
 options="{\"args\":[$sandbox\"--headless\",\"--hide-scrollbars\",\"--window-size=1100,560\"]}"
 opened=$(ask "" "{\"capabilities\":{\"alwaysMatch\":{\"goog:chromeOptions\":$options}}}")
 at=$at/$(grep -o '"sessionId":"[^"]*' <<< "$opened" | cut -d'"' -f4)
-ask /url "{\"url\":\"$url&open=s/$agent&open=s/$build\"}" > driver.log
+ask /url "{\"url\":\"$url&open=s/$agent&open=s/$build\"}" > /dev/null
 shown='{"script":"return [\"All 12 tests\",\"42 passed\",\"release.ahr\"].every(t=>document.body.innerText.includes(t))","args":[]}'
 until ask /execute/sync "$shown" | grep -q '"value":true'; do sleep 0.2; done
-curl -sf "$at/screenshot" | grep -o '[A-Za-z0-9+/=]\{100,\}' | base64 -d > "$OUT"
+shoot() {
+    curl -sf "$at/screenshot" | grep -o '[A-Za-z0-9+/=]\{100,\}' | base64 -d > "$1"
+}
+
+shoot "$OUT.png"
+choose='const t = document.getElementById(\"theme\"); t.value = \"light\"; t.dispatchEvent(new Event(\"change\"))'
+ask /execute/sync "{\"script\":\"$choose\",\"args\":[]}" > /dev/null
+light='{"script":"return [...document.querySelectorAll(\".screen\")].every(s=>getComputedStyle(s).backgroundColor===\"rgb(250, 250, 250)\")&&document.body.innerText.includes(\"42 passed\")","args":[]}'
+until ask /execute/sync "$light" | grep -q '"value":true'; do sleep 0.2; done
+shoot "$OUT.light.png"
 curl -sf -X DELETE "$at" > /dev/null
 curtain 0

@@ -1,10 +1,12 @@
 //! `cargo xtask pictures`: the pictures of the manual, made by the command itself.
 //!
-//! A picture `docs/img/NAME.svg` is made from the recording `NAME.cast`, or as a still of its last
-//! screen from `NAME.still.cast`. The same recording always gives the same picture, so CI can
-//! check that none is stale. `--record [NAME]` makes the recordings anew by running `NAME.sh` or
-//! `NAME.still.sh` on a recorded terminal, and `NAME.png` by running `NAME.page.sh`, which takes a
-//! picture of the page with Chromium where that and its driver are installed.
+//! A picture `docs/img/NAME.svg`, and `NAME.light.svg` for readers with a light background, is made
+//! from the recording `NAME.cast`, or as a still of its last screen from `NAME.still.cast`. The
+//! same recording always gives the same picture, so CI can check that none is stale.
+//!
+//! `--record [NAME]` makes the recordings anew by running `NAME.sh` or `NAME.still.sh` on a
+//! recorded terminal, and `NAME.png` and `NAME.light.png` by running `NAME.page.sh`, which takes
+//! pictures of the page with Chromium where that and its driver are installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use anyhow::{Context, Result, bail};
 use crate::docs::Stale;
 use crate::{succeed, tools};
 
+/// The themes of the pictures, and the ending of each.
+const THEMES: [(&str, &str); 2] = [("dark", "svg"), ("light", "light.svg")];
 /// The ending of scripts that take a picture of the page.
 const PAGE: &str = ".page.sh";
 /// The largest picture of the page, in bytes.
@@ -70,15 +74,17 @@ fn play(root: &Path, script: &Path) -> Result<()> {
     let both = format!(". '{}'; . '{}'", stage.display(), script.display());
     let mut bash = Command::new("bash");
     bash.args(["-e", "-c", &both]).current_dir(&folder).env("PATH", path);
-    let page = script.to_string_lossy().strip_suffix(PAGE).map(|base| PathBuf::from(format!("{base}.png")));
-    let out = page.clone().unwrap_or_else(|| script.with_extension("cast"));
-    succeed(bash.env("OUT", out))?;
-    match page {
-        Some(picture) if fs::metadata(&picture)?.len() > PAGE_LIMIT => {
-            bail!("{} is larger than {PAGE_LIMIT} bytes", picture.display())
+    let script_name = script.to_string_lossy();
+    let Some(base) = script_name.strip_suffix(PAGE) else {
+        return succeed(bash.env("OUT", script.with_extension("cast")));
+    };
+    succeed(bash.env("OUT", base))?;
+    for picture in ["png", "light.png"].map(|ending| format!("{base}.{ending}")) {
+        if fs::metadata(&picture)?.len() > PAGE_LIMIT {
+            bail!("{picture} is larger than {PAGE_LIMIT} bytes");
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Draws the pictures, or fails when one is stale. The command must have been built.
@@ -88,19 +94,22 @@ pub(crate) fn draw(root: &Path, when_stale: Stale) -> Result<()> {
     for recording in files(root, ".cast")? {
         let base = recording.with_extension("");
         let still = base.extension().is_some_and(|end| end == "still");
-        let picture = base.with_extension("svg");
-        let mut convert = Command::new(root.join("target/debug/tapdeck"));
-        convert.args(["convert", "--quiet", "--overwrite", "--to", if still { "svg-still" } else { "svg" }]);
-        succeed(convert.arg(&recording).arg("-o").arg(&fresh))?;
-        let new = fs::read(&fresh)?;
-        if fs::read(&picture).ok().as_ref() == Some(&new) {
-            continue;
+        for (theme, ending) in THEMES {
+            let picture = base.with_extension(ending);
+            let mut convert = Command::new(root.join("target/debug/tapdeck"));
+            convert.args(["convert", "--quiet", "--overwrite", "--theme", theme]);
+            convert.args(["--format", if still { "svg-still" } else { "svg" }]);
+            succeed(convert.arg(&recording).arg("-o").arg(&fresh))?;
+            let new = fs::read(&fresh)?;
+            if fs::read(&picture).ok().as_ref() == Some(&new) {
+                continue;
+            }
+            if when_stale == Stale::Write {
+                fs::write(&picture, new)?;
+                println!("   wrote {}", picture.strip_prefix(root).unwrap_or(&picture).display());
+            }
+            stale.push(name(&picture)?);
         }
-        if when_stale == Stale::Write {
-            fs::write(&picture, new)?;
-            println!("   wrote {}", picture.strip_prefix(root).unwrap_or(&picture).display());
-        }
-        stale.push(name(&picture)?);
     }
     if when_stale == Stale::Fail && !stale.is_empty() {
         bail!("stale: {}; run cargo xtask pictures", stale.join(", "));
