@@ -7,6 +7,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
+use tapdeck_core::Offset;
 use tapdeck_host::backend::Pace;
 use tapdeck_host::{Goal, PlayError, Player, Source, sidecar};
 use tapdeck_tape::{Instruction, Kind, Moment, Time, instructions_of};
@@ -130,7 +131,7 @@ impl Tape {
     }
 
     /// The place in the output.
-    pub fn offset(&self) -> u64 {
+    pub fn offset(&self) -> Offset {
         self.player.offset()
     }
 
@@ -253,7 +254,7 @@ impl Tape {
         if !self.playing {
             return Ok(self.look_for_more(now)? || changed);
         }
-        let stop = self.player.offset().saturating_add(STEP);
+        let stop = self.player.offset() + STEP;
         while self.due <= now && self.player.offset() < stop {
             let Some(event) = self.player.advance()? else {
                 (self.playing, self.over) = (false, true);
@@ -293,7 +294,7 @@ impl Tape {
         if !self.player.look_for_more()? {
             return Ok(false);
         }
-        self.way = Some(Goal::Byte(u64::MAX));
+        self.way = Some(Goal::Byte(Offset::MAX));
         Ok(true)
     }
 
@@ -306,7 +307,7 @@ impl Tape {
     pub fn follow(&mut self, at_once: bool, now: Time) -> Result<(), PlayError> {
         if at_once {
             self.pause();
-            self.go(Goal::Byte(u64::MAX), now)?;
+            self.go(Goal::Byte(Offset::MAX), now)?;
         } else if !self.playing && !self.is_at_end() {
             self.play(now)?;
         }
@@ -421,7 +422,7 @@ impl Tape {
     }
 
     fn hop_now(&mut self, forth: bool, now: Time) -> Result<(), PlayError> {
-        let (at, offset) = (self.at(now), self.player.offset());
+        let (at, offset) = (self.at(now), self.player.offset().0);
         let moment = if forth {
             self.moments.iter().find(|m| (m.anchor, m.time) > (offset, at))
         } else {
@@ -464,7 +465,7 @@ impl Tape {
     pub fn go_to_share(&mut self, share: f64, now: Time) -> Result<(), PlayError> {
         let to = self.player.known_end().scaled(share.clamp(0.0, 1.0));
         // The end includes the events at the very last moment.
-        self.go(if share >= 1.0 { Goal::Byte(u64::MAX) } else { Goal::Time(to) }, now)
+        self.go(if share >= 1.0 { Goal::Byte(Offset::MAX) } else { Goal::Time(to) }, now)
     }
 
     /// Goes forward, or back, by a time.

@@ -18,16 +18,37 @@ const ENTRY_COST: usize = size_of::<Entry>();
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u64);
 
+impl Seq {
+    /// Returns the place behind this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// A place in the program's output: how many bytes of it are in front.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Offset(pub u64);
 
-impl Add<usize> for Offset {
+impl Offset {
+    /// Behind all output.
+    pub const MAX: Self = Self(u64::MAX);
+}
+
+impl Add<u64> for Offset {
     type Output = Self;
 
     /// Returns the place so many bytes on.
+    fn add(self, bytes: u64) -> Self {
+        Self(self.0.saturating_add(bytes))
+    }
+}
+
+impl Add<usize> for Offset {
+    type Output = Self;
+
     fn add(self, bytes: usize) -> Self {
-        Self(self.0.saturating_add(bytes as u64))
+        self + bytes as u64
     }
 }
 
@@ -164,7 +185,7 @@ impl Log {
         let seq = entry.seq;
         self.held += entry.weight();
         self.appended += entry.weight() as u64;
-        self.end = Seq(seq.0 + 1);
+        self.end = seq.next();
         self.entries.push_back(entry);
         if self.held > self.limits.keep {
             self.trim();
@@ -236,7 +257,7 @@ impl Log {
                 break;
             }
             weight += entry.weight();
-            reader.next = Seq(entry.seq.0 + 1);
+            reader.next = entry.seq.next();
             reader.offset = entry.offset;
             if let Event::Output { bytes, .. } = &entry.event {
                 reader.offset += bytes.len();
@@ -393,7 +414,7 @@ mod tests {
                 }
                 for e in &got {
                     assert_eq!((e.seq, e.offset), (next, seen));
-                    next = Seq(next.0 + 1);
+                    next = next.next();
                     seen += e.event.payload_len();
                 }
                 !got.is_empty()

@@ -79,7 +79,7 @@ impl Picture {
                 break;
             }
             for entry in entries.drain(..) {
-                self.next = Seq(entry.seq.0 + 1);
+                self.next = entry.seq.next();
                 self.take(entry);
             }
             self.draw_text();

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use bytes::Bytes;
-use tapdeck_core::{Time, WallTime};
+use tapdeck_core::{Offset, Time, WallTime};
 use tapdeck_host::{Goal, Player};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::index::{IndexOptions, build_index};
@@ -68,12 +68,12 @@ fn check(path: &Path) {
     }
     let mut offsets = Vec::new();
     for byte in [9_000_000, 4_500_000, 100, 8_999_999] {
-        player.seek(Goal::Byte(byte)).expect("a place");
-        assert_eq!(player.offset(), byte);
+        player.seek(Goal::Byte(Offset(byte))).expect("a place");
+        assert_eq!(player.offset(), Offset(byte));
         offsets.push(screen(&player));
     }
     let mut fresh = open(path);
-    fresh.seek(Goal::Byte(4_500_000)).expect("a place");
+    fresh.seek(Goal::Byte(Offset(4_500_000))).expect("a place");
     assert_eq!(screen(&fresh), offsets[1]);
     assert_eq!(player.known_end(), Time::from_millis((EVENTS - 1) * 100));
 }
@@ -133,7 +133,7 @@ fn a_moment_is_reached_before_what_happened_after_it() {
         for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {
             for i in [from, to] {
                 player.seek(Goal::from(&moments[i])).expect("a place");
-                let at = (player.at().as_millis(), player.term().size().cols, player.offset());
+                let at = (player.at().as_millis(), player.term().size().cols, player.offset().0);
                 assert_eq!(at, places[i], "{name}: to {i}, from {from} or elsewhere");
             }
             // What comes next is what came next.

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use tapdeck_core::Offset;
 use tapdeck_proto::bus;
 use tapdeck_tape::export::{cell_char, leads_to_the_web, pieces, row_flags};
 use tapdeck_term::{
@@ -45,10 +46,10 @@ impl Drawn {
     }
 }
 
-/// Returns the screen: the changes since the last drawing, or all of it. `seq` is the offset in the
-/// output. The last few rows that have left the screen since come with it: they may have changed
-/// before they left.
-pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>, theme: Theme) -> bus::Paint<'static> {
+/// Returns the screen at this place in the output: the changes since the last drawing, or all of
+/// it. The last few rows that have left the screen since come with it: they may have changed before
+/// they left.
+pub(crate) fn frame(term: &Term, here: Offset, drawn: Option<Drawn>, theme: Theme) -> bus::Paint<'static> {
     let top = top(term);
     let mut rows = Rows::new(term, theme);
     // Another size is another picture.
@@ -78,7 +79,7 @@ pub(crate) fn frame(term: &Term, seq: u64, drawn: Option<Drawn>, theme: Theme) -
     bus::Paint {
         paint: true,
         full: drawn.is_none(),
-        seq,
+        seq: here.0,
         cols: size.cols,
         rows_n: size.rows,
         top,
@@ -333,7 +334,7 @@ mod tests {
             "a✻日\x1b[7mx\x1b[m\r\n\x1b[38;2;1;2;3;4:3;58;2;9;8;7mc\x1b[m\r\n\x1b]8;;https://e.x/\x07l\x1b]8;;javascript:1\x07m"
                 .as_bytes(),
         );
-        let frame = parsed(&frame(&term, 7, None, Theme::XTERM));
+        let frame = parsed(&frame(&term, Offset(7), None, Theme::XTERM));
         assert_eq!(frame["changed"][0][2][0], json!([0, 1, "a", 0]));
         assert_eq!(frame["changed"][0][2][1], json!([1, -1, "✻", 0]));
         assert_eq!(frame["changed"][0][2][2], json!([2, -2, "日", 0]));
@@ -353,7 +354,7 @@ mod tests {
         for (name, theme) in Theme::BUILT_IN {
             let styles =
                 json!([{"f": hex(theme.ansi[4])}, {"f": hex(theme.ansi[4]), "b": hex(theme.ansi[12])}]);
-            let frame = parsed(&frame(&term, 0, None, *theme));
+            let frame = parsed(&frame(&term, Offset(0), None, *theme));
             let plain = [&frame["fg"], &frame["bg"], &frame["cursor"]["colour"]];
             assert_eq!(plain, [&hex(theme.foreground), &hex(theme.background), &hex(theme.cursor)], "{name}");
             assert_eq!(frame["styles"], styles, "{name}");
@@ -385,16 +386,16 @@ mod tests {
         let mut term = screen(10, 3, b"one\r\ntwo");
         let drawn = Drawn::of(&term);
         term.feed(b"!");
-        let got = parsed(&frame(&term, 0, Some(drawn), Theme::XTERM));
+        let got = parsed(&frame(&term, Offset(0), Some(drawn), Theme::XTERM));
         assert_eq!(got["changed"], json!([[1, 0, [[0, 4, "two!", 0]]]]));
         assert_eq!(got["full"], false);
         // A row that changed and then left the screen is told as it left.
         let drawn = Drawn::of(&term);
         term.feed(b"\x1b[HONE\x1b[3;1H\r\n");
-        let got = parsed(&frame(&term, 0, Some(drawn), Theme::XTERM));
+        let got = parsed(&frame(&term, Offset(0), Some(drawn), Theme::XTERM));
         assert_eq!(got["changed"][0], json!([0, 0, [[0, 3, "ONE", 0]]]));
         assert_eq!(got["top"], 1);
         term.resize(Size::new(11, 3));
-        assert_eq!(parsed(&frame(&term, 0, Some(drawn), Theme::XTERM))["full"], true);
+        assert_eq!(parsed(&frame(&term, Offset(0), Some(drawn), Theme::XTERM))["full"], true);
     }
 }

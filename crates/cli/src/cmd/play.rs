@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_cli::color::Color;
+use tapdeck_core::Offset;
 use tapdeck_host::{Goal, PlayError, Player, Source};
 use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::Settings;
@@ -182,7 +183,7 @@ fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Stopped> {
             let to = player.known_end().scaled(*share);
             return Ok(player.seek(Goal::Time(to))?);
         }
-        parse::Place::Byte(to) => return Ok(player.seek(Goal::Byte(*to))?),
+        parse::Place::Byte(to) => return Ok(player.seek(Goal::Byte(Offset(*to)))?),
         parse::Place::Moment(name) => name,
     };
     let moments = player.moments(None).unwrap_or_default();

@@ -10,7 +10,7 @@ use tapdeck_cli::ui::session;
 use tapdeck_cli::ui::styles::Styles;
 use tapdeck_cli::ui::view::run::{ViewError, run as show};
 use tapdeck_cli::ui::view::{App, Options, Origin, Tape};
-use tapdeck_core::{Exit, WinSize};
+use tapdeck_core::{Exit, Offset, WinSize};
 use tapdeck_host::registry::Listing;
 use tapdeck_host::{Goal, Source};
 use tapdeck_tape::Container;
@@ -178,11 +178,11 @@ pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
 fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
     match &args.at {
         None if args.play => {}
-        None => app.go(Goal::Byte(u64::MAX))?,
+        None => app.go(Goal::Byte(Offset::MAX))?,
         Some(parse::Place::Time(time)) => {
             app.go(Goal::Time((*time).into()))?;
         }
-        Some(parse::Place::Byte(to)) => app.go(Goal::Byte(*to))?,
+        Some(parse::Place::Byte(to)) => app.go(Goal::Byte(Offset(*to)))?,
         Some(parse::Place::Share(share)) => app.go_to_share(*share)?,
         Some(parse::Place::Moment(name)) => {
             if !app.go_to_named(name)? {

@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
+use tapdeck_core::{Exit, Offset};
 use tapdeck_term::keys::{self, Button, KeyPress, Mods, MouseKind};
 use tapdeck_term::{Settings, Size, Term};
 
@@ -22,7 +22,7 @@ pub enum News {
         /// Its length.
         len: usize,
         /// Where the stream goes on behind it.
-        offset: u64,
+        offset: Offset,
     },
     /// Rows of the picture that comes: where each ends in it, and its last write.
     Drawn(Vec<(usize, u64)>),
@@ -85,7 +85,7 @@ pub struct Live {
     /// What it is called.
     pub name: String,
     term: Term,
-    offset: u64,
+    offset: Offset,
     /// What is still to come of a picture.
     picture: Range<usize>,
     /// The rows in it: where each ends, and its last write.
@@ -106,7 +106,7 @@ impl Live {
         Self {
             name: name.into(),
             term: Term::new(size, Settings::default().scrollback(scrollback).replies(false)),
-            offset: 0,
+            offset: Offset(0),
             picture: 0..0,
             drawn: VecDeque::new(),
             holder: None,
@@ -138,8 +138,8 @@ impl Live {
             News::Output(bytes) => {
                 let (picture, stream) = bytes.split_at(self.picture.len().min(bytes.len()));
                 self.draw(picture);
-                self.term.feed_at(stream, self.offset);
-                self.offset += stream.len() as u64;
+                self.term.feed_at(stream, self.offset.0);
+                self.offset += stream.len();
             }
             News::Picture { len, offset } => {
                 (self.picture, self.offset, self.drawn) = (0..len, offset, VecDeque::new());
@@ -164,7 +164,7 @@ impl Live {
             while self.drawn.front().is_some_and(|(end, _)| *end <= self.picture.start) {
                 self.drawn.pop_front();
             }
-            let unknown = (self.picture.end, self.offset.saturating_sub(1));
+            let unknown = (self.picture.end, self.offset.0.saturating_sub(1));
             let (end, written) = self.drawn.front().copied().unwrap_or(unknown);
             let left = end.min(self.picture.end) - self.picture.start;
             let (now, later) = picture.split_at(left.min(picture.len()));
@@ -222,7 +222,7 @@ impl Live {
     }
 
     /// How much the program has written, as far as is known.
-    pub fn offset(&self) -> u64 {
+    pub fn offset(&self) -> Offset {
         self.offset
     }
 
@@ -354,10 +354,10 @@ mod tests {
         for (offset, cut) in [(0, 1), (3, 1), (12, 7), (12, 100), (5000, 3)] {
             let size = Size::new(20, 5);
             let mut live = Live::new("x", size, 100, Box::new(PaperLink::default()));
-            live.hear(News::Picture { len: picture.len(), offset });
+            live.hear(News::Picture { len: picture.len(), offset: Offset(offset) });
             let stream = [&picture[..], b"three"].concat();
             stream.chunks(cut).for_each(|piece| live.hear(News::Output(piece.to_vec())));
-            assert_eq!(live.offset(), offset + 5, "{offset} {cut}");
+            assert_eq!(live.offset().0, offset + 5, "{offset} {cut}");
             let written: Vec<u64> = live.term().screen().take(3).map(|l| l.last_write_byte()).collect();
             assert!(written[0] <= offset && written[1] <= offset, "{offset} {cut}: {written:?}");
             assert_eq!(written[2], offset + 4, "{offset} {cut}");
@@ -376,13 +376,13 @@ mod tests {
         let (picture, rows) = own.dump_with_rows();
         assert_eq!(picture, own.dump());
         let mut live = Live::new("x", Size::new(12, 4), 100, Box::new(PaperLink::default()));
-        live.hear(News::Picture { len: picture.len(), offset: 2000 });
+        live.hear(News::Picture { len: picture.len(), offset: Offset(2000) });
         rows.chunks(2).for_each(|rows| live.hear(News::Drawn(rows.to_vec())));
         picture.chunks(5).for_each(|piece| live.hear(News::Output(piece.to_vec())));
         let lines = |term: &Term| -> Vec<(String, u64)> {
             term.lines().filter(|l| !l.is_blank()).map(|l| (l.text(), l.last_write_byte())).collect()
         };
         assert_eq!(lines(live.term()), lines(&own));
-        assert_eq!(live.offset(), 2000);
+        assert_eq!(live.offset(), Offset(2000));
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_core::{Time, WallTime};
+use tapdeck_core::{Offset, Time, WallTime};
 use tapdeck_host::backend::command_line;
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{Clock, processes, sidecar};
@@ -81,7 +81,7 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
     let mut live = Live::new(title(listing), size, scrollback, Box::new(link));
     live.hear(News::Holder(opened.driver));
     live.hear(state_of(opened.state));
-    live.hear(News::Picture { len: opened.dump, offset: opened.offset });
+    live.hear(News::Picture { len: opened.dump, offset: Offset(opened.offset) });
     Ok(live)
 }
 
@@ -116,7 +116,7 @@ impl SessionLink {
             )),
             Said::Gap(gap) => {
                 news.push(News::Resize(Size::new(gap.cols, gap.rows)));
-                news.push(News::Picture { len: gap.dump, offset: gap.to });
+                news.push(News::Picture { len: gap.dump, offset: Offset(gap.to) });
             }
             Said::Rows { rows } => news.push(News::Drawn(rows)),
             Said::Exit(exit) => {

@@ -6,7 +6,7 @@ use std::io::Empty;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapdeck_core::{Exit, Time};
+use tapdeck_core::{Exit, Offset, Time};
 use tapdeck_tape::ahr::{self, Body, Mark};
 use tapdeck_tape::{EventReader, Item, Kind};
 
@@ -19,7 +19,7 @@ pub(super) struct Got {
     /// When it happened, since the start.
     pub(super) at: Time,
     /// Where it stands in the output.
-    pub(super) off: u64,
+    pub(super) off: Offset,
     pub(super) event: Kind,
     /// Where to enter so that this event comes next, if one can.
     pub(super) spot: Option<Spot>,
@@ -38,7 +38,7 @@ pub(super) enum Spot {
     /// Behind so many events, at this place in the output.
     Events {
         count: u64,
-        off: u64,
+        off: Offset,
     },
 }
 
@@ -158,10 +158,10 @@ impl Native {
             // A clock that was set back must not make time run backwards: it stands still instead.
             let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
             self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
-            let mut off = 0;
+            let mut off = Offset(0);
             let event = match record.body {
                 Body::Data { bytes, off: at } => {
-                    off = at;
+                    off = Offset(at);
                     Kind::Output(bytes)
                 }
                 Body::Resize(size) => Kind::Resize(size),
@@ -206,7 +206,7 @@ pub(super) struct Other {
     source: Source,
     reader: Box<dyn EventReader>,
     count: u64,
-    off: u64,
+    off: Offset,
     items: u64,
     notes: Once,
 }
@@ -214,7 +214,14 @@ pub(super) struct Other {
 impl Other {
     pub(super) fn open(source: &Source) -> Result<Self, PlayError> {
         let reader = source.open()?;
-        Ok(Self { source: source.clone(), reader, count: 0, off: 0, items: 0, notes: Once::default() })
+        Ok(Self {
+            source: source.clone(),
+            reader,
+            count: 0,
+            off: Offset(0),
+            items: 0,
+            notes: Once::default(),
+        })
     }
 
     pub(super) fn reader(&self) -> &dyn EventReader {
@@ -243,11 +250,11 @@ impl Other {
             let off = self.off;
             let kind = match event.kind {
                 Kind::Output(bytes) => {
-                    self.off = self.off.saturating_add(bytes.len() as u64);
+                    self.off += bytes.len();
                     Kind::Output(bytes)
                 }
                 Kind::Lost(bytes) => {
-                    self.off = self.off.saturating_add(bytes);
+                    self.off = self.off + bytes;
                     continue;
                 }
                 kind @ (Kind::Resize(_) | Kind::Input(_) | Kind::Exit(_)) => kind,
@@ -260,7 +267,7 @@ impl Other {
     fn go_to(&mut self, spot: Spot) -> Result<(), PlayError> {
         let (count, off) = match spot {
             Spot::Events { count, off } => (count, off),
-            _ => (0, 0),
+            _ => (0, Offset(0)),
         };
         self.reader = self.source.open()?;
         (self.count, self.off, self.items) = (0, off, 0);

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_core::Time;
+use tapdeck_core::{Offset, Time};
 use tapdeck_tape::ahr;
 use tapdeck_tape::index::Index;
 use tapdeck_tape::{Format, Kind, Moment};
@@ -39,12 +39,12 @@ pub enum Goal {
     /// The last moment that is not later.
     Time(Time),
     /// So many bytes of output, and everything else up to the next of them.
-    Byte(u64),
+    Byte(Offset),
     /// A marker or a snapshot: its bytes of output, and of what happened before the next of them no
     /// more than its time has seen.
     Moment {
         /// How much output.
-        anchor: u64,
+        anchor: Offset,
         /// When.
         time: Time,
     },
@@ -52,7 +52,7 @@ pub enum Goal {
 
 impl From<&Moment> for Goal {
     fn from(moment: &Moment) -> Self {
-        Goal::Moment { anchor: moment.anchor, time: moment.time }
+        Goal::Moment { anchor: Offset(moment.anchor), time: moment.time }
     }
 }
 
@@ -71,7 +71,7 @@ pub enum PlayError {
 struct Keyframe {
     spot: Spot,
     at: Time,
-    offset: u64,
+    offset: Offset,
     /// The model itself, so that every row still knows its last write.
     term: Term,
     skipped: bool,
@@ -97,7 +97,7 @@ pub struct Player {
     /// The place, and the time of the last event passed, which may be earlier.
     at: Time,
     event_at: Time,
-    offset: u64,
+    offset: Offset,
     keyframes: Vec<Keyframe>,
     keyframe_every: u64,
     index: Option<(Index, File)>,
@@ -152,7 +152,7 @@ impl Player {
             seen_len: 0,
             at: Time::ZERO,
             event_at: Time::ZERO,
-            offset: 0,
+            offset: Offset(0),
             keyframes: Vec::new(),
             keyframe_every: KEYFRAME_EVERY,
             index: None,
@@ -292,7 +292,7 @@ impl Player {
     }
 
     /// The place in the output.
-    pub fn offset(&self) -> u64 {
+    pub fn offset(&self) -> Offset {
         self.offset
     }
 
@@ -347,8 +347,8 @@ impl Player {
         (self.at, self.event_at) = (at, at);
         match &event {
             Kind::Output(bytes) => {
-                self.term.feed_at(bytes, off);
-                self.offset = off.saturating_add(bytes.len() as u64);
+                self.term.feed_at(bytes, off.0);
+                self.offset = off + bytes.len();
             }
             Kind::Resize(size) => {
                 self.term.resize(*size);
@@ -383,7 +383,7 @@ impl Player {
     /// Goes on towards a place that lies ahead, by about so much output; says whether it is
     /// reached.
     pub fn approach(&mut self, goal: Goal, at_most: u64) -> Result<bool, PlayError> {
-        let stop = self.offset.saturating_add(at_most);
+        let stop = self.offset + at_most;
         // Events without output count a little, or a recording of nothing but resizes would not let
         // go.
         let mut steps = at_most;
@@ -431,7 +431,7 @@ impl Player {
         self.enter(true, |_, offset| offset < to)?;
         while self.peek()?.is_some() {
             if let Some(Got { off, event: Kind::Output(bytes), .. }) = &self.next
-                && off.saturating_add(bytes.len() as u64) >= to
+                && *off + bytes.len() >= to
             {
                 break;
             }
@@ -447,15 +447,15 @@ impl Player {
 
     /// Passes the next event, or the part of it that lies before an offset; says whether there is
     /// more to pass.
-    fn advance_within(&mut self, to: u64) -> Result<bool, PlayError> {
+    fn advance_within(&mut self, to: Offset) -> Result<bool, PlayError> {
         self.peek()?;
         let Some(got) = &mut self.next else { return Ok(false) };
         if let Kind::Output(bytes) = &mut got.event
-            && got.off.saturating_add(bytes.len() as u64) > to
+            && got.off + bytes.len() > to
         {
             if got.off < to {
                 let before = bytes.split_to((to - got.off) as usize);
-                self.term.feed_at(&before, got.off);
+                self.term.feed_at(&before, got.off.0);
                 (got.off, got.spot) = (to, None);
                 (self.at, self.event_at, self.offset) = (got.at, got.at, to);
             }
@@ -467,22 +467,23 @@ impl Player {
 
     /// Enters at the last keyframe that fits, if the place lies behind or the keyframe is ahead of
     /// this place.
-    fn enter(&mut self, behind: bool, fits: impl Fn(Time, u64) -> bool) -> Result<(), PlayError> {
+    fn enter(&mut self, behind: bool, fits: impl Fn(Time, Offset) -> bool) -> Result<(), PlayError> {
         let own = self.keyframes.iter().rposition(|k| fits(k.at, k.offset));
-        let own_offset = own.map_or(0, |i| self.keyframes[i].offset);
-        let ahead = |offset: u64, here: u64| behind || offset > here;
+        let own_offset = own.map_or(Offset(0), |i| self.keyframes[i].offset);
+        let ahead = |offset: Offset, here: Offset| behind || offset > here;
         if let Some((index, file)) = &mut self.index {
-            let fitting = index.keyframes.iter().rposition(|k| fits(k.time, k.byte_off));
+            let fitting = index.keyframes.iter().rposition(|k| fits(k.time, Offset(k.byte_off)));
             if let Some(keyframe) = fitting.map(|i| index.keyframes[i])
-                && keyframe.byte_off > own_offset
-                && ahead(keyframe.byte_off, self.offset)
-                && keyframe.byte_off - own_offset.max(if behind { 0 } else { self.offset }) > self.index_saves
+                && let byte_off = Offset(keyframe.byte_off)
+                && byte_off > own_offset
+                && ahead(byte_off, self.offset)
+                && byte_off - own_offset.max(if behind { Offset(0) } else { self.offset }) > self.index_saves
                 // One that is damaged is as good as none.
                 && let Ok(picture) = index.dump(file, &keyframe)
             {
                 let (offset, time, last_ts) = (keyframe.block_offset, keyframe.time, Some(keyframe.last_ts));
                 self.go_to(Spot::Block { offset, time, last_ts })?;
-                self.show(keyframe.size, &picture, keyframe.byte_off);
+                self.show(keyframe.size, &picture, byte_off);
                 (self.at, self.event_at, self.skipped) = (time, time, true);
                 return Ok(());
             }
@@ -505,23 +506,23 @@ impl Player {
         self.next = None;
         self.feed.go_to(spot)?;
         self.term = Term::new(self.first_size, self.settings.clone());
-        (self.at, self.event_at, self.offset, self.skipped) = (Time::ZERO, Time::ZERO, 0, false);
+        (self.at, self.event_at, self.offset, self.skipped) = (Time::ZERO, Time::ZERO, Offset(0), false);
         self.jumps += 1;
         Ok(())
     }
 
-    fn show(&mut self, size: Size, picture: &[u8], offset: u64) {
+    fn show(&mut self, size: Size, picture: &[u8], offset: Offset) {
         self.term = Term::new(size, self.settings.clone());
         // Which byte drew what is not known any more; it was all before this place.
-        self.term.feed_at(picture, offset.saturating_sub(picture.len() as u64));
+        self.term.feed_at(picture, offset.0.saturating_sub(picture.len() as u64));
         self.offset = offset;
     }
 
     /// Takes a picture where the recording can be entered, if enough has passed since the last one.
     fn take_keyframe(&mut self) {
-        let newest = self.keyframes.last().map_or(0, |k| k.offset);
+        let newest = self.keyframes.last().map_or(Offset(0), |k| k.offset);
         let Some(spot) = self.next.as_ref().and_then(|got| got.spot) else { return };
-        if self.offset < newest.saturating_add(self.keyframe_every) {
+        if self.offset < newest + self.keyframe_every {
             return;
         }
         let bytes: usize = self.keyframes.iter().map(|k| k.term.scrollback_memory()).sum();

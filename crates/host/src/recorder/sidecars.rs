@@ -148,8 +148,8 @@ fn publish(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn remove_if_empty(folder: &Path) {
-    // A folder with nothing but its link is of no use; one that stays harms nothing.
     if fs::read_dir(folder).is_ok_and(|entries| entries.count() <= 1) {
+        // A folder with nothing but its link is of no use; one that stays harms nothing.
         let _ = fs::remove_dir_all(folder);
     }
 }

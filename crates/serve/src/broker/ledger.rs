@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tapdeck_core::WallTime;
 use tapdeck_proto::broker::{Answer, Blob, ErrorCode, Inject, Request, SessionInfo, Target, TurnInfo};
 
 /// Sessions at once, and the longest name of one.
@@ -80,7 +81,7 @@ impl Ledger {
         &mut self,
         peer: u64,
         request: Request,
-        now_ms: u64,
+        now: WallTime,
         effects: &mut Vec<Effect>,
     ) -> Answered {
         match request {
@@ -91,7 +92,7 @@ impl Ledger {
                 Ok(Answer::Done)
             }
             Request::TurnCompleted { session, content, interrupted, truncated, timestamp } => {
-                let timestamp = timestamp.unwrap_or(now_ms);
+                let timestamp = timestamp.unwrap_or(now.as_millis());
                 let turn = Turn { number: 0, timestamp, content: content.0.into(), interrupted, truncated };
                 self.turn_completed(peer, &session, turn)
             }
@@ -256,11 +257,13 @@ fn info(session: &str, turn: &Turn) -> TurnInfo {
 mod tests {
     use super::*;
 
+    const NOW: WallTime = WallTime::from_millis(5);
+
     #[test]
     fn each_peer_reaches_its_own_sessions_only() {
         let mut ledger = Ledger::new(Limits { ring: 2, turn: 4 });
         let mut effects = Vec::new();
-        let mut ask = |peer, request| ledger.serve(peer, request, 5, &mut effects);
+        let mut ask = |peer, request| ledger.serve(peer, request, NOW, &mut effects);
         let session = || "s".to_owned();
         let register = || Request::Register { session: session(), pid: 1, pattern: "$".into() };
         let turn = |text: &str| Request::TurnCompleted {
@@ -296,7 +299,7 @@ mod tests {
         assert_eq!(ask(1, relative), Err(ErrorCode::Malformed));
         assert!(matches!(&effects[..], [Effect::Send(2, inject)] if inject.content.0 == b"two"));
         ledger.peer_gone(2);
-        assert_eq!(ledger.serve(1, paste(), 5, &mut effects), Err(ErrorCode::SessionDisconnected));
-        assert_eq!(ledger.serve(3, register(), 5, &mut effects), Ok(Answer::Done), "it has no owner");
+        assert_eq!(ledger.serve(1, paste(), NOW, &mut effects), Err(ErrorCode::SessionDisconnected));
+        assert_eq!(ledger.serve(3, register(), NOW, &mut effects), Ok(Answer::Done), "it has no owner");
     }
 }

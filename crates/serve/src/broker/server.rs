@@ -205,10 +205,9 @@ impl Broker {
         let Some(role) = role else { return self.hello(number, message) };
         let Some(id) = message.id() else { return self.answer(number, 0, Err(ErrorCode::Malformed)) };
         let mut effects = Vec::new();
-        let now_ms = self.clock.now().wall.as_millis();
-        let answer = message
-            .request(role)
-            .and_then(|request| self.ledger.serve(number, request, now_ms, &mut effects));
+        let now = self.clock.now().wall;
+        let answer =
+            message.request(role).and_then(|request| self.ledger.serve(number, request, now, &mut effects));
         for effect in effects {
             match effect {
                 Effect::Send(peer, inject) => self.send(peer, inject.frame()),

@@ -379,7 +379,7 @@ impl Hub {
             // end.
             self.pumped = now;
             for entry in entries.drain(..) {
-                next = Seq(entry.seq.0 + 1);
+                next = entry.seq.next();
                 self.pass_on(&entry, now);
             }
             // Followers get it piece by piece, so that queues fill no more than they must.

@@ -93,7 +93,7 @@ impl LiveSession {
             (Frames::None, _, None) => return,
             (Frames::Paint, _, _) => {
                 let drawn = sub.drawn.replace(Drawn::of(look.term())).filter(|_| missed.is_none());
-                let frame = paint::frame(look.term(), look.offset().0, drawn, theme);
+                let frame = paint::frame(look.term(), look.offset(), drawn, theme);
                 Some(encode(&Push::Frame(Frame::Paint(Box::new(frame)))))
             }
             (Frames::Delta, Some(since), None) => {

@@ -252,7 +252,7 @@ impl Deck {
 
     /// Passes what is due; says when the next event is.
     fn advance(&mut self) -> Result<Duration, PlayEnd> {
-        let stop = self.player.offset().saturating_add(PIECE);
+        let stop = self.player.offset() + PIECE;
         loop {
             let (now, here) = (self.now(), self.player.at());
             let Some((at, _)) = self.player.peek()? else {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tapdeck_cli::keymap::{Action, Keymap};
 use tapdeck_cli::tape::{NO_MARKER, Tape};
-use tapdeck_core::Time;
+use tapdeck_core::{Offset, Time};
 use tapdeck_host::{Clock, Goal, Keyboard, Player, Pressed};
 use tapdeck_tape::{AddReturns, Kind};
 use tapdeck_term::keys::{Key, KeyPress, Mods};
@@ -442,7 +442,7 @@ impl<'a> Screening<'a> {
             Action::Start => tape.go(Goal::Time(Time::ZERO), now)?,
             Action::End => {
                 tape.pause();
-                tape.go(Goal::Byte(u64::MAX), now)?;
+                tape.go(Goal::Byte(Offset::MAX), now)?;
             }
             Action::Faster => tape.change_speed(true, now),
             Action::Slower => tape.change_speed(false, now),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use regex::{Regex, RegexBuilder};
+use tapdeck_core::Offset;
 use tapdeck_host::{Goal, PlayError, Player};
 use tapdeck_term::{Generation, Term};
 
@@ -69,7 +70,7 @@ impl Search {
             if let Some(written) = self.look(player.term()) {
                 // It may have left the screen within the same event.
                 if let Some(written) = written {
-                    player.seek(Goal::Byte(written.saturating_add(1)))?;
+                    player.seek(Goal::Byte(Offset(written) + 1u64))?;
                 }
                 return Ok(Step::Found);
             }

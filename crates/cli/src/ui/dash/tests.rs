@@ -36,7 +36,7 @@ impl Registry for Paper {
         }
         let mut live = Live::new(id, Size::new(40, 10), 0, Box::new(link.clone()));
         if id == "slow" {
-            live.hear(News::Picture { len: 5, offset: 5 });
+            live.hear(News::Picture { len: 5, offset: tapdeck_core::Offset(5) });
         }
         Ok(live)
     }

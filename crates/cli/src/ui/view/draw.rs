@@ -85,8 +85,8 @@ impl App {
     /// Brings the marks in the gutter up to date.
     pub(super) fn refresh_marks(&mut self) {
         let (moments, instructions, offset) = match &self.origin {
-            Origin::Tape(tape) => (tape.moments(), tape.instructions(), tape.offset()),
-            Origin::Live(live, _) => (live.moments(), &self.instructed[..], live.offset()),
+            Origin::Tape(tape) => (tape.moments(), tape.instructions(), tape.offset().0),
+            Origin::Live(live, _) => (live.moments(), &self.instructed[..], live.offset().0),
         };
         self.marks_stale = false;
         if !moments.is_empty() || !instructions.is_empty() {

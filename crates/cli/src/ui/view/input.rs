@@ -246,7 +246,7 @@ impl App {
         }
         let now = self.now;
         if forth && let Origin::Tape(tape) = &mut self.origin {
-            let offset = tape.offset();
+            let offset = tape.offset().0;
             let next =
                 tape.moments().iter().find(|m| m.anchor > offset && m.snapshot_id().is_some()).cloned();
             if let Some(next) = next {
@@ -502,7 +502,7 @@ impl App {
                 format!(
                     "{}: byte {}, {moments} markers and snapshots{damage}",
                     tape.path().display(),
-                    tape.offset()
+                    tape.offset().0
                 )
             }
             Origin::Live(live, _) => match live.holder() {

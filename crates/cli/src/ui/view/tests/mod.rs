@@ -61,7 +61,7 @@ impl Stage {
         tape.wait_for_moments();
         let mut stage = Self::on(Origin::Tape(Box::new(tape)), cols, rows, colour);
         stage._home = Some(home);
-        stage.app.go(tapdeck_host::Goal::Byte(u64::MAX)).expect("the end");
+        stage.app.go(tapdeck_host::Goal::Byte(tapdeck_core::Offset::MAX)).expect("the end");
         stage.settle();
         stage
     }
