@@ -18,7 +18,9 @@ use crate::{nearest, parse};
 
 mod settings;
 mod themes;
-pub(crate) use settings::{Config, Hooks, Key, Notifications, TABLES, Table};
+#[cfg(feature = "tui")]
+pub(crate) use settings::Notifications;
+pub(crate) use settings::{Config, Hooks, Key, TABLES, Table};
 pub(crate) use themes::OWN_THEME;
 
 /// The longest configuration, in bytes.

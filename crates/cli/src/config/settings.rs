@@ -2,7 +2,6 @@
 //! commands read, `tapdeck config` and the reference page of the manual all come from here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -259,7 +258,8 @@ impl Config {
     }
 
     /// The folder whose recordings the page lists.
-    pub(crate) fn recordings_folder(&self) -> PathBuf {
+    #[cfg(feature = "web")]
+    pub(crate) fn recordings_folder(&self) -> std::path::PathBuf {
         match [&self.web.recordings, &self.rec.folder].into_iter().find(|folder| !folder.is_empty()) {
             Some(folder) => parse::home_path(folder),
             None => tapdeck_host::state_folder().join("recordings"),
